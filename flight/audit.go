@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
@@ -143,9 +144,9 @@ func (n *auditNote) changed(snapshot int64) {
 }
 
 // wrote notes what a client has sent.
-func (n *auditNote) wrote(p *putRows) {
+func (n *auditNote) wrote(c rowsin.Counts) {
 	if n != nil {
-		n.line.Columns, n.line.Rows, n.line.Batches, n.line.Bytes = p.schema.NumFields(), p.rows, p.batches, p.bytes
+		n.line.Columns, n.line.Rows, n.line.Batches, n.line.Bytes = c.Columns, c.Rows, c.Batches, c.Bytes
 	}
 }
 

@@ -201,6 +201,11 @@ type limitedMessage struct {
 	size    int // bytes
 }
 
+// unmarshaler is a message that reads itself: one with rows.
+type unmarshaler interface {
+	Unmarshal(parts mem.BufferSlice) error
+}
+
 // codec is gRPC's protobuf codec, except that frames and answers are not copied, and that other messages take the memory that they
 // need: gRPC's pools have buffers of 32 KiB and of a MiB, and none in between.
 type codec struct{ encoding.CodecV2 }
@@ -224,10 +229,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(parts mem.BufferSlice, v any) error {
 	switch m := v.(type) {
-	case *putMessage:
-		return m.unmarshal(parts)
-	case *firstPut:
-		return m.unmarshal(parts)
+	case unmarshaler:
+		return m.Unmarshal(parts)
 	case *limitedMessage:
 		if m.size = parts.Len(); m.size > maxReceived {
 			return nil

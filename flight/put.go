@@ -9,6 +9,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 
+	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -19,25 +20,11 @@ import (
 
 // Bounds of calls that write rows.
 const (
-	// maxPutMessage and minPutMessage bound the limit of a message with rows. Within these bounds the limit is the memory
-	// budget divided by putMessageShare. Each call reserves twice the limit.
-	maxPutMessage, minPutMessage, putMessageShare = 64 << 20, 2 << 20, 128
 	// putTimeout is how long a client may take for a message with rows.
 	putTimeout = 10 * time.Minute
-	// Compressed bodies, and values of dictionaries and views, which are written once for each row, may stand for freeExpanded
-	// bytes in a call, and for maxExpansion more for each byte that has come.
-	freeExpanded, maxExpansion = 256 << 20, 1000
 	// defaultStages is the number of calls that write rows at the same time.
 	defaultStages = 4
 )
-
-// putLimit returns the limit of a message with rows, in bytes.
-func putLimit(memory int64) int64 {
-	if memory <= 0 {
-		return maxPutMessage
-	}
-	return min(max(memory/putMessageShare, minPutMessage), maxPutMessage)
-}
 
 // putBegins is the message after which rows are read: the table is there, or can be made, and has no change with the token.
 type putBegins struct {
@@ -58,11 +45,11 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if s.options.Tables == nil {
 		return refused("DoPut", "write staging tables with a server that has catalogs of its own")
 	}
-	first := &firstPut{}
+	first := &rowsin.First{}
 	if err := stream.RecvMsg(first); err != nil {
 		return err
 	}
-	defer first.close()
+	defer first.Close()
 	command, err := stageCommand(first)
 	if err != nil {
 		return err
@@ -78,12 +65,10 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if err := s.options.Tables.Writable(command.Table); err != nil {
 		return fault.Op(err, "stage")
 	}
-	held, err := s.options.Budget.Reserve("rows that a client sends", first.size())
-	if err != nil {
+	if err := first.Charge(s.options.Budget); err != nil {
 		return err
 	}
-	defer held.Release()
-	slot, err := s.stageSlot(ctx, first.size())
+	slot, err := s.stageSlot(ctx, first.Size())
 	if err != nil {
 		return putEnded(ctx, err, command.Token)
 	}
@@ -96,7 +81,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	defer entered.Release()
 	note := noteOf(ctx)
 	note.change(audit.Stage, command.Token, command.Table)
-	out, err := s.stage(ctx, stream, heldPut{first, held}, permittedStage{command, from}, slot)
+	out, err := s.stage(ctx, stream, first, permittedStage{command, from}, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
@@ -106,12 +91,12 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 }
 
 // stageCommand returns what a client asks for in its first message.
-func stageCommand(first *firstPut) (decode.StageCommand, error) {
-	if first.descriptor.GetType() != descriptorCommand {
+func stageCommand(first *rowsin.First) (decode.StageCommand, error) {
+	if first.Descriptor.GetType() != descriptorCommand {
 		return decode.StageCommand{}, fault.InvalidField("descriptor", "it is not a command").
 			WithRemedy(`give a command such as {"stage": {"table": "features.history"}}`)
 	}
-	return decode.Stage(first.descriptor.GetCmd())
+	return decode.Stage(first.Descriptor.GetCmd())
 }
 
 // permitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
@@ -138,22 +123,14 @@ type permittedStage struct {
 }
 
 // stage writes the rows of a call.
-func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first heldPut, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
-	message, err := first.open(ctx)
+func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *rowsin.First, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
+	rows, err := rowsin.Open(ctx, stream, first, rowsin.Options{Limit: s.putLimit, Pace: slot, Budget: s.options.Budget})
 	if err != nil {
 		return stage.WriteResult{}, err
 	}
-	rows, err := openPut(ctx, stream, firstMessage{message, first.held}, s.options.Budget)
-	if err != nil {
-		return stage.WriteResult{}, err
-	}
-	defer rows.close()
-	rows.limit, rows.slot = s.putLimit, slot
+	defer rows.Close()
 	send := func(m putResult) error {
-		return slot.send(ctx, rows.bytes, func() error { return s.sendPut(stream, m) })
-	}
-	rows.begin = func() error {
-		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
+		return slot.send(ctx, rows.Counts().Bytes, func() error { return s.sendPut(stream, m) })
 	}
 	request := TableWriteOf(command.StageCommand)
 	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
@@ -161,12 +138,14 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first hel
 	request.Progress = progress.writing
 	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", clientOf(ctx))
-	reader := rows.records()
+	reader := rows.Reader(func() error {
+		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
+	})
 	defer reader.Release()
 	out, err := s.options.Tables.Stage(ctx, request, command.from, reader)
 	progress.flush()
-	noteOf(ctx).wrote(rows)
-	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.bytes}
+	noteOf(ctx).wrote(rows.Counts())
+	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
 	if err != nil {
 		attributes = append(attributes, "error", err)
 	}

@@ -63,9 +63,9 @@ func writerOf(ctx context.Context) string {
 	return host
 }
 
-// wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up
+// Wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up
 // its time for the bytes that it has sent and another call waits for the slot.
-func (p *putSlot) wait(ctx context.Context, done <-chan struct{}, received int64) error {
+func (p *putSlot) Wait(ctx context.Context, done <-chan struct{}, received int64) error {
 	began := p.clock()
 	defer func() { p.waited += p.clock().Sub(began) }()
 	timeout := time.NewTimer(p.timeout)
@@ -94,7 +94,7 @@ func (p *putSlot) wait(ctx context.Context, done <-chan struct{}, received int64
 	}
 }
 
-// send sends a message within the same bounds as wait: a client that reads nothing holds no slot.
+// send sends a message within the same bounds as Wait: a client that reads nothing holds no slot.
 func (p *putSlot) send(ctx context.Context, received int64, send func() error) error {
 	var err error
 	done := make(chan struct{})
@@ -102,7 +102,7 @@ func (p *putSlot) send(ctx context.Context, received int64, send func() error) e
 		defer close(done)
 		err = send()
 	}()
-	if failed := p.wait(ctx, done, received); failed != nil {
+	if failed := p.Wait(ctx, done, received); failed != nil {
 		return failed
 	}
 	return err

@@ -1,8 +1,6 @@
 package flight
 
 import (
-	"bytes"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -31,7 +30,7 @@ func TestFirstMessagesOfCallsThatWaitAreChargedAndBounded(t *testing.T) {
 	s := serveTables(t, w, Options{Budget: limit, MaxStages: 1})
 	first := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
 	<-w.reading
-	const schema = schemaMemory * 1024 // of the first call, whose header has fewer bytes
+	const schema = maxSchema // of the first call
 	name := strings.Repeat("x", megabyte)
 	text := arrow.NewMetadata([]string{"note"}, []string{name})
 	long := arrow.NewSchema(idSchema().Fields(), &text)
@@ -53,7 +52,7 @@ func TestFirstMessagesOfCallsThatWaitAreChargedAndBounded(t *testing.T) {
 	_, waiting := s.server.Writes()
 	require.Equal(t, maxPlanWaitBytes/megabyte-1, waiting)
 	require.Eventually(t, func() bool {
-		charged := limit.Used() - 2*putLimit(1<<30) // the first call has reserved its next message
+		charged := limit.Used() - 2*rowsin.Limit(1<<30) // the first call has reserved its next message
 		return charged >= int64(waiting)*megabyte && charged <= maxPlanWaitBytes+(calls+1)*answerRest+schema
 	}, time.Minute, time.Millisecond)
 	first.end()
@@ -105,7 +104,7 @@ func (s putSlots) queue(client string) <-chan error {
 func (p *putSlot) silent(t *testing.T, received int64) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		err := p.wait(t.Context(), nil, received)
+		err := p.Wait(t.Context(), nil, received)
 		p.leave()
 		ended <- err
 	}()
@@ -179,7 +178,7 @@ func TestSilentClientsLoseTheirSlotsToCallsThatWait(t *testing.T) {
 			for {
 				done := make(chan struct{})
 				time.AfterFunc(putGrace/4, func() { close(done) })
-				if err := one.wait(t.Context(), done, 100); err != nil {
+				if err := one.Wait(t.Context(), done, 100); err != nil {
 					require.ErrorContains(t, err, "another call waits")
 					break
 				}
@@ -249,70 +248,31 @@ func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
 // A call whose rows are many times what came ends before it fills the spool.
 //
 // spec: stage-97
-func TestRowsThatFewBytesStandForAreBounded(t *testing.T) {
+func TestCallsOfFewBytesForManyRowsEnd(t *testing.T) {
 	const rows, length = 100_000, 1 << 18
-	code, numbers := arrow.PrimitiveTypes.Int8, &arrow.Decimal128Type{Precision: 38}
-	decimals := &arrow.DictionaryType{IndexType: code, ValueType: numbers}
-	zeros := make([]byte, 1<<20)
-	dictionary := &arrow.DictionaryType{IndexType: code, ValueType: arrow.BinaryTypes.String}
-	one := array.MakeFromData(array.NewData(numbers, 1, []*memory.Buffer{nil, memory.NewBufferBytes(zeros[:16])}, nil, 0, 0))
-	for name, c := range map[string]struct {
-		column  arrow.Array
-		batches int
-		options []ipc.Option
-	}{
-		"dictionary":            {column: repeated(dictionary, rows, strings.Repeat("x", length)), batches: 1},
-		"views":                 {column: repeated(arrow.BinaryTypes.StringView, rows, strings.Repeat("x", length)), batches: 1},
-		"Zstandard":             {numbersOf(zeros), 400, []ipc.Option{ipc.WithZstd()}},
-		"dictionary of numbers": {array.NewDictionaryArray(decimals, numbersOf(zeros), one), 400, []ipc.Option{ipc.WithLZ4()}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			schema := arrow.NewSchema([]arrow.Field{{Name: "column", Type: c.column.DataType()}}, nil)
-			b := array.NewRecordBatch(schema, []arrow.Array{c.column}, int64(c.column.Len()))
-			sent := messagesOf(t, slices.Repeat([]arrow.RecordBatch{b}, c.batches), c.options...)
-			read := 0
-			err := readAll(sent, minPutMessage, budget.New(1<<30), func(arrow.RecordBatch) { read++ })
-			require.Equal(t, fault.Exhausted, fault.KindOf(err), "%v", err)
-			require.ErrorContains(t, err, "stand for")
-			require.Less(t, read, c.batches)
-		})
-	}
+	dictionary := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: dictionary}}, nil)
 	w := &writtenRows{}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30)})
-	many := array.NewRecordBatch(schema, []arrow.Array{repeated(dictionary, rows, strings.Repeat("x", length))}, rows)
+	many := array.NewRecordBatch(schema, []arrow.Array{coded(dictionary, rows, strings.Repeat("x", length))}, rows)
 	p := put(t, s.Client, stageOf, schema).rows(t, many)
 	_ = p.Send(&arrowflight.FlightData{AppMetadata: []byte(`{"rows": 100000}`)}) // the call may have ended
 	_ = p.CloseSend()
 	_, err := p.answers()
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	w.none(t)
-	few := array.NewRecordBatch(schema, []arrow.Array{repeated(dictionary, rows, strings.Repeat("x", 500))}, rows)
+	few := array.NewRecordBatch(schema, []arrow.Array{coded(dictionary, rows, strings.Repeat("x", 500))}, rows)
 	p = put(t, s.Client, stageOf, schema, ipc.WithZstd())
 	p.rows(t, few, few, few).declare(t, 3*rows)
 	_, err = p.answers()
 	require.NoError(t, err)
 }
 
-// numbersOf returns an array of bytes.
-func numbersOf(bytes []byte) arrow.Array {
-	return array.MakeFromData(array.NewData(arrow.PrimitiveTypes.Int8, len(bytes), []*memory.Buffer{nil, memory.NewBufferBytes(bytes)}, nil, 0, 0))
-}
-
-// repeated returns an array whose rows have one text, which it has once.
-func repeated(typed arrow.DataType, rows int, text string) arrow.Array {
+// coded returns an array of a dictionary type whose rows have one text, which it has once.
+func coded(typed *arrow.DictionaryType, rows int, text string) arrow.Array {
 	values := array.NewStringBuilder(memory.DefaultAllocator)
 	values.Append(text)
-	one := values.NewArray()
-	if d, ok := typed.(*arrow.DictionaryType); ok {
-		codes := array.NewInt8Builder(memory.DefaultAllocator)
-		codes.AppendValues(make([]int8, rows), nil)
-		return array.NewDictionaryArray(d, codes.NewArray(), one)
-	}
-	b := array.NewStringViewBuilder(memory.DefaultAllocator)
-	b.Append(text)
-	view := b.NewArray().Data()
-	headers := bytes.Repeat(view.Buffers()[1].Bytes()[:arrow.ViewHeaderSizeBytes], rows)
-	buffers := append([]*memory.Buffer{nil, memory.NewBufferBytes(headers)}, view.Buffers()[2:]...)
-	return array.MakeFromData(array.NewData(typed, rows, buffers, nil, 0, 0))
+	codes := array.NewInt8Builder(memory.DefaultAllocator)
+	codes.AppendValues(make([]int8, rows), nil)
+	return array.NewDictionaryArray(typed, codes.NewArray(), values.NewArray())
 }

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -217,7 +218,7 @@ func New(options Options) *Server {
 	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)
 	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
 	s.stageSlots = newPlanSlots(options.MaxStages, options.PeerShare, options.Ticks)
-	s.putLimit = putLimit(options.Budget.Limit())
+	s.putLimit = rowsin.Limit(options.Budget.Limit())
 	s.redeemSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
 	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())

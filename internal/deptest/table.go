@@ -163,8 +163,12 @@ func Graph() []Row {
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{Folder: "flight/limits"},
 		{
-			Folder: "flight", Imports: "limits loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment conform",
-			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf + " " + libUnix,
+			Folder: "flight/rowsin", Imports: "batch budget conform fault",
+			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
+		},
+		{
+			Folder: "flight", Imports: "limits rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
+			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},

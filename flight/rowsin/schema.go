@@ -1,4 +1,4 @@
-package flight
+package rowsin
 
 import (
 	flatbuffers "github.com/google/flatbuffers/go"
@@ -60,7 +60,7 @@ func schemaShape() *flatShape {
 
 // rewriteSchema replaces the header of a message by one with the same schema, written by this package. It returns an error
 // if the header is damaged or has no schema.
-func (m *putMessage) rewriteSchema() error {
+func (m *message) rewriteSchema() error {
 	r := newFlatReader(m.header)
 	b := flatbuffers.NewBuilder(len(m.header))
 	if message := r.root(); !r.broken {

@@ -1,4 +1,4 @@
-package flight
+package rowsin
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package flight
+package rowsin
 
 import (
 	"slices"
@@ -38,8 +38,8 @@ const (
 // flatSpan is a struct of two numbers: of a buffer its offset in the body and its bytes, of an array its length and its nulls.
 type flatSpan struct{ first, second int64 }
 
-// putHeader is the header of a message with a batch or a dictionary.
-type putHeader struct {
+// batchHeader is the header of a message with a batch or a dictionary.
+type batchHeader struct {
 	version      uint64
 	isDictionary bool
 	isDelta      bool
@@ -52,10 +52,10 @@ type putHeader struct {
 }
 
 // inspect reads the header of a message with a batch or a dictionary.
-func (m *putMessage) inspect() (putHeader, error) {
+func (m *message) inspect() (batchHeader, error) {
 	r := newFlatReader(m.header)
 	root := r.root()
-	out := putHeader{version: root.value(slotVersion, 2)}
+	out := batchHeader{version: root.value(slotVersion, 2)}
 	of, ok := root.inner(slotHeader)
 	kind := root.value(slotHeaderType, 1)
 	if ok && kind == headerDictionaryBatch {
@@ -104,7 +104,7 @@ func (t flatTable) pairs(slot int) []flatSpan {
 }
 
 // check returns an error for numbers that cannot be: of a message with a body of some bytes.
-func (h *putHeader) check(body int64) error {
+func (h *batchHeader) check(body int64) error {
 	damaged := func(format string, values ...any) error {
 		return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with a library of Arrow")
 	}
@@ -136,7 +136,7 @@ func (h *putHeader) check(body int64) error {
 }
 
 // encode returns a header with what h has, for a body that is not compressed.
-func (h *putHeader) encode() []byte {
+func (h *batchHeader) encode() []byte {
 	b := flatbuffers.NewBuilder(256 + flatPair*(len(h.nodes)+len(h.buffers)) + 8*len(h.variadic))
 	nodes, buffers := writePairs(b, h.nodes), writePairs(b, h.buffers)
 	var variadic flatbuffers.UOffsetT

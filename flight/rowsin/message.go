@@ -1,4 +1,4 @@
-package flight
+package rowsin
 
 import (
 	"context"
@@ -15,28 +15,50 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// fieldDescriptor is the field number of FlightData's descriptor.
-const fieldDescriptor = 1
+// Field numbers of FlightData, as Flight.proto has them.
+const (
+	fieldDescriptor = 1
+	fieldHeader     = 2
+	fieldMetadata   = 3
+	fieldBody       = 1000
+)
 
-// maxDescriptor is the most bytes of the descriptor of a call that writes rows.
-const maxDescriptor = 64 << 10
+// Limits of what clients send.
+const (
+	// maxMessage and minMessage bound the limit of a message. Within these bounds the limit is the memory budget divided by
+	// messageShare. Each call reserves twice the limit.
+	maxMessage, minMessage, messageShare = 64 << 20, 2 << 20, 128
+	// maxDescriptor is the most bytes of the descriptor of a call.
+	maxDescriptor = 64 << 10
+	// Compressed bodies, and values of dictionaries and views, which are written once for each row, may stand for freeExpanded
+	// bytes in a call, and for maxExpansion more for each byte that has come.
+	freeExpanded, maxExpansion = 256 << 20, 1000
+)
 
-// putMessage is a FlightData message of a client. Its body is copied once, to memory of its own, so that buffers in it are
+// Limit returns the limit of a message with rows, in bytes, for a memory budget. Zero is a budget without a limit.
+func Limit(memory int64) int64 {
+	if memory <= 0 {
+		return maxMessage
+	}
+	return min(max(memory/messageShare, minMessage), maxMessage)
+}
+
+// message is a FlightData message of a client. Its body is copied once, to memory of its own, so that buffers in it are
 // aligned.
-type putMessage struct {
+type message struct {
 	header   []byte // an Arrow message
 	metadata []byte // app_metadata
 	body     []byte
 }
 
 // size returns the bytes that the message holds.
-func (m *putMessage) size() int64 {
+func (m *message) size() int64 {
 	return int64(len(m.header) + len(m.metadata) + len(m.body))
 }
 
-// unmarshal reads the message as protobuf encodes it.
-func (m *putMessage) unmarshal(parts mem.BufferSlice) error {
-	*m = putMessage{}
+// Unmarshal reads the message as protobuf encodes it.
+func (m *message) Unmarshal(parts mem.BufferSlice) error {
+	*m = message{}
 	return eachField(parts, func(number protowire.Number, in *mem.Reader, size int) (err error) {
 		switch number {
 		case fieldHeader:
@@ -52,15 +74,17 @@ func (m *putMessage) unmarshal(parts mem.BufferSlice) error {
 	})
 }
 
-// firstPut is the first message of a call. Only its descriptor is read before the call is allowed.
-type firstPut struct {
-	descriptor *arrowflight.FlightDescriptor
-	parts      mem.BufferSlice // all of the message, until it is opened or closed
+// First is the first message of a call. Only its descriptor is read before the call is allowed.
+type First struct {
+	Descriptor *arrowflight.FlightDescriptor
+
+	parts mem.BufferSlice     // all of the message, until it is opened or closed
+	held  *budget.Reservation // of its bytes; nil before Charge
 }
 
-// unmarshal reads the descriptor, and keeps the message as it is.
-func (f *firstPut) unmarshal(parts mem.BufferSlice) error {
-	*f = firstPut{}
+// Unmarshal reads the descriptor, and keeps the message as it is.
+func (f *First) Unmarshal(parts mem.BufferSlice) error {
+	*f = First{}
 	err := eachField(parts, func(number protowire.Number, in *mem.Reader, size int) error {
 		if number != fieldDescriptor {
 			_, err := in.Discard(size)
@@ -73,8 +97,8 @@ func (f *firstPut) unmarshal(parts mem.BufferSlice) error {
 		if err != nil {
 			return err
 		}
-		f.descriptor = &arrowflight.FlightDescriptor{}
-		return protobuf.Unmarshal(value, f.descriptor)
+		f.Descriptor = &arrowflight.FlightDescriptor{}
+		return protobuf.Unmarshal(value, f.Descriptor)
 	})
 	if err != nil {
 		return err
@@ -84,37 +108,39 @@ func (f *firstPut) unmarshal(parts mem.BufferSlice) error {
 	return nil
 }
 
-// size returns the bytes of the message.
-func (f *firstPut) size() int64 { return int64(f.parts.Len()) }
+// Size returns the bytes of the message.
+func (f *First) Size() int64 { return int64(f.parts.Len()) }
 
-// heldPut is a first message, and the reservation of its bytes.
-type heldPut struct {
-	*firstPut
-	held *budget.Reservation
+// Charge reserves the bytes of the message, until Close. It is called once.
+func (f *First) Charge(memory *budget.Budget) (err error) {
+	f.held, err = memory.Reserve("rows that a client sends", f.Size())
+	return err
 }
 
-// open reads the rest of the message. While it is copied, the copy is charged as well.
-func (h heldPut) open(ctx context.Context) (*putMessage, error) {
-	size := h.size()
-	if err := h.held.GrowWait(ctx, size); err != nil {
+// open reads the rest of the message, which has been charged. While it is copied, the copy is charged as well.
+func (f *First) open(ctx context.Context) (*message, error) {
+	size := f.Size()
+	if err := f.held.GrowWait(ctx, size); err != nil {
 		return nil, err
 	}
-	defer h.held.Shrink(size)
-	return h.firstPut.open()
-}
-
-// open reads the rest of the message.
-func (f *firstPut) open() (*putMessage, error) {
-	m := &putMessage{}
-	err := m.unmarshal(f.parts)
-	f.close()
+	defer f.held.Shrink(size)
+	m := &message{}
+	err := m.Unmarshal(f.parts)
+	f.free()
 	return m, err
 }
 
-// close frees the message.
-func (f *firstPut) close() {
+func (f *First) free() {
 	f.parts.Free()
 	f.parts = nil
+}
+
+// Close frees the message and its reservation. Rows of the message are closed before.
+func (f *First) Close() {
+	f.free()
+	if f.held != nil {
+		f.held.Release()
+	}
 }
 
 // eachField calls do for each field of a FlightData, which reads or discards the field's bytes.

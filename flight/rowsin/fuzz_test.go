@@ -1,4 +1,4 @@
-package flight
+package rowsin
 
 import (
 	"errors"
@@ -108,11 +108,12 @@ func checkConverted(t testing.TB, b arrow.RecordBatch) {
 
 // checkCharged reads messages, of which any may be damaged, with a small limit, so that what is reserved before a message comes does
 // not hide what it allocates. Each message may allocate the most that was ever charged. It reports whether they were accepted.
-func checkCharged(t testing.TB, sent []*putMessage, end *putMessage) (accepted bool) {
+func checkCharged(t testing.TB, sent []*message, end *message) (accepted bool) {
 	const limit, slack = 256 << 10, 1 << 20
 	charge := budget.New(1 << 30)
+	received := callOf(t, append(sent, end))
 	before := allocated()
-	err := readAll(append(sent, end), limit, charge, func(b arrow.RecordBatch) {
+	err := received.read(limit, charge, func(b arrow.RecordBatch) {
 		converted := allocated()
 		checkConverted(t, b)
 		before += allocated() - converted
@@ -132,7 +133,7 @@ func checkCharged(t testing.TB, sent []*putMessage, end *putMessage) (accepted b
 // FuzzMessages replaces one message of those that clients send by any bytes: a schema, a dictionary or a batch.
 func FuzzMessages(f *testing.F) {
 	forms := validForms(f)
-	var ends []*putMessage
+	var ends []*message
 	for i, form := range forms {
 		ends = append(ends, endOf(plainly(f, cloned(form))))
 		for at, m := range form {
@@ -142,7 +143,7 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, form, at uint8, header, body []byte) {
 		n := int(form) % len(forms)
 		sent := cloned(forms[n])
-		*sent[int(at)%len(sent)] = putMessage{header: slices.Clone(header), body: slices.Clone(body)}
+		*sent[int(at)%len(sent)] = message{header: slices.Clone(header), body: slices.Clone(body)}
 		checkCharged(t, sent, ends[n])
 	})
 }
@@ -156,19 +157,19 @@ func FuzzHeaders(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header []byte, body int) {
 		const most = 1 << 20
-		m := &putMessage{header: header, body: make([]byte, uint(body)%most)}
+		m := &message{header: header, body: make([]byte, uint(body)%most)}
 		if h, err := m.inspect(); err == nil {
 			codec := h.codec
 			h.codec = notCompressed // encode writes headers of bodies without compression
-			again, err := (&putMessage{header: h.encode(), body: m.body}).inspect()
+			again, err := (&message{header: h.encode(), body: m.body}).inspect()
 			require.NoError(t, err)
 			require.Equal(t, h, again, "codec %d", codec)
 		}
-		schema := &putMessage{header: header}
+		schema := &message{header: header}
 		if schema.rewriteSchema() != nil {
 			return
 		}
-		again := &putMessage{header: schema.header}
+		again := &message{header: schema.header}
 		require.NoError(t, again.rewriteSchema())
 		require.Equal(t, schema.header, again.header)
 	})

@@ -1,12 +1,10 @@
-package flight
+package rowsin
 
 import (
-	"context"
-	"io"
+	"cmp"
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -14,29 +12,11 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 
-	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 )
-
-// cannedPut is a client's side of a call that has been recorded.
-type cannedPut struct {
-	grpc.ServerStream
-	messages []*putMessage
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (c *cannedPut) RecvMsg(m any) error {
-	if len(c.messages) == 0 {
-		return io.EOF
-	}
-	*m.(*putMessage) = *c.messages[0] //nolint:forcetypeassert // nothing else is received
-	c.messages = c.messages[1:]
-	return nil
-}
 
 // nestedMessages returns the messages of batches with columns of many types.
 func nestedMessages(t testing.TB, options ...ipc.Option) []*arrowflight.FlightData {
@@ -74,9 +54,9 @@ func TestRandomDamageBreaksNothing(t *testing.T) {
 	const tries = 1500
 	forms := [][]*arrowflight.FlightData{nestedMessages(t), nestedMessages(t, ipc.WithZstd())}
 	for n := range tries {
-		var messages []*putMessage
+		var messages []*message
 		for _, m := range forms[n%len(forms)] {
-			messages = append(messages, &putMessage{header: append([]byte{}, m.GetDataHeader()...), body: append([]byte{}, m.GetDataBody()...)})
+			messages = append(messages, &message{header: append([]byte{}, m.GetDataHeader()...), body: append([]byte{}, m.GetDataBody()...)})
 		}
 		damaged := messages[random.IntN(len(messages))]
 		for range 1 + random.IntN(3) {
@@ -86,8 +66,11 @@ func TestRandomDamageBreaksNothing(t *testing.T) {
 			}
 			of[random.IntN(len(of))] = [5]byte{0, 1, 0x7f, 0x80, 0xff}[random.IntN(5)]
 		}
-		messages = append(messages, &putMessage{metadata: []byte(`{"rows": 3}`)})
-		if err := readPut(messages, damaged != messages[0]); err != nil {
+		messages = append(messages, &message{metadata: []byte(`{"rows": 3}`)})
+		values := damaged != messages[0] // texts of a decimal of any scale have any size
+		var conversion error
+		err := callOf(t, messages).read(maxMessage, budget.New(1<<30), func(b arrow.RecordBatch) { conversion = cmp.Or(conversion, converted(b, values)) })
+		if err = cmp.Or(err, conversion); err != nil {
 			refused++
 			require.NotEqual(t, fault.Internal, fault.KindOf(err), "%v", err)
 		}
@@ -96,27 +79,36 @@ func TestRandomDamageBreaksNothing(t *testing.T) {
 	require.Less(t, refused, tries)
 }
 
-// readPut reads the rows of recorded messages, and all values if the schema is as it was: texts of a decimal of any scale have any size.
-func readPut(messages []*putMessage, values bool) error {
-	ctx := context.Background()
-	limit := budget.New(1 << 30)
-	held, err := limit.Reserve("rows that a client sends", messages[0].size())
-	if err != nil {
-		return err
+// Each damaged byte of a batch ends its call as a failure of the client, or changes values.
+//
+// spec: stage-67
+func TestNoDamagedByteIsAFailureOfTheServer(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
+	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(`[{"text": "abc"}, {"text": "de"}, {"text": "fgh"}]`))
+	require.NoError(t, err)
+	whole := messagesOf(t, []arrow.RecordBatch{b})
+	refused := 0
+	read := func(change func(*message)) {
+		sent := append(cloned(whole), endOf([]arrow.RecordBatch{b}))
+		change(sent[1])
+		if err := callOf(t, sent).read(minMessage, budget.New(1<<30), nil); err != nil {
+			refused++
+			require.Contains(t, []fault.Kind{fault.Invalid, fault.Exhausted, fault.Corrupt}, fault.KindOf(err), err)
+		}
 	}
-	defer held.Release()
-	rows, err := openPut(ctx, &cannedPut{messages: messages[1:]}, firstMessage{messages[0], held}, limit)
-	if err != nil {
-		return err
+	for at := range whole[1].body {
+		for _, to := range []byte{0xff, 0x7f, 0} {
+			read(func(m *message) { m.body[at] = to })
+		}
 	}
-	defer rows.close()
-	rows.limit = maxPutMessage
-	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), claim: &limits.Claim{}, timeout: putTimeout, clock: time.Now}
-	b, err := rows.batch()
-	if err != nil {
-		return err
+	for at := range whole[1].header {
+		read(func(m *message) { m.header[at] = 0xff })
 	}
-	defer b.Release()
+	require.Greater(t, refused, 10)
+}
+
+// converted reads all values of a batch, as it is and as stage converts it. Without values, it only converts the batch.
+func converted(b arrow.RecordBatch, values bool) error {
 	use := func(b arrow.RecordBatch) {
 		for _, c := range b.Columns() {
 			for i := range c.Len() {

@@ -1,15 +1,15 @@
-package flight
+package rowsin
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"runtime/metrics"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -17,16 +17,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/damage"
-	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/policy"
 )
 
 // allocated returns the bytes that were allocated so far.
@@ -64,15 +61,15 @@ func (p patched) cut(table, slot int) {
 func (p patched) header() int { return p.inner(p.u32(0), slotHeader) }
 
 // messagesOf returns what a client sends for batches.
-func messagesOf(t testing.TB, batches []arrow.RecordBatch, options ...ipc.Option) []*putMessage {
+func messagesOf(t testing.TB, batches []arrow.RecordBatch, options ...ipc.Option) []*message {
 	var sent []*arrowflight.FlightData
 	w := arrowflight.NewRecordWriter(collected{&sent}, append(options, ipc.WithSchema(batches[0].Schema()))...)
 	for _, b := range batches {
 		require.NoError(t, w.Write(b))
 	}
-	var out []*putMessage
+	var out []*message
 	for _, m := range sent {
-		out = append(out, &putMessage{header: m.GetDataHeader(), body: m.GetDataBody()})
+		out = append(out, &message{header: m.GetDataHeader(), body: m.GetDataBody()})
 	}
 	return out
 }
@@ -91,7 +88,7 @@ func dictionaryOf(values ...string) arrow.RecordBatch {
 }
 
 // compressedClaim returns messages with a compressed buffer that claims a size.
-func compressedClaim(t testing.TB, claim int64) []*putMessage {
+func compressedClaim(t testing.TB, claim int64) []*message {
 	out := messagesOf(t, []arrow.RecordBatch{ids(0, 4096)}, ipc.WithZstd())
 	binary.LittleEndian.PutUint64(out[1].body, uint64(claim)) //nolint:gosec // two's complement
 	return out
@@ -103,8 +100,8 @@ func compressedClaim(t testing.TB, claim int64) []*putMessage {
 // spec: stage-110
 func TestHostileMessagesTakeNoMemory(t *testing.T) {
 	const fieldsOfSchema = 1
-	cases := map[string]func() []*putMessage{
-		"odd vtable of a schema": func() []*putMessage {
+	cases := map[string]func() []*message{
+		"odd vtable of a schema": func() []*message {
 			out := messagesOf(t, []arrow.RecordBatch{ids(0, 4)})
 			p := patched(out[0].header)
 			fields := p.inner(p.header(), fieldsOfSchema)
@@ -112,27 +109,27 @@ func TestHostileMessagesTakeNoMemory(t *testing.T) {
 			p.cut(p.header(), fieldsOfSchema)
 			return out
 		},
-		"offset that wraps": func() []*putMessage {
+		"offset that wraps": func() []*message {
 			out := messagesOf(t, []arrow.RecordBatch{ids(0, 4)})
 			p := patched(out[0].header)
 			binary.LittleEndian.PutUint32(p[p.field(p.header(), fieldsOfSchema):], 1<<32-3)
 			return out
 		},
-		"hidden compression of 1 GiB": func() []*putMessage {
+		"hidden compression of 1 GiB": func() []*message {
 			out := compressedClaim(t, 1<<30)
 			p := patched(out[1].header)
 			p.cut(p.header(), slotCompression)
 			return out
 		},
-		"hidden compression of 1 TiB": func() []*putMessage {
+		"hidden compression of 1 TiB": func() []*message {
 			out := compressedClaim(t, 1<<40)
 			p := patched(out[1].header)
 			p.cut(p.header(), slotCompression)
 			return out
 		},
-		"compression of 1 TiB":            func() []*putMessage { return compressedClaim(t, 1<<40) },
-		"a size that is not the output's": func() []*putMessage { return compressedClaim(t, 4096*8-8) },
-		"window of 512 MiB": func() []*putMessage {
+		"compression of 1 TiB":            func() []*message { return compressedClaim(t, 1<<40) },
+		"a size that is not the output's": func() []*message { return compressedClaim(t, 4096*8-8) },
+		"window of 512 MiB": func() []*message {
 			out := compressedClaim(t, 4096*8)
 			frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 19 << 3, 3 | 1<<6, 0, 0, 7} // one last block of a repeated byte, too short
 			p := patched(out[1].header)
@@ -144,7 +141,7 @@ func TestHostileMessagesTakeNoMemory(t *testing.T) {
 			}
 			return out
 		},
-		"hidden delta of a dictionary": func() []*putMessage {
+		"hidden delta of a dictionary": func() []*message {
 			out := messagesOf(t, []arrow.RecordBatch{dictionaryOf("a"), dictionaryOf("a", "b")}, ipc.WithDictionaryDeltas(true))
 			cut := 0
 			for _, m := range out {
@@ -162,9 +159,9 @@ func TestHostileMessagesTakeNoMemory(t *testing.T) {
 	}
 	for name, messages := range cases {
 		t.Run(name, func(t *testing.T) {
-			sent := append(messages(), &putMessage{metadata: []byte(`{"rows": 4}`)})
+			sent := callOf(t, append(messages(), &message{metadata: []byte(`{"rows": 4}`)}))
 			before := allocated()
-			err := readAll(sent, minPutMessage, budget.New(1<<30), nil)
+			err := sent.read(minMessage, budget.New(1<<30), nil)
 			require.Less(t, allocated()-before, int64(16<<20))
 			require.Error(t, err)
 			require.Contains(t, []fault.Kind{fault.Invalid, fault.Exhausted}, fault.KindOf(err), "%v", err)
@@ -172,34 +169,60 @@ func TestHostileMessagesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// readAll reads all batches of recorded messages, which may have a number of bytes.
-func readAll(messages []*putMessage, limit int64, memory *budget.Budget, use func(arrow.RecordBatch)) error {
-	held, err := memory.Reserve("rows that a client sends", messages[0].size())
+// call is a call as its client makes it.
+type call struct {
+	first    *First
+	messages []*message // after the first one
+}
+
+// callOf returns a call with messages.
+func callOf(t testing.TB, messages []*message) *call {
+	text, err := proto.Marshal(&arrowflight.FlightData{DataHeader: messages[0].header, DataBody: messages[0].body})
+	require.NoError(t, err)
+	first := &First{}
+	require.NoError(t, first.Unmarshal(mem.BufferSlice{mem.SliceBuffer(text)}))
+	return &call{first, messages[1:]}
+}
+
+// RecvMsg implements Source.
+func (c *call) RecvMsg(m any) error {
+	if len(c.messages) == 0 {
+		return io.EOF
+	}
+	*m.(*message) = *c.messages[0] //nolint:forcetypeassert // nothing else is received
+	c.messages = c.messages[1:]
+	return nil
+}
+
+// Wait implements Pace.
+func (*call) Wait(_ context.Context, done <-chan struct{}, _ int64) error {
+	<-done
+	return nil
+}
+
+// read reads all batches, of messages that have at most a number of bytes.
+func (c *call) read(limit int64, memory *budget.Budget, use func(arrow.RecordBatch)) error {
+	defer c.first.Close()
+	if err := c.first.Charge(memory); err != nil {
+		return err
+	}
+	rows, err := Open(context.Background(), c, c.first, Options{Limit: limit, Pace: c, Budget: memory})
 	if err != nil {
 		return err
 	}
-	defer held.Release()
-	rows, err := openPut(context.Background(), &cannedPut{messages: messages[1:]}, firstMessage{messages[0], held}, memory)
-	if err != nil {
-		return err
-	}
-	defer rows.close()
-	rows.limit = limit
-	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), claim: &limits.Claim{}, timeout: putTimeout, clock: time.Now}
-	for {
-		b, err := rows.batch()
-		if err != nil || b == nil {
-			return err
-		}
+	defer rows.Close()
+	reader := rows.Reader(func() error { return nil })
+	defer reader.Release()
+	for reader.Next() {
 		if use != nil {
-			use(b)
+			use(reader.RecordBatch())
 		}
-		b.Release()
 	}
+	return reader.Err()
 }
 
 // plainly returns the batches of messages as the Arrow library reads them.
-func plainly(t testing.TB, messages []*putMessage) []arrow.RecordBatch {
+func plainly(t testing.TB, messages []*message) []arrow.RecordBatch {
 	r, err := ipc.NewReaderFromMessageReader(&plainMessages{messages: messages})
 	require.NoError(t, err)
 	defer r.Release()
@@ -213,7 +236,7 @@ func plainly(t testing.TB, messages []*putMessage) []arrow.RecordBatch {
 }
 
 // plainMessages is an ipc.MessageReader of messages as they are.
-type plainMessages struct{ messages []*putMessage }
+type plainMessages struct{ messages []*message }
 
 // Message implements ipc.MessageReader.
 func (p *plainMessages) Message() (*ipc.Message, error) {
@@ -232,12 +255,12 @@ func (*plainMessages) Retain() {}
 func (*plainMessages) Release() {}
 
 // validForms returns messages that clients send: many types, dictionaries that are replaced, compression.
-func validForms(t testing.TB) [][]*putMessage {
-	var out [][]*putMessage
+func validForms(t testing.TB) [][]*message {
+	var out [][]*message
 	for _, options := range [][]ipc.Option{nil, {ipc.WithZstd()}, {ipc.WithLZ4()}, {ipc.WithZstd(), ipc.WithMinSpaceSavings(0.5)}} {
-		var nested []*putMessage
+		var nested []*message
 		for _, m := range nestedMessages(t, options...) {
-			nested = append(nested, &putMessage{header: m.GetDataHeader(), body: m.GetDataBody()})
+			nested = append(nested, &message{header: m.GetDataHeader(), body: m.GetDataBody()})
 		}
 		out = append(
 			out, nested, messagesOf(t, []arrow.RecordBatch{ids(0, 10_000), ids(0, 0), ids(5, 7)}, options...),
@@ -251,11 +274,11 @@ func validForms(t testing.TB) [][]*putMessage {
 }
 
 // cloned returns copies, so that reading changes nothing.
-func cloned(messages []*putMessage) []*putMessage {
-	var out []*putMessage
+func cloned(messages []*message) []*message {
+	var out []*message
 	for _, m := range messages {
 		c := damage.Message{Header: m.header, Body: m.body}.Clone()
-		out = append(out, &putMessage{header: c.Header, body: c.Body})
+		out = append(out, &message{header: c.Header, body: c.Body})
 	}
 	return out
 }
@@ -267,7 +290,7 @@ func TestMessagesAreReadAsArrowReadsThem(t *testing.T) {
 	for i, messages := range validForms(t) {
 		want := plainly(t, cloned(messages))
 		sent, rows, n := append(cloned(messages), endOf(want)), int64(0), 0
-		require.NoError(t, readAll(sent, minPutMessage, budget.New(1<<30), func(b arrow.RecordBatch) {
+		require.NoError(t, callOf(t, sent).read(minMessage, budget.New(1<<30), func(b arrow.RecordBatch) {
 			require.True(t, want[n].Schema().Equal(b.Schema()), i)
 			require.True(t, array.RecordEqual(want[n], b), i)
 			rows += b.NumRows()
@@ -279,16 +302,16 @@ func TestMessagesAreReadAsArrowReadsThem(t *testing.T) {
 }
 
 // endOf returns the message after the last batch.
-func endOf(all []arrow.RecordBatch) *putMessage {
+func endOf(all []arrow.RecordBatch) *message {
 	rows := int64(0)
 	for _, b := range all {
 		rows += b.NumRows()
 	}
-	return &putMessage{metadata: marshal(putEnd{Rows: &rows})}
+	return &message{metadata: fmt.Appendf(nil, `{"rows": %d}`, rows)}
 }
 
 // checkDamaged reads messages of which one was damaged: it may fail as the client's failure, and allocates what was charged.
-func checkDamaged(t testing.TB, messages []*putMessage, end *putMessage, pick damage.Pick) (accepted bool) {
+func checkDamaged(t testing.TB, messages []*message, end *message, pick damage.Pick) (accepted bool) {
 	sent := cloned(messages)
 	one := sent[pick(len(sent))]
 	damage.Change(damage.Message{Header: one.header, Body: one.body}, pick)
@@ -331,54 +354,24 @@ func FuzzDamagedMessages(f *testing.F) {
 	})
 }
 
-// A call that is not allowed ends by its command alone: the rest of its first message is not read, whatever it is.
-//
-// spec: stage-111
-func TestCallsThatMayNotWriteEndByTheirCommand(t *testing.T) {
-	reads := []policy.AccessRule{{Subjects: []string{"*"}, Read: []string{"*"}, Allow: []policy.Permission{policy.Publish}, Write: []string{"*"}}}
-	for name, c := range map[string]struct {
-		options Options
-		refuse  error
-		code    codes.Code
-	}{
-		"a catalog without writes": {Options{}, fault.New(fault.Forbidden, "the catalog allows no writes"), codes.PermissionDenied},
-		"a policy without stage":   {Options{Policy: func() *policy.Policy { return &policy.Policy{Rules: reads} }}, nil, codes.PermissionDenied},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := &writtenRows{refuse: c.refuse}
-			memory := budget.New(1 << 30)
-			c.options.Budget = memory
-			s := serveTables(t, w, c.options)
-			stream, err := s.DoPut(t.Context())
-			require.NoError(t, err)
-			hostile := []byte{0xff, 0xff, 0xff, 0x7f, 1, 2, 3}
-			require.NoError(t, stream.Send(&arrowflight.FlightData{FlightDescriptor: command(stageOf), DataHeader: hostile, DataBody: make([]byte, 1<<20)}))
-			_, err = (&putting{FlightService_DoPutClient: stream}).answers()
-			code, _ := failure(t, err, nil)
-			require.Equal(t, c.code, code, err)
-			w.none(t)
-			s.quiet(t)
-			require.Zero(t, memory.Used())
-		})
-	}
-}
-
 // Only the descriptor of a first message is copied, also if it comes last.
 //
 // spec: stage-111
 func TestFirstMessagesAreNotCopied(t *testing.T) {
-	described, err := proto.Marshal(command(stageOf))
+	const command = `{"stage": {"table": "ml.history"}}`
+	described, err := proto.Marshal(&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: []byte(command)})
 	require.NoError(t, err)
 	text := protowire.AppendBytes(protowire.AppendTag(nil, fieldBody, protowire.BytesType), make([]byte, 8<<20))
 	text = protowire.AppendBytes(protowire.AppendTag(text, fieldDescriptor, protowire.BytesType), described)
 	before := allocated()
-	first := &firstPut{}
-	require.NoError(t, first.unmarshal(mem.BufferSlice{mem.SliceBuffer(text)}))
+	first := &First{}
+	require.NoError(t, first.Unmarshal(mem.BufferSlice{mem.SliceBuffer(text)}))
 	require.Less(t, allocated()-before, int64(1<<20))
-	require.JSONEq(t, stageOf, string(first.descriptor.GetCmd()))
-	m, err := first.open()
+	require.JSONEq(t, command, string(first.Descriptor.GetCmd()))
+	require.NoError(t, first.Charge(budget.New(1<<30)))
+	m, err := first.open(t.Context())
 	require.NoError(t, err)
 	require.Len(t, m.body, 8<<20)
 	long := protowire.AppendBytes(protowire.AppendTag(nil, fieldDescriptor, protowire.BytesType), make([]byte, maxDescriptor+1))
-	require.Equal(t, fault.Invalid, fault.KindOf(first.unmarshal(mem.BufferSlice{mem.SliceBuffer(long)})))
+	require.Equal(t, fault.Invalid, fault.KindOf(first.Unmarshal(mem.BufferSlice{mem.SliceBuffer(long)})))
 }

@@ -1,4 +1,4 @@
-package flight
+package rowsin
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ const (
 )
 
 // unpacked returns what a body takes without its compression: its bytes, and what decoders take beside them.
-func (m *putMessage) unpacked(h *putHeader) (size, beside int64, err error) {
+func (m *message) unpacked(h *batchHeader) (size, beside int64, err error) {
 	if h.codec == notCompressed {
 		return 0, 0, nil
 	}
@@ -45,8 +45,8 @@ func (m *putMessage) unpacked(h *putHeader) (size, beside int64, err error) {
 			size += aligned(b.second - lengthPrefix)
 			continue
 		}
-		if n < 0 || n > maxPutMessage {
-			return 0, 0, tooLargeBatch(maxPutMessage)
+		if n < 0 || n > maxMessage {
+			return 0, 0, tooLargeBatch(maxMessage)
 		}
 		size += aligned(n)
 		takes := zstdMemory + zstdBlock + n/4 // a frame that has more than it claims makes the output grow once
@@ -69,7 +69,7 @@ func badCompression(format string, values ...any) error {
 }
 
 // unpack replaces a compressed body, of which unpacked returned the size, by one that is not compressed.
-func (m *putMessage) unpack(h *putHeader, size int64) error {
+func (m *message) unpack(h *batchHeader, size int64) error {
 	if h.codec == notCompressed {
 		return nil
 	}
