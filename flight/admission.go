@@ -40,8 +40,7 @@ type admission struct {
 	clock   func() time.Time
 
 	// Guarded by the lock of the queue.
-	carries int       // streams that may be open since one was set back; 0: all
-	changed time.Time // when carries last changed
+	changed time.Time // when the number of streams that may be open last changed
 	left    time.Time // when a stream last left
 	turns   int64     // how often a stream has left or relax has let others try
 	gangs   map[gangKey][]*group
@@ -180,7 +179,7 @@ func (p *slot) timedOut() error {
 	case own+a.needs(p) > now.Share:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: this client has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
 			a.maxWait, fault.Count(own, "stream"), now.Places)
-	case a.carries > 0:
+	case now.Most < now.Places:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", a.maxWait, are(now.Taken))
 		remedy = "try again, use another server, or raise the server's memory budget"
 	default:

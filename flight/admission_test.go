@@ -442,10 +442,6 @@ func (a *admission) adds(t *testing.T, open []*asking) {
 		}
 		require.Equal(t, now.Kept, kept+ofMixes)
 		require.Equal(t, now.Taken, taken-ofMixes, "a host's slots include those kept for its mixes")
-		most := now.Places
-		if a.carries > 0 {
-			most = a.carries
-		}
 		var waiting []*asking
 		blocked := false
 		for _, p := range open {
@@ -454,10 +450,10 @@ func (a *admission) adds(t *testing.T, open []*asking) {
 			}
 			waiting = append(waiting, p)
 			needs := a.needs(p.slot)
-			blocked = blocked || !a.mayTry(p.slot) || needs > 1 && now.Taken+now.Kept+needs > most && a.Held(p.claim.Client)+needs <= now.Share
+			blocked = blocked || !a.mayTry(p.slot) || needs > 1 && now.Taken+now.Kept+needs > now.Most && a.Held(p.claim.Client)+needs <= now.Share
 		}
 		require.Len(t, waiting, now.Waiting)
-		if now.Taken+now.Kept < most && !blocked {
+		if now.Taken+now.Kept < now.Most && !blocked {
 			for _, p := range waiting {
 				require.Greater(t, a.Held(p.claim.Client)+a.needs(p.slot), now.Share, "no stream waits while a slot is free, but behind a mix")
 			}

@@ -57,7 +57,8 @@ func (p *slot) mayRetry() (may bool) {
 // moreTime returns for how long a stream may try after maxWait. While the budget carries fewer streams than
 // there are slots, all streams that wait take turns: none fails before no stream has left for maxWait. The lock is held.
 func (a *admission) moreTime(p *slot) time.Duration {
-	if a.carries == 0 || !p.claim.Has() && a.Held(p.claim.Client)+a.needs(p) > a.Current().Share {
+	now := a.Current()
+	if now.Most == now.Places || !p.claim.Has() && a.Held(p.claim.Client)+a.needs(p) > now.Share {
 		return 0
 	}
 	return a.left.Add(a.maxWait).Sub(a.clock())
@@ -84,10 +85,10 @@ func (p *slot) setBack(err error) {
 	})
 }
 
-// carry changes how many streams may be open; 0: all. The lock is held.
+// carry limits how many streams may be open. The lock is held.
 func (a *admission) carry(streams int) {
-	a.carries, a.changed = streams, a.clock()
-	a.Lower(streams)
+	a.Limit(streams)
+	a.changed = a.clock()
 }
 
 // mayTry reports whether a stream may have a slot. One that was set back may have one when another
@@ -101,11 +102,11 @@ func (a *admission) mayTry(p *slot) bool {
 func (a *admission) relax(plentiful bool) {
 	a.Change(func() {
 		now := a.Current()
-		if plentiful && a.carries > 0 && a.clock().Sub(a.changed) >= raiseAfter {
-			a.carry(max(a.carries, now.Taken+now.Kept+1))
-		}
-		if plentiful && now.Waiting == 0 || a.carries >= now.Places {
-			a.carry(0)
+		switch {
+		case plentiful && now.Waiting == 0:
+			a.Limit(now.Places)
+		case plentiful && a.clock().Sub(a.changed) >= raiseAfter:
+			a.carry(max(now.Most, now.Taken+now.Kept+1))
 		}
 		if plentiful || now.Taken == 0 {
 			a.turns++

@@ -39,7 +39,7 @@ type Queue struct {
 	share   int
 
 	mu       sync.Mutex
-	lowered  int // places at present; 0: all
+	most     int // places that may be taken or kept at present
 	taken    int
 	kept     int // of all Kept
 	clients  map[string]*client
@@ -55,17 +55,18 @@ type Queue struct {
 // NewQueue returns a queue whose places are free.
 func NewQueue(options Options) *Queue {
 	return &Queue{
-		options: options, share: Share(options.Places, options.Percent),
+		options: options, share: shareOf(options.Places, options.Percent), most: options.Places,
 		clients: map[string]*client{}, queued: make(chan struct{}),
 	}
 }
 
-// Share returns how many places one client may have, given a percentage: at least one.
-func Share(places, percent int) int { return max(1, places*percent/100) }
+// shareOf returns how many places one client may have, given a percentage: at least one.
+func shareOf(places, percent int) int { return max(1, places*percent/100) }
 
 // Counts is how many places there are, and how they are used.
 type Counts struct {
 	Places, Share        int
+	Most                 int // of the places that may be taken or kept at present
 	Taken, Kept, Waiting int
 	Bytes                int64 // of the claims that wait
 }
@@ -78,7 +79,7 @@ func (q *Queue) Counts() (now Counts) {
 
 // Current is Counts within Look or Change.
 func (q *Queue) Current() Counts {
-	return Counts{Places: q.options.Places, Share: q.share, Taken: q.taken, Kept: q.kept, Waiting: len(q.waiting), Bytes: q.bytes}
+	return Counts{Places: q.options.Places, Share: q.share, Most: q.most, Taken: q.taken, Kept: q.kept, Waiting: len(q.waiting), Bytes: q.bytes}
 }
 
 // Held returns how many places a client has, including those that are kept in its name. It is called within Look or Change.
@@ -89,19 +90,12 @@ func (q *Queue) Held(name string) int {
 	return 0
 }
 
-// Free returns how many places are neither taken nor kept. It is negative if the places were lowered. It is called within Look
-// or Change.
-func (q *Queue) Free() int { return q.places() - q.taken - q.kept }
+// Free returns how many places are neither taken nor kept. It is negative if there are fewer than before. It is called within
+// Look or Change.
+func (q *Queue) Free() int { return q.most - q.taken - q.kept }
 
-func (q *Queue) places() int {
-	if q.lowered > 0 {
-		return q.lowered
-	}
-	return q.options.Places
-}
-
-// Lower changes how many places there are at present; 0: all. It is called within Change.
-func (q *Queue) Lower(places int) { q.lowered = places }
+// Limit changes how many of the places may be taken or kept at present. It is called within Change.
+func (q *Queue) Limit(most int) { q.most = min(most, q.options.Places) }
 
 // Look calls a function that looks at claims and places, and changes nothing of them.
 func (q *Queue) Look(look func()) {
@@ -121,10 +115,9 @@ func (q *Queue) Change(change func()) {
 // Enter waits until a claim has a place; one that has it keeps it. If it has none after some time, late returns for how much
 // longer it may wait, or else why it fails.
 func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, late func() (more time.Duration, err error)) error {
-	if q.options.Places == 0 {
-		return nil
+	if q.options.Places == 0 || !q.arrive(c) {
+		return c.err
 	}
-	q.arrive(c)
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
@@ -143,22 +136,24 @@ func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, lat
 	}
 }
 
-// arrive gives a claim a place, or adds it to those that wait.
-func (q *Queue) arrive(c *Claim) {
+// arrive gives a claim a place, or refuses it, or adds it to those that wait: then it returns true.
+func (q *Queue) arrive(c *Claim) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c.has {
-		return
+		return false
 	}
 	c.queue, c.client, c.err, c.settled = q, q.of(c.Client), nil, make(chan struct{})
 	q.waiting = append(q.waiting, c)
 	q.countWaiting(c, 1)
 	q.grant()
 	q.refuse()
-	if q.waits(c) {
-		close(q.queued)
-		q.queued = make(chan struct{})
+	if !q.waits(c) {
+		return false
 	}
+	close(q.queued)
+	q.queued = make(chan struct{})
+	return true
 }
 
 // countWaiting counts a claim that begins or ends to wait. q.mu is held.

@@ -67,6 +67,123 @@ func (c *entered) ended() bool {
 	}
 }
 
+// demanding is a claim with terms.
+type demanding struct {
+	Claim
+	terms   Terms
+	granted []Terms
+}
+
+func (d *demanding) Terms() Terms    { return d.terms }
+func (d *demanding) Granted(t Terms) { d.granted = append(d.granted, t) }
+
+func on(t *testing.T, q *Queue, client string, terms Terms) (*entered, *demanding) {
+	d := &demanding{terms: terms}
+	d.Client, d.Special = client, d
+	return enter(t, q, &d.Claim), d
+}
+
+func TestPlacesAreGivenOnTerms(t *testing.T) {
+	t.Parallel()
+	for name, check := range map[string]func(*testing.T, *Queue){
+		"priority goes before fewer places": func(t *testing.T, q *Queue) {
+			a := []*entered{of(t, q, "a"), of(t, q, "a"), of(t, q, "b"), of(t, q, "b")}
+			another := of(t, q, "c")
+			first, d := on(t, q, "a", Terms{Places: 1, First: true})
+			a[0].Leave()
+			require.True(t, first.in() && !another.ended())
+			require.Len(t, d.granted, 1)
+		},
+		"a claim to several places waits for them, and those behind it wait too": func(t *testing.T, q *Queue) {
+			a := []*entered{of(t, q, "a"), of(t, q, "a"), of(t, q, "b")}
+			two, _ := on(t, q, "c", Terms{Places: 2})
+			behind := of(t, q, "d")
+			require.False(t, two.ended() || behind.ended())
+			three, _ := on(t, q, "e", Terms{Places: 3})
+			two.cancel()
+			require.True(t, behind.in() && !three.ended(), "it has more than its share")
+			for _, one := range append(a, behind) {
+				one.Leave()
+			}
+			require.False(t, three.ended())
+		},
+		"a claim to more places than there are at present has them alone": func(t *testing.T, q *Queue) {
+			a := of(t, q, "a")
+			q.Change(func() { q.Limit(1) })
+			two, _ := on(t, q, "b", Terms{Places: 2})
+			require.False(t, two.ended() || of(t, q, "c").ended())
+			a.Leave()
+			require.True(t, two.in())
+		},
+		"a claim that cannot have a place lets others go": func(t *testing.T, q *Queue) {
+			never, d := on(t, q, "a", Terms{Places: 1, Never: true})
+			require.False(t, never.ended())
+			require.True(t, of(t, q, "b").in())
+			q.Change(func() { d.terms.Never = false })
+			require.True(t, never.in())
+		},
+		"places are kept for a time": func(t *testing.T, q *Queue) {
+			var kept *Kept
+			q.Change(func() { kept = q.Keep(3, time.Second) })
+			a, b := of(t, q, "a"), of(t, q, "b")
+			require.True(t, a.in() && !b.ended())
+			its, _ := on(t, q, "c", Terms{Places: 1, Of: kept})
+			require.True(t, its.in())
+			require.Equal(t, 2, q.Counts().Kept)
+			time.Sleep(time.Second)
+			require.True(t, b.in())
+			q.Look(func() { require.True(t, kept.Over() && kept.Places() == 0) })
+		},
+		"places that are kept in the name of a client count": func(t *testing.T, q *Queue) {
+			a, kept := of(t, q, "a"), (*Kept)(nil)
+			q.Change(func() { kept = q.KeepFor("a", 1, time.Second) })
+			other := of(t, q, "a")
+			require.False(t, other.ended())
+			its, _ := on(t, q, "a", Terms{Places: 1, Of: kept})
+			require.True(t, its.in())
+			q.Change(func() {
+				require.Equal(t, 2, q.Held("a"))
+				kept.Release()
+				require.Equal(t, 2, q.Held("a"))
+			})
+			a.Leave()
+			require.True(t, other.in())
+		},
+		"a closed queue has no claims that wait but firm ones": func(t *testing.T, q *Queue) {
+			a := []*entered{of(t, q, "a"), of(t, q, "a")}
+			waits, firm := of(t, q, "a"), enter(t, q, &Claim{Client: "a", Firm: true})
+			closed := errors.New("closed")
+			q.Close(closed)
+			require.ErrorIs(t, refused(t, waits), closed)
+			require.ErrorIs(t, refused(t, of(t, q, "a")), closed)
+			require.True(t, of(t, q, "b").in(), "it does not wait")
+			require.False(t, firm.ended())
+			a[0].Leave()
+			require.True(t, firm.in())
+		},
+		"a late claim may have more time": func(t *testing.T, q *Queue) {
+			a, c, asked := []*entered{of(t, q, "a"), of(t, q, "a")}, &Claim{Client: "a"}, 0
+			done := make(chan error, 1)
+			go func() {
+				done <- q.Enter(t.Context(), c, time.Second, func() (time.Duration, error) {
+					asked++
+					return time.Minute, nil
+				})
+			}()
+			time.Sleep(10 * time.Second)
+			a[0].Leave()
+			require.NoError(t, <-done)
+			require.Equal(t, 1, asked)
+			require.NoError(t, q.Enter(t.Context(), c, 0, nil), "it keeps its place")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { check(t, NewQueue(testOptions(4))) })
+		})
+	}
+}
+
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -80,7 +197,7 @@ func TestPlacesAreShared(t *testing.T) {
 			a[0].Leave()
 			a[0].Leave()
 			require.True(t, a[2].in())
-			require.Equal(t, Counts{Places: 4, Share: 2, Taken: 3}, q.Counts())
+			require.Equal(t, Counts{Places: 4, Share: 2, Most: 4, Taken: 3}, q.Counts())
 		}},
 		"but for sockets": {4, func(t *testing.T, q *Queue) {
 			for range 4 {
@@ -167,7 +284,7 @@ func TestPlacesAreShared(t *testing.T) {
 			time.Sleep(patience)
 			require.ErrorIs(t, refused(t, late), errLate)
 			a.Leave()
-			require.Equal(t, Counts{Places: 1, Share: 1}, q.Counts())
+			require.Equal(t, Counts{Places: 1, Share: 1, Most: 1}, q.Counts())
 		}},
 		"no limit": {0, func(t *testing.T, q *Queue) {
 			for range 100 {
@@ -176,10 +293,15 @@ func TestPlacesAreShared(t *testing.T) {
 			require.Zero(t, q.Counts().Taken)
 		}},
 		"few clients are remembered": {1, func(t *testing.T, q *Queue) {
-			for i := range maxKnown + 1 {
-				of(t, q, strconv.Itoa(i)).Leave()
+			held, waiting := of(t, q, "held"), of(t, q, "waiting")
+			for i := range maxKnown {
+				one := of(t, q, strconv.Itoa(i))
+				one.cancel()
+				require.ErrorIs(t, refused(t, one), context.Canceled)
 			}
-			require.Len(t, q.clients, 1)
+			require.Len(t, q.clients, 4, "with the last two")
+			held.Leave()
+			require.True(t, waiting.in())
 		}},
 		"no more claims yield than wait": {2, func(t *testing.T, q *Queue) {
 			a, b := of(t, q, "a"), of(t, q, "b")
@@ -198,6 +320,10 @@ func TestPlacesAreShared(t *testing.T) {
 			b.Leave()
 			require.True(t, c.in())
 			require.False(t, q.Wanted(b.Claim), "it has none")
+			again.Leave()
+			require.NoError(t, q.Enter(t.Context(), b.Claim, patience, nil))
+			of(t, q, "d")
+			require.True(t, q.Yield(b.Claim), "again")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ type Room[M comparable] struct {
 
 // NewRoom returns an empty room, of which one client may have a percentage.
 func NewRoom[M comparable](places, percent int) *Room[M] {
-	return &Room[M]{places: places, share: Share(places, percent), members: map[string][]M{}}
+	return &Room[M]{places: places, share: shareOf(places, percent), members: map[string][]M{}}
 }
 
 // Len returns how many members there are.

@@ -200,7 +200,7 @@ func follow(t *testing.T, random *rand.Rand) {
 		synctest.Wait()
 		c.Leave()
 	}
-	require.Equal(t, limits.Counts{Places: places, Share: r.share}, q.Counts())
+	require.Equal(t, limits.Counts{Places: places, Share: r.share, Most: places}, q.Counts())
 }
 
 // pick returns a call that has a place or waits; nil if none was found.
