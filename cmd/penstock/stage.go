@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/staged"
 )
 
 // stageFlags are the flags of stage.
@@ -149,7 +150,7 @@ func (p process) stage(ctx context.Context, e *engine, call stageCall, g *comman
 	request.Progress = g.staging
 	if call.OnlyKeysOf != "" {
 		g.step("keys")
-		request.OnlyKeys = trainedKeys{engine: e, of: call.OnlyKeysOf, staged: call.Table}.read
+		request.OnlyKeys = staged.Keys{Datasets: e.datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
 	}
 	out, err := e.stager(1).Stage(ctx, request, rows)
 	if err != nil {

@@ -15,10 +15,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
-
-	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/keyset"
 )
 
 // stagingLake is a catalog whose namespace features is written to.
@@ -248,41 +244,6 @@ datasets:
 	texts := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "country", "--only-keys-of", "swiss")
 	require.Equal(t, exitFailure, texts.code)
 	require.Contains(t, texts.stderr, "by column country of its key")
-}
-
-// Keys that do not fit are an error that tells how much memory is enough.
-//
-// spec: stage-50
-func TestTrainingKeysThatDoNotFit(t *testing.T) {
-	l := stagingLake(t)
-	var text strings.Builder
-	for i := range 60_000 {
-		fmt.Fprintf(&text, `,{"req_id": %d}`, i)
-	}
-	rows := l.parquetFile(t, "t.parquet", "["+text.String()[1:]+"]")
-	got := run(t, "stage", "features.impressions", rows, "--config", l.config, "--key", "req_id", "--buckets", "1")
-	require.Zero(t, got.code, got.stderr)
-	settings, err := process{}.load(l.config, nil)
-	require.NoError(t, err)
-	engine, err := assemble(t.Context(), settings)
-	require.NoError(t, err)
-	defer engine.Close()
-	full := engine.budget
-	defer func() { engine.budget = full }()
-	key := []arrow.Field{{Name: "req_id", Type: arrow.PrimitiveTypes.Int64}}
-	enough := keysShare * keyset.BytesFor(60_000)
-	engine.budget = budget.New(enough / 3)
-	of := trainedKeys{engine: engine, of: "features.impressions", staged: "features.history"}
-	_, err = of.read(t.Context(), key)
-	require.Equal(t, fault.Exhausted, fault.KindOf(err))
-	require.ErrorContains(t, err, fmt.Sprintf("need up to %d bytes", keyset.BytesFor(60_000)))
-	require.Contains(t, fault.As(err).Remedy, fmt.Sprintf("set memory to %d bytes", enough))
-	require.Zero(t, engine.budget.Used())
-	engine.budget = budget.New(enough)
-	keys, err := of.read(t.Context(), key)
-	require.NoError(t, err)
-	keys.Release()
-	require.Zero(t, engine.budget.Used())
 }
 
 // A table with a partition beside its buckets can be replaced by partitions; one like it has the same.

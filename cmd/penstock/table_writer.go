@@ -2,18 +2,16 @@ package main
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/flight"
-	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/staged"
 )
 
 // Calls of clients that write rows at the same time: one for stageMemory of the budget, and at most maxStages.
@@ -49,7 +47,7 @@ func (w tableWriter) Writable(table string) error {
 // Stage implements flight.TableWriter.
 func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, from flight.WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
 	if from.KeysOf != "" {
-		request.OnlyKeys = trainedKeys{engine: w.engine, of: from.KeysOf, staged: request.Table, rights: from.KeysRights}.read
+		request.OnlyKeys = staged.Keys{Datasets: w.engine.datasets(), Of: from.KeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
 	}
 	if request.New.Like != "" {
 		if err := w.engine.loader.CheckName(ctx, from.LikeRights, request.New.Like); err != nil {
@@ -81,7 +79,7 @@ func (w tableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 // Compact implements flight.TableMaintenance.
 func (w tableWriter) Compact(ctx context.Context, request maintenance.Compaction, shown func(string) bool) (maintenance.CompactionResult, error) {
 	if request.AnyOrder {
-		if err := w.engine.checkAnyOrder(request.Table, shown); err != nil {
+		if err := w.engine.datasets().CheckAnyOrder(request.Table, shown); err != nil {
 			return maintenance.CompactionResult{}, err
 		}
 	}
@@ -107,25 +105,9 @@ func (w tableWriter) Clean(ctx context.Context, request flight.OrphanSearch) ([]
 	return search.Clean(ctx, tables, request.Remove, request.Held, request.Progress)
 }
 
-// checkAnyOrder returns Invalid if a dataset of the config file takes rows of a table by the order in which they
-// were written. The error names the dataset if it is shown.
-func (e *engine) checkAnyOrder(table string, shown func(dataset string) bool) error {
-	of := trainedKeys{engine: e, staged: table}
-	for _, d := range e.loader.Datasets() {
-		takes := d.Training.Distinct != nil && of.stages(d.Training.Table)
-		for _, s := range d.Staging {
-			takes = takes || s.Duplicates.Choose() && of.stages(s.Table)
-		}
-		if takes {
-			name := "a dataset of the server"
-			if shown(d.Name) {
-				name = "dataset " + d.Name
-			}
-			return fault.InvalidField("any_order", "%s takes the first or last of several rows of table %s, and then could find other rows than now", name, table).
-				In(table, "").WithRemedy("leave any_order out: files whose rows would change their order stay")
-		}
-	}
-	return nil
+// datasets returns what finds out how the datasets of the engine use tables.
+func (e *engine) datasets() staged.Datasets {
+	return staged.Datasets{Loader: e.loader, Same: e.set.Same, Budget: e.budget}
 }
 
 // searchable is a catalog in whose tables orphan files are looked for.
@@ -137,13 +119,7 @@ func (s searchable) Folder(ctx context.Context, table string) (orphans.TableFold
 	if err != nil {
 		return orphans.TableFolder{}, err
 	}
-	out := orphans.TableFolder{UUID: state.Table.Pin.UUID, Location: strings.TrimRight(state.Table.Location, "/")}
-	for _, property := range []string{"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"} {
-		if folder := state.Properties[property]; folder != "" && !strings.HasPrefix(folder+"/", out.Location+"/") && !slices.Contains(out.Elsewhere, folder) {
-			out.Elsewhere = append(out.Elsewhere, folder)
-		}
-	}
-	return out, nil
+	return orphans.TableFolder{UUID: state.Table.Pin.UUID, Location: state.Folder(), Elsewhere: state.FoldersElsewhere()}, nil
 }
 
 // Files implements orphans.SearchedTables.

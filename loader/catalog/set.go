@@ -106,6 +106,13 @@ func (s *Set) Route(name string) (of, table string, err error) {
 	return r.prefix, r.table, nil
 }
 
+// Same reports whether two names are those of one table.
+func (s *Set) Same(a, b string) bool {
+	of, name, err := s.Route(a)
+	ofB, nameB, failed := s.Route(b)
+	return err == nil && failed == nil && of == ofB && name == nameB
+}
+
 // route is where a name leads to.
 type route struct {
 	catalog Catalog

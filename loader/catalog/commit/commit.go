@@ -8,6 +8,7 @@ package commit
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +82,20 @@ func (s *TableState) DataFolder() string {
 	if folder := strings.TrimRight(s.Properties["write.data.path"], "/"); folder != "" {
 		return folder
 	}
-	return strings.TrimRight(s.Table.Location, "/") + "/data"
+	return s.Folder() + "/data"
+}
+
+// Folder returns the table's folder, without a slash at its end.
+func (s *TableState) Folder() string { return strings.TrimRight(s.Table.Location, "/") }
+
+// FoldersElsewhere returns the folders outside of the table's that its properties name for files.
+func (s *TableState) FoldersElsewhere() (out []string) {
+	for _, property := range []string{"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"} {
+		if folder := s.Properties[property]; folder != "" && !strings.HasPrefix(folder+"/", s.Folder()+"/") && !slices.Contains(out, folder) {
+			out = append(out, folder)
+		}
+	}
+	return out
 }
 
 // Base returns the snapshot that a change of this state is derived from, as Change has it: 0 for none.

@@ -1,4 +1,4 @@
-package main
+package staged
 
 import (
 	"context"
@@ -19,24 +19,27 @@ import (
 // keysShare is the share of the budget that the keys of a training table may take: rows are sorted in half of it.
 const keysShare = 4
 
-// trainedKeys are the keys of the training rows of a dataset or a table, which rows of a staging table are kept for.
-type trainedKeys struct {
-	engine *engine
-	of     string        // a dataset, or a table
-	staged string        // the staging table
-	rights policy.Rights // to the training table
+// Keys are the keys of the training rows of a dataset or a table, which rows of a staging table are kept for.
+type Keys struct {
+	Datasets
+	Of     string        // a dataset, or a table
+	Staged string        // the staging table
+	Rights policy.Rights // to the training table
 }
 
-// read reads the keys, given the columns of the staging table's key.
-func (k trainedKeys) read(ctx context.Context, key []arrow.Field) (stage.KeptKeys, error) {
+// Read reads the keys, given the columns of the staging table's key. It is a stage.TableWrite's OnlyKeys.
+//
+// Errors: NotFound for an unknown dataset or table, Invalid for keys that cannot be compared, Exhausted if they take more than a
+// quarter of the budget, and those of reading rows.
+func (k Keys) Read(ctx context.Context, key []arrow.Field) (stage.KeptKeys, error) {
 	keys, err := k.all(ctx, key)
 	if err != nil {
-		return nil, fault.Op(err, "read the keys of %s", k.of)
+		return nil, fault.Op(err, "read the keys of %s", k.Of)
 	}
 	return keys, nil
 }
 
-func (k trainedKeys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys, error) {
+func (k Keys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys, error) {
 	training, names, err := k.columns(key)
 	if err != nil {
 		return nil, err
@@ -54,7 +57,7 @@ func (k trainedKeys) all(ctx context.Context, key []arrow.Field) (*keyset.Distin
 		}
 		at = append(at, i)
 	}
-	plan, err := k.engine.loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults(), Rights: k.rights})
+	plan, err := k.Loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults(), Rights: k.Rights})
 	if err != nil {
 		return nil, err
 	}
@@ -76,22 +79,22 @@ func comparableKeys(staged arrow.Field, name string, training arrow.DataType) er
 }
 
 // columns returns the training table, and the names of the key's columns there.
-func (k trainedKeys) columns(key []arrow.Field) (dataset.Training, []string, error) {
+func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 	names := make([]string, len(key))
 	for i, f := range key {
 		names[i] = f.Name
 	}
-	configured := k.engine.loader.Datasets()
-	at := slices.IndexFunc(configured, func(d dataset.Dataset) bool { return d.Name == k.of })
-	if at < 0 && strings.Contains(k.of, ".") {
-		return dataset.Training{Table: k.of}, names, nil
+	configured := k.Loader.Datasets()
+	at := slices.IndexFunc(configured, func(d dataset.Dataset) bool { return d.Name == k.Of })
+	if at < 0 && strings.Contains(k.Of, ".") {
+		return dataset.Training{Table: k.Of}, names, nil
 	}
 	if at < 0 {
 		var known []string
 		for _, d := range configured {
 			known = append(known, d.Name)
 		}
-		return dataset.Training{}, nil, fault.As(dataset.Unknown(k.of, known)).WithRemedy("name a dataset of the config file, or a training table as namespace.table")
+		return dataset.Training{}, nil, fault.As(dataset.Unknown(k.Of, known)).WithRemedy("name a dataset of the config file, or a training table as namespace.table")
 	}
 	d := configured[at]
 	d.Training.Distinct, d.Training.RequestLevel = nil, nil // they change no key that is read
@@ -107,44 +110,37 @@ func (k trainedKeys) columns(key []arrow.Field) (dataset.Training, []string, err
 
 // mapped returns the names of the key's columns in the training table as the dataset joins the staging table; nil if it
 // does not.
-func (k trainedKeys) mapped(d dataset.Dataset, key []arrow.Field) ([]string, error) {
+func (k Keys) mapped(d dataset.Dataset, key []arrow.Field) ([]string, error) {
 	var names []string
 	for _, s := range d.Staging {
-		if !k.stages(s.Table) {
+		if !k.Same(s.Table, k.Staged) {
 			continue
 		}
 		var of []string
 		for _, f := range key {
 			pair := slices.IndexFunc(s.Key, func(p dataset.KeyPair) bool { return p.Staging == f.Name })
 			if pair < 0 {
-				return nil, fault.New(fault.Invalid, "dataset %s does not join table %s by column %s of its key", d.Name, k.staged, f.Name).
+				return nil, fault.New(fault.Invalid, "dataset %s does not join table %s by column %s of its key", d.Name, k.Staged, f.Name).
 					WithRemedy("name the key with --key, or the training table instead of the dataset")
 			}
 			of = append(of, s.Key[pair].Training)
 		}
 		if names != nil && !slices.Equal(names, of) {
 			return nil, fault.New(fault.Invalid, "dataset %s joins table %s by several columns of the training table: %s and %s",
-				d.Name, k.staged, strings.Join(names, ", "), strings.Join(of, ", ")).WithRemedy("stage the table without --only-keys-of")
+				d.Name, k.Staged, strings.Join(names, ", "), strings.Join(of, ", ")).WithRemedy("stage the table without --only-keys-of")
 		}
 		names = of
 	}
 	return names, nil
 }
 
-// stages reports whether a name is that of the staging table.
-func (k trainedKeys) stages(table string) bool {
-	of, name, err := k.engine.set.Route(table)
-	stagedOf, staged, failed := k.engine.set.Route(k.staged)
-	return err == nil && failed == nil && of == stagedOf && name == staged
-}
-
 // collect reads the keys of all rows of a plan.
-func (k trainedKeys) collect(ctx context.Context, plan loader.Planned, at []int) (*keyset.DistinctKeys, error) {
-	limit := k.engine.budget.Limit()
+func (k Keys) collect(ctx context.Context, plan loader.Planned, at []int) (*keyset.DistinctKeys, error) {
+	limit := k.Budget.Limit()
 	if limit > 0 {
 		limit /= keysShare
 	}
-	keys, err := keyset.New(k.engine.budget, "the keys of training rows", limit)
+	keys, err := keyset.New(k.Budget, "the keys of training rows", limit)
 	if err != nil {
 		return nil, tooManyKeys(err, 0, plan.StoredRows)
 	}
@@ -157,8 +153,8 @@ func (k trainedKeys) collect(ctx context.Context, plan loader.Planned, at []int)
 }
 
 // add adds the keys of all rows of a plan.
-func (k trainedKeys) add(ctx context.Context, keys *keyset.DistinctKeys, plan loader.Planned, at []int) error {
-	stream, err := k.engine.loader.Open(ctx, plan, loader.StreamOptions{})
+func (k Keys) add(ctx context.Context, keys *keyset.DistinctKeys, plan loader.Planned, at []int) error {
+	stream, err := k.Loader.Open(ctx, plan, loader.StreamOptions{})
 	if err != nil {
 		return err
 	}

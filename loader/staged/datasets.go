@@ -1,0 +1,37 @@
+// Package staged finds out how the datasets of a server use a staging table that is written to: the keys of the training rows
+// that join it, and whether they depend on the order in which its rows were written.
+package staged
+
+import (
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+)
+
+// Datasets are the datasets of a server.
+type Datasets struct {
+	Loader *loader.Loader
+	// Same reports whether two names are those of one table. See catalog.Set.
+	Same   func(a, b string) bool
+	Budget *budget.Budget // nil is unlimited
+}
+
+// CheckAnyOrder returns Invalid if a dataset takes rows of a table by the order in which they were written. The error
+// names the dataset if it is shown.
+func (d Datasets) CheckAnyOrder(table string, shown func(dataset string) bool) error {
+	for _, of := range d.Loader.Datasets() {
+		takes := of.Training.Distinct != nil && d.Same(of.Training.Table, table)
+		for _, s := range of.Staging {
+			takes = takes || s.Duplicates.Choose() && d.Same(s.Table, table)
+		}
+		if takes {
+			name := "a dataset of the server"
+			if shown(of.Name) {
+				name = "dataset " + of.Name
+			}
+			return fault.InvalidField("any_order", "%s takes the first or last of several rows of table %s, and then could find other rows than now", name, table).
+				In(table, "").WithRemedy("leave any_order out: files whose rows would change their order stay")
+		}
+	}
+	return nil
+}

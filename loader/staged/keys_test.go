@@ -1,0 +1,120 @@
+package staged_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/keyset"
+	"github.com/penstock/penstock/loader/loadertest"
+	"github.com/penstock/penstock/loader/scan"
+	"github.com/penstock/penstock/loader/staged"
+)
+
+// training is the table of the tests, with n different items and n/5 different requests.
+const training = "ml.train"
+
+func newDatasets(t *testing.T, rows int, configured ...dataset.Dataset) staged.Datasets {
+	t.Helper()
+	of, _ := loadertest.NewParquetTable(t, rows, rows).Loader(t, scan.Options{})
+	of.SetDatasets(configured)
+	return staged.Datasets{Loader: of, Same: func(a, b string) bool { return a == b }}
+}
+
+func longs(names ...string) []arrow.Field {
+	var out []arrow.Field
+	for _, name := range names {
+		out = append(out, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
+	}
+	return out
+}
+
+// joins is a dataset that joins table features.history by column rid of its key, and another table by others.
+func joins(name string) dataset.Dataset {
+	return dataset.Dataset{
+		Name: name, Training: dataset.Training{Table: training},
+		Staging: []dataset.Staging{
+			{Name: "h", Table: "features.history", Key: []dataset.KeyPair{{Training: "req", Staging: "rid"}}, Duplicates: rule.DuplicatesLast},
+			{Name: "o", Table: "features.other", Key: []dataset.KeyPair{{Training: "item", Staging: "rid"}}},
+		},
+	}
+}
+
+// Keys of a dataset are those of the columns by which it joins the table.
+//
+// spec: stage-50
+func TestKeysAreThoseThatTheDatasetJoins(t *testing.T) {
+	d := newDatasets(t, 50, joins("clicks"))
+	has := func(k staged.Keys, want map[int64]bool, columns ...string) {
+		key := longs(columns...)
+		keys, err := k.Read(t.Context(), key)
+		require.NoError(t, err)
+		defer keys.Release()
+		for value, in := range want {
+			b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(key, nil))
+			b.Field(0).(*array.Int64Builder).Append(value)
+			one, found := b.NewRecordBatch(), []bool{false}
+			b.Release()
+			require.NoError(t, keys.Contains(t.Context(), one, found))
+			one.Release()
+			require.Equal(t, in, found[0], "%d of %v", value, columns)
+		}
+	}
+	has(staged.Keys{Datasets: d, Of: "clicks", Staged: "features.history"}, map[int64]bool{9: true, 10: false}, "rid")
+	has(staged.Keys{Datasets: d, Of: "clicks", Staged: "features.other"}, map[int64]bool{9: true, 49: true, 50: false}, "rid")
+	has(staged.Keys{Datasets: d, Of: training, Staged: "features.history"}, map[int64]bool{49: true, 50: false}, "item")
+
+	_, err := staged.Keys{Datasets: d, Of: "clicks", Staged: "features.history"}.Read(t.Context(), longs("country"))
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "by column country of its key")
+	_, err = staged.Keys{Datasets: d, Of: "click", Staged: "features.history"}.Read(t.Context(), longs("rid"))
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	texts := []arrow.Field{{Name: "item", Type: arrow.BinaryTypes.String}}
+	_, err = staged.Keys{Datasets: d, Of: training, Staged: "features.history"}.Read(t.Context(), texts)
+	require.ErrorContains(t, err, "keys of these types cannot be compared")
+}
+
+// Keys that do not fit are an error that tells how much memory is enough.
+//
+// spec: stage-50
+func TestKeysThatDoNotFit(t *testing.T) {
+	const rows, share = 60_000, 4
+	of := staged.Keys{Datasets: newDatasets(t, rows), Of: training, Staged: "features.history"}
+	enough := share * keyset.BytesFor(rows)
+	of.Budget = budget.New(enough / 3)
+	_, err := of.Read(t.Context(), longs("item"))
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.ErrorContains(t, err, fmt.Sprintf("need up to %d bytes", keyset.BytesFor(rows)))
+	require.Contains(t, fault.As(err).Remedy, fmt.Sprintf("set memory to %d bytes", enough))
+	require.Zero(t, of.Budget.Used())
+	of.Budget = budget.New(enough)
+	keys, err := of.Read(t.Context(), longs("item"))
+	require.NoError(t, err)
+	keys.Release()
+	require.Zero(t, of.Budget.Used())
+}
+
+// Only tables of which a dataset takes the first or last rows of a key depend on the order of their rows. The error
+// names no dataset that is not shown.
+//
+// spec: compact-7, change-8
+func TestTablesWhoseOrderMatters(t *testing.T) {
+	d := newDatasets(t, 5, joins("clicks"))
+	all := func(string) bool { return true }
+	err := d.CheckAnyOrder("features.history", all)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "dataset clicks takes")
+	err = d.CheckAnyOrder("features.history", func(string) bool { return false })
+	require.ErrorContains(t, err, "a dataset of the server takes")
+	require.NotContains(t, err.Error(), "clicks")
+	require.NoError(t, d.CheckAnyOrder("features.other", all))
+	require.NoError(t, d.CheckAnyOrder(training, all))
+}
