@@ -253,7 +253,7 @@ func (a *admission) newGang(p *slot, needs int, again bool) {
 	if again {
 		keep = 0
 	}
-	p.gang = &group{of: p.key.of, streams: map[*slot]struct{}{p: {}}, kept: a.Keep(keep, gathering)}
+	p.gang = &group{of: p.key.of, streams: map[*slot]struct{}{p: {}}, kept: a.Keep(keep, nil, gathering)}
 	if again {
 		p.gang.kept.Release()
 	}

@@ -58,7 +58,7 @@ func (a *admission) needs(p *slot) int {
 // mix in turn: it waits for all of them, and other ranks wait for it. If each of two ranks had the slots of some of its streams,
 // they would wait for each other. The lock is held.
 func (a *admission) newMix(p *slot) {
-	p.mixed = &group{of: p.streams, streams: map[*slot]struct{}{p: {}}, kept: a.KeepFor(p.claim.Client, p.streams-1, gathering)}
+	p.mixed = &group{of: p.streams, streams: map[*slot]struct{}{p: {}}, kept: a.Keep(p.streams-1, &p.claim, gathering)}
 	a.mixes[p.mix] = p.mixed
 }
 

@@ -79,12 +79,12 @@ func (s *parkableStream) Next() bool {
 // wait for what the source prefetches.
 func (s *Server) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
+		s.admission.Stay(&one.slot.claim)
 		return
 	}
-	s.parks.Add(1)
 	s.parked.Go(func() {
-		defer s.parks.Add(-1)
 		defer one.parking.Store(false)
+		defer s.admission.Stay(&one.slot.claim)
 		if !one.mu.TryLock() {
 			return
 		}
@@ -159,15 +159,14 @@ func (s *Server) checkAnswers(pressed bool) {
 
 // makeRoom parks as many stalled streams as other streams wait for slots.
 func (s *Server) makeRoom() {
-	waiting := int64(s.Waiting())
-	if waiting == 0 {
+	if s.Waiting() == 0 {
 		return
 	}
 	for _, one := range s.byProgress() {
-		if one.inflight.still() < stalledAfter || s.parks.Load() >= waiting {
+		if one.inflight.still() < stalledAfter {
 			return
 		}
-		if s.admission.Wanted(&one.slot.claim) {
+		if s.admission.Yield(&one.slot.claim) {
 			s.park(one, true)
 		}
 	}

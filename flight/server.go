@@ -9,7 +9,6 @@ import (
 	"net"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	flightgen "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
@@ -172,7 +171,6 @@ type Server struct {
 	parkable map[*parkableStream]struct{}
 
 	parked sync.WaitGroup // goroutines that park
-	parks  atomic.Int64   // streams that are being parked
 }
 
 // withDefaults returns the options with a value for each one that is not set.

@@ -62,10 +62,7 @@ func (c *Claim) Return() {
 	c.has = false
 	q.taken--
 	c.client.held--
-	if c.yields {
-		c.yields = false
-		q.yielding--
-	}
+	q.stay(c)
 	if q.options.Costly {
 		q.age(c.client)
 		c.client.used += c.client.at.Sub(c.began)
@@ -81,16 +78,12 @@ type Kept struct {
 	timer  *time.Timer
 }
 
-// Keep keeps places for a time. It is called within Change.
-func (q *Queue) Keep(places int, limit time.Duration) *Kept { return q.keep(nil, places, limit) }
-
-// KeepFor is Keep, of the share of a client that has a place.
-func (q *Queue) KeepFor(name string, places int, limit time.Duration) *Kept {
-	return q.keep(q.clients[name], places, limit)
-}
-
-func (q *Queue) keep(of *client, places int, limit time.Duration) *Kept {
-	k := &Kept{queue: q, client: of, places: places}
+// Keep keeps places for a time, of the share of a claim's client if one is given, which has its place. It is called within Change.
+func (q *Queue) Keep(places int, of *Claim, limit time.Duration) *Kept {
+	k := &Kept{queue: q, places: places}
+	if of != nil {
+		k.client = of.client
+	}
 	k.count(places)
 	k.timer = time.AfterFunc(limit, func() { q.Change(k.Release) })
 	return k

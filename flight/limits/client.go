@@ -2,6 +2,7 @@ package limits
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"time"
 )
@@ -17,14 +18,11 @@ const (
 
 // client is what a client has of a queue.
 type client struct {
-	name    string
-	held    int           // places, including those that are kept in its name
-	waiting int           // claims
-	bounded int           // of waiting: those that may be refused
-	bytes   int64         // of waiting
-	used    time.Duration // for which it had places, less what is forgotten
-	at      time.Time     // of used
-	turn    int64         // of the queue, when the client came or had its last place
+	name string
+	held int           // places, including those that are kept in its name
+	used time.Duration // for which it had places, less what is forgotten
+	at   time.Time     // of used
+	turn int64         // of the queue, when the client came or had its last place
 }
 
 // before reports whether a free place goes to a client before it goes to another one.
@@ -49,10 +47,9 @@ func (q *Queue) forgetIdle() {
 	if len(q.clients) < maxKnown {
 		return
 	}
-	for name, c := range q.clients {
-		if c.held == 0 && c.waiting == 0 {
-			delete(q.clients, name)
-		}
+	maps.DeleteFunc(q.clients, func(_ string, c *client) bool { return c.held == 0 })
+	for _, c := range q.waiting {
+		q.clients[c.Client] = c.client
 	}
 }
 

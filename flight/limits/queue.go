@@ -44,7 +44,6 @@ type Queue struct {
 	kept     int // of all Kept
 	clients  map[string]*client
 	waiting  []*Claim // in order of arrival
-	bounded  int      // of waiting: claims that may be refused
 	bytes    int64    // of waiting
 	turn     int64    // counts the places that were given, and the clients that came
 	yielding int      // claims whose holders give their places up for those that wait
@@ -145,7 +144,7 @@ func (q *Queue) arrive(c *Claim) bool {
 	}
 	c.queue, c.client, c.err, c.settled = q, q.of(c.Client), nil, make(chan struct{})
 	q.waiting = append(q.waiting, c)
-	q.countWaiting(c, 1)
+	q.bytes += c.Bytes
 	q.grant()
 	q.refuse()
 	if !q.waits(c) {
@@ -154,18 +153,6 @@ func (q *Queue) arrive(c *Claim) bool {
 	close(q.queued)
 	q.queued = make(chan struct{})
 	return true
-}
-
-// countWaiting counts a claim that begins or ends to wait. q.mu is held.
-func (q *Queue) countWaiting(c *Claim, one int) {
-	bytes := c.Bytes * int64(one)
-	c.client.waiting += one
-	c.client.bytes += bytes
-	q.bytes += bytes
-	if !c.Firm {
-		q.bounded += one
-		c.client.bounded += one
-	}
 }
 
 // waits reports whether a claim waits. q.mu is held.
@@ -183,20 +170,27 @@ func (q *Queue) Close(why error) {
 // refuse refuses all claims if the queue is closed, and otherwise as many as are too many: each time the last one of the client
 // that has most of them, or of the bytes. q.mu is held.
 func (q *Queue) refuse() {
-	for q.bounded > 0 {
-		bytes := q.bytes > q.options.Bytes && q.bounded > 1
-		if !bytes && q.bounded <= q.options.Claims && q.closed == nil {
+	for {
+		claims, bytes := map[*client]int64{}, map[*client]int64{}
+		bounded := 0
+		for _, c := range q.waiting {
+			bytes[c.client] += c.Bytes
+			if !c.Firm {
+				bounded++
+				claims[c.client]++
+			}
+		}
+		large := q.bytes > q.options.Bytes && bounded > 1
+		if !large && bounded <= q.options.Claims && (q.closed == nil || bounded == 0) {
 			return
 		}
+		if large {
+			claims = bytes
+		}
 		var last *Claim
-		most := int64(0)
 		for _, c := range q.waiting {
-			has := int64(c.client.bounded)
-			if bytes {
-				has = c.client.bytes
-			}
-			if !c.Firm && has >= most {
-				last, most = c, has
+			if !c.Firm && (last == nil || claims[c.client] >= claims[last.client]) {
+				last = c
 			}
 		}
 		q.unqueue(last)
@@ -271,7 +265,7 @@ func (q *Queue) take(c *Claim, terms Terms) {
 // unqueue removes a claim from those that wait. q.mu is held.
 func (q *Queue) unqueue(c *Claim) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *Claim) bool { return o == c })
-	q.countWaiting(c, -1)
+	q.bytes -= c.Bytes
 }
 
 // abandon ends the wait of a claim, unless it has got its place or was refused just now.
@@ -292,15 +286,8 @@ func (q *Queue) Queued() <-chan struct{} {
 	return q.queued
 }
 
-// Wanted reports whether a claim has a place that another one waits for and could have.
-func (q *Queue) Wanted(c *Claim) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return c.has && q.couldHave(c) > 0
-}
-
 // Yield reports whether the holder of a claim should give its place up for another one that waits and could have it. No more
-// claims yield than wait.
+// claims yield than wait. If the holder keeps its place, it calls Stay.
 func (q *Queue) Yield(c *Claim) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -310,6 +297,16 @@ func (q *Queue) Yield(c *Claim) bool {
 	c.yields = true
 	q.yielding++
 	return true
+}
+
+// Stay undoes Yield. It may be called more than once.
+func (q *Queue) Stay(c *Claim) { q.Look(func() { q.stay(c) }) }
+
+func (q *Queue) stay(c *Claim) {
+	if c.yields {
+		c.yields = false
+		q.yielding--
+	}
 }
 
 // couldHave returns how many claims wait that could have the place of another one. q.mu is held.

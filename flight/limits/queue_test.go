@@ -124,7 +124,7 @@ func TestPlacesAreGivenOnTerms(t *testing.T) {
 		},
 		"places are kept for a time": func(t *testing.T, q *Queue) {
 			var kept *Kept
-			q.Change(func() { kept = q.Keep(3, time.Second) })
+			q.Change(func() { kept = q.Keep(3, nil, time.Second) })
 			a, b := of(t, q, "a"), of(t, q, "b")
 			require.True(t, a.in() && !b.ended())
 			its, _ := on(t, q, "c", Terms{Places: 1, Of: kept})
@@ -136,7 +136,7 @@ func TestPlacesAreGivenOnTerms(t *testing.T) {
 		},
 		"places that are kept in the name of a client count": func(t *testing.T, q *Queue) {
 			a, kept := of(t, q, "a"), (*Kept)(nil)
-			q.Change(func() { kept = q.KeepFor("a", 1, time.Second) })
+			q.Change(func() { kept = q.Keep(1, a.Claim, time.Second) })
 			other := of(t, q, "a")
 			require.False(t, other.ended())
 			its, _ := on(t, q, "a", Terms{Places: 1, Of: kept})
@@ -305,21 +305,24 @@ func TestPlacesAreShared(t *testing.T) {
 		}},
 		"no more claims yield than wait": {2, func(t *testing.T, q *Queue) {
 			a, b := of(t, q, "a"), of(t, q, "b")
-			require.False(t, q.Wanted(a.Claim) || q.Yield(a.Claim))
+			require.False(t, q.Yield(a.Claim))
 			queued := q.Queued()
 			again := of(t, q, "a")
 			<-queued
-			require.False(t, q.Wanted(b.Claim) || q.Yield(b.Claim), "a has its share")
-			require.True(t, q.Wanted(a.Claim) && q.Yield(a.Claim))
+			require.False(t, q.Yield(b.Claim), "a has its share")
+			require.True(t, q.Yield(a.Claim))
 			require.False(t, q.Yield(a.Claim) || q.Yield(again.Claim))
+			q.Stay(a.Claim)
+			q.Stay(a.Claim)
+			require.True(t, q.Yield(a.Claim))
 			c := of(t, q, "c")
 			require.False(t, q.Yield(b.Claim), "one claim could have the place of b, and one yields")
 			a.Leave()
 			require.True(t, again.in() && !c.ended(), "c came after the last turn of a")
-			require.True(t, q.Wanted(b.Claim) && q.Yield(b.Claim))
+			require.True(t, q.Yield(b.Claim))
 			b.Leave()
 			require.True(t, c.in())
-			require.False(t, q.Wanted(b.Claim), "it has none")
+			require.False(t, q.Yield(b.Claim), "it has none")
 			again.Leave()
 			require.NoError(t, q.Enter(t.Context(), b.Claim, patience, nil))
 			of(t, q, "d")

@@ -9,8 +9,6 @@ type Room[M comparable] struct {
 	share   int // places that one client may have; the client "", which is all Unix domain sockets, may have all
 	count   int
 	members map[string][]M // by client, the oldest first
-	busiest string         // the client with the most members, if it is known
-	known   bool
 }
 
 // NewRoom returns an empty room, of which one client may have a percentage.
@@ -41,9 +39,6 @@ func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered
 	}
 	r.count++
 	r.members[client] = append(r.members[client], m)
-	if r.known && len(r.members[client]) > len(r.members[r.busiest]) {
-		r.busiest = client
-	}
 	return gone, true
 }
 
@@ -51,14 +46,11 @@ func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered
 // members; -1 if there is none.
 func (r *Room[M]) oldest(than int, mayGo func(M) bool) (client string, at int) {
 	at = -1
-	if len(r.members[r.Busiest()]) <= than { // so refusing many calls takes no time
-		return client, at
-	}
 	for name, of := range r.members {
-		i := 0
 		if len(of) <= than {
 			continue
 		}
+		i := 0
 		if mayGo != nil {
 			i = slices.IndexFunc(of, mayGo)
 		}
@@ -67,19 +59,6 @@ func (r *Room[M]) oldest(than int, mayGo func(M) bool) (client string, at int) {
 		}
 	}
 	return client, at
-}
-
-// Busiest returns the client with the most members.
-func (r *Room[M]) Busiest() string {
-	if !r.known {
-		r.busiest, r.known = "", true
-		for name, of := range r.members {
-			if len(of) > len(r.members[r.busiest]) {
-				r.busiest = name
-			}
-		}
-	}
-	return r.busiest
 }
 
 // Leave removes a member of a client. It may be called more than once.
@@ -92,8 +71,5 @@ func (r *Room[M]) Leave(client string, m M) {
 	r.members[client] = slices.Delete(r.members[client], i, i+1)
 	if len(r.members[client]) == 0 {
 		delete(r.members, client)
-	}
-	if client == r.busiest {
-		r.known = false
 	}
 }
