@@ -15,7 +15,7 @@ const checkThreads = 16
 
 // checkFiles reads the footers of all files that a call would write again, and returns the error of one that it would refuse.
 func (p *promoting) checkFiles(ctx context.Context, pending []catalog.File) error {
-	options := p.columnOptions()
+	options := p.columnOptions(p.definition)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(checkThreads)
 	for _, f := range pending {

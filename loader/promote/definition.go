@@ -42,43 +42,6 @@ type newColumn struct {
 	stored arrow.DataType   // with field ids
 }
 
-// define resolves the entries of a request. Pins are those of an earlier promotion; nil takes the current snapshots.
-func (p *promoting) define(ctx context.Context, pins map[string]dataset.TablePin) (*definition, error) {
-	d := p.request.Dataset.Defaults()
-	chosen, err := chosenEntries(d, p.request.Entries)
-	if err != nil {
-		return nil, err
-	}
-	out := &definition{checked: d, pins: map[string]dataset.TablePin{}}
-	out.checked.Staging, out.checked.Name = chosen, ""
-	out.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key}
-	for _, s := range chosen {
-		s.MinMatch, s.AnyMatch = 0, true
-		if s.Missing.Fail() {
-			s.Missing = rule.MissingNull
-		}
-		out.dataset.Staging = append(out.dataset.Staging, s)
-	}
-	tables := make([]*catalog.Table, len(chosen))
-	for i, s := range chosen {
-		if tables[i], err = p.staging(ctx, s, pins); err != nil {
-			return nil, fault.Op(err, "staging table %s", s.Name)
-		}
-		out.pins[s.Name] = tables[i].Pin
-	}
-	training := *p.state.Table
-	training.Name = d.Training.Table
-	relation, err := resolve.Bind(out.dataset, &training, tables)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.outputs(ctx, out, relation); err != nil {
-		return nil, err
-	}
-	out.id = identity(p.state.Table.Pin.UUID, out, 0)
-	return out, nil
-}
-
 // chosenEntries returns the named entries of a dataset, in its order.
 func chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error) {
 	chosen, err := d.Promoted(names)
@@ -106,8 +69,60 @@ func promotable(s dataset.Staging) error {
 	return nil
 }
 
+// hasUUID reports whether a nested type with field ids has one of some ids.
+func hasUUID(t arrow.DataType, ids []int) bool {
+	nested, ok := t.(arrow.NestedType)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return slices.Contains(ids, fieldID(f)) || hasUUID(f.Type, ids) })
+}
+
+// defining finds out what a call promotes to the training table.
+type defining struct {
+	*Promoter
+	trainingTable
+	tables  PromotedTables // the training table's catalog
+	request PromotionRequest
+}
+
+// define resolves the entries of a request. Pins are those of an earlier promotion; nil takes the current snapshots.
+func (p *defining) define(ctx context.Context, pins map[string]dataset.TablePin) (*definition, error) {
+	d := p.request.Dataset.Defaults()
+	chosen, err := chosenEntries(d, p.request.Entries)
+	if err != nil {
+		return nil, err
+	}
+	out := &definition{checked: d, pins: map[string]dataset.TablePin{}}
+	out.checked.Staging, out.checked.Name = chosen, ""
+	out.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key}
+	for _, s := range chosen {
+		s.MinMatch, s.AnyMatch = 0, true
+		if s.Missing.Fail() {
+			s.Missing = rule.MissingNull
+		}
+		out.dataset.Staging = append(out.dataset.Staging, s)
+	}
+	tables := make([]*catalog.Table, len(chosen))
+	for i, s := range chosen {
+		if tables[i], err = p.staging(ctx, s, pins); err != nil {
+			return nil, fault.Op(err, "staging table %s", s.Name)
+		}
+		out.pins[s.Name] = tables[i].Pin
+	}
+	relation, err := resolve.Bind(out.dataset, p.named(), tables)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.outputs(ctx, out, relation); err != nil {
+		return nil, err
+	}
+	out.id = identity(p.state.Table.Pin.UUID, out, 0)
+	return out, nil
+}
+
 // staging opens the table of an entry, at its pin or else at its ref.
-func (p *promoting) staging(ctx context.Context, s dataset.Staging, pins map[string]dataset.TablePin) (*catalog.Table, error) {
+func (p *defining) staging(ctx context.Context, s dataset.Staging, pins map[string]dataset.TablePin) (*catalog.Table, error) {
 	of, name, err := p.options.Route(s.Table)
 	if err != nil {
 		return nil, err
@@ -123,7 +138,7 @@ func (p *promoting) staging(ctx context.Context, s dataset.Staging, pins map[str
 }
 
 // outputs finds the columns of a definition.
-func (p *promoting) outputs(ctx context.Context, d *definition, r *resolve.Relation) error {
+func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relation) error {
 	for _, o := range r.Outputs {
 		entry, source := o.Table, o.Field
 		replaces := 0
@@ -158,7 +173,7 @@ func (p *promoting) outputs(ctx context.Context, d *definition, r *resolve.Relat
 }
 
 // servable returns an error for a column that cannot be one of the table.
-func (p *promoting) servable(s resolve.Staging, o resolve.Output, source catalog.Field, replaces int) error {
+func (p *defining) servable(s resolve.Staging, o resolve.Output, source catalog.Field, replaces int) error {
 	if o.Type().ID() == arrow.NULL || !o.Matched && source.Type.ID() == arrow.NULL {
 		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not served by this version", o.Name, s.Name).
 			WithRemedy("leave the column out of the entry's columns")
@@ -170,18 +185,8 @@ func (p *promoting) servable(s resolve.Staging, o resolve.Output, source catalog
 	return nil
 }
 
-// partitioned reports whether a partition field of the table has a name.
-func (p *promoting) partitioned(name string) bool {
-	for _, spec := range p.state.Table.Specs {
-		if slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Name == name }) {
-			return true
-		}
-	}
-	return false
-}
-
 // uuids returns the ids of the uuids of a staging table, if a type may have one.
-func (p *promoting) uuids(ctx context.Context, s resolve.Staging, of arrow.DataType) ([]int, error) {
+func (p *defining) uuids(ctx context.Context, s resolve.Staging, of arrow.DataType) ([]int, error) {
 	if _, nested := of.(arrow.NestedType); !nested && of.ID() != arrow.FIXED_SIZE_BINARY {
 		return nil, nil
 	}
@@ -194,15 +199,6 @@ func (p *promoting) uuids(ctx context.Context, s resolve.Staging, of arrow.DataT
 		return nil, err
 	}
 	return state.UUIDs, nil
-}
-
-// hasUUID reports whether a nested type with field ids has one of some ids.
-func hasUUID(t arrow.DataType, ids []int) bool {
-	nested, ok := t.(arrow.NestedType)
-	if !ok {
-		return false
-	}
-	return slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return slices.Contains(ids, fieldID(f)) || hasUUID(f.Type, ids) })
 }
 
 // number gives the columns field ids above the last one of the table.

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
 // Demotion is what a call of Demote did.
@@ -25,52 +26,66 @@ type Demotion struct {
 // belong to are dropped, and those that they replaced have their names again. No file is written or removed, and no
 // row is lost. The values stay in the files, so that the same promotion can be repeated. A call that is repeated changes nothing.
 //
-// Errors: Invalid for a column that no promotion made, Conflict if others changed the schema at the same time or dropped a replaced
+// Errors: Invalid for a column that no promotion made, Conflict if others do not stop changing the schema or dropped a replaced
 // column, and what Promote returns for tables and storage.
 func (p *Promoter) Demote(ctx context.Context, table string, columns []string) (Demotion, error) {
 	out := Demotion{Table: table}
 	tables, name, err := p.options.Route(table)
 	if err == nil {
-		err = demote(ctx, tables, name, columns, &out)
+		_, err = transaction.Transaction{
+			Tables: tables, Table: name, Branch: commit.Main,
+			Prepare: func(_ context.Context, a *transaction.Attempt) error { return out.prepare(a, tables, columns) },
+		}.Run(ctx)
 	}
 	return out, fault.Op(err, "take promoted columns of table %s back", table)
 }
 
-func demote(ctx context.Context, tables PromotedTables, table string, columns []string, out *Demotion) error {
-	state, err := tables.State(ctx, table, commit.Main)
-	if err != nil {
+// prepare prepares to change the schema of the attempt's state.
+func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, columns []string) error {
+	state := a.State
+	*d = Demotion{Table: d.Table, Before: state.Current, Schema: state.Current}
+	edit, err := d.edit(state, columns)
+	if err != nil || len(edit.Drop) == 0 {
 		return err
 	}
+	a.Commit = func(ctx context.Context) (made commit.Committed, err error) {
+		schema, err := tables.AddSchema(ctx, edit)
+		if err != nil {
+			return made, err
+		}
+		err = tables.SetSchema(ctx, commit.SchemaMove{Table: edit.Table, UUID: edit.UUID, From: state.Current, To: schema})
+		if err == nil {
+			d.Schema = schema
+		}
+		return made, err
+	}
+	return nil
+}
+
+// edit returns the schema without the columns of the promotions that some columns belong to.
+func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.SchemaEdit, error) {
 	current, _ := state.SchemaOf(state.Current)
+	out := commit.SchemaEdit{Table: state.Table.Name, UUID: state.Table.Pin.UUID, Base: state.Current, Rename: map[int]string{}}
 	taken, err := promotionsOf(state, current, columns)
 	if err != nil {
-		return err
+		return out, err
 	}
-	if out.Before, out.Schema = state.Current, state.Current; len(taken) == 0 {
-		return nil
-	}
-	edit := commit.SchemaEdit{Table: table, UUID: state.Table.Pin.UUID, Base: state.Current, Rename: map[int]string{}}
 	for _, f := range current.Fields {
 		o, ok := originOf(current.Docs[f.ID])
 		if !ok || !taken[o.Promotion] {
 			continue
 		}
-		edit.Drop, out.Dropped = append(edit.Drop, f.ID), append(out.Dropped, f.Name)
+		out.Drop, d.Dropped = append(out.Drop, f.ID), append(d.Dropped, f.Name)
 		if o.Replaces == 0 {
 			continue
 		}
 		if !slices.ContainsFunc(current.Fields, func(old catalog.Field) bool { return old.ID == o.Replaces }) {
-			return fault.New(fault.Conflict, "the column that column %s replaced was dropped since, and has no name to take back", f.Name).
+			return out, fault.New(fault.Conflict, "the column that column %s replaced was dropped since, and has no name to take back", f.Name).
 				WithRemedy("drop column %s with another engine if the table is to have none of that name", f.Name)
 		}
-		edit.Rename[o.Replaces], out.Restored = o.Name, append(out.Restored, o.Name)
+		out.Rename[o.Replaces], d.Restored = o.Name, append(d.Restored, o.Name)
 	}
-	schema, err := tables.AddSchema(ctx, edit)
-	if err != nil {
-		return err
-	}
-	out.Schema = schema
-	return tables.SetSchema(ctx, commit.SchemaMove{Table: table, UUID: state.Table.Pin.UUID, From: state.Current, To: schema})
+	return out, nil
 }
 
 // promotionsOf returns the ids of the promotions that made some columns of the current schema. Columns that other schemas have

@@ -18,18 +18,6 @@ func filePrefix(id string, first int) string {
 // maxMarks bounds the number of earlier promotions that the name of a file tells.
 const maxMarks = 8
 
-// marksOf returns what the name of a file ends with that replaces another one, for the earlier promotions whose columns that one has:
-// the copy has them, too.
-func (p *promoting) marksOf(location string) string {
-	var out []string
-	for _, e := range promotions(p.state.Schemas) {
-		if prefix := filePrefix(e.id, e.columns[0].ID); prefix != p.prefix && hasPromotion(location, prefix) && len(out) < maxMarks {
-			out = append(out, "-"+strings.TrimPrefix(prefix, commit.OwnPrefix))
-		}
-	}
-	return strings.Join(out, "")
-}
-
 // hasPromotion reports whether a file has the columns of the promotion with a prefix: it was written by that promotion, or is a copy
 // of such a file by a later one. All of these are named by this package.
 func hasPromotion(location, prefix string) bool {
@@ -49,12 +37,3 @@ const (
 
 // has reports whether a file has the columns.
 func (p *promoting) has(location string) bool { return hasPromotion(location, p.prefix) }
-
-// folderOf returns the folder for the file that replaces another one: that of the old file, if it is the table's.
-func (p *promoting) folderOf(location string) string {
-	folder := p.state.DataFolder()
-	if dir := location[:strings.LastIndexByte(location, '/')]; strings.HasPrefix(dir+"/", folder+"/") {
-		return dir
-	}
-	return folder
-}

@@ -12,22 +12,20 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// promoting is one call of Promote.
+// promoting is one call of Promote. Its fields belong to the goroutine of the call; those that write files only read them.
 type promoting struct {
 	*Promoter
+	trainingTable
 	request    PromotionRequest
 	tables     PromotedTables
-	table      string // in its catalog
-	state      *commit.TableState
 	definition *definition
-	schema     int    // the reserved one
 	prefix     string // of the names of files that have the columns
+	rounds     int    // in which files were rewritten, over all attempts
 	result     PromotionResult
 	progress   progressReport
+	checks     rowChecks
 	held       *release.Handle // keeps the snapshots of the staging tables
 	made       bool            // the table had the columns
-	compared   map[string]bool // files whose new columns were compared with the join
-	matchedAt  int64           // the snapshot whose rows were checked by the rules of the entries that could fail; 0: none
 }
 
 // Promote makes the columns of staging entries columns of the dataset's training table. A call that is repeated continues where
@@ -42,9 +40,12 @@ func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (Promo
 	if err != nil {
 		return PromotionResult{}, err
 	}
-	c := &promoting{Promoter: p, request: request, tables: tables, table: name, compared: map[string]bool{}}
+	c := &promoting{
+		Promoter: p, request: request, tables: tables, trainingTable: trainingTable{shown: request.Dataset.Training.Table, table: name},
+		checks: rowChecks{options: p.options, compared: map[string]bool{}},
+	}
 	c.progress.report = request.Progress
-	c.result.Table = request.Dataset.Training.Table
+	c.result.Table = c.shown
 	err = c.run(ctx)
 	return c.result, fault.Op(err, "promote entries of dataset %s", request.Dataset.Name)
 }
@@ -56,7 +57,7 @@ func (p *promoting) run(ctx context.Context) error {
 	if _, err := reserving.Run(ctx); err != nil || p.made {
 		return err
 	}
-	if err := p.checkMatches(ctx); err != nil {
+	if err := p.checks.matches(ctx, p.trainingTable, p.definition, p.request.DryRun); err != nil {
 		return err
 	}
 	if p.request.DryRun {
@@ -83,7 +84,7 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 		return err
 	}
 	a.Commit = func(ctx context.Context) (made commit.Committed, err error) {
-		p.schema, err = p.reserve(ctx)
+		_, err = p.reserve(ctx)
 		return made, err
 	}
 	return nil
@@ -91,7 +92,7 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 
 // rewrite writes files until all of the table have the columns. It returns true if another call has made these current.
 func (p *promoting) rewrite(ctx context.Context) (bool, error) {
-	for range transaction.MaxAttempts {
+	for ; p.rounds < transaction.MaxAttempts; p.rounds++ {
 		if p.madeBefore(p.definition) { // another call was faster
 			_, err := p.complete()
 			p.result.Existed = p.result.Files == 0
@@ -114,7 +115,8 @@ func (p *promoting) rewrite(ctx context.Context) (bool, error) {
 
 // prepare finds out what to promote. It returns true if the table has the columns already.
 func (p *promoting) prepare(ctx context.Context) (bool, error) {
-	current, err := p.define(ctx, nil)
+	of := &defining{Promoter: p.Promoter, trainingTable: p.trainingTable, tables: p.tables, request: p.request}
+	current, err := of.define(ctx, nil)
 	if fault.KindOf(err) == fault.Invalid {
 		// Columns of the table have the names of those that are to be added, perhaps since they were promoted before.
 		if made, failed := p.complete(); made && failed == nil {
@@ -127,7 +129,7 @@ func (p *promoting) prepare(ctx context.Context) (bool, error) {
 	if p.madeBefore(current) {
 		return p.complete()
 	}
-	same, err := p.continued(ctx, current)
+	same, err := of.continued(ctx, current)
 	if err != nil {
 		return false, err
 	}
@@ -183,11 +185,6 @@ func (p *promoting) describe() {
 	}
 }
 
-// madeBefore reports whether the current schema has the columns of a definition.
-func (p *promoting) madeBefore(d *definition) bool {
-	return slices.ContainsFunc(promotions(p.state.Schemas), func(e earlier) bool { return p.isOf(e, d) && p.isCurrent(e) })
-}
-
 // complete reports whether the current schema has columns of all entries of the request, whose tables may be gone.
 func (p *promoting) complete() (bool, error) {
 	d := p.request.Dataset.Defaults()
@@ -216,7 +213,7 @@ func (p *promoting) complete() (bool, error) {
 
 // pending returns the files of main that do not have the columns, in the catalog's order.
 func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
-	all, err := p.files(ctx)
+	all, err := p.files(ctx, p.options.Catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -231,14 +228,4 @@ func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
 		p.result.Skipped = len(all) - len(out)
 	}
 	return out, nil
-}
-
-// files lists the files of main.
-func (p *promoting) files(ctx context.Context) ([]catalog.File, error) {
-	if !p.state.Table.HasSnapshot() {
-		return nil, nil
-	}
-	t := *p.state.Table
-	t.Name = p.request.Dataset.Training.Table
-	return p.options.Catalog.Files(ctx, &t, nil, nil)
 }

@@ -130,7 +130,7 @@ func TestCatalogsThatFailBeforeACommit(t *testing.T) {
 			r.createSmall(t)
 			r.append(t, rowsTable, `{"row": 2, "key": 1}`)
 			commits, files := 0, r.written(t)
-			r.options.Threads, r.options.RunRows, r.options.GroupFiles = 1, 1, 100
+			r.options.Threads = 1
 			r.tables.commit = func(context.Context, commit.Change) (commit.Committed, error) {
 				commits++
 				r.tables.commit = nil
@@ -292,6 +292,27 @@ func TestDemotedColumnsAreGone(t *testing.T) {
 	require.ErrorContains(t, err, "no promoted column nothing")
 }
 
+// A demotion beside others that change the schema begins again with theirs.
+//
+// spec: promote-12
+func TestDemotionsBesideOtherChangesOfTheSchema(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	r.tables.setSchema = func(ctx context.Context, move commit.SchemaMove) error {
+		r.tables.setSchema = nil
+		other, err := r.tables.AddSchema(ctx, commit.SchemaEdit{Table: rowsTable, Base: move.From, Rename: map[int]string{1: "position"}})
+		require.NoError(t, err)
+		require.NoError(t, r.tables.SetSchema(ctx, commit.SchemaMove{Table: rowsTable, From: move.From, To: other}))
+		return r.tables.SetSchema(ctx, move)
+	}
+	out, err := r.promoter.Demote(t.Context(), rowsTable, []string{"f"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"f"}, out.Dropped)
+	require.Equal(t, []string{"position", "key"}, r.names(t))
+}
+
 // A changed feature is a new column, and names are swapped at the end. Undone, the old column has its name and its values.
 //
 // spec: promote-12, promote-13
@@ -412,8 +433,9 @@ func TestFewMatchesEndThePromotion(t *testing.T) {
 func TestWhatIsCommittedIsNotWrittenAgain(t *testing.T) {
 	r := newRig(t)
 	r.create(t, 2)
-	r.options.RunRows, r.options.GroupFiles, r.options.Threads = 1, 2, 1
+	r.options.Threads = 1
 	r.promoter = promote.New(r.options)
+	r.promoter.SetSizes(1, 2)
 	files, commits := len(r.listed(t)), 0
 	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		if commits++; commits > 1 {
@@ -449,8 +471,10 @@ func TestManyFilesAtOnce(t *testing.T) {
 		}
 	}
 	slices.Sort(rows)
-	r.options.RunRows, r.options.GroupFiles, r.options.Threads = 1, 3, 4
-	got, err := promote.New(r.options).Promote(t.Context(), request())
+	r.options.Threads = 4
+	r.promoter = promote.New(r.options)
+	r.promoter.SetSizes(1, 3)
+	got, err := r.promoter.Promote(t.Context(), request())
 	require.NoError(t, err)
 	require.Equal(t, len(r.listed(t)), got.Files)
 	require.Greater(t, got.Commits, 2)

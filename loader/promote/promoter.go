@@ -50,19 +50,19 @@ type Options struct {
 	Clock   func() time.Time
 	Budget  *budget.Budget // nil is unlimited
 	Threads int            // files that are written at the same time; 0 means 1
-	// RunRows is the least number of rows of consecutive files that are read as one stream; 0 is a million.
-	RunRows int64
-	// GroupFiles is the number of files from which on a commit is made; 0 is 128, or a 32nd of the table's if that is more.
-	GroupFiles int
 }
 
 // Promoter makes joined columns those of training tables. It is safe for concurrent use.
-type Promoter struct{ options Options }
+type Promoter struct {
+	options    Options
+	runRows    int64
+	groupFiles int // of a commit, unless the table has many
+}
 
 // New makes a Promoter.
 func New(o Options) *Promoter {
-	o.Threads, o.RunRows = cmp.Or(o.Threads, 1), cmp.Or(o.RunRows, defaultRunRows)
-	return &Promoter{options: o}
+	o.Threads = cmp.Or(o.Threads, 1)
+	return &Promoter{options: o, runRows: runRows, groupFiles: groupFiles}
 }
 
 // Earlier is what to do with an unfinished promotion of the same entries.

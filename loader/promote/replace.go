@@ -17,10 +17,10 @@ import (
 
 // Sizes of runs and of commits.
 const (
-	defaultRunRows = 1 << 20
-	groupFiles     = 128
-	groupsOfAll    = 32      // commits of a table with more files
-	groupBytes     = 4 << 30 // of old files: what an interruption may lose
+	runRows     = 1 << 20 // of consecutive files that are read as one stream, at least
+	groupFiles  = 128
+	groupsOfAll = 32      // commits of a table with more files
+	groupBytes  = 4 << 30 // of old files: what an interruption may lose
 )
 
 // SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
@@ -45,7 +45,7 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 		if err != nil {
 			return err
 		}
-		r := &replacing{promoting: p, files: files, limit: cmp.Or(p.options.GroupFiles, max(groupFiles, len(pending)/groupsOfAll))}
+		r := &replacing{promoting: p, files: files, limit: max(p.groupFiles, len(pending)/groupsOfAll)}
 		err = r.all(ctx, values)
 		values.loader.DropKeptBuildSides()
 		if err != nil {
@@ -67,7 +67,7 @@ type replacing struct {
 
 // all writes and commits the files of a plan.
 func (r *replacing) all(ctx context.Context, values *valuePlan) error {
-	runs, err := values.runs(r.options.RunRows)
+	runs, err := values.runs(r.runRows)
 	if err != nil {
 		return err
 	}
@@ -257,8 +257,8 @@ func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Chang
 
 // committed counts the commit of the group. It moved rows, so what was found out about those of its parent holds for its own.
 func (r *replacing) committed(made commit.Committed) {
-	if r.matchedAt != 0 && r.matchedAt == made.Parent {
-		r.matchedAt = made.Snapshot
+	if r.checks.matchedAt != 0 && r.checks.matchedAt == made.Parent {
+		r.checks.matchedAt = made.Snapshot
 	}
 	r.progress.update(func(now *PromotionProgress) { now.Commits++ })
 	r.result.Commits++

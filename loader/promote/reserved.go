@@ -102,7 +102,7 @@ func promotions(schemas []commit.TableSchema) []earlier {
 
 // continued finds an earlier promotion of the same entries, with the same meaning, and returns its definition; nil if there is none
 // to continue.
-func (p *promoting) continued(ctx context.Context, current *definition) (*definition, error) {
+func (p *defining) continued(ctx context.Context, current *definition) (*definition, error) {
 	if p.request.Earlier == BeginAnew {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -137,27 +137,6 @@ func (p *promoting) continued(ctx context.Context, current *definition) (*defini
 		return same, same.numberAs(e, p.state)
 	}
 	return nil, nil //nolint:nilnil // there is none
-}
-
-// isOf reports whether an earlier promotion is of a definition.
-func (p *promoting) isOf(e earlier, d *definition) bool {
-	return identity(p.state.Table.Pin.UUID, d, e.attempt()) == e.id
-}
-
-// renew gives a definition an id that no earlier promotion has: files of these have other columns.
-func (p *promoting) renew(d *definition) {
-	for _, e := range promotions(p.state.Schemas) {
-		if p.isOf(e, d) {
-			d.attempt = max(d.attempt, e.attempt()+1)
-		}
-	}
-	d.id = identity(p.state.Table.Pin.UUID, d, d.attempt)
-}
-
-// isCurrent reports whether the current schema has the columns of a promotion.
-func (p *promoting) isCurrent(e earlier) bool {
-	current, _ := p.state.SchemaOf(p.state.Current)
-	return slices.ContainsFunc(current.Fields, func(f catalog.Field) bool { return f.ID == e.columns[0].ID })
 }
 
 // unlikeEarlier is the error for an unfinished promotion with values of other snapshots.
@@ -219,13 +198,4 @@ func (p *promoting) columns() []commit.NewColumn {
 		out = append(out, made)
 	}
 	return out
-}
-
-// oldName returns the name that a replaced column gets.
-func (p *promoting) oldName(c newColumn) string {
-	name := c.name + oldSuffix
-	if f, taken := p.state.Table.Field(name); taken && f.ID != c.replaces {
-		return name + "_" + strconv.Itoa(c.replaces)
-	}
-	return name
 }

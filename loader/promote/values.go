@@ -52,9 +52,7 @@ func (r rawTable) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 
 // raw returns the training table of the state with some of its files.
 func (p *promoting) raw(wanted func(catalog.File) bool) rawTable {
-	t := *p.state.Table
-	t.Name = p.request.Dataset.Training.Table
-	return rawTable{Catalog: p.options.Catalog, name: t.Name, table: &t, wanted: wanted}
+	return rawTable{Catalog: p.options.Catalog, name: p.shown, table: p.named(), wanted: wanted}
 }
 
 // valuePlan reads the values of the new columns for all rows of some files.

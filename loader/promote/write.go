@@ -109,7 +109,7 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 	}
 	defer from.Close() //nolint:errcheck // it was only read
 	// Another attempt, whose files may be the table's, has other names.
-	location := fmt.Sprintf("%s/%s-%s-%05d%s%s", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried), w.marksOf(f.Location), fileExtension)
+	location := fmt.Sprintf("%s/%s-%s-%05d%s%s", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried), w.marksOf(f.Location, w.prefix), fileExtension)
 	to, err := w.files.Begin(ctx, location, upload.ReserveParts(w.options.Budget))
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 
 // copy copies a file and adds the next rows of the stream to it.
 func (w *runRewriter) copy(ctx context.Context, to store.Upload, from store.Object, f catalog.File) (write.WrittenFile, error) {
-	options := w.columnOptions()
+	options := w.columnOptions(w.definition)
 	options.Write.Choice, options.Write.Memory = w.choice, w.held
 	out, err := rewrite.AddColumns(ctx, upload.NewDestination(to, w.options.Budget), from, options)
 	if err != nil {
@@ -189,23 +189,6 @@ func (w *runRewriter) schemaOf(b arrow.RecordBatch) *arrow.Schema {
 		fields[i] = b.Schema().Field(at)
 	}
 	return arrow.NewSchema(fields, nil)
-}
-
-// columnOptions are the new columns, and how old files get them. They lack what is different in each run.
-func (p *promoting) columnOptions() rewrite.Options {
-	out := rewrite.Options{OtherNames: true, Write: write.Options{FormatVersion: p.state.Version, PageRows: sampleRows}}
-	if mapping := p.state.Table.Mapping; mapping != nil {
-		out.NameMapping = mapping.Find
-	}
-	fields := make([]arrow.Field, len(p.definition.columns))
-	for i, c := range p.definition.columns {
-		fields[i] = identified(c.name, c.stored, c.column.ID)
-		if c.uuid {
-			out.Write.UUIDs = append(out.Write.UUIDs, c.column.ID)
-		}
-	}
-	out.Write.Schema = arrow.NewSchema(fields, nil)
-	return out
 }
 
 // discard removes files that no table has. Errors are ignored: orphan files are harmless and recognized by name.

@@ -1,0 +1,187 @@
+package promote
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// rowChecks reads rows of the training table, to find what cannot be promoted and whether the new columns are right. It
+// knows what was checked before.
+type rowChecks struct {
+	options   Options
+	compared  map[string]bool // files whose new columns were compared with the join
+	matchedAt int64           // the snapshot whose rows were checked by the rules of the entries that could fail; 0: none
+}
+
+// matches reads the keys of the training rows, if an entry has a rule that could fail: for missing keys, or few matches, and in a dry
+// run for keys of several rows, which the join itself refuses. Rows that were checked before, and moved to other files since, are not
+// read again.
+func (c *rowChecks) matches(ctx context.Context, t trainingTable, of *definition, dryRun bool) error {
+	d := of.checked
+	fails := func(s dataset.Staging) bool {
+		return s.MinMatch > 0 || s.Missing.Fail() || dryRun && s.Duplicates.Fail()
+	}
+	at := t.state.Table.Pin.Snapshot
+	if !t.state.Table.HasSnapshot() || c.matchedAt == at || !slices.ContainsFunc(d.Staging, fails) {
+		return nil
+	}
+	d.Staging = slices.DeleteFunc(slices.Clone(d.Staging), func(s dataset.Staging) bool { return !fails(s) })
+	d.Training.RequestLevel = nil
+	pins := map[string]dataset.TablePin{}
+	for _, s := range d.Staging {
+		pins[s.Name] = of.pins[s.Name]
+	}
+	reader := c.options.Loader(c.options.Catalog)
+	query := dataset.Query{
+		Rows: dataset.Rows{Inline: &d, Pin: dataset.Pin{Training: t.state.Table.Pin, Staging: pins}, Order: dataset.Stored, Lanes: 1},
+		Reading: dataset.Reading{
+			Shard: dataset.Shard{Of: 1}, Cache: dataset.CacheOff, Columns: []dataset.Column{{Column: d.Staging[0].Key[0].Training}},
+		},
+	}
+	report, err := c.read(ctx, reader, query, func(arrow.RecordBatch) error { return nil })
+	for _, s := range d.Staging {
+		if n := report.Staging[s.Name]; err == nil && float64(n.Matched) < s.MinMatch*float64(n.Rows) {
+			err = fault.New(fault.Invalid, "%d of %d training rows match entry %s, fewer than its min_match of %v", n.Matched, n.Rows, s.Name, s.MinMatch).
+				WithRemedy("stage the keys that are missing, or lower min_match")
+		}
+	}
+	if err == nil {
+		c.matchedAt = at
+	}
+	return fault.Op(err, "check the matches of the training rows")
+}
+
+// read calls each with all batches of a query, and returns the report of the stream.
+func (c *rowChecks) read(ctx context.Context, reader *loader.Loader, query dataset.Query, each func(arrow.RecordBatch) error) (out stream.Report, err error) {
+	ctx, entered := c.options.Budget.Enter(ctx, "promote")
+	defer entered.Release()
+	planned, err := reader.Plan(ctx, query.Defaults())
+	if err != nil {
+		return out, err
+	}
+	rows, err := reader.Open(ctx, planned, loader.StreamOptions{})
+	if err != nil {
+		return out, err
+	}
+	defer reader.DropKeptBuildSides()
+	defer rows.Release()
+	for rows.Next() {
+		if err := each(rows.RecordBatch()); err != nil {
+			return out, err
+		}
+	}
+	return rows.Report(), rows.Err()
+}
+
+// compareRows is about the number of rows that are read again.
+const compareRows = 1 << 20
+
+// storedName is the name of the stored column while it is compared with the joined one.
+func (c newColumn) storedName() string { return c.name + "__promoted_" + strconv.Itoa(c.column.ID) }
+
+// column returns the column of a name.
+func column(b arrow.RecordBatch, name string) arrow.Array {
+	return b.Column(b.Schema().FieldIndices(name)[0])
+}
+
+// compare reads rows of the new files, compares the new columns with the join, and returns how many.
+func (c *rowChecks) compare(ctx context.Context, t trainingTable, of *definition, schema int) (rows int64, err error) {
+	files, err := t.files(ctx, c.options.Catalog)
+	if err != nil {
+		return 0, err
+	}
+	chosen := c.sample(files)
+	if len(chosen) == 0 {
+		return 0, nil
+	}
+	raw, err := c.withNew(ctx, t, of, schema)
+	if err != nil {
+		return 0, err
+	}
+	raw.wanted = func(f catalog.File) bool { return chosen[f.Location] }
+	d := of.dataset
+	query := dataset.Query{
+		Rows:    dataset.Rows{Inline: &d, Pin: dataset.Pin{Training: raw.table.Pin, Staging: of.pins}, Order: dataset.Stored, Lanes: 1},
+		Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Cache: dataset.CacheOff},
+	}
+	for _, n := range of.columns {
+		query.Columns = append(query.Columns, dataset.Column{Column: n.name}, dataset.Column{Column: n.storedName()})
+	}
+	_, err = c.read(ctx, c.options.Loader(raw), query, func(b arrow.RecordBatch) error {
+		if err := equal(t, of, b); err != nil {
+			return err
+		}
+		rows += b.NumRows()
+		return nil
+	})
+	for location := range chosen {
+		c.compared[location] = true
+	}
+	return rows, fault.Op(err, "read the new columns again")
+}
+
+// sample chooses files that were not compared before, evenly.
+func (c *rowChecks) sample(files []catalog.File) map[string]bool {
+	var fresh []catalog.File
+	rows := int64(0)
+	for _, f := range files {
+		if f.Rows > 0 && !c.compared[f.Location] {
+			fresh, rows = append(fresh, f), rows+f.Rows
+		}
+	}
+	out := map[string]bool{}
+	seen, taken := int64(0), int64(0)
+	for _, f := range fresh {
+		// A file is taken if the share of rows that were taken is behind.
+		if rows <= compareRows || taken*rows <= seen*compareRows {
+			out[f.Location], taken = true, taken+f.Rows
+		}
+		seen += f.Rows
+	}
+	return out
+}
+
+// withNew returns the training table with the reserved schema, in which joined columns have their names and stored ones another.
+func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition, schema int) (rawTable, error) {
+	pin := t.state.Table.Pin
+	pin.Schema = schema
+	at, err := c.options.Catalog.At(ctx, t.shown, pin)
+	if err != nil {
+		return rawTable{}, err
+	}
+	renamed := *at
+	renamed.Fields = slices.Clone(at.Fields)
+	for i, f := range renamed.Fields {
+		for _, n := range of.columns {
+			switch f.ID {
+			case n.column.ID:
+				renamed.Fields[i].Name = n.storedName()
+			case n.replaces:
+				renamed.Fields[i].Name = n.name
+			}
+		}
+	}
+	return rawTable{Catalog: c.options.Catalog, name: t.shown, table: &renamed}, nil
+}
+
+// equal compares the stored columns of a batch with the joined ones.
+func equal(t trainingTable, of *definition, b arrow.RecordBatch) error {
+	for _, c := range of.columns {
+		want, got := column(b, c.name), column(b, c.storedName())
+		if !array.ApproxEqual(want, got, array.WithNaNsEqual(true), array.WithAbsTolerance(0)) {
+			return fault.New(fault.Corrupt, "column %s has other values than the join returns", c.name).In(t.shown, "").
+				WithRemedy("the table's columns are unchanged; begin again with --restart, and report this")
+		}
+	}
+	return nil
+}
