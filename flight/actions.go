@@ -22,8 +22,8 @@ import (
 type action struct {
 	name, description string
 	needs             policy.Permission // the right without which it is refused; run checks it for the dataset of its body
-	run               func(ctx context.Context, body []byte) ([]byte, error)
-	change            func(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) // instead of run, for a change that takes long
+	run               func(ctx context.Context, c *call, body []byte) ([]byte, error)
+	change            func(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) // instead of run, for a change that takes long
 }
 
 func (s *service) actions() []action {
@@ -63,8 +63,9 @@ func (s *service) actions() []action {
 
 // ListActions implements arrowflight.FlightServer.
 func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightService_ListActionsServer) error {
+	c := callOf(stream.Context())
 	for _, a := range s.actions() {
-		if !s.mayCall(stream.Context(), a) {
+		if !s.mayCall(c, a) {
 			continue
 		}
 		if err := stream.Send(&arrowflight.ActionType{Type: a.name, Description: a.description}); err != nil {
@@ -76,29 +77,30 @@ func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightSer
 
 // DoAction implements arrowflight.FlightServer.
 func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightService_DoActionServer) error {
+	c := callOf(stream.Context())
 	var names []string
 	for _, a := range s.actions() {
-		may := s.mayCall(stream.Context(), a)
+		may := s.mayCall(c, a)
 		if a.name != asked.GetType() {
 			if may {
 				names = append(names, a.name)
 			}
 			continue
 		}
-		noteOf(stream.Context()).action(a.name)
+		c.note.action(a.name)
 		if !may {
 			if query, err := decode.Query(asked.GetBody()); err == nil && a.needs != policy.Cache {
-				noteOf(stream.Context()).query(query)
+				c.note.query(query)
 			}
 			return fault.Op(forbidden(a.needs), "%s", a.name)
 		}
-		if err := enterCall(stream.Context()); err != nil {
+		if err := c.slot.enterCall(stream.Context()); err != nil {
 			return err
 		}
 		if a.change != nil {
-			return s.runChange(a, asked.GetBody(), stream)
+			return s.runChange(c, a, asked.GetBody(), stream)
 		}
-		body, err := a.run(stream.Context(), asked.GetBody())
+		body, err := a.run(stream.Context(), c, asked.GetBody())
 		if err != nil {
 			return fault.Op(err, "%s", a.name)
 		}
@@ -110,12 +112,12 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 }
 
 // planOf plans the query in the body of an action, which needs a right.
-func (s *service) planOf(ctx context.Context, body []byte, needs policy.Permission) (planned, error) {
+func (s *service) planOf(ctx context.Context, c *call, body []byte, needs policy.Permission) (planned, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return planned{}, err
 	}
-	return s.plan(ctx, query, needs)
+	return s.plan(ctx, c, query, needs)
 }
 
 // Limits of what explain returns, in lines.
@@ -125,8 +127,8 @@ const (
 )
 
 // explain returns one screen for any plan.
-func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, body, policy.Explain)
+func (s *service) explain(ctx context.Context, c *call, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, c, body, policy.Explain)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +147,8 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 // explainSplits returns everything about a plan.
-func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, body, policy.Explain)
+func (s *service) explainSplits(ctx context.Context, c *call, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, c, body, policy.Explain)
 	if err != nil {
 		return nil, err
 	}
@@ -188,39 +190,39 @@ func firstLines(text string, most int) string {
 }
 
 // verify reads as much as a stream, so it takes a slot and counts as one.
-func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return nil, err
 	}
-	noteOf(ctx).query(query)
+	c.note.query(query)
 	if err := s.options.Audit.Err(); err != nil {
 		return nil, notAudited(err)
 	}
-	may, err := s.permitTo(ctx, query, policy.Verify)
+	may, err := s.permitTo(c, query, policy.Verify)
 	if err != nil {
 		return nil, err
 	}
-	leavePlan(ctx)
+	c.slot.leave()
 	ctx, leave := s.enter(ctx)
 	defer leave()
-	at := s.admission.of(caller{host: clientOf(ctx)})
+	at := s.admission.of(caller{host: c.client()})
 	defer at.Release()
 	if err := at.enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)
 	}
-	if may, err = s.permitTo(ctx, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
+	if may, err = s.permitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
 		return nil, err
 	}
-	noteOf(ctx).verify()
+	c.note.verify()
 	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.rights})
-	if changed := s.checkUnchanged(ctx, may); changed != nil {
+	if changed := s.checkUnchanged(may); changed != nil {
 		return nil, changed
 	}
 	if err != nil {
 		return nil, contextCause(ctx, err)
 	}
-	noteOf(ctx).verified(found)
+	c.note.verified(found)
 	return marshal(found), nil
 }
 
@@ -242,8 +244,8 @@ type column struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, body, policy.Reading)
+func (s *service) manifest(ctx context.Context, c *call, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, c, body, policy.Reading)
 	if err != nil {
 		return nil, err
 	}
@@ -266,17 +268,17 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 const maxEcho = 1 << 20
 
 // renew returns an endpoint with a ticket that expires later, for one that is still valid.
-func (s *service) renew(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) renew(_ context.Context, c *call, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
 	ticket := request.GetEndpoint().GetTicket().GetTicket()
-	c, _, err := s.read(ctx, ticket)
+	content, _, err := s.read(c, ticket)
 	if err != nil {
 		return nil, err
 	}
-	ticket, expires, err := s.renewed(c, expiryOf(ticket))
+	ticket, expires, err := s.renewed(content, expiryOf(ticket))
 	if err != nil {
 		return nil, err
 	}

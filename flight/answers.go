@@ -137,24 +137,21 @@ func (a *answers) cutStalled(after time.Duration) {
 
 // answering is a call whose messages are charged until they are written.
 type answering struct {
-	grpc.ServerStream
+	inContext
 	answers *answers
-	ctx     context.Context //nolint:containedctx // gRPC streams carry theirs
+	call    *call
 	of      *streamInflight
 }
 
 // answering returns a call whose messages are charged, and what ends it.
-func (a *answers) answering(stream grpc.ServerStream) (grpc.ServerStream, func()) {
+func (a *answers) answering(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
 	ctx, end := context.WithCancelCause(stream.Context())
-	of := a.inflight.enter(connectionOf(ctx), end)
-	return &answering{ServerStream: stream, answers: a, ctx: ctx, of: of}, func() {
+	of := a.inflight.enter(c.connection, end)
+	return &answering{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
 		of.Release()
 		end(nil)
 	}
 }
-
-// Context implements grpc.ServerStream.
-func (s *answering) Context() context.Context { return s.ctx }
 
 // SendMsg implements grpc.ServerStream. Streams of batches charge their messages themselves.
 func (s *answering) SendMsg(m any) error {
@@ -162,11 +159,11 @@ func (s *answering) SendMsg(m any) error {
 	case *frame, *encodedAnswer:
 		return s.ServerStream.SendMsg(m)
 	}
-	return s.answers.send(s.ctx, s.ServerStream, m, s.of)
+	return s.answers.send(s.ctx, s.call, s.ServerStream, m, s.of)
 }
 
 // send sends a message of a call once it is admitted to an account.
-func (a *answers) send(ctx context.Context, to grpc.ServerStream, m any, of *streamInflight) error {
+func (a *answers) send(ctx context.Context, c *call, to grpc.ServerStream, m any, of *streamInflight) error {
 	lease, err := a.encode(m, of)
 	if err != nil {
 		return err
@@ -176,6 +173,6 @@ func (a *answers) send(ctx context.Context, to grpc.ServerStream, m any, of *str
 		lease.answer.parts.Free()
 		return err
 	}
-	leavePlan(ctx) // the client decides how long the rest takes
+	c.slot.leave() // the client decides how long the rest takes
 	return to.SendMsg(lease.answer)
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
@@ -65,20 +64,18 @@ type arrivingCall struct {
 	left   bool         // it has arrived or ended; guarded by arrivals.mu
 }
 
-// arrivalKey is the key of a context's arrivingCall.
-type arrivalKey struct{}
-
-// tap is called with the headers of each call, before gRPC keeps anything of it. It must not block.
-func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	call := &arrivingCall{client: clientOf(ctx), at: a.clock(), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
-	if !a.enter(call) {
+// admit adds a call whose headers have come and whose request has not, or refuses it. It does not block.
+func (a *arrivals) admit(ctx context.Context, c *call) error {
+	arrival := &arrivingCall{client: c.client(), at: a.clock(), conn: c.connection.counted(), end: make(chan error, 1)}
+	if !a.enter(arrival) {
 		if _, timed := ctx.Deadline(); timed {
-			connectionOf(ctx).keep()
+			c.connection.keep()
 		}
-		return nil, a.refusal
+		return a.refusal
 	}
-	context.AfterFunc(ctx, func() { a.leave(call) })
-	return context.WithValue(ctx, arrivalKey{}, call), nil
+	context.AfterFunc(ctx, func() { a.leave(arrival) })
+	c.arrival = arrival
+	return nil
 }
 
 // tooMany is why calls are refused, or end early.
@@ -165,20 +162,13 @@ func (a *arrivals) remove(call *arrivingCall) {
 	}
 }
 
-// arriving is a call whose request has not arrived.
+// arriving receives the request of a call within the time limit.
 type arriving struct {
 	grpc.ServerStream
 	arrivals *arrivals
-	call     *arrivingCall
-	slot     *planSlot // gets the size of the request
+	call     *call
 	arrived  bool
 	received bool // the request has come, and more messages may
-}
-
-// arriving returns a call that receives its request within the time limit.
-func (a *arrivals) arriving(stream grpc.ServerStream, slot *planSlot) *arriving {
-	call, _ := stream.Context().Value(arrivalKey{}).(*arrivingCall)
-	return &arriving{ServerStream: stream, arrivals: a, call: call, slot: slot}
 }
 
 // RecvMsg implements grpc.ServerStream. Of the messages of DoPut, the first one is the request. A call that ends early is not
@@ -194,7 +184,7 @@ func (s *arriving) RecvMsg(m any) error {
 	defer timeout.Stop()
 	select {
 	case err := <-result:
-		s.arrivals.leave(s.call)
+		s.arrivals.leave(s.call.arrival)
 		if err == nil && limited.size > maxReceived {
 			return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than %d", limited.size, maxReceived)
 		}
@@ -203,7 +193,7 @@ func (s *arriving) RecvMsg(m any) error {
 			s.use(limited.size)
 		}
 		return err
-	case err := <-s.call.end:
+	case err := <-s.call.arrival.end:
 		return err
 	case <-timeout.C:
 		return fault.New(fault.Invalid, "the request did not arrive within %s", s.arrivals.timeout).WithRemedy("call again")
@@ -212,17 +202,17 @@ func (s *arriving) RecvMsg(m any) error {
 
 // use counts the call as one of its connection, until done.
 func (s *arriving) use(bytes int) {
-	s.slot.bytes = int64(bytes)
-	if s.call.conn != nil && !s.arrived {
+	s.call.slot.bytes = int64(bytes)
+	if conn := s.call.arrival.conn; conn != nil && !s.arrived {
 		s.arrived = true
-		s.call.conn.calls.Add(1)
+		conn.calls.Add(1)
 	}
 }
 
 // done ends the use of a call.
 func (s *arriving) done() {
 	if s.arrived {
-		s.call.conn.calls.Add(-1)
+		s.call.arrival.conn.calls.Add(-1)
 	}
 }
 

@@ -338,13 +338,12 @@ func TestDeadlinesOfRefusedCallsAreLimited(t *testing.T) {
 	require.True(t, a.enter(&arrivingCall{at: noon()}))
 	conn := &closing{closed: make(chan struct{})}
 	client := &connection{conn: conn}
-	of := context.WithValue(t.Context(), connectionKey{}, client)
+	of := t.Context()
 	timed, cancel := context.WithTimeout(of, time.Hour)
 	defer cancel()
 	refuse := func(ctx context.Context, calls int) {
 		for range calls {
-			_, err := a.tap(ctx, nil)
-			require.Equal(t, codes.Unavailable, status.Code(err))
+			require.Equal(t, codes.Unavailable, status.Code(a.admit(ctx, &call{connection: client})))
 		}
 	}
 	refuse(of, maxRefused+1)

@@ -1,7 +1,6 @@
 package flight
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -22,7 +20,7 @@ const maxAudited = 256
 // maxAuditedTables bounds the tables in the line of a call that is refused.
 const maxAuditedTables = 16
 
-// auditNote collects what the audit log says about a call while the call runs. A nil note takes nothing.
+// auditNote collects what the audit log says about a call while the call runs.
 type auditNote struct {
 	line   audit.Line
 	began  time.Time
@@ -31,27 +29,13 @@ type auditNote struct {
 	hidden bool   // the dataset exists, but not for this client
 }
 
-// auditKey is the key of a context's auditNote.
-type auditKey struct{}
-
-// noteOf returns the note of a call; nil if it has none.
-func noteOf(ctx context.Context) *auditNote {
-	note, _ := ctx.Value(auditKey{}).(*auditNote)
-	return note
-}
-
 // action notes the name of an action.
 func (n *auditNote) action(name string) {
-	if n != nil {
-		n.name = name
-	}
+	n.name = name
 }
 
 // query notes which dataset is asked for, and the first tables that the client names itself.
 func (n *auditNote) query(q dataset.Query) {
-	if n == nil {
-		return
-	}
 	n.line.Dataset, n.line.Inline, n.line.Job, n.line.Tables = cut(q.Dataset, maxAudited), q.Inline != nil, q.Job, nil
 	for i, table := range q.ClientTables() {
 		if i < maxAuditedTables {
@@ -62,27 +46,19 @@ func (n *auditNote) query(q dataset.Query) {
 
 // hides notes that the dataset exists, but not for this client: the call is refused, although it ends as not found.
 func (n *auditNote) hides() {
-	if n != nil {
-		n.hidden = true
-	}
+	n.hidden = true
 }
 
 // ticket notes what a ticket is for whose client may not use it.
-func (n *auditNote) ticket(c content) {
-	if n == nil {
-		return
-	}
-	n.line.Plan = c.Plan
-	if q, err := decode.Query(c.Query); err == nil {
+func (n *auditNote) ticket(of content) {
+	n.line.Plan = of.Plan
+	if q, err := decode.Query(of.Query); err == nil {
 		n.query(q)
 	}
 }
 
 // stream notes that a stream of a plan begins.
 func (n *auditNote) stream(p planned) {
-	if n == nil {
-		return
-	}
 	n.served, n.line.Event, n.line.Plan, n.line.Tables = true, audit.Stream, p.ID, nil
 	n.line.Shard = fmt.Sprintf("%d/%d", p.Query.Shard.Index, p.Query.Shard.Of)
 	table := func(name string, pin dataset.TablePin) {
@@ -99,30 +75,21 @@ func (n *auditNote) stream(p planned) {
 
 // columns notes what a stream sends.
 func (n *auditNote) columns(schema *arrow.Schema) {
-	if n != nil {
-		n.line.Columns = schema.NumFields()
-	}
+	n.line.Columns = schema.NumFields()
 }
 
 // read notes what a stream has sent.
 func (n *auditNote) read(end StreamEnd) {
-	if n != nil {
-		n.line.Rows, n.line.Batches, n.line.Bytes = end.Rows, end.Batches, end.Bytes+end.MappedBytes
-	}
+	n.line.Rows, n.line.Batches, n.line.Bytes = end.Rows, end.Batches, end.Bytes+end.MappedBytes
 }
 
 // table notes the table that a call is about, in case it is refused.
 func (n *auditNote) table(name string) {
-	if n != nil {
-		n.line.Tables = []audit.TableSnapshot{{Table: cut(name, maxAudited)}}
-	}
+	n.line.Tables = []audit.TableSnapshot{{Table: cut(name, maxAudited)}}
 }
 
 // change notes that tables may be changed.
 func (n *auditNote) change(event audit.Event, token string, tables ...string) {
-	if n == nil {
-		return
-	}
 	n.served, n.line.Event, n.line.Token, n.line.Tables = true, event, cut(token, maxAudited), nil
 	for _, table := range tables {
 		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(table, maxAudited)})
@@ -131,37 +98,26 @@ func (n *auditNote) change(event audit.Event, token string, tables ...string) {
 
 // dataset notes the dataset that a change is about.
 func (n *auditNote) dataset(name string) {
-	if n != nil {
-		n.line.Dataset = cut(name, maxAudited)
-	}
+	n.line.Dataset = cut(name, maxAudited)
 }
 
 // changed notes the snapshot that main of the table, or the branch, has now.
 func (n *auditNote) changed(snapshot int64) {
-	if n != nil {
-		n.line.Tables[0].Snapshot = snapshot
-	}
+	n.line.Tables[0].Snapshot = snapshot
 }
 
 // wrote notes what a client has sent.
 func (n *auditNote) wrote(c rowsin.Counts) {
-	if n != nil {
-		n.line.Columns, n.line.Rows, n.line.Batches, n.line.Bytes = c.Columns, c.Rows, c.Batches, c.Bytes
-	}
+	n.line.Columns, n.line.Rows, n.line.Batches, n.line.Bytes = c.Columns, c.Rows, c.Batches, c.Bytes
 }
 
 // verify notes that tables are checked.
 func (n *auditNote) verify() {
-	if n != nil {
-		n.served, n.line.Event = true, audit.Verify
-	}
+	n.served, n.line.Event = true, audit.Verify
 }
 
 // verified notes which tables were checked, and how many of their rows.
 func (n *auditNote) verified(found *loader.Verification) {
-	if n == nil {
-		return
-	}
 	n.line.Plan, n.line.Tables = found.Plan, nil
 	for i, t := range found.Tables {
 		pin := found.Pin.Training
@@ -175,11 +131,12 @@ func (n *auditNote) verified(found *loader.Verification) {
 
 // audited adds the line of a call that has ended to the audit log, if it has one: streams, checks of tables, and refusals. A
 // stream that ended before it began is a refusal, whatever the reason.
-func (s *Server) audited(ctx context.Context, method string, n *auditNote, end ending) {
+func (s *Server) audited(c *call, method string, end ending) {
+	n := &c.note
 	if s.options.Audit == nil {
 		return
 	}
-	denied := n.hidden || refusal(ctx) != nil || end.label == fault.Unauthenticated.String() || end.label == fault.Forbidden.String()
+	denied := n.hidden || c.refusal != nil || end.label == fault.Unauthenticated.String() || end.label == fault.Forbidden.String()
 	switch {
 	case n.served:
 	case denied || method == "DoGet":
@@ -190,8 +147,8 @@ func (s *Server) audited(ctx context.Context, method string, n *auditNote, end e
 	if n.line.Call = method; n.name != "" {
 		n.line.Call = n.name
 	}
-	n.line.Subject, _ = identity.Of(ctx)
-	n.line.Host = hostOf(ctx)
+	n.line.Subject = c.caller.Subject
+	n.line.Host = c.host
 	n.line.End = end.label
 	n.line.Seconds = s.options.Clock().Sub(n.began).Seconds()
 	s.options.Audit.Add(n.line)

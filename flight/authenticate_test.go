@@ -106,8 +106,7 @@ func TestSubjectsHaveShares(t *testing.T) {
 	s := serve(t, Options{
 		Authenticate: known, PeerShare: 50, MaxStreams: 4, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Loader: altered{Loader: w.loader(), open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
-			subject, _ := identity.Of(ctx)
-			subjects <- subject
+			subjects <- callOf(ctx).caller.Subject
 			peers <- o.Peer
 			return w.loader().Open(ctx, p, o)
 		}},
@@ -133,7 +132,7 @@ func TestSubjectsHaveShares(t *testing.T) {
 	for header, client := range map[string]string{"Bearer a": "subject alice", "Bearer c": "127.0.0.1", "": "127.0.0.1"} {
 		call := &tap.Info{FullMethodName: "/arrow.flight.protocol.FlightService/DoGet", Header: metadata.Pairs("authorization", header)}
 		from := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}})
-		require.Equal(t, client, clientOf(s.server.authenticated(from, call)), header)
+		require.Equal(t, client, s.server.newCall(from, call).client(), header)
 	}
 }
 

@@ -56,11 +56,11 @@ type CacheDropped struct {
 	Bytes   int64 `json:"bytes"`   // of columns, build sides and files
 }
 
-func (s *service) listCache(context.Context, []byte) ([]byte, error) {
+func (s *service) listCache(context.Context, *call, []byte) ([]byte, error) {
 	return marshal(s.options.Cache.List()), nil
 }
 
-func (s *service) dropCache(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) dropCache(ctx context.Context, _ *call, body []byte) ([]byte, error) {
 	var asked struct {
 		Table string `json:"table"`
 	}

@@ -11,22 +11,86 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/tap"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
 )
+
+// call is one call of a client, from its headers to its end. tap makes it, and the methods of service take it from their context
+// once: everything below them gets it as an argument. It belongs to the goroutine of the call.
+type call struct {
+	caller     identity.Caller // zero: the client sent no credentials, and needs none
+	refusal    error           // why the call's credentials are not accepted; nil: they are
+	peer       string          // address of the client
+	host       string          // of the client; "" for Unix domain sockets
+	connection *connection
+	arrival    *arrivingCall
+	slot       *planSlot
+	note       auditNote
+}
+
+// callKey is the key of a context's call. The call of a connection's context has nothing but the connection.
+type callKey struct{}
+
+// callOf returns the call of a context that gRPC passes to a handler.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// tap is called with the headers of each call, before gRPC keeps anything of it. It must not block. The subject is known before
+// the call counts, so that it counts against its subject.
+func (s *Server) tap(ctx context.Context, of *tap.Info) (context.Context, error) {
+	c := s.newCall(ctx, of)
+	if err := s.arrivals.admit(ctx, c); err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, callKey{}, c), nil
+}
+
+// newCall returns a call with its subject, or with its refusal: only the answer of a handler has details. Checks of health need no
+// credentials.
+func (s *Server) newCall(ctx context.Context, of *tap.Info) *call {
+	c := &call{connection: connectionOf(ctx)}
+	if p, ok := peer.FromContext(ctx); ok {
+		c.peer, c.host = p.Addr.String(), hostOfAddr(p.Addr)
+	}
+	if !strings.HasPrefix(of.FullMethodName, "/grpc.") {
+		c.caller, c.refusal = s.callerOf(of.Header)
+	}
+	return c
+}
+
+// client returns what the call counts against: its subject, or else its host. It is "" for Unix domain sockets without credentials,
+// which have no share.
+func (c *call) client() string {
+	if c.caller.Subject != "" {
+		return "subject " + c.caller.Subject // no host has a space
+	}
+	return c.host
+}
+
+// attributes returns what the log has of the caller.
+func (c *call) attributes() []slog.Attr {
+	out := []slog.Attr{slog.String("peer", c.peer)}
+	if c.caller.Subject != "" {
+		out = append(out, slog.String("subject", c.caller.Subject))
+	}
+	return out
+}
 
 // stream intercepts every call, before its request is received.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	slot := &planSlot{calls: s.callSlots, plans: s.planSlots, host: clientOf(stream.Context())}
+	c := callOf(stream.Context())
+	c.slot = &planSlot{calls: s.callSlots, plans: s.planSlots, client: c.client()}
 	if path.Base(of.FullMethod) == "DoGet" {
-		slot.plans = s.redeemSlots
+		c.slot.plans = s.redeemSlots
 	}
-	defer slot.leave()
-	note := &auditNote{}
-	stream = inContext{stream, context.WithValue(context.WithValue(stream.Context(), planSlotKey{}, slot), auditKey{}, note)}
-	arriving := s.arrivals.arriving(stream, slot)
+	defer c.slot.leave()
+	arriving := &arriving{ServerStream: stream, arrivals: s.arrivals, call: c}
 	defer arriving.done()
-	stream, done := s.answers.answering(arriving)
+	stream, done := s.answers.answering(arriving, c)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())
@@ -34,16 +98,16 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		defer context.AfterFunc(s.draining, cancel)()
 		return next(service, inContext{stream, ctx})
 	}
-	note.began = s.options.Clock()
-	end := s.watch(stream.Context(), of.FullMethod, func() error {
-		if err := refusal(stream.Context()); err != nil {
-			return err
+	c.note.began = s.options.Clock()
+	end := s.watch(stream.Context(), c, of.FullMethod, func() error {
+		if c.refusal != nil {
+			return c.refusal
 		}
 		// This fails only if the call has ended.
 		_ = stream.SetHeader(metadata.Pairs(VersionKey, s.options.Version))
 		return next(service, stream)
 	})
-	s.audited(stream.Context(), path.Base(of.FullMethod), note, end)
+	s.audited(c, path.Base(of.FullMethod), end)
 	if end.status == nil {
 		return nil
 	}
@@ -62,10 +126,10 @@ func (s inContext) Context() context.Context { return s.ctx }
 
 // watch runs a call, reports how it ended to the log and the observer, and returns its ending.
 // A panic is a failure.
-func (s *Server) watch(ctx context.Context, method string, call func() error) ending {
+func (s *Server) watch(ctx context.Context, c *call, method string, run func() error) ending {
 	method = path.Base(method)
 	began := s.options.Clock()
-	err := guarded(method, call)
+	err := guarded(method, run)
 	end := endingOf(ctx, err)
 	took := s.options.Clock().Sub(began)
 	s.options.Observer.CallEnded(method, end.label, took)
@@ -74,33 +138,25 @@ func (s *Server) watch(ctx context.Context, method string, call func() error) en
 		level = slog.LevelError
 	}
 	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.label), slog.Duration("took", took)}
-	attributes = append(attributes, callerAttributes(ctx)...)
+	attributes = append(attributes, c.attributes()...)
 	if err != nil {
 		attributes = append(attributes, slog.Any("error", err))
 	}
-	if c := (fault.Crash{}); errors.As(err, &c) {
-		attributes = append(attributes, slog.String("stack", string(c.Stack)))
+	if crash := (fault.Crash{}); errors.As(err, &crash) {
+		attributes = append(attributes, slog.String("stack", string(crash.Stack)))
 	}
 	s.options.Logger.LogAttrs(ctx, level, "call", attributes...)
 	return end
 }
 
 // guarded runs a call and returns a panic as an error, so that it does not end other calls.
-func guarded(method string, call func() error) (err error) {
+func guarded(method string, run func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fault.Crashed(method, value)
 		}
 	}()
-	return call()
-}
-
-// hostOf returns the host of the client; "" for Unix domain sockets.
-func hostOf(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok {
-		return hostOfAddr(p.Addr)
-	}
-	return ""
+	return run()
 }
 
 // hostOfAddr returns the host of an address; "" for Unix domain sockets.
@@ -110,11 +166,4 @@ func hostOfAddr(a net.Addr) string {
 		return ""
 	}
 	return host
-}
-
-func peerOf(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok {
-		return p.Addr.String()
-	}
-	return ""
 }

@@ -20,10 +20,10 @@ type changeMessage struct {
 
 // runChange runs an action that changes tables, and sends its results, each as a message. A change that failed after a part of
 // it was made may have results too.
-func (s *service) runChange(a action, body []byte, stream arrowflight.FlightService_DoActionServer) error {
+func (s *service) runChange(c *call, a action, body []byte, stream arrowflight.FlightService_DoActionServer) error {
 	send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: marshal(m)}) }
 	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(changeMessage{Progress: &p}) })
-	out, err := a.change(stream.Context(), body, progress)
+	out, err := a.change(stream.Context(), c, body, progress)
 	progress.flush()
 	for _, result := range out {
 		if failed := send(changeMessage{Result: result}); failed != nil {
@@ -43,9 +43,9 @@ type tableChange struct {
 }
 
 // permitted returns an error unless the caller may make a change.
-func (s *Server) permitted(ctx context.Context, c tableChange) error {
-	for _, table := range c.tables {
-		if err := s.permitChange(ctx, table, c.needs); err != nil {
+func (s *Server) permitted(c *call, made tableChange) error {
+	for _, table := range made.tables {
+		if err := s.permitChange(c, table, made.needs); err != nil {
 			return err
 		}
 	}
@@ -54,30 +54,30 @@ func (s *Server) permitted(ctx context.Context, c tableChange) error {
 
 // change makes a change with one of the slots of calls that write, once the caller may make it. The change ends with the call,
 // and when Shutdown stops waiting for calls. run enters the budget.
-func (s *Server) change(ctx context.Context, c tableChange, request int, run func(context.Context) error) error {
+func (s *Server) change(ctx context.Context, c *call, made tableChange, request int, run func(context.Context) error) error {
 	ctx, leave := s.enter(ctx)
 	defer leave()
-	if err := s.permitted(ctx, c); err != nil {
+	if err := s.permitted(c, made); err != nil {
 		return err
 	}
-	for _, table := range c.tables {
+	for _, table := range made.tables {
 		if err := s.options.Tables.Writable(table); err != nil {
 			return err
 		}
 	}
-	leavePlan(ctx)
-	slot, err := s.stageSlot(ctx, int64(request))
+	c.slot.leave()
+	slot, err := s.stageSlot(ctx, c, int64(request))
 	if err != nil {
-		return putEnded(ctx, err, c.token)
+		return putEnded(ctx, err, made.token)
 	}
 	defer slot.leave()
-	if err := s.permitted(ctx, c); err != nil { // the policy may have changed while the call waited
+	if err := s.permitted(c, made); err != nil { // the policy may have changed while the call waited
 		return err
 	}
-	noteOf(ctx).change(c.event, c.token, c.tables...)
-	log := s.options.Logger.With(slog.String("change", string(c.event)), slog.Any("tables", c.tables))
-	log.InfoContext(ctx, "change begins", "client", clientOf(ctx))
-	err = putEnded(ctx, run(ctx), c.token)
+	c.note.change(made.event, made.token, made.tables...)
+	log := s.options.Logger.With(slog.String("change", string(made.event)), slog.Any("tables", made.tables))
+	log.InfoContext(ctx, "change begins", "client", c.client())
+	err = putEnded(ctx, run(ctx), made.token)
 	var attributes []any
 	if err != nil {
 		attributes = append(attributes, "error", err)

@@ -42,12 +42,12 @@ func (c *connection) cut() {
 	}
 }
 
-// connectionKey is the key of a context's connection.
-type connectionKey struct{}
-
+// connectionOf returns the connection of a context; nil if it has none.
 func connectionOf(ctx context.Context) *connection {
-	c, _ := ctx.Value(connectionKey{}).(*connection)
-	return c
+	if c := callOf(ctx); c != nil {
+		return c.connection
+	}
+	return nil
 }
 
 // connections identifies the connection of each stream. gRPC does not expose it, but passes
@@ -205,7 +205,7 @@ func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) contex
 		delete(c.open, of.RemoteAddr)
 		c.mu.Unlock()
 	}
-	return context.WithValue(ctx, connectionKey{}, found)
+	return context.WithValue(ctx, callKey{}, &call{connection: found})
 }
 
 // HandleConn implements stats.Handler. After a connection has ended, gRPC no longer reads what

@@ -14,9 +14,10 @@ import (
 // Counting reads as much as a stream, so it takes a slot. Callers that need the same count
 // share it, and it ends when the last of them leaves.
 func (s *Server) count(ctx context.Context, p *planned) error {
-	options := loader.StreamOptions{Counts: p.counts, Peer: clientOf(ctx)}
+	c := p.access.call
+	options := loader.StreamOptions{Counts: p.counts, Peer: c.client()}
 	if p.Query.CountsFirst() && p.counts == nil {
-		leavePlan(ctx) // counting takes as long as a stream
+		c.slot.leave() // counting takes as long as a stream
 	}
 	at := s.admission.of(caller{host: options.Peer})
 	admit := func(ctx context.Context) (context.Context, func(), error) {
@@ -41,7 +42,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	if err != nil {
 		return err
 	}
-	return enterCall(ctx)
+	return c.slot.enterCall(ctx)
 }
 
 // counted sets the counts from a ticket. A ticket without counts that requires them was made

@@ -26,7 +26,8 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err := s.options.Audit.Err(); err != nil {
 		return notAudited(err)
 	}
-	asked, may, err := s.read(stream.Context(), ticket.GetTicket())
+	c := callOf(stream.Context())
+	asked, may, err := s.read(c, ticket.GetTicket())
 	if err != nil {
 		return err
 	}
@@ -39,26 +40,26 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	ctx, running := s.running.begin(ctx, asked, may.query)
+	ctx, running := s.running.begin(ctx, c, asked, may.query)
 	defer s.running.end(running)
 	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
 	mix, err := mixOf(ctx)
 	if err != nil {
 		return err
 	}
-	at := s.admission.of(caller{host: clientOf(ctx), plan: asked.Plan, shard: may.query.Shard, mix: mix})
+	at := s.admission.of(caller{host: c.client(), plan: asked.Plan, shard: may.query.Shard, mix: mix})
 	defer at.Release()
 	p, err := s.redeemAt(ctx, at, may, asked)
-	leavePlan(ctx)
+	c.slot.leave()
 	if err != nil {
 		return contextCause(ctx, err)
 	}
 	running.planned(p)
-	out := s.begin(ctx, p, running)
-	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
+	out := s.begin(ctx, c, p, running)
+	out.slot, out.inflight = at, s.inflight.enter(c.connection, end)
 	out.send = func(f *frame) error {
 		if f.lease == nil { // a schema or a report
-			return s.answers.send(ctx, stream, f, out.inflight)
+			return s.answers.send(ctx, c, stream, f, out.inflight)
 		}
 		return stream.SendMsg(f)
 	}
@@ -119,8 +120,8 @@ func contextCause(ctx context.Context, err error) error {
 
 // read opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
 // the ticket to the caller.
-func (s *Server) read(ctx context.Context, ticket []byte) (content, callerAccess, error) {
-	c, err := s.opened(ctx, ticket)
+func (s *Server) read(of *call, ticket []byte) (content, callerAccess, error) {
+	c, err := s.opened(of, ticket)
 	if err != nil {
 		return content{}, callerAccess{}, err
 	}
@@ -131,15 +132,15 @@ func (s *Server) read(ctx context.Context, ticket []byte) (content, callerAccess
 	if err != nil {
 		return content{}, callerAccess{}, err
 	}
-	noteOf(ctx).query(query)
-	may, err := s.permitTicket(ctx, query, c)
+	of.note.query(query)
+	may, err := s.permitTicket(of, query, c)
 	return c, may, err
 }
 
 // permitTicket is permit for the query of a ticket. The ticket is expired if the dataset, as the caller reads it, has changed since
 // the ticket was made.
-func (s *Server) permitTicket(ctx context.Context, query dataset.Query, c content) (callerAccess, error) {
-	may, err := s.permit(ctx, query)
+func (s *Server) permitTicket(of *call, query dataset.Query, c content) (callerAccess, error) {
+	may, err := s.permit(of, query)
 	switch {
 	case err == nil:
 		err = s.checkDataset(may, c)
@@ -172,7 +173,7 @@ func (c content) asked() (dataset.Query, error) {
 func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
 	p, err := s.planWithin(ctx, may, may.query)
 	if err != nil { // the dataset may have changed while the call waited
-		_, refusal := s.permitTicket(ctx, may.query, c)
+		_, refusal := s.permitTicket(may.call, may.query, c)
 		return planned{}, cmp.Or(refusal, err)
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
@@ -240,11 +241,11 @@ func (p planned) sized() dataset.Query {
 }
 
 // begin logs and reports the beginning of a stream.
-func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *outgoing {
+func (s *Server) begin(ctx context.Context, c *call, p planned, running *runningStream) *outgoing {
 	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
-	for _, of := range callerAttributes(ctx) {
+	for _, of := range c.attributes() {
 		o.log = o.log.With(of)
 	}
 	o.log = o.log.With(slog.String("stream", running.id))
@@ -254,10 +255,10 @@ func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *
 	if !p.part.IsZero() {
 		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
 	}
-	for _, c := range p.Query.Cursor {
-		o.cursor = c
+	for _, cursor := range p.Query.Cursor {
+		o.cursor = cursor
 	}
-	o.note = noteOf(ctx)
+	o.note = &c.note
 	o.note.stream(p)
 	attributes := []any{"step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0}
 	if m := explain.MixesOf(p.Plan, p.sized(), p.Query.Shard); m.Deviation > 0 {

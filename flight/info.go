@@ -57,7 +57,7 @@ type broken struct {
 
 // GetFlightInfo implements arrowflight.FlightServer.
 func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	p, err := s.described(ctx, descriptor)
+	p, err := s.described(ctx, callOf(ctx), descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arro
 		return nil, err
 	}
 	if p.Query.Endpoints.BySplits() || len(p.shards()) > manyTickets {
-		if err := enterPlan(ctx); err != nil {
+		if err := p.access.call.slot.enterPlan(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +91,7 @@ func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arro
 
 // GetSchema implements arrowflight.FlightServer.
 func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.SchemaResult, error) {
-	p, err := s.described(ctx, descriptor)
+	p, err := s.described(ctx, callOf(ctx), descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +108,13 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 	if len(criteria.GetExpression()) > 0 {
 		return fault.InvalidField("criteria", "an expression is not served by this version").WithRemedy("list without criteria")
 	}
+	c := callOf(stream.Context())
 	for _, d := range s.options.Loader.Datasets() {
-		if _, _, err := s.readable(stream.Context(), d.Name); err != nil {
+		if _, _, err := s.readable(c, d.Name); err != nil {
 			continue
 		}
 		descriptor := &arrowflight.FlightDescriptor{Type: descriptorPath, Path: []string{d.Name}}
-		listed, err := s.listed(stream.Context(), descriptor)
+		listed, err := s.listed(stream.Context(), c, descriptor)
 		if ctx := stream.Context(); ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -130,8 +131,8 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 	return nil
 }
 
-func (s *service) listed(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	p, err := s.described(ctx, descriptor)
+func (s *service) listed(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+	p, err := s.described(ctx, c, descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +253,7 @@ type endpointMetadata struct {
 // endpoints makes an endpoint with a ticket for every shard of the query.
 func (s *Server) endpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
 	expires := s.expiry()
-	seal, release := s.sealer(ctx)
+	seal, release := s.sealer(ctx, p.access.call)
 	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {

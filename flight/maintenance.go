@@ -6,7 +6,6 @@ import (
 
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/maintenance"
@@ -42,7 +41,7 @@ func (s *service) maintenanceActions() []action {
 	}
 }
 
-func (s *service) compact(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
+func (s *service) compact(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Compact(body)
 	if err != nil {
 		return nil, err
@@ -53,14 +52,14 @@ func (s *service) compact(ctx context.Context, body []byte, progress *progressMe
 		MinFiles: asked.MinFiles, FileBytes: asked.FileSize, DryRun: asked.DryRun, Progress: progress.compacting,
 	}
 	var out maintenance.CompactionResult
-	err = s.change(ctx, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
-		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+	err = s.change(ctx, c, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
+		ctx, entered := s.options.Budget.Enter(ctx, c.client())
 		defer entered.Release()
 		out, err = s.options.Maintenance.Compact(ctx, request, func(dataset string) bool {
-			_, may := s.policy().Read(identity.CallerOf(ctx), dataset)
+			_, may := s.policy().Read(c.caller, dataset)
 			return may
 		})
-		noteOf(ctx).changed(out.Snapshot)
+		c.note.changed(out.Snapshot)
 		return err
 	})
 	if err != nil {
@@ -76,7 +75,7 @@ func (p *progressMessages) compacting(at maintenance.CompactionProgress) {
 	p.at(now)
 }
 
-func (s *service) restore(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
+func (s *service) restore(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Restore(body)
 	if err != nil {
 		return nil, err
@@ -90,11 +89,11 @@ func (s *service) restore(ctx context.Context, body []byte, progress *progressMe
 		DryRun: asked.DryRun, Progress: progress.writing,
 	}
 	var out maintenance.RestorationResult
-	err = s.change(ctx, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
-		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+	err = s.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
+		ctx, entered := s.options.Budget.Enter(ctx, c.client())
 		defer entered.Release()
 		out, err = s.options.Maintenance.Restore(ctx, request)
-		noteOf(ctx).changed(out.Snapshot)
+		c.note.changed(out.Snapshot)
 		return err
 	})
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *service) restore(ctx context.Context, body []byte, progress *progressMe
 	return []any{out}, nil
 }
 
-func (s *service) orphans(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
+func (s *service) orphans(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Orphans(body)
 	if err != nil {
 		return nil, err
@@ -115,8 +114,8 @@ func (s *service) orphans(ctx context.Context, body []byte, progress *progressMe
 	}
 	defer held.Release()
 	var out []orphans.TableOrphans
-	err = s.change(ctx, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
-		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+	err = s.change(ctx, c, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
+		ctx, entered := s.options.Budget.Enter(ctx, c.client())
 		defer entered.Release()
 		out, err = s.options.Maintenance.Clean(ctx, OrphanSearch{
 			Tables: asked.Tables, Before: s.options.Clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,

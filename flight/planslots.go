@@ -59,27 +59,22 @@ type planSlot struct {
 	calls, plans *planSlots // for calls whose plans are known, and for those whose plans are made
 	in           *planSlots // where it has a slot; nil: it has none
 	claim        *limits.Claim
-	host         string
+	client       string
 	bytes        int64 // of the request
 }
 
-// planSlotKey is the key of a context's plan slot.
-type planSlotKey struct{}
-
-// enterCall waits until the call of a context has a slot for calls whose plans are known, or for those that make theirs. Calls that
-// did not come over the network need none.
-func enterCall(ctx context.Context) error {
-	if s, _ := ctx.Value(planSlotKey{}).(*planSlot); s != nil && s.in == nil {
+// enterCall waits until the call has a slot for calls whose plans are known, or for those that make theirs.
+func (s *planSlot) enterCall(ctx context.Context) error {
+	if s.in == nil {
 		return s.enter(ctx, s.calls)
 	}
 	return nil
 }
 
-// enterPlan waits until the call of a context has a slot for those that make a plan, or as much else. It has no other one
-// meanwhile: calls with known plans do not wait for it.
-func enterPlan(ctx context.Context) error {
-	s, _ := ctx.Value(planSlotKey{}).(*planSlot)
-	if s == nil || s.in == s.plans {
+// enterPlan waits until the call has a slot for those that make a plan, or as much else. It has no other one meanwhile: calls with
+// known plans do not wait for it.
+func (s *planSlot) enterPlan(ctx context.Context) error {
+	if s.in == s.plans {
 		return nil
 	}
 	s.leave()
@@ -87,20 +82,14 @@ func enterPlan(ctx context.Context) error {
 }
 
 func (s *planSlot) enter(ctx context.Context, into *planSlots) error {
-	claim, err := into.enter(ctx, s.host, s.bytes)
+	claim, err := into.enter(ctx, s.client, s.bytes)
 	if err == nil {
 		s.in, s.claim = into, claim
 	}
 	return err
 }
 
-// leavePlan returns the plan slot of the call of a context, if it has one.
-func leavePlan(ctx context.Context) {
-	if s, _ := ctx.Value(planSlotKey{}).(*planSlot); s != nil {
-		s.leave()
-	}
-}
-
+// leave returns the slot of the call, if it has one.
 func (s *planSlot) leave() {
 	if s.in != nil {
 		s.claim.Leave()

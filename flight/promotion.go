@@ -25,26 +25,26 @@ func (s *service) promoterActions() []action {
 	}
 }
 
-func (s *service) promote(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
+func (s *service) promote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Promote(body)
 	if err != nil {
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	d, err := s.promotable(ctx, asked.Dataset)
+	d, err := s.promotable(c, asked.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	var out promote.PromotionResult
 	change := tableChange{event: audit.Promote, needs: policy.Promote, tables: []string{d.Training.Table}}
-	err = s.change(ctx, change, len(body), func(ctx context.Context) error {
-		noteOf(ctx).dataset(asked.Dataset)
+	err = s.change(ctx, c, change, len(body), func(ctx context.Context) error {
+		c.note.dataset(asked.Dataset)
 		request := promote.PromotionRequest{
 			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
 			Progress: func(at promote.PromotionProgress) { progress.promoting(d.Training.Table, at) },
 		}
 		// The configuration and the policy may have changed while the call waited.
-		if request.Dataset, err = s.promotable(ctx, asked.Dataset); err != nil {
+		if request.Dataset, err = s.promotable(c, asked.Dataset); err != nil {
 			return err
 		}
 		if request.Dataset.Training.Table != d.Training.Table {
@@ -61,8 +61,8 @@ func (s *service) promote(ctx context.Context, body []byte, progress *progressMe
 
 // promotable returns a dataset that the caller may promote entries of: one that it may read whole, since the columns have the
 // values of all rows.
-func (s *Server) promotable(ctx context.Context, name string) (dataset.Dataset, error) {
-	d, rights, err := s.readable(ctx, name)
+func (s *Server) promotable(c *call, name string) (dataset.Dataset, error) {
+	d, rights, err := s.readable(c, name)
 	if err == nil && rights.Limits(d) {
 		err = fault.New(fault.Forbidden, "this client may not read all of dataset %s, whose values promote would write", name).
 			WithRemedy("use a token of a client that may read all of it")
@@ -94,7 +94,7 @@ func (p *progressMessages) promoting(table string, at promote.PromotionProgress)
 	p.at(now)
 }
 
-func (s *service) demote(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
+func (s *service) demote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Demote(body)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *service) demote(ctx context.Context, body []byte, progress *progressMes
 	progress.wanted(asked.Progress)
 	var out promote.Demotion
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
-	err = s.change(ctx, change, len(body), func(ctx context.Context) error {
+	err = s.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		progress.at(ChangeProgress{Step: "move"})
 		out, err = s.options.Promoter.Demote(ctx, asked.Table, asked.Columns)
 		return err

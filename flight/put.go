@@ -57,9 +57,10 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if command.Token == "" {
 		command.Token = commit.NewToken(s.options.Clock(), "")
 	}
+	c := callOf(stream.Context())
 	ctx, leave := s.enter(stream.Context())
 	defer leave()
-	if _, err := s.permitStage(ctx, command); err != nil {
+	if _, err := s.permitStage(c, command); err != nil {
 		return err
 	}
 	if err := s.options.Tables.Writable(command.Table); err != nil {
@@ -68,25 +69,24 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if err := first.Charge(s.options.Budget); err != nil {
 		return err
 	}
-	slot, err := s.stageSlot(ctx, first.Size())
+	slot, err := s.stageSlot(ctx, c, first.Size())
 	if err != nil {
 		return putEnded(ctx, err, command.Token)
 	}
 	defer slot.leave()
-	from, err := s.permitStage(ctx, command)
+	from, err := s.permitStage(c, command)
 	if err != nil { // the policy may have changed while the call waited
 		return err
 	}
-	ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+	ctx, entered := s.options.Budget.Enter(ctx, c.client())
 	defer entered.Release()
-	note := noteOf(ctx)
-	note.change(audit.Stage, command.Token, command.Table)
-	out, err := s.stage(ctx, stream, first, permittedStage{command, from}, slot)
+	c.note.change(audit.Stage, command.Token, command.Table)
+	out, err := s.stage(ctx, stream, first, permittedStage{command, c, from}, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
 	}
-	note.changed(out.Snapshot)
+	c.note.changed(out.Snapshot)
 	return s.sendPut(stream, putResult{Result: &out})
 }
 
@@ -100,18 +100,18 @@ func stageCommand(first *rowsin.First) (decode.StageCommand, error) {
 }
 
 // permitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
-func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) (from WriteSources, err error) {
-	if err := s.permitChange(ctx, command.Table, policy.Stage); err != nil {
+func (s *Server) permitStage(c *call, command decode.StageCommand) (from WriteSources, err error) {
+	if err := s.permitChange(c, command.Table, policy.Stage); err != nil {
 		return WriteSources{}, err
 	}
 	if command.OnlyKeysOf != "" {
 		from.KeysOf = command.OnlyKeysOf
-		if from.KeysRights, err = s.permitKeysOf(ctx, command.OnlyKeysOf); err != nil {
+		if from.KeysRights, err = s.permitKeysOf(c, command.OnlyKeysOf); err != nil {
 			return WriteSources{}, err
 		}
 	}
 	if command.Like != "" {
-		from.LikeRights, err = s.permitLike(ctx, command.Like)
+		from.LikeRights, err = s.permitLike(c, command.Like)
 	}
 	return from, err
 }
@@ -119,6 +119,7 @@ func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) (
 // permittedStage is what a call may do.
 type permittedStage struct {
 	decode.StageCommand
+	call *call
 	from WriteSources
 }
 
@@ -137,14 +138,14 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	progress.wanted(command.Progress)
 	request.Progress = progress.writing
 	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
-	log.InfoContext(ctx, "stage begins", "client", clientOf(ctx))
+	log.InfoContext(ctx, "stage begins", "client", command.call.client())
 	reader := rows.Reader(func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
 	})
 	defer reader.Release()
 	out, err := s.options.Tables.Stage(ctx, request, command.from, reader)
 	progress.flush()
-	noteOf(ctx).wrote(rows.Counts())
+	command.call.note.wrote(rows.Counts())
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
 	if err != nil {
 		attributes = append(attributes, "error", err)

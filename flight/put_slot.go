@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/waits"
 )
 
@@ -30,11 +29,11 @@ type putSlot struct {
 
 // stageSlot waits for one of the slots of calls that write rows. What the call holds meanwhile, in bytes, is bounded for all
 // calls that wait. The caller calls leave.
-func (s *Server) stageSlot(ctx context.Context, holds int64) (*putSlot, error) {
+func (s *Server) stageSlot(ctx context.Context, c *call, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
 	p := &putSlot{slots: s.stageSlots, timeout: s.options.PutTimeout, clock: s.options.Ticks}
 	var err error
-	p.claim, err = p.slots.enter(ctx, writerOf(ctx), holds)
+	p.claim, err = p.slots.enter(ctx, c.writer(), holds)
 	if fault.KindOf(err) == fault.Exhausted {
 		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", s.options.MaxStages)
 		e.RetryAfter = time.Second
@@ -49,18 +48,13 @@ func (s *Server) stageSlot(ctx context.Context, holds int64) (*putSlot, error) {
 // leave returns the slot. It may be called more than once.
 func (p *putSlot) leave() { p.claim.Leave() }
 
-// writerOf returns who shares slots to write: a subject or a host. Programs on the machine of the server have one host, so each
-// of their connections is a client.
-func writerOf(ctx context.Context) string {
-	_, known := identity.Of(ctx)
-	host := hostOf(ctx)
-	if ip := net.ParseIP(host); known || host != "" && (ip == nil || !ip.IsLoopback()) {
-		return clientOf(ctx)
+// writer returns what shares slots to write: a subject or a host. Programs on the machine of the server have one host, so each of
+// their connections is a client.
+func (c *call) writer() string {
+	if ip := net.ParseIP(c.host); c.caller.Subject != "" || c.host != "" && (ip == nil || !ip.IsLoopback()) {
+		return c.client()
 	}
-	if c := connectionOf(ctx); c != nil {
-		return "connection " + strconv.FormatInt(c.number, 10)
-	}
-	return host
+	return "connection " + strconv.FormatInt(c.connection.number, 10)
 }
 
 // Wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stream"
@@ -16,6 +15,7 @@ import (
 
 // callerAccess is what the caller of a query may read of its dataset.
 type callerAccess struct {
+	call   *call
 	rights policy.Rights
 	// limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
 	// rows is left out.
@@ -25,8 +25,8 @@ type callerAccess struct {
 }
 
 // newAccess returns what a caller with rights may read of the dataset of a query.
-func newAccess(rights policy.Rights, d dataset.Dataset, query dataset.Query) callerAccess {
-	return callerAccess{rights: rights, limited: rights.Limits(d), query: query, digest: rights.Filtered(d).Digest()}
+func newAccess(c *call, rights policy.Rights, d dataset.Dataset, query dataset.Query) callerAccess {
+	return callerAccess{call: c, rights: rights, limited: rights.Limits(d), query: query, digest: rights.Filtered(d).Digest()}
 }
 
 // policy returns the policy that applies now.
@@ -34,21 +34,21 @@ func (s *Server) policy() *policy.Policy { return s.options.Policy() }
 
 // permit returns what the caller may read of the dataset of a query. A dataset that it may not read does not exist for it. It is
 // called for each call, before anything is planned or taken from a cache.
-func (s *Server) permit(ctx context.Context, query dataset.Query) (callerAccess, error) {
+func (s *Server) permit(c *call, query dataset.Query) (callerAccess, error) {
 	if query.Inline == nil {
-		return s.permitNamed(ctx, query)
+		return s.permitNamed(c, query)
 	}
-	rights, may := s.policy().Inline(identity.CallerOf(ctx), *query.Inline)
+	rights, may := s.policy().Inline(c.caller, *query.Inline)
 	if !may {
 		return callerAccess{}, fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
 			WithRemedy("name a dataset of the server, which ListFlights lists; the operator can allow the tables with a policy, under inline")
 	}
-	return newAccess(rights, *query.Inline, query), nil
+	return newAccess(c, rights, *query.Inline, query), nil
 }
 
 // permitTo is permit for a caller that does something with the dataset, which it must be allowed to do.
-func (s *Server) permitTo(ctx context.Context, query dataset.Query, what policy.Permission) (callerAccess, error) {
-	may, err := s.permit(ctx, query)
+func (s *Server) permitTo(c *call, query dataset.Query, what policy.Permission) (callerAccess, error) {
+	may, err := s.permit(c, query)
 	if err == nil {
 		err = may.allow(what)
 	}
@@ -57,13 +57,13 @@ func (s *Server) permitTo(ctx context.Context, query dataset.Query, what policy.
 
 // permitNamed is permit for a configured dataset, to which the query may add entries: the rule that decides about the dataset must
 // allow to send the tables of these, and to read all of them and of the dataset: names in an entry could tell of withheld columns.
-func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAccess, error) {
-	d, rights, err := s.readable(ctx, query.Dataset)
+func (s *Server) permitNamed(c *call, query dataset.Query) (callerAccess, error) {
+	d, rights, err := s.readable(c, query.Dataset)
 	if err != nil {
 		return callerAccess{}, err
 	}
 	if added := query.ClientTables(); len(added) > 0 {
-		if !s.policy().Adds(identity.CallerOf(ctx), query.Dataset, added) {
+		if !s.policy().Adds(c.caller, query.Dataset, added) {
 			return callerAccess{}, fault.New(fault.Forbidden, "this client may not add these tables to the dataset").
 				WithRemedy("leave out with; the operator can allow the tables with a policy, under inline")
 		}
@@ -75,13 +75,13 @@ func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAc
 			return callerAccess{}, err
 		}
 	}
-	return newAccess(rights, d, query), nil
+	return newAccess(c, rights, d, query), nil
 }
 
 // checkUnchanged returns an error if the dataset that permit returned is no longer what a query reads, or may no longer be read: what
 // the loader answered since then may be of a dataset with other limits.
-func (s *Server) checkUnchanged(ctx context.Context, may callerAccess) error {
-	now, err := s.permit(ctx, may.query)
+func (s *Server) checkUnchanged(may callerAccess) error {
+	now, err := s.permit(may.call, may.query)
 	if err == nil && now.digest != may.digest {
 		err = changedMeanwhile(may.query)
 	}
@@ -99,8 +99,8 @@ func changedMeanwhile(query dataset.Query) error {
 }
 
 // readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.
-func (s *Server) readable(ctx context.Context, name string) (dataset.Dataset, policy.Rights, error) {
-	now, who := s.policy(), identity.CallerOf(ctx)
+func (s *Server) readable(c *call, name string) (dataset.Dataset, policy.Rights, error) {
+	now, who := s.policy(), c.caller
 	var names []string
 	for _, d := range s.options.Loader.Datasets() {
 		rights, may := now.Read(who, d.Name)
@@ -110,7 +110,7 @@ func (s *Server) readable(ctx context.Context, name string) (dataset.Dataset, po
 		case may:
 			names = append(names, d.Name)
 		case d.Name == name:
-			noteOf(ctx).hides()
+			c.note.hides()
 		}
 	}
 	return dataset.Dataset{}, policy.Rights{}, dataset.Unknown(name, names)
@@ -138,8 +138,8 @@ func forbidden(what policy.Permission) error {
 }
 
 // mayCall reports whether the caller may call an action, on some dataset at least. No caller may call an action without a right.
-func (s *Server) mayCall(ctx context.Context, a action) bool {
-	return a.needs == policy.Reading || a.needs != "" && s.policy().May(identity.CallerOf(ctx), a.needs)
+func (s *Server) mayCall(c *call, a action) bool {
+	return a.needs == policy.Reading || a.needs != "" && s.policy().May(c.caller, a.needs)
 }
 
 // checkEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
@@ -195,7 +195,7 @@ func (s *Server) disclosed(ctx context.Context, a callerAccess, err error) error
 		return err
 	}
 	e := fault.As(err)
-	s.options.Logger.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.query.Dataset, "client", clientOf(ctx), "error", err, "cause", e.Err)
+	s.options.Logger.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.query.Dataset, "client", a.call.client(), "error", err, "cause", e.Err)
 	out := fault.New(e.Kind, "the query failed, and this client may not read all of the dataset, so that the details are withheld").
 		WithRemedy("check the query; if that does not help, ask the operator of the server, whose log has the details")
 	if e.Kind == fault.NotFound || e.Kind == fault.Expired {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
@@ -399,7 +400,7 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	actions := received(t, must(s.ListActions(carol(t), &arrowflight.Empty{})), nil)
 	require.NotContains(t, actions, "explain")
 	require.Contains(t, actions, "manifest")
-	require.False(t, s.server.mayCall(alice(t), action{name: "new"}), "no caller may call an action without a right")
+	require.False(t, s.server.mayCall(&call{caller: identity.Caller{Subject: "alice"}}, action{name: "new"}), "no caller may call an action without a right")
 }
 
 func must[T any](value T, err error) T {

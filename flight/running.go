@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -19,7 +18,7 @@ import (
 // goroutine of its call writes it, and others read it.
 type runningStream struct {
 	id      string // random: it tells nothing of other streams
-	client  string // see clientOf
+	client  string // see call.client
 	subject string
 	plan    string
 	query   dataset.Query // of the ticket
@@ -57,10 +56,10 @@ func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
 }
 
 // begin adds the stream of a ticket, and returns a context whose waits are those of the stream.
-func (r *runningStreams) begin(ctx context.Context, c content, query dataset.Query) (context.Context, *runningStream) {
+func (r *runningStreams) begin(ctx context.Context, c *call, of content, query dataset.Query) (context.Context, *runningStream) {
 	one := &runningStream{
-		id: fmt.Sprintf("%016x", rand.Uint64()), client: clientOf(ctx), subject: identity.CallerOf(ctx).Subject, //nolint:gosec // it is not a secret
-		plan: c.Plan, query: query, began: r.clock(), waits: waits.New(r.ticks),
+		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.client(), subject: c.caller.Subject, //nolint:gosec // it is not a secret
+		plan: of.Plan, query: query, began: r.clock(), waits: waits.New(r.ticks),
 	}
 	for _, cursor := range query.Cursor {
 		one.sent.step.Store(cursor.Step)

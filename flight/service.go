@@ -30,12 +30,12 @@ type planned struct {
 	access callerAccess    // of the caller
 }
 
-// plan plans a query of a caller that may do something with its dataset. The call has a slot then, until leavePlan or its end.
+// plan plans a query of a caller that may do something with its dataset. The call has a slot then, until it leaves it or ends.
 // If the dataset is reloaded meanwhile, the caller's rights are asked for and the query is planned again.
-func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Permission) (planned, error) {
-	noteOf(ctx).query(query)
+func (s *Server) plan(ctx context.Context, c *call, query dataset.Query, what policy.Permission) (planned, error) {
+	c.note.query(query)
 	for try := 1; ; try++ {
-		may, err := s.permitTo(ctx, query, what)
+		may, err := s.permitTo(c, query, what)
 		if err != nil {
 			return planned{}, err
 		}
@@ -51,7 +51,7 @@ const maxPlanned = 4
 
 // planWithin plans a query, of which the caller reads what it may.
 func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset.Query) (planned, error) {
-	if err := enterCall(ctx); err != nil {
+	if err := may.call.slot.enterCall(ctx); err != nil {
 		return planned{}, err
 	}
 	if may.limited { // faults of the query alone keep their details
@@ -63,12 +63,12 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 			return planned{}, err
 		}
 	}
-	p, err := s.options.Loader.PlanFor(ctx, loader.PlanRequest{Query: query, Rights: may.rights, BeforeBuild: func() error { return enterPlan(ctx) }})
+	p, err := s.options.Loader.PlanFor(ctx, loader.PlanRequest{Query: query, Rights: may.rights, BeforeBuild: func() error { return may.call.slot.enterPlan(ctx) }})
 	if err == nil && p.Digest != may.digest {
 		return planned{}, changedMeanwhile(query)
 	}
 	if err != nil {
-		if changed := s.checkUnchanged(ctx, may); changed != nil {
+		if changed := s.checkUnchanged(may); changed != nil {
 			return planned{}, changed
 		}
 		return planned{}, s.disclosed(ctx, may, err)
@@ -82,15 +82,15 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 }
 
 // described plans the query of a descriptor.
-func (s *Server) described(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (planned, error) {
-	if err := enterCall(ctx); err != nil {
+func (s *Server) described(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (planned, error) {
+	if err := c.slot.enterCall(ctx); err != nil {
 		return planned{}, err
 	}
 	query, err := queryOf(descriptor)
 	if err != nil {
 		return planned{}, err
 	}
-	return s.plan(ctx, query, policy.Reading)
+	return s.plan(ctx, c, query, policy.Reading)
 }
 
 // queryOf returns the query of a descriptor: the path [dataset], or a query as JSON.

@@ -34,7 +34,7 @@ func (s *Server) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight.
 		at = cursors[0].At[0]
 	}
 	expires := s.expiry()
-	seal, release := s.sealer(ctx)
+	seal, release := s.sealer(ctx, p.access.call)
 	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, part := range p.PartsFrom(at.Range) {

@@ -164,10 +164,10 @@ func TestTicketsOfSplits(t *testing.T) {
 	for i := range ticket {
 		changed := slices.Clone(ticket)
 		changed[i] ^= 1
-		_, _, err := s.server.read(t.Context(), changed)
+		_, _, err := s.server.read(&call{}, changed)
 		require.Error(t, err, i)
 	}
-	c, _, err := s.server.read(t.Context(), ticket)
+	c, _, err := s.server.read(&call{}, ticket)
 	require.NoError(t, err)
 	for name, change := range map[string]func(*content){
 		"no part": func(c *content) { c.Part = nil },
@@ -190,7 +190,7 @@ func TestTicketsOfSplits(t *testing.T) {
 	}
 	body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: answer.GetEndpoint()[2]})
 	require.NoError(t, err)
-	text, err := (&service{Server: s.server}).renew(context.Background(), body)
+	text, err := (&service{Server: s.server}).renew(context.Background(), &call{}, body)
 	require.NoError(t, err)
 	var renewed arrowflight.FlightEndpoint
 	require.NoError(t, proto.Unmarshal(text, &renewed))

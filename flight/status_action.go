@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -140,14 +139,14 @@ func waitedTime(all waits.Totals) WaitedTime {
 }
 
 // status lists the streams of the caller, or all streams if it has the right to see them.
-func (s *service) status(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) status(_ context.Context, c *call, body []byte) ([]byte, error) {
 	if err := checkStatusBody(body); err != nil {
 		return nil, err
 	}
-	now, own := s.options.Clock(), clientOf(ctx)
+	now, own := s.options.Clock(), c.client()
 	out := ServerStatus{
 		V: 1, Version: s.options.Version, UptimeMS: now.Sub(s.began).Milliseconds(), Streams: []StreamStatus{},
-		All: s.policy().May(identity.CallerOf(ctx), policy.Status),
+		All: s.policy().May(c.caller, policy.Status),
 	}
 	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
 		out.Streams = append(out.Streams, one.statusOf(now))

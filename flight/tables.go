@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -45,39 +44,37 @@ type published struct {
 	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
 }
 
-func (s *service) publish(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) publish(ctx context.Context, c *call, body []byte) ([]byte, error) {
 	asked, err := decode.Publish(body)
 	if err != nil {
 		return nil, err
 	}
-	note := noteOf(ctx)
-	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {
+	if err := s.permitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
-	note.change(audit.Publish, "", asked.Table)
+	c.note.change(audit.Publish, "", asked.Table)
 	move, err := s.options.Tables.Publish(ctx, asked.Table, asked.Branch)
 	if err != nil {
 		return nil, err
 	}
-	note.changed(move.To)
+	c.note.changed(move.To)
 	return marshal(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
 }
 
-func (s *service) undo(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) undo(ctx context.Context, c *call, body []byte) ([]byte, error) {
 	asked, err := decode.Undo(body)
 	if err != nil {
 		return nil, err
 	}
-	note := noteOf(ctx)
-	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {
+	if err := s.permitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
-	note.change(audit.Undo, "", asked.Table)
+	c.note.change(audit.Undo, "", asked.Table)
 	branch := cmp.Or(asked.Branch, commit.Main)
 	if err := s.options.Tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: branch, From: asked.From, To: asked.To}); err != nil {
 		return nil, err
 	}
-	note.changed(asked.From)
+	c.note.changed(asked.From)
 	out := published{Table: asked.Table, From: asked.To, To: asked.From}
 	if branch != commit.Main {
 		out.Branch = branch
@@ -86,12 +83,12 @@ func (s *service) undo(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 // permitChange returns an error unless the caller may change a table. It is the same whether or not the table exists.
-func (s *Server) permitChange(ctx context.Context, table string, what policy.Permission) error {
+func (s *Server) permitChange(c *call, table string, what policy.Permission) error {
 	if err := s.options.Audit.Err(); err != nil {
 		return notAudited(err)
 	}
-	noteOf(ctx).table(table)
-	if s.policy().Write(identity.CallerOf(ctx), table, what) {
+	c.note.table(table)
+	if s.policy().Write(c.caller, table, what) {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "this client may not %s table %s on this server", what, fault.Shorten(table, maxAudited)).
@@ -101,15 +98,15 @@ func (s *Server) permitChange(ctx context.Context, table string, what policy.Per
 // permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error
 // unless the caller may read all of it. If a dataset and a table share a name, the dataset wins, as in the writer; rights to
 // the table do not apply.
-func (s *Server) permitKeysOf(ctx context.Context, of string) (policy.Rights, error) {
-	d, rights, err := s.readable(ctx, of)
+func (s *Server) permitKeysOf(c *call, of string) (policy.Rights, error) {
+	d, rights, err := s.readable(c, of)
 	if err != nil {
 		if slices.ContainsFunc(s.options.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == of }) {
 			return policy.Rights{}, err
 		}
 		d = dataset.Dataset{Training: dataset.Training{Table: of}}
 		var may bool
-		if rights, may = s.policy().Inline(identity.CallerOf(ctx), d); !may {
+		if rights, may = s.policy().Inline(c.caller, d); !may {
 			return policy.Rights{}, err
 		}
 	}
@@ -123,8 +120,8 @@ func (s *Server) permitKeysOf(ctx context.Context, of string) (policy.Rights, er
 // permitLike returns the caller's rights to a table that a new one is laid out like: one that the caller writes to, or all columns of
 // which it may read, by a right to tables or to a dataset. Otherwise it returns an error. With guesses of names of its own, a caller
 // could find out the columns by which a table is partitioned.
-func (s *Server) permitLike(ctx context.Context, table string) (policy.Rights, error) {
-	now, who := s.policy(), identity.CallerOf(ctx)
+func (s *Server) permitLike(c *call, table string) (policy.Rights, error) {
+	now, who := s.policy(), c.caller
 	if now.Write(who, table, policy.Stage) {
 		return policy.Rights{}, nil
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -115,10 +114,9 @@ func (k *Keys) sealerOf(maxBytes, maxTexts int) func(c content, expires time.Tim
 
 // sealer seals the tickets of one response to a call, for its subject: what they hold is reserved until release, and the call
 // may end meanwhile. While streams are open, many tickets take half of a processor at most.
-func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
+func (s *Server) sealer(ctx context.Context, of *call) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
 	each, held, sum := s.options.Keys().sealer(), (*budget.Reservation)(nil), 0
 	made, began := 0, s.options.Ticks()
-	subject, _ := identity.Of(ctx)
 	return func(c content, expires time.Time) ([]byte, error) {
 			if made++; made%manyTickets == 0 && s.Streams() > 0 {
 				rest(ctx, s.options.Ticks().Sub(began))
@@ -127,7 +125,7 @@ func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			c.Subject = subject
+			c.Subject = of.caller.Subject
 			sealed, err := each(c, expires)
 			if sum += len(sealed); err != nil || sum <= freeTickets {
 				return sealed, err
@@ -227,12 +225,12 @@ func expiryOf(ticket []byte) int64 {
 }
 
 // opened verifies a ticket, and whether the subject of a call is the one that it was made for.
-func (s *Server) opened(ctx context.Context, ticket []byte) (content, error) {
+func (s *Server) opened(of *call, ticket []byte) (content, error) {
 	c, err := s.options.Keys().open(ticket, s.options.Clock())
 	if err != nil {
 		return content{}, err
 	}
-	switch subject, _ := identity.Of(ctx); {
+	switch subject := of.caller.Subject; {
 	case c.Subject == subject:
 		return c, nil
 	case c.Subject == "":
@@ -240,7 +238,7 @@ func (s *Server) opened(ctx context.Context, ticket []byte) (content, error) {
 	case subject == "":
 		return content{}, stale("the ticket was made for a subject, and this server has no credentials that name one")
 	default:
-		noteOf(ctx).ticket(c)
+		of.note.ticket(c)
 		return content{}, fault.New(fault.Forbidden, "the ticket was made for another subject than that of this call's credentials").
 			WithRemedy("ask GetFlightInfo with the same credentials as DoGet; a cursor may be of any subject")
 	}

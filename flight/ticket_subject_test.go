@@ -131,8 +131,8 @@ func TestRenewalEndsForSubjects(t *testing.T) {
 	t.Parallel()
 	now := noon()
 	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 90 * time.Minute})
-	alice, bob := identity.With(t.Context(), identity.Caller{Subject: "alice"}), identity.With(t.Context(), identity.Caller{Subject: "bob"})
-	seal, release := s.sealer(alice)
+	alice, bob := &call{caller: identity.Caller{Subject: "alice"}}, &call{caller: identity.Caller{Subject: "bob"}}
+	seal, release := s.sealer(t.Context(), alice)
 	defer release()
 	ticket, err := seal(golden(), noon().Add(time.Hour))
 	require.NoError(t, err)

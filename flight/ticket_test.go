@@ -390,7 +390,7 @@ func TestEveryFieldOfATicketRoundTrips(t *testing.T) {
 		want.Pin = planned.Rows.Pin
 		sealed, err := s.options.Keys().seal(newContent(q, planned), noon().Add(time.Hour))
 		require.NoError(t, err, what)
-		opened, err := s.opened(t.Context(), sealed)
+		opened, err := s.opened(&call{}, sealed)
 		require.NoError(t, err, what)
 		got, err := opened.asked()
 		require.NoError(t, err, what)
@@ -460,9 +460,9 @@ func FuzzTicket(f *testing.F) {
 	})
 }
 
-// renewedFor opens a ticket for the subject of a context, and renews it.
-func renewedFor(ctx context.Context, s *Server, ticket []byte) ([]byte, time.Time, error) {
-	c, err := s.opened(ctx, ticket)
+// renewedFor opens a ticket for the subject of a call, and renews it.
+func renewedFor(of *call, s *Server, ticket []byte) ([]byte, time.Time, error) {
+	c, err := s.opened(of, ticket)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -475,14 +475,14 @@ func TestRenewalEnds(t *testing.T) {
 	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 150 * time.Minute})
 	first, err := s.options.Keys().seal(golden(), noon().Add(time.Hour))
 	require.NoError(t, err)
-	same, _, err := renewedFor(t.Context(), s, first)
+	same, _, err := renewedFor(&call{}, s, first)
 	require.NoError(t, err)
 	require.Equal(t, first, same, "no time has passed")
 
 	ticket := first
 	for _, c := range []struct{ at, until int }{{50, 110}, {100, 160}, {150, 210}} { // minutes
 		now = noon().Add(time.Duration(c.at) * time.Minute)
-		renewed, expires, err := renewedFor(t.Context(), s, ticket)
+		renewed, expires, err := renewedFor(&call{}, s, ticket)
 		require.NoError(t, err)
 		require.Equal(t, noon().Add(time.Duration(c.until)*time.Minute), expires.UTC())
 		opened, err := s.options.Keys().open(renewed, expires.Add(-time.Second))
@@ -492,7 +492,7 @@ func TestRenewalEnds(t *testing.T) {
 		ticket = renewed
 	}
 	now = noon().Add(200 * time.Minute)
-	_, _, err = renewedFor(t.Context(), s, ticket)
+	_, _, err = renewedFor(&call{}, s, ticket)
 	require.ErrorContains(t, err, "cannot be renewed any more: it was first good until 2026-10-01T13:00:00Z")
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }

@@ -42,7 +42,7 @@ type stallReport struct {
 
 // stall passes a trainer's report to the observer. Clients could invent datasets, and so
 // labels of metrics: a dataset that does not exist is refused.
-func (s *service) stall(ctx context.Context, body []byte) ([]byte, error) {
+func (s *service) stall(_ context.Context, c *call, body []byte) ([]byte, error) {
 	var r stallReport
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -55,7 +55,7 @@ func (s *service) stall(ctx context.Context, body []byte) ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.requireDataset(ctx, r.Dataset); err != nil {
+	if err := s.requireDataset(c, r.Dataset); err != nil {
 		return nil, err
 	}
 	seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
@@ -87,10 +87,10 @@ func (r stallReport) validate() error {
 }
 
 // requireDataset returns a NotFound error for a dataset that is not configured, or that the caller may not read.
-func (s *service) requireDataset(ctx context.Context, name string) error {
+func (s *service) requireDataset(c *call, name string) error {
 	if name == "" {
 		return nil
 	}
-	_, _, err := s.readable(ctx, name)
+	_, _, err := s.readable(c, name)
 	return err
 }
