@@ -167,38 +167,45 @@ func (q *Queue) Close(why error) {
 	q.grant()
 }
 
-// refuse refuses all claims if the queue is closed, and otherwise as many as are too many: each time the last one of the client
-// that has most of them, or of the bytes. q.mu is held.
+// refuse refuses all claims if the queue is closed, and otherwise as many as are too many. q.mu is held.
 func (q *Queue) refuse() {
-	for {
-		claims, bytes := map[*client]int64{}, map[*client]int64{}
-		bounded := 0
-		for _, c := range q.waiting {
-			bytes[c.client] += c.Bytes
-			if !c.Firm {
-				bounded++
-				claims[c.client]++
-			}
+	for c := q.excess(); c != nil; c = q.excess() {
+		q.unqueue(c)
+		if c.err = q.closed; c.err == nil {
+			c.err = q.options.Full(q.Current())
 		}
-		large := q.bytes > q.options.Bytes && bounded > 1
-		if !large && bounded <= q.options.Claims && (q.closed == nil || bounded == 0) {
-			return
-		}
-		if large {
-			claims = bytes
-		}
-		var last *Claim
-		for _, c := range q.waiting {
-			if !c.Firm && (last == nil || claims[c.client] >= claims[last.client]) {
-				last = c
-			}
-		}
-		q.unqueue(last)
-		if last.err = q.closed; last.err == nil {
-			last.err = q.options.Full(q.Current())
-		}
-		close(last.settled)
+		close(c.settled)
 	}
+}
+
+// excess returns the claim that is refused next: the last one of the client that has most of them, or of the bytes; nil if no
+// claim is refused. q.mu is held.
+func (q *Queue) excess() *Claim {
+	claims, bytes := map[*client]int64{}, map[*client]int64{}
+	bounded := 0
+	for _, c := range q.waiting {
+		bytes[c.client] += c.Bytes
+		if !c.Firm {
+			bounded++
+			claims[c.client]++
+		}
+	}
+	switch {
+	case bounded == 0:
+		return nil
+	case q.closed != nil:
+	case q.bytes > q.options.Bytes && bounded > 1:
+		claims = bytes
+	case bounded <= q.options.Claims:
+		return nil
+	}
+	var last *Claim
+	for _, c := range q.waiting {
+		if !c.Firm && (last == nil || claims[c.client] >= claims[last.client]) {
+			last = c
+		}
+	}
+	return last
 }
 
 // grant gives places to claims while there are any. q.mu is held.
