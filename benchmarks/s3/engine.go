@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
@@ -73,7 +74,7 @@ func read(ctx context.Context, home string, proxy *gatewaytest.Proxy) (_ turn, e
 		return turn{}, err
 	}
 	pool, scratch := batch.NewAllocator(), batch.NewAllocator()
-	scanner, err := scan.New(scan.Options{Files: catalog.FromStore(files), Footers: footers, Memory: pool, Scratch: scratch, Budget: limit})
+	scanner, err := scan.New(scan.Options{Files: catalogtest.FromStore(files), Footers: footers, Memory: pool, Scratch: scratch, Budget: limit})
 	if err != nil {
 		return turn{}, err
 	}

@@ -201,7 +201,7 @@ func Graph() []Row {
 			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
 		},
 		{Folder: "internal/scenario/exchange", Imports: "* scenario"},
-		{Folder: "internal/scenario/fixtures", Imports: "* scenario cell storetest", Outside: libSQLite},
+		{Folder: "internal/scenario/fixtures", Imports: "* catalogtest scenario cell storetest", Outside: libSQLite},
 		{Folder: "internal/docstest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/bucket/buckettest", Imports: "*"},

@@ -14,14 +14,3 @@ type Opener interface {
 	// store.Store. The caller closes the object.
 	Open(ctx context.Context, t *Table, location string, size int64) (store.Object, error)
 }
-
-// FromStore returns an Opener for tables that are all in one store, without credentials
-// of a catalog.
-func FromStore(files store.Store) Opener { return stored{files} }
-
-type stored struct{ files store.Store }
-
-// Open opens a file of any table.
-func (s stored) Open(ctx context.Context, _ *Table, location string, size int64) (store.Object, error) {
-	return s.files.Open(ctx, location, size)
-}

@@ -139,7 +139,7 @@ func (f *featureFiles) read(t *testing.T, d dataset.Dataset, columns ...string) 
 // query reads columns, of a query that change may change.
 func (f *featureFiles) query(t *testing.T, d dataset.Dataset, change func(*dataset.Query), columns ...string) ([]scenario.Shard, error) {
 	t.Helper()
-	scanner, err := scan.New(scan.Options{Files: catalog.FromStore(f.store), ReadTail: scan.NoTail})
+	scanner, err := scan.New(scan.Options{Files: catalogtest.FromStore(f.store), ReadTail: scan.NoTail})
 	require.NoError(t, err)
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{d}, Catalog: f.tables,

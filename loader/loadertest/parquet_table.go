@@ -68,7 +68,7 @@ func NewParquetTable(t *testing.T, rows, groupRows int) *ParquetTable {
 // Loader returns a loader of the table, and its scanner, given the scanner's other options.
 func (p *ParquetTable) Loader(t *testing.T, options scan.Options) (*loader.Loader, *scan.Scanner) {
 	t.Helper()
-	options.Files = catalog.FromStore(p.Store)
+	options.Files = catalogtest.FromStore(p.Store)
 	scanner, err := scan.New(options)
 	require.NoError(t, err)
 	d := dataset.Dataset{Name: "d", Key: []string{"req"}, Training: dataset.Training{Table: "ml.train"}}

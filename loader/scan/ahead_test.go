@@ -21,7 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
-	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -192,7 +192,7 @@ func TestNextFileIsOpenedAhead(t *testing.T) {
 	r := small(t)
 	opened := make(chan struct{})
 	r.store.Set(errstore.Rule{Location: locationOf(0), Call: errstore.Read, Nth: 2, Action: errstore.Hold(opened)})
-	s := r.scanner(scan.Options{Files: catalog.FromStore(&telling{Store: r.store, location: locationOf(1), opened: opened})})
+	s := r.scanner(scan.Options{Files: catalogtest.FromStore(&telling{Store: r.store, location: locationOf(1), opened: opened})})
 	got := r.read(s, r.source(), r.columns("id"))
 	require.NoError(t, got.err)
 	require.Len(t, got.lines, 90)
@@ -332,7 +332,7 @@ func TestFooterLoadsAreWaitedFor(t *testing.T) {
 	defer footers.Close()
 	slow := &stubborn{Store: r.store, reading: make(chan struct{}), gate: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
-	rdr, err := r.scanner(scan.Options{Files: catalog.FromStore(slow), Footers: footers}).Open(ctx, r.source(), r.columns("id"))
+	rdr, err := r.scanner(scan.Options{Files: catalogtest.FromStore(slow), Footers: footers}).Open(ctx, r.source(), r.columns("id"))
 	require.NoError(t, err)
 	go func() {
 		<-slow.reading

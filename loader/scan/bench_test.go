@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -185,7 +186,7 @@ func BenchmarkScan(b *testing.B) {
 		source := onDisk(b, t.rows, t.files)
 		for _, batchRows := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10} {
 			for _, parallel := range []int{1, 2} {
-				s, err := scan.New(scan.Options{Files: catalog.FromStore(store.Local{}), BatchRows: batchRows, Parallel: parallel})
+				s, err := scan.New(scan.Options{Files: catalogtest.FromStore(store.Local{}), BatchRows: batchRows, Parallel: parallel})
 				require.NoError(b, err)
 				b.Run(fmt.Sprintf("%s/batch=%dk/parallel=%d", t.name, batchRows>>10, parallel), func(b *testing.B) {
 					measure(b, s, source, source.Table.Fields)
@@ -193,7 +194,7 @@ func BenchmarkScan(b *testing.B) {
 			}
 		}
 		for name, ahead := range map[string]int64{"none": scan.NoAhead, "4M": 4 << 20, "64M": 64 << 20} {
-			s, err := scan.New(scan.Options{Files: catalog.FromStore(store.Local{}), Ahead: ahead})
+			s, err := scan.New(scan.Options{Files: catalogtest.FromStore(store.Local{}), Ahead: ahead})
 			require.NoError(b, err)
 			b.Run(fmt.Sprintf("%s/ahead=%s", t.name, name), func(b *testing.B) { measure(b, s, source, source.Table.Fields) })
 		}
@@ -203,7 +204,7 @@ func BenchmarkScan(b *testing.B) {
 // BenchmarkFilter shows what a filter costs beside decoding.
 func BenchmarkFilter(b *testing.B) {
 	source := onDisk(b, trainingBucket(250_000), 1)
-	s, err := scan.New(scan.Options{Files: catalog.FromStore(store.Local{})})
+	s, err := scan.New(scan.Options{Files: catalogtest.FromStore(store.Local{})})
 	require.NoError(b, err)
 	for _, text := range []string{"TRUE", "f0 >= 0", "label = 1", "f0 < 0.01", "i0 < 0"} {
 		parsed, err := expr.Parse(text)
@@ -220,7 +221,7 @@ func BenchmarkFilter(b *testing.B) {
 func BenchmarkParts(b *testing.B) {
 	source := onDisk(b, trainingBucket(250_000), 1)
 	pool := &batch.Pool{}
-	s, err := scan.New(scan.Options{Files: catalog.FromStore(store.Local{}), Memory: pool, Scratch: pool})
+	s, err := scan.New(scan.Options{Files: catalogtest.FromStore(store.Local{}), Memory: pool, Scratch: pool})
 	require.NoError(b, err)
 	for _, c := range []struct {
 		name   string

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
@@ -86,7 +87,7 @@ func TestRepeatedTextsComeAsCodes(t *testing.T) {
 	source = r.source()
 	source.Coded, source.Checked, source.Files = []int{2}, nil, source.Files[:1]
 	require.Zero(t, r.codedColumns(r.scanner(scan.Options{}), source, columns), "compared by deletes")
-	_, err := scan.New(scan.Options{Files: catalog.FromStore(r.store), MinRepeats: -2})
+	_, err := scan.New(scan.Options{Files: catalogtest.FromStore(r.store), MinRepeats: -2})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
@@ -99,7 +100,7 @@ func TestScansChargeDictionariesOnce(t *testing.T) {
 	limit := budget.New(1 << 30)
 	source := r.source()
 	source.Coded, source.Checked = []int{2}, nil
-	s, err := scan.New(scan.Options{Files: catalog.FromStore(r.store), Budget: limit, BatchRows: 10})
+	s, err := scan.New(scan.Options{Files: catalogtest.FromStore(r.store), Budget: limit, BatchRows: 10})
 	require.NoError(t, err)
 	rdr, err := s.Open(t.Context(), source, r.columns("key"))
 	require.NoError(t, err)
@@ -132,7 +133,7 @@ func TestScansChargeDictionariesOnce(t *testing.T) {
 	r.add(array.NewRecordBatch(long.Schema(), append([]arrow.Array{long.Column(0), keys.NewArray()}, long.Columns()[2:]...), 1000), 1, parquettest.Options{})
 	source = r.source()
 	source.Coded, source.Checked, source.Files = []int{2}, nil, source.Files[1:]
-	s, err = scan.New(scan.Options{Files: catalog.FromStore(r.store), Budget: limit, BatchRows: 10, Ahead: scan.NoAhead})
+	s, err = scan.New(scan.Options{Files: catalogtest.FromStore(r.store), Budget: limit, BatchRows: 10, Ahead: scan.NoAhead})
 	require.NoError(t, err)
 	rdr, err = s.Open(t.Context(), source, r.columns("key"))
 	require.NoError(t, err)

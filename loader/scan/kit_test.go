@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/internal/store/storetest"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -202,7 +203,7 @@ func (r *rig) columns(names ...string) []catalog.Field {
 func (r *rig) scanner(opts scan.Options) *scan.Scanner {
 	r.t.Helper()
 	if opts.Files == nil {
-		opts.Files = catalog.FromStore(r.store)
+		opts.Files = catalogtest.FromStore(r.store)
 	}
 	if opts.Budget == nil {
 		opts.Budget = budget.New(1 << 50)

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
-	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -50,7 +50,7 @@ func TestReadsLeftBehindStayCharged(t *testing.T) {
 						cancel()
 					}()
 				}
-				rdr, err = r.scanner(scan.Options{Files: catalog.FromStore(files), Budget: limit, Ahead: scan.NoAhead, ReadTail: scan.NoTail}).Open(ctx, r.source(), r.columns("id", "x"))
+				rdr, err = r.scanner(scan.Options{Files: catalogtest.FromStore(files), Budget: limit, Ahead: scan.NoAhead, ReadTail: scan.NoTail}).Open(ctx, r.source(), r.columns("id", "x"))
 				require.NoError(t, err)
 				require.False(t, rdr.Next())
 				if c.cancel {

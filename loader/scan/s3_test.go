@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
-	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -97,7 +97,7 @@ func TestRequestsToS3(t *testing.T) {
 	// The columns lie in the order of their ids: id and key are one run, price and day
 	// another, with x and tags between them.
 	columns := r.columns("id", "key", "price", "day")
-	s := r.scanner(scan.Options{Files: catalog.FromStore(lake), Footers: footers, ReadGap: 1 << 10})
+	s := r.scanner(scan.Options{Files: catalogtest.FromStore(lake), Footers: footers, ReadGap: 1 << 10})
 	want := r.read(r.scanner(scan.Options{}), r.source(), columns)
 	require.NoError(t, want.err)
 	for again := range 2 {
@@ -129,7 +129,7 @@ func TestReplacedOnS3(t *testing.T) {
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	defer footers.Close()
-	s := r.scanner(scan.Options{Files: catalog.FromStore(lake), Footers: footers, ReadTail: scan.NoTail})
+	s := r.scanner(scan.Options{Files: catalogtest.FromStore(lake), Footers: footers, ReadTail: scan.NoTail})
 	before := r.read(s, r.source(), r.columns("id", "x"))
 	require.NoError(t, before.err)
 	require.NoError(t, lake.gateway.Put(t.Context(), bucketName, keyFor(f.Location), make([]byte, f.Bytes)))
@@ -174,7 +174,7 @@ func TestRestoredFile(t *testing.T) {
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	defer footers.Close()
-	s := r.scanner(scan.Options{Files: catalog.FromStore(files), Footers: footers})
+	s := r.scanner(scan.Options{Files: catalogtest.FromStore(files), Footers: footers})
 	want := r.read(s, r.source(), r.columns("id", "x"))
 	require.NoError(t, want.err)
 	files.tag = "two"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -20,7 +20,7 @@ func TestStartingScansDecodeOneBatchAhead(t *testing.T) {
 	r := newRig(t)
 	r.grow(200, 200, 1)
 	synctest.Test(t, func(t *testing.T) {
-		s, err := scan.New(scan.Options{Files: catalog.FromStore(r.store), BatchRows: 10})
+		s, err := scan.New(scan.Options{Files: catalogtest.FromStore(r.store), BatchRows: 10})
 		require.NoError(t, err)
 		var started atomic.Bool
 		source := r.source()
