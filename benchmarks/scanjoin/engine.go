@@ -29,7 +29,7 @@ const question = `{"shard": {"index": 0, "of": 1}, "dataset": {
 	"training": {"table": "bench.t"}, "key": ["request_id"],
 	"staging": [{"table": "bench.history"}, {"table": "bench.context"}, {"table": "bench.recent"}]}}`
 
-// engine has the components of cmd/penstock's wire.go, without a server.
+// engine has the components of cmd/penstock/engine, without a server.
 type engine struct {
 	loader  *loader.Loader
 	scanner *scan.Scanner

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/backfill"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -70,7 +70,7 @@ func (p process) backfillCommand() *cobra.Command {
 		return f.check(c)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.withConfig(c.Context(), *f.config, func(ctx context.Context, c *config.Config, e *engine) error {
+		return p.withConfig(c.Context(), *f.config, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
 			return p.backfill(ctx, c, e, f, args[0])
 		})
 	}
@@ -97,8 +97,8 @@ func (f backfillFlags) check(c *cobra.Command) error {
 }
 
 // backfill prints the script of a feature.
-func (p process) backfill(ctx context.Context, c *config.Config, e *engine, f backfillFlags, of string) error {
-	tables, err := e.catalogSet(c)
+func (p process) backfill(ctx context.Context, c *config.Config, e *engine.Engine, f backfillFlags, of string) error {
+	tables, err := e.CatalogSet(c)
 	if err != nil {
 		return err
 	}
@@ -154,15 +154,6 @@ func namesIn(list string) []string {
 		out[i] = strings.TrimSpace(out[i])
 	}
 	return out
-}
-
-// catalogSet returns the open catalogs of a config file as one.
-func (e *engine) catalogSet(c *config.Config) (*catalog.Set, error) {
-	all := map[string]catalog.Catalog{}
-	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // in the order of open
-		all[name] = e.catalogs[i]
-	}
-	return catalog.NewSet(all, c.DefaultCatalog())
 }
 
 // backfillTarget returns a dataset of the config file with its tables, or a new one of a table.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/maintenance"
 )
@@ -56,10 +57,10 @@ datasets:
 	require.Contains(t, got.stderr, "dataset home takes the first or last of several rows of table features.history")
 	settings, err := process{}.load(l.config, nil)
 	require.NoError(t, err)
-	e, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
 	defer e.Close()
-	_, err = e.tableWriter(1).Compact(t.Context(), maintenance.Compaction{Table: "features.history", AnyOrder: true}, func(string) bool { return false })
+	_, err = e.TableWriter(1).Compact(t.Context(), maintenance.Compaction{Table: "features.history", AnyOrder: true}, func(string) bool { return false })
 	require.ErrorContains(t, err, "a dataset of the server takes the first or last")
 	got = run(t, "compact", "features.other", "--any-order", "--config", l.config)
 	require.Contains(t, got.stderr, "features.other does not exist")

@@ -15,8 +15,10 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -122,15 +124,16 @@ func watched(t *testing.T, config string, listed, opened func()) *loader.Loader 
 	t.Helper()
 	settings, err := process{}.load(config, nil)
 	require.NoError(t, err)
-	e, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
-	catalogs, err := e.open(t.Context(), settings, store.NewBounded(store.Local{}, e.calls))
+	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
-	scanner, err := scan.New(scan.Options{Files: catalogs, Footers: e.footers, Budget: e.budget})
+	t.Cleanup(footers.Close)
+	scanner, err := scan.New(scan.Options{Files: e.Catalogs, Footers: footers, Budget: e.Budget})
 	require.NoError(t, err)
 	return loader.New(loader.Options{
-		Datasets: settings.Datasets, Catalog: meanwhile{catalogs, listed}, Budget: e.budget,
+		Datasets: settings.Datasets, Catalog: meanwhile{e.Catalogs, listed}, Budget: e.Budget,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			opened()
 			rows, err := scanner.Open(ctx, source, columns)

@@ -16,6 +16,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/telemetry"
@@ -60,12 +61,12 @@ func wrongSizes(t *testing.T, c *icesql.Catalog, table, dir string, rows int64) 
 }
 
 // readDataset reads the rows of a dataset.
-func readDataset(t *testing.T, e *engine, name string) (rows int64, err error) {
+func readDataset(t *testing.T, e *engine.Engine, name string) (rows int64, err error) {
 	t.Helper()
 	query := dataset.Query{Rows: dataset.Rows{Dataset: name}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
-	plan, err := e.loader.Plan(t.Context(), query)
+	plan, err := e.Loader.Plan(t.Context(), query)
 	require.NoError(t, err)
-	stream, err := e.loader.Open(t.Context(), plan, loader.StreamOptions{})
+	stream, err := e.Loader.Open(t.Context(), plan, loader.StreamOptions{})
 	require.NoError(t, err)
 	defer stream.Release()
 	for stream.Next() {
@@ -94,14 +95,14 @@ datasets: {ids: {training: {table: ml.ids}, key: [id]}, more: {training: {table:
 `)
 			settings, err := process{}.load(l.config, nil)
 			require.NoError(t, err)
-			engine, err := assemble(t.Context(), settings)
+			e, err := engine.Assemble(t.Context(), settings)
 			require.NoError(t, err)
-			defer engine.Close()
+			defer e.Close()
 			var log bytes.Buffer
-			engine.observe(telemetry.NewMetrics("test"), slog.New(slog.NewTextHandler(&log, nil)))
+			e.Observe(telemetry.NewMetrics("test"), slog.New(slog.NewTextHandler(&log, nil)))
 			if name != "storage" {
 				for _, of := range []string{"ids", "more", "rows"} {
-					_, err := readDataset(t, engine, of)
+					_, err := readDataset(t, e, of)
 					require.Equal(t, fault.Corrupt, fault.KindOf(err), "%v", err)
 					require.ErrorContains(t, err, "the table's metadata says")
 					require.ErrorContains(t, err, "file_sizes: storage")
@@ -111,11 +112,11 @@ datasets: {ids: {training: {table: ml.ids}, key: [id]}, more: {training: {table:
 			}
 			for range 2 { // with and without cached footers
 				for _, of := range []string{"ids", "more"} {
-					rows, err := readDataset(t, engine, of)
+					rows, err := readDataset(t, e, of)
 					require.NoError(t, err)
 					require.Equal(t, int64(30), rows)
 				}
-				_, err = readDataset(t, engine, "rows")
+				_, err = readDataset(t, e, "rows")
 				require.Equal(t, fault.Corrupt, fault.KindOf(err), "%v", err)
 				require.ErrorContains(t, err, "the file's footer counts 10 rows, the manifest 11")
 			}
@@ -125,7 +126,7 @@ datasets: {ids: {training: {table: ml.ids}, key: [id]}, more: {training: {table:
 			require.Equal(t, 3, strings.Count(log.String(), "a file has another size than its manifest says"), log.String())
 			// A file that was replaced by one of another size is read again.
 			require.NoError(t, os.WriteFile(filepath.Join(l.dir, "ml.idsb.parquet"), idsOf(t, 10, parquettest.Options{CreatedBy: "another"}), 0o600))
-			rows, err := readDataset(t, engine, "ids")
+			rows, err := readDataset(t, e, "ids")
 			require.NoError(t, err)
 			require.Equal(t, int64(30), rows)
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/proposal"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -87,12 +88,12 @@ func (p process) propose(ctx context.Context, given []dataset.Property, output s
 	if err != nil {
 		return err
 	}
-	e, err := assemble(ctx, c)
+	e, err := engine.Assemble(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	found, err := proposal.Survey(ctx, e.catalogs[0], e.loader)
+	found, err := proposal.Survey(ctx, e.Opened[0], e.Loader)
 	if err != nil {
 		return err
 	}

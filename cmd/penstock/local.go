@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/telemetry"
 )
@@ -32,14 +33,14 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	if err != nil {
 		return nil, err
 	}
-	e, err := assemble(ctx, c)
+	e, err := engine.Assemble(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	tables := e.tableWriter(1)
+	tables := e.TableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.loader, Verifier: e.loader, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(), Keys: func() *flight.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
-		Budget: e.budget, Tables: tables, Maintenance: tables, Promoter: e.promoter(), MaxStages: 1,
+		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *flight.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
+		Budget: e.Budget, Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
 		// Only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
 	})

@@ -1,9 +1,9 @@
 // Command penstock serves joined Iceberg tables to trainers over Arrow Flight, and prints
 // what a server would serve.
 //
-// This package is the composition root and the commands: wire.go names the concrete types of
-// all that reads, serve.go and local.go those of the servers. What the commands share is in
-// the packages below it.
+// This package has the commands. Package engine names the concrete types of all that reads and
+// writes tables, serve.go and local.go those of the servers. What the commands share is in the
+// packages below it.
 package main
 
 import (

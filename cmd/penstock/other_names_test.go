@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
@@ -65,7 +66,7 @@ func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
 		"catalogs:\n  rest: {type: rest, uri: '"+s.URL+"', warehouse: prod, token: given}\n", 1))
 	settings, err := process{}.load(config, nil)
 	require.NoError(t, err)
-	e, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
 	defer e.Close()
 	limited, err := settings.ParsePolicy([]byte(
@@ -73,7 +74,7 @@ func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
 	require.NoError(t, err)
 	rights, may := limited.Inline(identity.Caller{Subject: "bob"}, dataset.Dataset{Training: dataset.Training{Table: "rest.ml.impressions@main"}})
 	require.True(t, may)
-	w := e.tableWriter(1)
+	w := e.TableWriter(1)
 	schema := arrow.NewSchema([]arrow.Field{{Name: "request_id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
 	row, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(`[{"request_id": 2}]`))
 	require.NoError(t, err)

@@ -3,22 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
-	"time"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader"
-	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset/decode"
-	"github.com/penstock/penstock/loader/deletes"
-	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/promote"
 )
 
@@ -146,47 +138,4 @@ func (p process) demoteCommand() *cobra.Command {
 		})
 	}
 	return c
-}
-
-// promotable is a catalog with training tables that columns are added to.
-type promotable struct{ *icebergcat.Catalog }
-
-// FileStore implements promote.PromotedTables.
-func (p promotable) FileStore(ctx context.Context, table, folder string) (promote.PromotedFiles, error) {
-	files, err := p.Catalog.FileStore(ctx, table, folder)
-	if err != nil {
-		return nil, err
-	}
-	return files, nil
-}
-
-// promotes returns the catalog of a training table, and its name there.
-func (e *engine) promotes(table string) (promote.PromotedTables, string, error) {
-	c, name, err := e.catalogOf(table)
-	if err != nil {
-		return nil, "", err
-	}
-	return promotable{c}, name, nil
-}
-
-// deletes returns what reads delete files of the tables of the engine.
-func (e *engine) deletes() *deletes.Pool {
-	return deletes.New(deletes.Options{
-		Files: e.set, Budget: e.budget,
-		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
-			return e.reads.Scan(ctx, source, columns)
-		},
-	})
-}
-
-// promoter returns what adds columns to the training tables of the engine.
-func (e *engine) promoter() *promote.Promoter {
-	return promote.New(promote.Options{
-		Route: e.promotes, Catalog: e.set, Hold: e.set.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.budget, Threads: runtime.GOMAXPROCS(0),
-		Loader: func(of catalog.Catalog) *loader.Loader {
-			options := e.reads
-			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil
-			return loader.New(options)
-		},
-	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/backfill"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/config"
 )
 
@@ -40,8 +41,8 @@ func (s sparkPrint) wanted() (bool, error) {
 
 // printPromotion prints the promotion of entries of a dataset as Spark SQL.
 func (p process) printPromotion(ctx context.Context, flag string, args []string, s sparkPrint) error {
-	return p.withConfig(ctx, flag, func(ctx context.Context, c *config.Config, e *engine) error {
-		tables, err := e.catalogSet(c)
+	return p.withConfig(ctx, flag, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
+		tables, err := e.CatalogSet(c)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -61,9 +62,9 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 	path := filepath.Join(l.dir, "part.parquet")
 	settings, err := process{}.load(l.config, nil)
 	require.NoError(t, err)
-	engine, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
-	defer engine.Close()
+	defer e.Close()
 	length := int64(0)
 	for first := 0; first < 3000; first += 1000 {
 		named(t, c, "ml.ids", path, first)
@@ -71,18 +72,18 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 		require.NoError(t, err)
 		require.True(t, length == 0 || length == file.Size(), "the files differ in length")
 		length = file.Size()
-		require.Equal(t, int64(5), rowsOf(t, engine, fmt.Sprintf("id >= %d", first+5)), "ids from %d on", first)
+		require.Equal(t, int64(5), rowsOf(t, e, fmt.Sprintf("id >= %d", first+5)), "ids from %d on", first)
 		require.NoError(t, c.DropTable(t.Context(), icetable.Identifier{"ml", "ids"}))
 	}
 }
 
 // rowsOf counts the rows of the dataset d that pass a filter.
-func rowsOf(t *testing.T, e *engine, filter string) int64 {
+func rowsOf(t *testing.T, e *engine.Engine, filter string) int64 {
 	t.Helper()
 	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
-	plan, err := e.loader.Plan(t.Context(), query)
+	plan, err := e.Loader.Plan(t.Context(), query)
 	require.NoError(t, err)
-	stream, err := e.loader.Open(t.Context(), plan, loader.StreamOptions{})
+	stream, err := e.Loader.Open(t.Context(), plan, loader.StreamOptions{})
 	require.NoError(t, err)
 	defer stream.Release()
 	rows := int64(0)

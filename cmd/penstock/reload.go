@@ -188,7 +188,7 @@ func (r *configReloader) check(ctx context.Context, c datasetChange) error {
 		r.warn(d, err)
 	}
 	if len(failures) > 0 {
-		return together(failures)
+		return fault.Together(failures)
 	}
 	for _, d := range c.added {
 		r.warn(d, r.plan(ctx, d))

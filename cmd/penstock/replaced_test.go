@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -25,20 +26,20 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 `)
 	settings, err := process{}.load(l.config, nil)
 	require.NoError(t, err)
-	engine, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
-	defer engine.Close()
-	require.Equal(t, int64(5), rowsOf(t, engine, "id >= 5 AND id < 1005"))
+	defer e.Close()
+	require.Equal(t, int64(5), rowsOf(t, e, "id >= 5 AND id < 1005"))
 
 	path := filepath.Join(l.dir, "catalog.db")
 	require.NoError(t, os.Rename(path, path+".old"))
-	_, err = engine.loader.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
+	_, err = e.Loader.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 	require.ErrorContains(t, err, "there is no file "+path)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 
 	require.NoError(t, os.Rename(filepath.Join(other, "catalog.db"), path))
-	require.Equal(t, int64(5), rowsOf(t, engine, "id >= 5 AND id < 1005"))
-	require.Zero(t, rowsOf(t, engine, "id < 1000"))
+	require.Equal(t, int64(5), rowsOf(t, e, "id >= 5 AND id < 1005"))
+	require.Zero(t, rowsOf(t, e, "id < 1000"))
 	require.NoError(t, os.Rename(path+".old", path))
-	require.Zero(t, rowsOf(t, engine, "id >= 1000"))
+	require.Zero(t, rowsOf(t, e, "id >= 1000"))
 }

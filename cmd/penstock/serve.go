@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
 	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/flight"
@@ -122,7 +123,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	// Until the server serves, a signal also ends its pending reads.
 	starting, started := signal.NotifyContext(ctx, serverTerminations()...)
 	defer started()
-	e, err := assemble(starting, c)
+	e, err := engine.Assemble(starting, c)
 	if err != nil {
 		return err
 	}
@@ -132,42 +133,42 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 			e.Close()
 		}
 	}()
-	if err := trySpool(e.disk, log); err != nil {
+	if err := e.TrySpool(log); err != nil {
 		return err
 	}
 
 	started()
-	p.boundHeap(log, c.Server.Memory, machineMemory())
+	engine.BoundHeap(log, func(name string) string { return p.orEnv("", name) }, c.Server.Memory, machineMemory())
 	metrics := telemetry.NewMetrics(version())
-	if err := e.prepare(ctx, c.Server, metrics, log); err != nil {
+	if err := e.Prepare(ctx, c.Server, metrics, log); err != nil {
 		return err
 	}
-	allowed, err := entry.openPolicy(ctx, c, e.loader, listener)
+	allowed, err := entry.openPolicy(ctx, c, e.Loader, listener)
 	if err != nil {
 		return err
 	}
-	reloader := &configReloader{read: again, loader: e.loader, log: log, started: c, clock: p.clock}
+	reloader := &configReloader{read: again, loader: e.Loader, log: log, started: c, clock: p.clock}
 	if err := cmp.Or(reloader.watch(ctx, entry.watcher, metrics), allowed.watchNames(ctx)); err != nil {
 		return err
 	}
-	mapped, err := e.listenLocal(ctx, c.Server, log)
+	mapped, err := e.ListenLocal(ctx, c.Server, log)
 	if err != nil {
 		return err
 	}
 	defer mapped.Close()
-	tables := e.tableWriter(stageCalls(c.Server.Memory))
+	tables := e.TableWriter(engine.StageCalls(c.Server.Memory))
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.streams, Verifier: e.loader, Keys: entry.ticketKeys.Load, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Loader: e.Streams, Verifier: e.Loader, Keys: entry.ticketKeys.Load, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
-		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
+		MaxConnections: maxConnections(c.Server.Memory), Budget: e.Budget,
+		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.Budget.Pressed, Wanted: e.Budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Policy: allowed.policy, Audit: entry.audits,
-		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(),
-		Tables: tables, Maintenance: tables, Promoter: e.promoter(), MaxStages: stageCalls(c.Server.Memory), Config: reloader.status(),
+		Local: mapped.Sessions, LocalSocket: mapped.Path, Sharing: e.Sharing, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(),
+		Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.status(),
 	})
 	metrics.Streams(server)
-	mapped.observe(metrics)
+	mapped.Observe(metrics)
 	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, ownerGone: owner.ended()}
 	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
 		return err
@@ -178,13 +179,6 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
 	}
 	return running.run(ctx, listener)
-}
-
-// prepare observes the engine, divides its memory between clients, and opens what it keeps on disk.
-func (e *engine) prepare(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
-	e.observe(metrics, log)
-	e.budget.SetPeerShare(s.MaxPeerShare)
-	return e.openColumns(ctx, s, metrics, log)
 }
 
 // transitDivisor bounds the batches that clients have not read: they may take
@@ -217,8 +211,8 @@ type runningServer struct {
 	signals <-chan os.Signal
 	hangups <-chan os.Signal // each loads the files again
 	server  *flight.Server
-	engine  *engine
-	mapped  mappedMemory
+	engine  *engine.Engine
+	mapped  engine.MappedMemory
 	entry   *entrance
 	drain   time.Duration
 	// ownerGone is closed when the owner of a private server has gone; nil: it has none.
@@ -233,7 +227,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	background, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.checkDatasets(background); return nil })
-	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
+	group.Go(func() error { s.engine.ReturnIdleMemory(background); return nil })
 	// Not in the group: a file system that hangs must not keep the server from ending.
 	go s.entry.run(background, s.hangups)
 	web := webserver.New(s.handler, s.log)
@@ -248,7 +242,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		})
 	}
 	group.Go(func() error { return s.server.Serve(listener) })
-	group.Go(s.mapped.serve)
+	group.Go(s.mapped.Serve)
 	group.Go(func() error {
 		defer stop()
 		why := "the server failed"
@@ -285,21 +279,9 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 // checkDatasets plans every dataset once, to log which ones cannot be read. They are served
 // regardless: a table may be created later.
 func (s *runningServer) checkDatasets(ctx context.Context) {
-	for _, d := range s.engine.loader.Datasets() {
-		if _, err := s.engine.loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {
+	for _, d := range s.engine.Loader.Datasets() {
+		if _, err := s.engine.Loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {
 			s.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
 		}
 	}
-}
-
-// trySpool checks that the disk can be written, since the first stream that spills may be days away. Commands
-// that read in process do not check it: they need it only if they spill. A spool that has no room now may have it
-// later, and joins that fit in memory need none, so that is only a warning.
-func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
-	err := disk.Try()
-	if fault.KindOf(err) == fault.Exhausted {
-		log.Warn("joins that do not fit in memory fail until the spool has room", "error", err)
-		return nil
-	}
-	return err
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/internal/config"
 )
 
 // Variables of the environment that name the source.
@@ -102,4 +105,38 @@ func (p process) configFile(flag string) (string, error) {
 		return file, nil
 	}
 	return "", cmdline.Errorf("give --config FILE, the config file with the table's catalog")
+}
+
+// load reads a config file, with flags and the environment.
+func (p process) load(file string, flags map[string]string) (*config.Config, error) {
+	return config.Load(config.Origin{
+		File: file, Env: p.env, Flags: flags, Memory: machineMemory(), Storage: engine.StorageProperties(),
+	})
+}
+
+func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }
+
+// withEngine runs a function with what a config file names, until a signal ends it.
+func (p process) withEngine(ctx context.Context, flag string, use func(context.Context, *engine.Engine) error) error {
+	return p.withConfig(ctx, flag, func(ctx context.Context, _ *config.Config, e *engine.Engine) error { return use(ctx, e) })
+}
+
+// withConfig is withEngine for a function that needs the config file too.
+func (p process) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine.Engine) error) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	file, err := p.configFile(flag)
+	if err != nil {
+		return err
+	}
+	c, err := p.load(file, nil)
+	if err != nil {
+		return err
+	}
+	e, err := engine.Assemble(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return use(ctx, c, e)
 }

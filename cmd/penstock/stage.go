@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/records"
@@ -80,7 +81,7 @@ func (p process) stageCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
+		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine.Engine) error {
 			return p.stage(ctx, e, call, g)
 		}))
 	}
@@ -138,10 +139,10 @@ type stageCall struct {
 }
 
 // stage stages files in process and prints the result.
-func (p process) stage(ctx context.Context, e *engine, call stageCall, g *commandProgress) error {
-	ctx, entered := e.budget.Enter(ctx, "stage")
+func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g *commandProgress) error {
+	ctx, entered := e.Budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := records.Open(ctx, call.files, records.Options{Budget: e.budget, Threads: runtime.GOMAXPROCS(0)})
+	rows, err := records.Open(ctx, call.files, records.Options{Budget: e.Budget, Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}
@@ -150,9 +151,9 @@ func (p process) stage(ctx context.Context, e *engine, call stageCall, g *comman
 	request.Progress = g.staging
 	if call.OnlyKeysOf != "" {
 		g.step("keys")
-		request.OnlyKeys = staged.Keys{Datasets: e.datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
+		request.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
 	}
-	out, err := e.stager(1).Stage(ctx, request, rows)
+	out, err := e.Stager(1).Stage(ctx, request, rows)
 	if err != nil {
 		return err
 	}

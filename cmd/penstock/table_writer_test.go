@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
@@ -48,17 +49,17 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 	l := stagingLake(t)
 	settings, err := process{}.load(l.config, map[string]string{"memory": "128MiB", "spool": l.dir})
 	require.NoError(t, err)
-	e, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
 	defer e.Close()
-	w := e.tableWriter(calls)
+	w := e.TableWriter(calls)
 	first, err := w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, flight.WriteSources{}, manyRows(0, 1))
 	require.NoError(t, err)
 	require.True(t, first.Created)
 	var all sync.WaitGroup
 	for i := range calls {
 		all.Go(func() {
-			ctx, entered := e.budget.Enter(t.Context(), "")
+			ctx, entered := e.Budget.Enter(t.Context(), "")
 			defer entered.Release()
 			out, err := w.Stage(ctx, stage.TableWrite{Table: "features.history"}, flight.WriteSources{}, manyRows((i+1)<<20, batches))
 			require.NoError(t, err)
@@ -66,8 +67,8 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.LessOrEqual(t, e.budget.Peak(), e.budget.Limit())
-	require.Zero(t, e.budget.Used())
+	require.LessOrEqual(t, e.Budget.Peak(), e.Budget.Limit())
+	require.Zero(t, e.Budget.Used())
 	got := run(t, "cat", "history", "--config", l.config, "--columns", "req_id", "--format", "jsonl", "--limit", "0")
 	require.Zero(t, got.code, got.stderr)
 	require.Equal(t, (calls*batches+1)*4096, strings.Count(got.stdout, "\n"))
@@ -78,10 +79,10 @@ func TestServersPublishAndUndo(t *testing.T) {
 	l := stagingLake(t)
 	settings, err := process{}.load(l.config, nil)
 	require.NoError(t, err)
-	e, err := assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings)
 	require.NoError(t, err)
 	defer e.Close()
-	w := e.tableWriter(1)
+	w := e.TableWriter(1)
 	_, err = w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, flight.WriteSources{}, manyRows(0, 1))
 	require.NoError(t, err)
 	kept, err := w.Stage(t.Context(), stage.TableWrite{Table: "default.features.history", Branch: "try"}, flight.WriteSources{KeysOf: "default.features.history"}, manyRows(2048, 1))

@@ -187,7 +187,8 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
-		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
+		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket"},
+		{Folder: "cmd/penstock", Imports: "* config telemetry engine", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		// Test kits may import everything, but only tests and other kits may import
 		// them: therefore each has a star.

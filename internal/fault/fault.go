@@ -126,6 +126,18 @@ func Fields(faults []Field) error {
 	return &Error{Kind: Invalid, Message: strings.Join(texts, "; "), Faults: shown}
 }
 
+// Together returns one error for several, of the kind of the first.
+func Together(failures []error) error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	e := &Error{Kind: KindOf(failures[0]), Message: errors.Join(failures...).Error(), Err: errors.Join(failures...)}
+	for _, f := range failures {
+		e.Faults = append(e.Faults, Field{Message: f.Error()})
+	}
+	return e
+}
+
 // WithRemedy sets what the user can do, and returns the receiver.
 func (e *Error) WithRemedy(format string, args ...any) *Error {
 	e.Remedy = Redact(fmt.Sprintf(format, args...))

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -32,8 +31,8 @@ func (w writable) FileStore(ctx context.Context, table, folder string) (datafile
 }
 
 // catalogOf returns the catalog of a table, and its name there.
-func (e *engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
-	of, name, err := e.set.Route(table)
+func (e *Engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
+	of, name, err := e.Catalogs.Route(table)
 	if err != nil {
 		return nil, "", err
 	}
@@ -45,15 +44,15 @@ func (e *engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
 }
 
 // writes returns the catalog of a table, whose tables are written to, and its name there.
-func (e *engine) writes(table string) (writable, string, error) {
+func (e *Engine) writes(table string) (writable, string, error) {
 	c, name, err := e.catalogOf(table)
 	return writable{c}, name, err
 }
 
 // rowFiles returns what writes data files, for a number of calls at the same time.
-func (e *engine) rowFiles(calls int) datafile.Options {
+func (e *Engine) rowFiles(calls int) datafile.Options {
 	return datafile.Options{
-		Calls: calls, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
+		Calls: calls, Budget: e.Budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
 		Disk: func(what string) (extsort.RunStore, error) {
 			file, err := e.disk.Create(what)
 			if err != nil {
@@ -64,8 +63,8 @@ func (e *engine) rowFiles(calls int) datafile.Options {
 	}
 }
 
-// stager returns what stages rows to the tables of the engine, for a number of calls at the same time.
-func (e *engine) stager(calls int) *stage.Stager {
+// Stager returns what stages rows to the tables of the engine, for a number of calls at the same time.
+func (e *Engine) Stager(calls int) *stage.Stager {
 	return stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return e.writes(table) },
 		Clock: time.Now, Rows: e.rowFiles(calls),
@@ -73,10 +72,10 @@ func (e *engine) stager(calls int) *stage.Stager {
 }
 
 // rewriter returns what rewrites files of the tables of the engine, for a number of calls at the same time.
-func (e *engine) rewriter(calls int) *maintenance.Rewriter {
+func (e *Engine) rewriter(calls int) *maintenance.Rewriter {
 	return maintenance.New(maintenance.Options{
 		Route: func(table string) (maintenance.Tables, string, error) { return e.writes(table) },
-		Clock: time.Now, Rows: e.rowFiles(calls), Files: e.set, Named: e.deletes().Named,
+		Clock: time.Now, Rows: e.rowFiles(calls), Files: e.Catalogs, Named: e.deletes().Named,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
 			source.Cache = dataset.CacheOff
 			rows, err := e.scanner.Open(ctx, source, columns)
@@ -86,29 +85,4 @@ func (e *engine) rewriter(calls int) *maintenance.Rewriter {
 			return rows, nil
 		},
 	})
-}
-
-// withEngine runs a function with what a config file names, until a signal ends it.
-func (p process) withEngine(ctx context.Context, flag string, use func(context.Context, *engine) error) error {
-	return p.withConfig(ctx, flag, func(ctx context.Context, _ *config.Config, e *engine) error { return use(ctx, e) })
-}
-
-// withConfig is withEngine for a function that needs the config file too.
-func (p process) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine) error) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	file, err := p.configFile(flag)
-	if err != nil {
-		return err
-	}
-	c, err := p.load(file, nil)
-	if err != nil {
-		return err
-	}
-	e, err := assemble(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	return use(ctx, c, e)
 }

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -20,23 +20,23 @@ const (
 	maxStages   = 8
 )
 
-// stageCalls returns how many calls of clients may write rows at the same time.
-func stageCalls(memory int64) int { return int(min(max(memory/stageMemory, 1), maxStages)) }
+// StageCalls returns how many calls of clients may write rows at the same time.
+func StageCalls(memory int64) int { return int(min(max(memory/stageMemory, 1), maxStages)) }
 
-// tableWriter writes to the tables of an engine for the clients of a server.
-type tableWriter struct {
-	engine   *engine
+// TableWriter writes to the tables of an engine for the clients of a server.
+type TableWriter struct {
+	engine   *Engine
 	stager   *stage.Stager
 	rewriter *maintenance.Rewriter
 }
 
-// tableWriter returns what writes to tables for a number of clients at the same time.
-func (e *engine) tableWriter(calls int) tableWriter {
-	return tableWriter{engine: e, stager: e.stager(calls), rewriter: e.rewriter(calls)}
+// TableWriter returns what writes to tables for a number of clients at the same time.
+func (e *Engine) TableWriter(calls int) TableWriter {
+	return TableWriter{engine: e, stager: e.Stager(calls), rewriter: e.rewriter(calls)}
 }
 
 // Writable implements flight.TableWriter.
-func (w tableWriter) Writable(table string) error {
+func (w TableWriter) Writable(table string) error {
 	c, name, err := w.engine.catalogOf(table)
 	if err != nil {
 		return err
@@ -45,12 +45,12 @@ func (w tableWriter) Writable(table string) error {
 }
 
 // Stage implements flight.TableWriter.
-func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, from flight.WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
+func (w TableWriter) Stage(ctx context.Context, request stage.TableWrite, from flight.WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
 	if from.KeysOf != "" {
-		request.OnlyKeys = staged.Keys{Datasets: w.engine.datasets(), Of: from.KeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
+		request.OnlyKeys = staged.Keys{Datasets: w.engine.Datasets(), Of: from.KeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
 	}
 	if request.New.Like != "" {
-		if err := w.engine.loader.CheckName(ctx, from.LikeRights, request.New.Like); err != nil {
+		if err := w.engine.Loader.CheckName(ctx, from.LikeRights, request.New.Like); err != nil {
 			return stage.WriteResult{}, err
 		}
 	}
@@ -58,7 +58,7 @@ func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, from f
 }
 
 // Publish implements flight.TableWriter.
-func (w tableWriter) Publish(ctx context.Context, table, branch string) (tablecommit.Move, error) {
+func (w TableWriter) Publish(ctx context.Context, table, branch string) (tablecommit.Move, error) {
 	tables, name, err := w.engine.writes(table)
 	if err != nil {
 		return tablecommit.Move{}, err
@@ -67,7 +67,7 @@ func (w tableWriter) Publish(ctx context.Context, table, branch string) (tableco
 }
 
 // Undo implements flight.TableWriter.
-func (w tableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
+func (w TableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 	tables, name, err := w.engine.writes(made.Table)
 	if err != nil {
 		return err
@@ -77,9 +77,9 @@ func (w tableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 }
 
 // Compact implements flight.TableMaintenance.
-func (w tableWriter) Compact(ctx context.Context, request maintenance.Compaction, shown func(string) bool) (maintenance.CompactionResult, error) {
+func (w TableWriter) Compact(ctx context.Context, request maintenance.Compaction, shown func(string) bool) (maintenance.CompactionResult, error) {
 	if request.AnyOrder {
-		if err := w.engine.datasets().CheckAnyOrder(request.Table, shown); err != nil {
+		if err := w.engine.Datasets().CheckAnyOrder(request.Table, shown); err != nil {
 			return maintenance.CompactionResult{}, err
 		}
 	}
@@ -87,12 +87,12 @@ func (w tableWriter) Compact(ctx context.Context, request maintenance.Compaction
 }
 
 // Restore implements flight.TableMaintenance.
-func (w tableWriter) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
+func (w TableWriter) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
 	return w.rewriter.Restore(ctx, request)
 }
 
 // Clean implements flight.TableMaintenance.
-func (w tableWriter) Clean(ctx context.Context, request flight.OrphanSearch) ([]orphans.TableOrphans, error) {
+func (w TableWriter) Clean(ctx context.Context, request flight.OrphanSearch) ([]orphans.TableOrphans, error) {
 	tables := make([]orphans.SearchedTable, len(request.Tables))
 	for i, table := range request.Tables {
 		of, name, err := w.engine.catalogOf(table)
@@ -105,9 +105,9 @@ func (w tableWriter) Clean(ctx context.Context, request flight.OrphanSearch) ([]
 	return search.Clean(ctx, tables, request.Remove, request.Held, request.Progress)
 }
 
-// datasets returns what finds out how the datasets of the engine use tables.
-func (e *engine) datasets() staged.Datasets {
-	return staged.Datasets{Loader: e.loader, Same: e.set.Same, Budget: e.budget}
+// Datasets returns what finds out how the datasets of the engine use tables.
+func (e *Engine) Datasets() staged.Datasets {
+	return staged.Datasets{Loader: e.Loader, Same: e.Catalogs.Same, Budget: e.Budget}
 }
 
 // searchable is a catalog in whose tables orphan files are looked for.

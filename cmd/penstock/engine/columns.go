@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -106,7 +106,7 @@ func (d *columnDisk) dropTables(ctx context.Context, uuids map[string]bool) (col
 
 // openColumns opens the folder of the setting cache_dir, if it is set. A server whose folder is in use by another
 // one, or whose disk does not work, runs without it.
-func (e *engine) openColumns(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
+func (e *Engine) openColumns(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	if s.CacheDir == "" {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (e *engine) openColumns(ctx context.Context, s config.Server, metrics *tele
 		return fault.New(fault.Invalid, "cache_dir %s: %w", s.CacheDir, err)
 	}
 	tier, err := disk.Open(ctx, disk.Options{
-		Folder: folder, Limit: s.CacheDisk, Queue: s.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.budget,
+		Folder: folder, Limit: s.CacheDisk, Queue: s.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.Budget,
 		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: time.Now}), Clock: time.Now, Log: log,
 	})
 	if fault.KindOf(err) == fault.Invalid {

@@ -1,8 +1,10 @@
-package main
+package engine
 
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,13 +15,14 @@ import (
 	"github.com/penstock/penstock/internal/sigv4"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
 // openCatalog opens one catalog of the config file.
-func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
+func (e *Engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
 	properties := config.Properties(o)
 	kinds := e.storage()
 	if err := kinds.Check(properties); err != nil {
@@ -33,7 +36,7 @@ func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 			}
 		},
 		Store: files, Stores: kinds, Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
-		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests, Tables: e.tables,
+		MaxMetadata: c.Server.MaxMetadata, Budget: e.Budget, Manifests: e.manifests, Tables: e.tables,
 		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },
 	})
 }
@@ -80,6 +83,9 @@ func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	return sigv4.New(keys, region, how.Service, time.Now), nil
 }
 
+// StorageProperties returns the properties of catalogs that the kinds of remote storage have.
+func StorageProperties() []string { return stores(store.Environment{}).Properties() }
+
 // stores returns the kinds of remote storage that are served. To add another one, add
 // its package below internal/store and its row here.
 func stores(env store.Environment) store.Kinds {
@@ -89,7 +95,7 @@ func stores(env store.Environment) store.Kinds {
 }
 
 // storage returns the kinds of remote storage, with the engine's memory and metrics.
-func (e *engine) storage() store.Kinds {
+func (e *Engine) storage() store.Kinds {
 	return stores(store.Environment{
 		Clock: time.Now,
 		Observe: func(r store.Request) {
@@ -98,11 +104,20 @@ func (e *engine) storage() store.Kinds {
 			}
 		},
 		Reserve: func(ctx context.Context, bytes int64) (*release.Handle, error) {
-			held, err := e.budget.ReserveFor(ctx, "the head of a file", bytes)
+			held, err := e.Budget.ReserveFor(ctx, "the head of a file", bytes)
 			if err != nil {
 				return nil, err
 			}
 			return release.New(held.Release), nil
 		},
 	})
+}
+
+// CatalogSet returns the open catalogs of a config file as one.
+func (e *Engine) CatalogSet(c *config.Config) (*catalog.Set, error) {
+	all := map[string]catalog.Catalog{}
+	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // in the order of open
+		all[name] = e.Opened[i]
+	}
+	return catalog.NewSet(all, c.DefaultCatalog())
 }

@@ -1,11 +1,12 @@
-package main
+// Package engine makes what reads and writes tables from a config file: catalogs, stores, caches, the scanner, the loader,
+// and the writers. It is the one place that names their concrete types.
+package engine
 
 import (
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -41,21 +42,21 @@ const (
 	maxCache     = 128 << 20
 )
 
-// engine is everything that reads: serve serves it, and other commands read with it in
+// Engine is everything that reads: serve serves it, and other commands read with it in
 // process.
-type engine struct {
-	loader    *loader.Loader
-	reads     loader.Options // of loader
+type Engine struct {
+	Loader    *loader.Loader
+	reads     loader.Options // of Loader
 	sharer    *fanout.Sharer // of the streams of a server
-	streams   flight.Loader  // loader, or one whose streams share batches
-	budget    *budget.Budget
+	Streams   flight.Loader  // Loader, or one whose streams share batches
+	Budget    *budget.Budget
 	calls     *store.Calls
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
 	tables    *cache.Cache[*catalog.Table]
-	catalogs  []*icebergcat.Catalog
-	set       *catalog.Set
-	byName    map[string]*icebergcat.Catalog                                    // those of catalogs, as the config file names them
+	Opened    []*icebergcat.Catalog // in the order of their names
+	Catalogs  *catalog.Set
+	byName    map[string]*icebergcat.Catalog                                    // those of Opened, as the config file names them
 	requests  atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; nil: nothing does
 	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // warns of sizes in manifests; nil: nothing does
 	tags      []*pintag.Tags
@@ -71,7 +72,7 @@ type engine struct {
 
 // rememberMetadata makes the caches of manifests, tables and lists of files, which hold about the given bytes
 // together. It returns that of lists.
-func (e *engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
+func (e *Engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
 	if e.manifests, err = cache.New[[]byte](bytes / 2); err != nil {
 		return nil, err
 	}
@@ -88,12 +89,12 @@ func (e *engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
 	return listings, nil
 }
 
-// assemble makes an engine. It is the one place that names the concrete types of its parts.
-func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
+// Assemble makes an engine. The caller closes it.
+func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	pooled := maxPooled(c.Server.Memory)
 	memory, scratch := batch.NewBoundedAllocator(pooled), batch.NewBoundedAllocator(pooled)
-	e := &engine{
-		budget: budget.New(c.Server.Memory),
+	e := &Engine{
+		Budget: budget.New(c.Server.Memory),
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
 		pools:  []trimmed{memory, scratch},
 		memory: memory,
@@ -123,11 +124,11 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	}
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
-		e.budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
-		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
+		e.Budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
+		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
-		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
+		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.Budget,
 		RequireChecksums: c.Server.RequireChecksums,
 		ReadTail:         c.Server.ReadTail, ReadGap: c.Server.ReadGap, ReadSize: c.Server.ReadSize, ReadAhead: readAhead(c.Server.ReadAhead),
 	})
@@ -138,7 +139,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.set, e.scanner = catalogs, scanner
+	e.Catalogs, e.scanner = catalogs, scanner
 	e.reads = loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
@@ -149,7 +150,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			return file, nil
 		},
 		Hold:     catalogs.Hold,
-		Datasets: c.Datasets, Catalog: catalogs, Plans: plans, Listings: listings, Budget: e.budget, Memory: memory,
+		Datasets: c.Datasets, Catalog: catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
@@ -163,24 +164,24 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 
 		KeepBuildSides: c.Server.CacheBytes(),
 	}
-	e.loader = loader.New(e.reads)
+	e.Loader = loader.New(e.reads)
 	e.share(c)
 	e.renewTags(ctx)
 	return e, nil
 }
 
 // share makes the streams of a server share batches, unless the settings turn it off.
-func (e *engine) share(c *config.Config) {
-	e.streams = e.loader
+func (e *Engine) share(c *config.Config) {
+	e.Streams = e.Loader
 	if window := c.Server.SharedBytes(); window > 0 {
-		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget, Clock: time.Now})
-		e.streams = e.sharer.Over(e.loader)
+		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.Budget, Clock: time.Now})
+		e.Streams = e.sharer.Over(e.Loader)
 	}
 }
 
-// observe adds metrics of the engine's parts, and logs their failures. It is called once.
-func (e *engine) observe(metrics *telemetry.Metrics, log *slog.Logger) {
-	metrics.Budget(e.budget)
+// Observe adds metrics of the engine's parts, and logs their failures. It is called once.
+func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
+	metrics.Budget(e.Budget)
 	metrics.Storage(e.calls)
 	requests := metrics.Requests()
 	e.requests.Store(&requests)
@@ -188,7 +189,7 @@ func (e *engine) observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	e.sizes.Store(&sizes)
 	e.observeTags(metrics, log)
 	if e.chunks != nil {
-		metrics.Cache(telemetry.CacheSource{Columns: e.chunks.Stats, Hits: e.chunks.Hits, Sides: e.loader.KeptBuildSides})
+		metrics.Cache(telemetry.CacheSource{Columns: e.chunks.Stats, Hits: e.chunks.Hits, Sides: e.Loader.KeptBuildSides})
 	}
 	if e.sharer != nil {
 		metrics.Sharing(e.sharer.Stats)
@@ -209,7 +210,7 @@ func readAhead(bytes int64) int64 {
 func strategies() map[string]joiner.Custom { return nil }
 
 // open opens every catalog, and reports the failures of all of them.
-func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (*catalog.Set, error) {
+func (e *Engine) open(ctx context.Context, c *config.Config, files store.Store) (*catalog.Set, error) {
 	opened := map[string]catalog.Catalog{}
 	e.byName = map[string]*icebergcat.Catalog{}
 	var failures []error
@@ -219,14 +220,14 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 			failures = append(failures, fault.Op(trimPrefix(err, c.Catalogs[name].Stored), "%s: open catalog %s", c.File, name))
 			continue
 		}
-		e.catalogs, e.byName[name] = append(e.catalogs, one), one
+		e.Opened, e.byName[name] = append(e.Opened, one), one
 		e.closers = append(e.closers, one.Close)
 		if opened[name], err = e.withTags(one, c.Catalogs[name]); err != nil {
 			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))
 		}
 	}
 	if len(failures) > 0 {
-		return nil, together(failures)
+		return nil, fault.Together(failures)
 	}
 	return catalog.NewSet(opened, c.DefaultCatalog())
 }
@@ -241,32 +242,39 @@ func trimPrefix(err error, name string) error {
 	return err
 }
 
-// together returns one failure for several, of the kind of the first.
-func together(failures []error) error {
-	if len(failures) == 1 {
-		return failures[0]
-	}
-	e := &fault.Error{Kind: fault.KindOf(failures[0]), Message: errors.Join(failures...).Error(), Err: errors.Join(failures...)}
-	for _, f := range failures {
-		e.Faults = append(e.Faults, fault.Field{Message: f.Error()})
-	}
-	return e
-}
-
 // Close closes the parts of the engine, those made last first. Its streams have been
 // released.
-func (e *engine) Close() {
+func (e *Engine) Close() {
 	for _, closer := range slices.Backward(e.closers) {
 		closer()
 	}
 	e.closers = nil
 }
 
-// load reads a config file, with flags and the environment.
-func (p process) load(file string, flags map[string]string) (*config.Config, error) {
-	return config.Load(config.Origin{
-		File: file, Env: p.env, Flags: flags, Memory: machineMemory(), Storage: stores(store.Environment{}).Properties(),
-	})
+// Prepare observes the engine, divides its memory between clients, and opens what it keeps on disk.
+func (e *Engine) Prepare(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
+	e.Observe(metrics, log)
+	e.Budget.SetPeerShare(s.MaxPeerShare)
+	return e.openColumns(ctx, s, metrics, log)
 }
 
-func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }
+// TrySpool checks that the disk can be written, since the first stream that spills may be days away. Commands
+// that read in process do not check it: they need it only if they spill. A spool that has no room now may have it
+// later, and joins that fit in memory need none, so that is only a warning.
+func (e *Engine) TrySpool(log *slog.Logger) error { return trySpool(e.disk, log) }
+
+// trySpool is TrySpool for a disk.
+func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
+	err := disk.Try()
+	if fault.KindOf(err) == fault.Exhausted {
+		log.Warn("joins that do not fit in memory fail until the spool has room", "error", err)
+		return nil
+	}
+	return err
+}
+
+// Sharing describes the streams of a plan that share batches; "" if none do.
+func (e *Engine) Sharing(tablesID string) string { return e.sharer.Explain(tablesID) }
+
+// ReturnIdleMemory returns memory that ended streams leave behind to the system, until ctx ends.
+func (e *Engine) ReturnIdleMemory(ctx context.Context) { newIdleMemory(e.pools).run(ctx) }

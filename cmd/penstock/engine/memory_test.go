@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"bytes"
@@ -43,8 +43,7 @@ func TestEnvironmentOverridesHeapLimits(t *testing.T) {
 	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
 	bound := func(env map[string]string, budget, machine int64) string {
 		var said bytes.Buffer
-		p := process{env: func(name string) (string, bool) { text, ok := env[name]; return text, ok }}
-		p.boundHeap(slog.New(slog.NewTextHandler(&said, nil)), budget, machine)
+		BoundHeap(slog.New(slog.NewTextHandler(&said, nil)), func(name string) string { return env[name] }, budget, machine)
 		return said.String()
 	}
 	require.Empty(t, bound(map[string]string{"GOGC": "200", "GOMEMLIMIT": "9GiB"}, 1<<30, 24<<30))

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -20,12 +20,12 @@ type keptColumns struct {
 	disk    *columnDisk
 }
 
-// cacheAdmin returns the engine's, or nil if it keeps nothing.
-func (e *engine) cacheAdmin() flight.CacheAdmin {
+// CacheAdmin returns the engine's, or nil if it keeps nothing.
+func (e *Engine) CacheAdmin() flight.CacheAdmin {
 	if e.chunks == nil {
 		return nil
 	}
-	return keptColumns{columns: e.chunks, loader: e.loader, disk: &e.columns}
+	return keptColumns{columns: e.chunks, loader: e.Loader, disk: &e.columns}
 }
 
 // List implements flight.CacheAdmin.

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -25,7 +25,7 @@ var _ catalog.Holder = tagged{}
 
 // withTags returns a catalog that tags snapshots, if its block in the config file asks for
 // that.
-func (e *engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
+func (e *Engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
 	if o.PinTags == 0 {
 		return one, nil
 	}
@@ -49,7 +49,7 @@ func (e *engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.C
 }
 
 // renewTags renews the tags of running streams until the engine is closed.
-func (e *engine) renewTags(ctx context.Context) {
+func (e *Engine) renewTags(ctx context.Context) {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for _, tags := range e.tags {
@@ -63,7 +63,7 @@ func (e *engine) renewTags(ctx context.Context) {
 
 // observeTags counts looks at tags in metrics, and logs tags that could not be renewed. Other
 // failures are returned to the client of the query.
-func (e *engine) observeTags(metrics *telemetry.Metrics, log *slog.Logger) {
+func (e *Engine) observeTags(metrics *telemetry.Metrics, log *slog.Logger) {
 	count := metrics.PinTags()
 	observe := func(l pintag.Look) {
 		count(l)

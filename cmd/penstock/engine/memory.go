@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -33,7 +33,7 @@ const garbageShare = 25
 // plans and footers, 1/16 of the budget, and metadata of tables, 1/64; and the free buffers of two
 // pools, 1/16 and 64 MiB. That leaves 7/64 and 96 MiB for what the pools round up (about 1/16),
 // for the runtime, for gRPC, and for garbage. Only a machine that is too small for its budget
-// can reach the limit: boundHeap logs a warning.
+// can reach the limit: BoundHeap logs a warning.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside
@@ -47,12 +47,13 @@ func heapLimit(budget, machine int64) int64 {
 // heapLimit assumes.
 func maxPooled(budget int64) int64 { return min(batch.MaxFree, 32<<20+budget/32) }
 
-// boundHeap sets the limits of the collector. GOGC and GOMEMLIMIT override them.
-func (p process) boundHeap(log *slog.Logger, budget, machine int64) {
-	if p.orEnv("", "GOGC") == "" {
+// BoundHeap sets the limits of the collector for a memory budget, and the memory of a machine (0: unknown). GOGC and
+// GOMEMLIMIT override them.
+func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine int64) {
+	if env("GOGC") == "" {
 		debug.SetGCPercent(garbageShare)
 	}
-	if p.orEnv("", "GOMEMLIMIT") == "" {
+	if env("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(heapLimit(budget, machine))
 	}
 	if peak := heapLimit(budget, 0); machine > 0 && peak > machine-processRest {

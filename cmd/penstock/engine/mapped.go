@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/socket"
+	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/segment"
+	"github.com/penstock/penstock/internal/telemetry"
+)
+
+// MappedMemory delivers batches in mapped memory to clients on the same machine. The zero value, without
+// the setting local_socket, delivers none.
+type MappedMemory struct {
+	Sessions *local.Sessions
+	listener net.Listener
+	Path     string // of the socket, absolute
+}
+
+// ListenLocal binds the socket of the setting local_socket, if it is set. The caller closes what it
+// returns.
+func (e *Engine) ListenLocal(ctx context.Context, s config.Server, log *slog.Logger) (MappedMemory, error) {
+	if s.LocalSocket == "" {
+		return MappedMemory{}, nil
+	}
+	path, err := filepath.Abs(s.LocalSocket)
+	if err != nil {
+		return MappedMemory{}, fault.New(fault.Invalid, "local_socket %s: %w", s.LocalSocket, err)
+	}
+	if err := socket.PrivateFolder(filepath.Dir(path)); err != nil {
+		return MappedMemory{}, fault.Op(err, "local_socket %s", path)
+	}
+	listener, err := socket.Listen(ctx, socket.Packets, path)
+	if err != nil {
+		return MappedMemory{}, fault.Op(err, "local_socket")
+	}
+	lender := segment.NewLender(e.Budget, s.MappedBytes())
+	e.pools = append(e.pools, lender)
+	e.closers = append(e.closers, lender.Close)
+	return MappedMemory{Sessions: local.New(lender, time.Now, log), listener: listener, Path: path}, nil
+}
+
+// Observe adds metrics of the sessions.
+func (m MappedMemory) Observe(metrics *telemetry.Metrics) {
+	if m.Sessions != nil {
+		metrics.Mapped(m.Sessions.Stats)
+	}
+}
+
+// Serve accepts sessions until Close.
+func (m MappedMemory) Serve() error {
+	if m.Sessions == nil {
+		return nil
+	}
+	return m.Sessions.Serve(m.listener)
+}
+
+// Close ends all sessions, and removes the socket. Clients keep what they have.
+func (m MappedMemory) Close() {
+	if m.Sessions != nil {
+		_ = m.listener.Close() // it may be closed already
+		m.Sessions.Close()
+	}
+}

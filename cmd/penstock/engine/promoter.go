@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/deletes"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/promote"
+)
+
+// promotable is a catalog with training tables that columns are added to.
+type promotable struct{ *icebergcat.Catalog }
+
+// FileStore implements promote.PromotedTables.
+func (p promotable) FileStore(ctx context.Context, table, folder string) (promote.PromotedFiles, error) {
+	files, err := p.Catalog.FileStore(ctx, table, folder)
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
+}
+
+// promotes returns the catalog of a training table, and its name there.
+func (e *Engine) promotes(table string) (promote.PromotedTables, string, error) {
+	c, name, err := e.catalogOf(table)
+	if err != nil {
+		return nil, "", err
+	}
+	return promotable{c}, name, nil
+}
+
+// deletes returns what reads delete files of the tables of the engine.
+func (e *Engine) deletes() *deletes.Pool {
+	return deletes.New(deletes.Options{
+		Files: e.Catalogs, Budget: e.Budget,
+		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+			return e.reads.Scan(ctx, source, columns)
+		},
+	})
+}
+
+// Promoter returns what adds columns to the training tables of the engine.
+func (e *Engine) Promoter() *promote.Promoter {
+	return promote.New(promote.Options{
+		Route: e.promotes, Catalog: e.Catalogs, Hold: e.Catalogs.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
+		Loader: func(of catalog.Catalog) *loader.Loader {
+			options := e.reads
+			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil
+			return loader.New(options)
+		},
+	})
+}
