@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -25,4 +26,13 @@ func (p process) change(c *cobra.Command, flags changeFlags, table string, f fun
 		return err
 	}
 	return g.end(p.withClient(c, flags.sourceFlags, func(ctx context.Context, s *client.Client) error { return f(ctx, s, g) }))
+}
+
+// printResult prints the result of a command that wrote: as JSON, or else as text.
+func (p process) printResult(asJSON bool, result any, text string) error {
+	if asJSON {
+		return p.printJSON(result)
+	}
+	_, err := fmt.Fprint(p.stdout, text)
+	return err
 }

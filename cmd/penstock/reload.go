@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/auth"
 	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
@@ -85,11 +86,19 @@ func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *t
 		r.log.Warn("the config file is not a regular file: changes need a restart", "file", file)
 		return nil
 	}
-	if err := w.Load(ctx, watch.LoadedFiles{What: configFiles, Paths: []string{file}, Load: r.load, After: policyFiles}); err != nil {
+	if err := w.Load(ctx, watch.LoadedFiles{What: configFiles, Paths: []string{file}, Load: r.load, After: auth.PolicyFiles}); err != nil {
 		return err
 	}
 	r.count, r.reloads.last.Current = metrics.Reloads(), true
 	return nil
+}
+
+// loadedLast is the watcher's name of the last file that is loaded when the policy and the config file change.
+func (r *configReloader) loadedLast() string {
+	if isWatched(r.started.File) {
+		return configFiles
+	}
+	return auth.PolicyFiles
 }
 
 // isWatched reports whether changes of a file can be read: a pipe can be read once.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/cmd/penstock/auth"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
-	"github.com/penstock/penstock/cmd/penstock/keyfile"
 	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
@@ -110,12 +109,12 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	for _, warning := range c.Warnings {
 		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
 	}
-	entry, err := p.openEntrance(ctx, c.Server, log)
+	entry, err := auth.Open(ctx, c.Server, log, p.clock, p.stderr)
 	if err != nil {
 		return err
 	}
-	defer entry.close()
-	listener, err := entry.listen(ctx, "listen", c.Server.Listen)
+	defer entry.Close()
+	listener, err := entry.Listen(ctx, "listen", c.Server.Listen)
 	if err != nil {
 		return err
 	}
@@ -143,12 +142,12 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	if err := e.Prepare(ctx, c.Server, metrics, log); err != nil {
 		return err
 	}
-	allowed, err := entry.openPolicy(ctx, c, e.Loader, listener)
+	allowed, err := entry.OpenPolicy(ctx, c, e.Loader, listener)
 	if err != nil {
 		return err
 	}
 	reloader := &configReloader{read: again, loader: e.Loader, log: log, started: c, clock: p.clock}
-	if err := cmp.Or(reloader.watch(ctx, entry.watcher, metrics), allowed.watchNames(ctx)); err != nil {
+	if err := cmp.Or(reloader.watch(ctx, entry.Watcher, metrics), allowed.WatchNames(ctx, reloader.loadedLast())); err != nil {
 		return err
 	}
 	mapped, err := e.ListenLocal(ctx, c.Server, log)
@@ -158,19 +157,19 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	defer mapped.Close()
 	tables := e.TableWriter(engine.StageCalls(c.Server.Memory))
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.Streams, Verifier: e.Loader, Keys: entry.ticketKeys.Load, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Loader: e.Streams, Verifier: e.Loader, Keys: entry.TicketKeys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.Budget,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.Budget.Pressed, Wanted: e.Budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
-		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Policy: allowed.policy, Audit: entry.audits,
+		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,
 		Local: mapped.Sessions, LocalSocket: mapped.Path, Sharing: e.Sharing, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(),
 		Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.status(),
 	})
 	metrics.Streams(server)
 	mapped.Observe(metrics)
 	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, ownerGone: owner.ended()}
-	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
+	if running.metrics, running.handler, err = entry.ListenMetrics(ctx, metrics); err != nil {
 		return err
 	}
 	log.Info("penstock serves", "version", version(), "go", runtime.Version(), "platform", platform(), "listen", listener.Addr().String(), "config", c.File,
@@ -189,22 +188,6 @@ const transitDivisor = 2
 // the memory budget.
 func maxConnections(memory int64) int { return int(min(max(memory/(256<<10), 256), 4096)) }
 
-// ticketKeys reads the keys that sign tickets, or makes a random one.
-func ticketKeys(s config.Server) (*flight.Keys, error) {
-	if s.TicketKeys == "" {
-		return flight.RandomKeys(rand.Reader)
-	}
-	text, err := keyfile.Read("ticket_keys", s.TicketKeys, keyfile.Secret)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := flight.ParseKeys(text)
-	if err != nil {
-		return nil, fault.As(fault.Op(err, "read the ticket keys of %s", s.TicketKeys))
-	}
-	return keys, nil
-}
-
 // runningServer is a server that serves, and what ends it.
 type runningServer struct {
 	log     *slog.Logger
@@ -213,7 +196,7 @@ type runningServer struct {
 	server  *flight.Server
 	engine  *engine.Engine
 	mapped  engine.MappedMemory
-	entry   *entrance
+	entry   *auth.Guard
 	drain   time.Duration
 	// ownerGone is closed when the owner of a private server has gone; nil: it has none.
 	ownerGone <-chan struct{}
@@ -229,7 +212,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { s.engine.ReturnIdleMemory(background); return nil })
 	// Not in the group: a file system that hangs must not keep the server from ending.
-	go s.entry.run(background, s.hangups)
+	go s.entry.Run(background, s.hangups)
 	web := webserver.New(s.handler, s.log)
 	web.BaseContext = func(net.Listener) context.Context { return ctx }
 	if s.metrics != nil {
@@ -283,5 +266,20 @@ func (s *runningServer) checkDatasets(ctx context.Context) {
 		if _, err := s.engine.Loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {
 			s.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
 		}
+	}
+}
+
+// serveGroups are the flags of serve as its help lists them. Every setting is in one group.
+func serveGroups() []cmdline.FlagGroup {
+	return []cmdline.FlagGroup{
+		{Title: "General", Flags: []string{"config", "private", "help"}},
+		{Title: "Listening", Flags: []string{"listen", "advertise", "local-socket"}},
+		{Title: "TLS, tokens and rights", Flags: []string{"tls-cert", "tls-key", "tls-client-ca", "tokens", "jwt-issuer", "jwt-audience", "jwt-keys", "jwt-keys-max-age", "policy", "insecure"}},
+		{Title: "Tickets", Flags: []string{"ticket-keys", "ticket-lifetime", "ticket-renewal"}},
+		{Title: "Memory", Flags: []string{"memory", "cache-memory", "share-batches", "max-batch-bytes", "max-metadata"}},
+		{Title: "Local disk", Flags: []string{"spool", "spool-limit", "cache-dir", "cache-disk"}},
+		{Title: "Streams", Flags: []string{"max-streams", "max-peer-share", "stall-timeout", "drain"}},
+		{Title: "Reading tables", Flags: []string{"storage-timeout", "require-checksums", "read-ahead", "read-size", "read-gap", "read-tail"}},
+		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "audit-log", "metrics", "pprof"}},
 	}
 }

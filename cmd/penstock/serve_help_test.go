@@ -24,7 +24,7 @@ func TestEveryFlagOfServeIsInOneGroup(t *testing.T) {
 	c := process{}.serveCommand()
 	c.InitDefaultHelpFlag()
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		require.Equal(t, 1, groups[f.Name], "--%s: add it to a group in serve_help.go", f.Name)
+		require.Equal(t, 1, groups[f.Name], "--%s: add it to serveGroups", f.Name)
 		delete(groups, f.Name)
 	})
 	require.Empty(t, groups, "groups have flags that serve lacks")

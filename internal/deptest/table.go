@@ -188,7 +188,8 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket"},
-		{Folder: "cmd/penstock", Imports: "* config telemetry engine", Outside: libAWS + " " + libCobra + " " + libGRPC},
+		{Folder: "cmd/penstock/auth", Imports: "flight loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
+		{Folder: "cmd/penstock", Imports: "* config telemetry engine auth", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		// Test kits may import everything, but only tests and other kits may import
 		// them: therefore each has a star.

@@ -1,4 +1,4 @@
-package main
+package auth
 
 import (
 	"context"
@@ -17,34 +17,34 @@ import (
 // policyCheck is how long comparing a policy with the tables of the catalogs may take.
 const policyCheck = 30 * time.Second
 
-// policyFiles is the watcher's name of the policy.
-const policyFiles = "the policy"
+// PolicyFiles is the watcher's name of the policy.
+const PolicyFiles = "the policy"
 
-// policyInUse is who may do what: the policy that was loaded last.
-type policyInUse struct {
-	*entrance
+// Policy is who may do what: the policy that was loaded last.
+type Policy struct {
+	*Guard
 	config *config.Config
 	loader *loader.Loader
 	now    atomic.Pointer[policy.Policy]
 }
 
-// openPolicy loads the policy's file, and again whenever it changes. Without one, every client that the server admits may read
+// OpenPolicy loads the policy's file, and again whenever it changes. Without one, every client that the server admits may read
 // all datasets, and it may send datasets of its own if it is a program on this machine that needs no credentials.
-func (a *entrance) openPolicy(ctx context.Context, c *config.Config, l *loader.Loader, on net.Listener) (*policyInUse, error) {
-	p := &policyInUse{entrance: a, config: c, loader: l}
-	if a.settings.Policy == "" {
+func (g *Guard) OpenPolicy(ctx context.Context, c *config.Config, l *loader.Loader, on net.Listener) (*Policy, error) {
+	p := &Policy{Guard: g, config: c, loader: l}
+	if g.settings.Policy == "" {
 		at, isTCP := on.Addr().(*net.TCPAddr)
-		p.now.Store(policy.Open(!a.authenticates() && (!isTCP || at.IP.IsLoopback())))
+		p.now.Store(policy.Open(!g.authenticates() && (!isTCP || at.IP.IsLoopback())))
 		return p, nil
 	}
-	if !a.authenticates() {
-		a.log.WarnContext(ctx, `the policy's rules are for all clients alike, which have no subjects: only those of "*" apply`, "missing", "tokens or jwt_issuer")
+	if !g.authenticates() {
+		g.log.WarnContext(ctx, `the policy's rules are for all clients alike, which have no subjects: only those of "*" apply`, "missing", "tokens or jwt_issuer")
 	}
-	return p, a.watcher.Load(ctx, watch.LoadedFiles{What: policyFiles, Paths: []string{a.settings.Policy}, Load: p.load})
+	return p, g.Watcher.Load(ctx, watch.LoadedFiles{What: PolicyFiles, Paths: []string{g.settings.Policy}, Load: p.load})
 }
 
 // load reads the policy's file.
-func (p *policyInUse) load(ctx context.Context) error {
+func (p *Policy) load(ctx context.Context) error {
 	path := p.settings.Policy
 	text, err := keyfile.Read("policy", path, keyfile.Public)
 	if err != nil {
@@ -65,28 +65,28 @@ func (p *policyInUse) load(ctx context.Context) error {
 	return nil
 }
 
-// watchNames compares the datasets that the policy names with those of the server, now and after each change of the policy or the
-// config file: once both are loaded, as they may change together.
-func (p *policyInUse) watchNames(ctx context.Context) error {
+// WatchNames compares the datasets that the policy names with those of the server, now and after each change of the policy or the
+// config file: once both are loaded, as they may change together. after is the watcher's name of the one that is loaded last.
+func (p *Policy) WatchNames(ctx context.Context, after string) error {
 	if p.settings.Policy == "" {
 		return nil
 	}
-	after := configFiles
-	if !isWatched(p.config.File) {
-		after = policyFiles
-	}
-	return p.watcher.Load(ctx, watch.LoadedFiles{
+	return p.Watcher.Load(ctx, watch.LoadedFiles{
 		What: "the datasets that the policy names", Paths: []string{p.settings.Policy, p.config.File}, Load: p.checkNames, After: after,
 	})
 }
 
 // checkNames logs the names of the policy that match no dataset. They are not errors: a dataset may be added later.
-func (p *policyInUse) checkNames(ctx context.Context) error {
-	if missing := p.now.Load().Unmatched(names(p.loader.Datasets())); len(missing) > 0 {
+func (p *Policy) checkNames(ctx context.Context) error {
+	var known []string
+	for _, d := range p.loader.Datasets() {
+		known = append(known, d.Name)
+	}
+	if missing := p.now.Load().Unmatched(known); len(missing) > 0 {
 		p.log.WarnContext(ctx, "the policy names datasets that the server does not have", "policy", p.settings.Policy, "read", missing)
 	}
 	return nil
 }
 
-// policy returns the policy that applies now.
-func (p *policyInUse) policy() *policy.Policy { return p.now.Load() }
+// InUse returns the policy that applies now.
+func (p *Policy) InUse() *policy.Policy { return p.now.Load() }

@@ -1,0 +1,181 @@
+// Package auth protects a server: it listens where clients may connect, checks who they are, has the policy of what they
+// may do, and loads the files of these again when they change.
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/jwks"
+	"github.com/penstock/penstock/cmd/penstock/keyfile"
+	"github.com/penstock/penstock/cmd/penstock/servertls"
+	"github.com/penstock/penstock/cmd/penstock/watch"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/internal/issuer"
+	"github.com/penstock/penstock/internal/tokens"
+)
+
+// Guard protects the addresses of a server: with TLS, and by the tokens of its clients. It has the keys of tickets and the
+// audit log, too.
+type Guard struct {
+	settings     config.Server
+	log          *slog.Logger
+	Watcher      *watch.Watcher
+	certificates *servertls.Certificates       // nil: no TLS
+	tokens       atomic.Pointer[tokens.Tokens] // those loaded last; nil: clients need none
+	ticketKeys   atomic.Pointer[flight.Keys]   // those loaded last, or random ones
+	issuer       *issuer.Issuer                // nil: no JWT is accepted
+	issuerKeys   *jwks.Remote                  // nil: they are in a file
+	clock        func() time.Time
+	Audits       *audit.Log // nil: there is none
+}
+
+// Open loads the files that protect the server, and opens its audit log. The caller closes it.
+func Open(ctx context.Context, s config.Server, log *slog.Logger, clock func() time.Time, stderr io.Writer) (*Guard, error) {
+	g := &Guard{settings: s, log: log, Watcher: watch.New(log), clock: clock}
+	if s.TLSCert != "" {
+		g.certificates = servertls.New(servertls.PairFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
+		if err := g.load(ctx, "the certificate", g.certificates.Paths(), g.certificates.Load); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.openTicketKeys(ctx); err != nil {
+		return nil, err
+	}
+	if s.Tokens != "" {
+		if err := g.load(ctx, "the tokens", []string{s.Tokens}, g.loadTokens); err != nil {
+			return nil, err
+		}
+	}
+	if s.JWTIssuer != "" {
+		if err := g.openIssuer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	g.Audits, err = openAudit(s, log, clock, stderr)
+	return g, err
+}
+
+// load loads files of a kind that waits for nothing but the file system, and again whenever they change.
+func (g *Guard) load(ctx context.Context, what string, paths []string, load func() error) error {
+	return g.Watcher.Load(ctx, watch.LoadedFiles{What: what, Paths: paths, Load: func(context.Context) error { return load() }})
+}
+
+// openAudit opens the audit log; nil if there is none.
+func openAudit(s config.Server, log *slog.Logger, clock func() time.Time, stderr io.Writer) (*audit.Log, error) {
+	o := audit.Options{Path: s.AuditLog, Stderr: stderr, Clock: clock, Logger: log}
+	switch s.AuditLog {
+	case "":
+		return nil, nil //nolint:nilnil // a nil log writes nothing
+	case config.AuditStderr:
+		o.Path = ""
+	}
+	return audit.Open(o)
+}
+
+// Close closes the audit log, after the last call.
+func (g *Guard) Close() { _ = g.Audits.Close() } // it logs failures
+
+// openTicketKeys loads the keys that sign tickets, or makes a random one.
+func (g *Guard) openTicketKeys(ctx context.Context) error {
+	load := func() error {
+		keys, err := ticketKeys(g.settings)
+		if err == nil {
+			g.ticketKeys.Store(keys)
+		}
+		return err
+	}
+	if g.settings.TicketKeys == "" {
+		return load()
+	}
+	return g.load(ctx, "the ticket keys", []string{g.settings.TicketKeys}, load)
+}
+
+// TicketKeys returns the keys that sign tickets: those loaded last, or random ones.
+func (g *Guard) TicketKeys() *flight.Keys { return g.ticketKeys.Load() }
+
+// openIssuer gets the keys of the issuer of tokens.
+func (g *Guard) openIssuer(ctx context.Context) error {
+	s := g.settings
+	if !strings.Contains(s.JWTKeys, "://") {
+		g.issuer = issuer.New(s.JWTIssuer, s.JWTAudience, g.clock, nil)
+		return g.load(ctx, "the keys of the issuer", []string{s.JWTKeys}, func() error {
+			text, err := keyfile.Read("jwt_keys", s.JWTKeys, keyfile.Public)
+			if err != nil {
+				return err
+			}
+			return g.issuer.SetKeys(text, g.clock())
+		})
+	}
+	keys, err := jwks.New(s.JWTKeys, func(text []byte, asOf time.Time) error { return g.issuer.SetKeys(text, asOf) }, g.clock, g.log)
+	if err != nil {
+		return err
+	}
+	g.issuer, g.issuerKeys = issuer.New(s.JWTIssuer, s.JWTAudience, g.clock, keys.Want), keys
+	g.issuer.LimitAge(s.JWTKeysMaxAge)
+	return keys.Fetch(ctx)
+}
+
+// Run keeps all files and the keys of the issuer current until ctx ends. Each signal loads the files at once.
+func (g *Guard) Run(ctx context.Context, hangups <-chan os.Signal) {
+	if g.issuerKeys != nil {
+		go g.issuerKeys.Run(ctx)
+	}
+	g.Watcher.Run(ctx, hangups)
+}
+
+// loadTokens reads the tokens that clients may send.
+func (g *Guard) loadTokens() error {
+	text, err := keyfile.Read("tokens", g.settings.Tokens, keyfile.Public)
+	if err != nil {
+		return err
+	}
+	found, err := tokens.Parse(text)
+	if err != nil {
+		return fault.As(fault.Op(err, "read the tokens of %s", g.settings.Tokens))
+	}
+	g.tokens.Store(found)
+	return nil
+}
+
+// Authenticate returns the check of tokens; nil: clients need none.
+func (g *Guard) Authenticate() flight.Authenticate {
+	if g.settings.Tokens == "" && g.issuer == nil {
+		return nil
+	}
+	return func(token string) (identity.Caller, error) {
+		static := g.tokens.Load()
+		if static == nil || g.issuer != nil && !strings.HasPrefix(token, tokens.Prefix) {
+			return g.issuer.Caller(token)
+		}
+		subject, err := static.Subject(token, g.clock())
+		return identity.Caller{Subject: subject}, err
+	}
+}
+
+// ticketKeys reads the keys that sign tickets, or makes a random one.
+func ticketKeys(s config.Server) (*flight.Keys, error) {
+	if s.TicketKeys == "" {
+		return flight.RandomKeys(rand.Reader)
+	}
+	text, err := keyfile.Read("ticket_keys", s.TicketKeys, keyfile.Secret)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := flight.ParseKeys(text)
+	if err != nil {
+		return nil, fault.As(fault.Op(err, "read the ticket keys of %s", s.TicketKeys))
+	}
+	return keys, nil
+}

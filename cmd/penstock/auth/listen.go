@@ -1,0 +1,129 @@
+package auth
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/penstock/penstock/cmd/penstock/socket"
+	"github.com/penstock/penstock/cmd/penstock/webserver"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/telemetry"
+)
+
+// Listen binds the address of a setting. An address that other machines reach requires TLS and credentials, or --insecure.
+func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
+		return socket.Listen(ctx, socket.Streams, path)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fault.InvalidField(setting, "%q is not of the form host:port", fault.RedactURI(address))
+	}
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fault.InvalidField(setting, "host %q has no address: %v", host, err)
+	}
+	if !resolved.IP.IsLoopback() {
+		if err := g.checkOpen(setting, address); err != nil {
+			return nil, err
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fault.New(fault.Unavailable, "%s %s: another program uses that port", setting, address).
+			WithRemedy("stop the other program, or choose another port; port 0 takes a free one")
+	case errors.Is(err, syscall.EACCES):
+		return nil, fault.New(fault.Forbidden, "%s %s: this user may not use that port", setting, address).
+			WithRemedy("choose port 1024 or above")
+	case err != nil:
+		return nil, fault.New(fault.Unavailable, "%s %s: %w", setting, address, err)
+	}
+	return listener, nil
+}
+
+// checkOpen refuses an address that other machines reach if something does not protect it, and logs what --insecure opens.
+func (g *Guard) checkOpen(setting, address string) error {
+	var missing, opens []string
+	if g.certificates == nil {
+		missing, opens = append(missing, "TLS"), append(opens, "what is sent can be read and changed on its way")
+	}
+	if !g.authenticates() {
+		missing, opens = append(missing, "credentials"), append(opens, map[string]string{
+			"listen":  "every program that reaches the address may read all datasets, or those that the policy has for all clients",
+			"metrics": "every program that reaches the address may read metrics, and profiles if pprof is on",
+		}[setting])
+	}
+	switch {
+	case len(missing) > 0 && !g.settings.Insecure:
+		return fault.InvalidField(setting, "%s can be reached from other machines, and has no %s", address, strings.Join(missing, " and no ")).
+			WithRemedy("set tls_cert and tls_key, and tokens or jwt_issuer for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
+	case g.settings.TicketKeys == "" && setting == "listen":
+		return fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
+			WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
+	case len(missing) > 0:
+		g.log.Warn("an address that other machines reach is insecure", "setting", setting, "address", address, "missing", missing, "opens", opens)
+	}
+	return nil
+}
+
+// authenticates reports whether clients need credentials.
+func (g *Guard) authenticates() bool {
+	return g.settings.Tokens != "" || g.issuer != nil || g.certificates != nil && g.settings.TLSClientCA != ""
+}
+
+// Handshakes returns the configuration of the handshakes of a listener; nil: there are none. Sockets have none: only
+// processes of this user can connect to them.
+func (g *Guard) Handshakes(on net.Listener) *tls.Config {
+	if g.certificates == nil || on.Addr().Network() != "tcp" {
+		return nil
+	}
+	return g.certificates.Config("h2")
+}
+
+// ListenMetrics binds the address of metrics, if it is set. If other machines reach it, the metrics are protected as the
+// server is.
+func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (net.Listener, http.Handler, error) {
+	if g.settings.Metrics == "" {
+		return nil, nil, nil
+	}
+	on, err := g.Listen(ctx, "metrics", g.settings.Metrics)
+	if err != nil {
+		return nil, nil, err
+	}
+	handler := metrics.Handler(g.settings.Pprof)
+	if at, ok := on.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		host, _, _ := net.SplitHostPort(g.settings.Metrics) // listen has parsed it
+		return on, webserver.ForLoopback(host, handler), nil
+	}
+	if g.certificates != nil {
+		on = tls.NewListener(on, g.certificates.Config("http/1.1"))
+	}
+	if authenticate := g.Authenticate(); authenticate != nil {
+		handler = withToken(authenticate, handler)
+	}
+	return on, handler, nil
+}
+
+// withToken answers requests that have a token.
+func withToken(authenticate flight.Authenticate, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "bearer") {
+			token = "" // which is not a token
+		}
+		if _, err := authenticate(token); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
