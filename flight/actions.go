@@ -65,7 +65,7 @@ func (s *service) actions() []action {
 func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightService_ListActionsServer) error {
 	c := callOf(stream.Context())
 	for _, a := range s.actions() {
-		if !s.mayCall(c, a) {
+		if !s.guard.mayCall(c, a) {
 			continue
 		}
 		if err := stream.Send(&arrowflight.ActionType{Type: a.name, Description: a.description}); err != nil {
@@ -80,7 +80,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 	c := callOf(stream.Context())
 	var names []string
 	for _, a := range s.actions() {
-		may := s.mayCall(c, a)
+		may := s.guard.mayCall(c, a)
 		if a.name != asked.GetType() {
 			if may {
 				names = append(names, a.name)
@@ -199,7 +199,7 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 	if err := s.options.Audit.Err(); err != nil {
 		return nil, notAudited(err)
 	}
-	may, err := s.permitTo(c, query, policy.Verify)
+	may, err := s.guard.permitTo(c, query, policy.Verify)
 	if err != nil {
 		return nil, err
 	}
@@ -211,12 +211,12 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 	if err := at.enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)
 	}
-	if may, err = s.permitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
+	if may, err = s.guard.permitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
 		return nil, err
 	}
 	c.note.verify()
 	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.rights})
-	if changed := s.checkUnchanged(may); changed != nil {
+	if changed := s.guard.checkUnchanged(may); changed != nil {
 		return nil, changed
 	}
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *service) manifest(ctx context.Context, c *call, body []byte) ([]byte, e
 	}
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
-		return nil, s.disclosed(ctx, p.access, err)
+		return nil, s.guard.disclosed(ctx, p.access, err)
 	}
 	p.Query.Pin, p.Query.Job = p.Rows.Pin, "" // a replay is another job
 	m := manifest{

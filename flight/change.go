@@ -42,22 +42,12 @@ type tableChange struct {
 	token  string // "": the change has none
 }
 
-// permitted returns an error unless the caller may make a change.
-func (s *Server) permitted(c *call, made tableChange) error {
-	for _, table := range made.tables {
-		if err := s.permitChange(c, table, made.needs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // change makes a change with one of the slots of calls that write, once the caller may make it. The change ends with the call,
 // and when Shutdown stops waiting for calls. run enters the budget.
 func (s *Server) change(ctx context.Context, c *call, made tableChange, request int, run func(context.Context) error) error {
 	ctx, leave := s.enter(ctx)
 	defer leave()
-	if err := s.permitted(c, made); err != nil {
+	if err := s.guard.permitted(c, made); err != nil {
 		return err
 	}
 	for _, table := range made.tables {
@@ -71,7 +61,7 @@ func (s *Server) change(ctx context.Context, c *call, made tableChange, request 
 		return putEnded(ctx, err, made.token)
 	}
 	defer slot.leave()
-	if err := s.permitted(c, made); err != nil { // the policy may have changed while the call waited
+	if err := s.guard.permitted(c, made); err != nil { // the policy may have changed while the call waited
 		return err
 	}
 	c.note.change(made.event, made.token, made.tables...)

@@ -79,7 +79,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		err = out.serve(ctx, source)
 	}
 	failure = contextCause(ctx, err)
-	return s.disclosed(ctx, may, failure)
+	return s.guard.disclosed(ctx, may, failure)
 }
 
 // serve sends all batches of a source, and releases it.
@@ -133,33 +133,8 @@ func (s *Server) read(of *call, ticket []byte) (content, callerAccess, error) {
 		return content{}, callerAccess{}, err
 	}
 	of.note.query(query)
-	may, err := s.permitTicket(of, query, c)
+	may, err := s.guard.permitTicket(of, query, c)
 	return c, may, err
-}
-
-// permitTicket is permit for the query of a ticket. The ticket is expired if the dataset, as the caller reads it, has changed since
-// the ticket was made.
-func (s *Server) permitTicket(of *call, query dataset.Query, c content) (callerAccess, error) {
-	may, err := s.permit(of, query)
-	switch {
-	case err == nil:
-		err = s.checkDataset(may, c)
-	case fault.KindOf(err) == fault.Invalid: // it was valid then
-		err = stale("the configuration of dataset %q has changed since the ticket was made: %s", query.Dataset, fault.As(err).Message)
-	}
-	return may, err
-}
-
-// checkDataset returns an error if the dataset of a ticket's query, as the caller reads it, has changed since the ticket was made.
-func (s *Server) checkDataset(may callerAccess, c content) error {
-	switch {
-	case may.digest == c.Digest:
-		return nil
-	case may.query.Inline == nil:
-		return stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", may.query.Dataset)
-	default:
-		return stale("the rows that this client may read have changed since the ticket was made")
-	}
 }
 
 // asked returns the query of a ticket.
@@ -173,7 +148,7 @@ func (c content) asked() (dataset.Query, error) {
 func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
 	p, err := s.planWithin(ctx, may, may.query)
 	if err != nil { // the dataset may have changed while the call waited
-		_, refusal := s.permitTicket(may.call, may.query, c)
+		_, refusal := s.guard.permitTicket(may.call, may.query, c)
 		return planned{}, cmp.Or(refusal, err)
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {

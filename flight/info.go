@@ -62,7 +62,7 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 		return nil, err
 	}
 	flightInfo, err := s.withEndpoints(ctx, p, descriptor)
-	return flightInfo, s.disclosed(ctx, p.access, err)
+	return flightInfo, s.guard.disclosed(ctx, p.access, err)
 }
 
 // withEndpoints describes a plan, with endpoints.
@@ -97,7 +97,7 @@ func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightD
 	}
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
-		return nil, s.disclosed(ctx, p.access, err)
+		return nil, s.guard.disclosed(ctx, p.access, err)
 	}
 	return &arrowflight.SchemaResult{Schema: schemaBytes(schema)}, nil
 }
@@ -110,7 +110,7 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 	}
 	c := callOf(stream.Context())
 	for _, d := range s.options.Loader.Datasets() {
-		if _, _, err := s.readable(c, d.Name); err != nil {
+		if _, _, err := s.guard.readable(c, d.Name); err != nil {
 			continue
 		}
 		descriptor := &arrowflight.FlightDescriptor{Type: descriptorPath, Path: []string{d.Name}}
@@ -137,7 +137,7 @@ func (s *service) listed(ctx context.Context, c *call, descriptor *arrowflight.F
 		return nil, err
 	}
 	flightInfo, err := s.flightInfo(p, descriptor)
-	return flightInfo, s.disclosed(ctx, p.access, err)
+	return flightInfo, s.guard.disclosed(ctx, p.access, err)
 }
 
 func schemaBytes(schema *arrow.Schema) []byte {

@@ -56,7 +56,7 @@ func (s *service) compact(ctx context.Context, c *call, body []byte, progress *p
 		ctx, entered := s.options.Budget.Enter(ctx, c.client())
 		defer entered.Release()
 		out, err = s.options.Maintenance.Compact(ctx, request, func(dataset string) bool {
-			_, may := s.policy().Read(c.caller, dataset)
+			_, may := s.guard.policy().Read(c.caller, dataset)
 			return may
 		})
 		c.note.changed(out.Snapshot)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/internal/audit"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
@@ -31,7 +30,7 @@ func (s *service) promote(ctx context.Context, c *call, body []byte, progress *p
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	d, err := s.promotable(c, asked.Dataset)
+	d, err := s.guard.promotable(c, asked.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +43,7 @@ func (s *service) promote(ctx context.Context, c *call, body []byte, progress *p
 			Progress: func(at promote.PromotionProgress) { progress.promoting(d.Training.Table, at) },
 		}
 		// The configuration and the policy may have changed while the call waited.
-		if request.Dataset, err = s.promotable(c, asked.Dataset); err != nil {
+		if request.Dataset, err = s.guard.promotable(c, asked.Dataset); err != nil {
 			return err
 		}
 		if request.Dataset.Training.Table != d.Training.Table {
@@ -57,17 +56,6 @@ func (s *service) promote(ctx context.Context, c *call, body []byte, progress *p
 		return nil, err
 	}
 	return []any{out}, nil
-}
-
-// promotable returns a dataset that the caller may promote entries of: one that it may read whole, since the columns have the
-// values of all rows.
-func (s *Server) promotable(c *call, name string) (dataset.Dataset, error) {
-	d, rights, err := s.readable(c, name)
-	if err == nil && rights.Limits(d) {
-		err = fault.New(fault.Forbidden, "this client may not read all of dataset %s, whose values promote would write", name).
-			WithRemedy("use a token of a client that may read all of it")
-	}
-	return d, err
 }
 
 // earlierOf returns what to do with an unfinished promotion.

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset/decode"
-	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -60,7 +59,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	c := callOf(stream.Context())
 	ctx, leave := s.enter(stream.Context())
 	defer leave()
-	if _, err := s.permitStage(c, command); err != nil {
+	if _, err := s.guard.permitStage(c, command); err != nil {
 		return err
 	}
 	if err := s.options.Tables.Writable(command.Table); err != nil {
@@ -74,7 +73,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 		return putEnded(ctx, err, command.Token)
 	}
 	defer slot.leave()
-	from, err := s.permitStage(c, command)
+	from, err := s.guard.permitStage(c, command)
 	if err != nil { // the policy may have changed while the call waited
 		return err
 	}
@@ -97,23 +96,6 @@ func stageCommand(first *rowsin.First) (decode.StageCommand, error) {
 			WithRemedy(`give a command such as {"stage": {"table": "features.history"}}`)
 	}
 	return decode.Stage(first.Descriptor.GetCmd())
-}
-
-// permitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
-func (s *Server) permitStage(c *call, command decode.StageCommand) (from WriteSources, err error) {
-	if err := s.permitChange(c, command.Table, policy.Stage); err != nil {
-		return WriteSources{}, err
-	}
-	if command.OnlyKeysOf != "" {
-		from.KeysOf = command.OnlyKeysOf
-		if from.KeysRights, err = s.permitKeysOf(c, command.OnlyKeysOf); err != nil {
-			return WriteSources{}, err
-		}
-	}
-	if command.Like != "" {
-		from.LikeRights, err = s.permitLike(c, command.Like)
-	}
-	return from, err
 }
 
 // permittedStage is what a call may do.

@@ -400,7 +400,7 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	actions := received(t, must(s.ListActions(carol(t), &arrowflight.Empty{})), nil)
 	require.NotContains(t, actions, "explain")
 	require.Contains(t, actions, "manifest")
-	require.False(t, s.server.mayCall(&call{caller: identity.Caller{Subject: "alice"}}, action{name: "new"}), "no caller may call an action without a right")
+	require.False(t, s.server.guard.mayCall(&call{caller: identity.Caller{Subject: "alice"}}, action{name: "new"}), "no caller may call an action without a right")
 }
 
 func must[T any](value T, err error) T {

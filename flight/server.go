@@ -153,6 +153,7 @@ type Server struct {
 	abandon   context.CancelFunc
 	callGrace time.Duration // the constant, except in tests
 
+	guard       *guard
 	admission   *admission
 	inflight    *inflightBatches
 	encodings   *batchEncodings
@@ -210,6 +211,7 @@ func (options Options) withDefaults() Options {
 func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings()}
+	s.guard = &guard{policy: options.Policy, datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, audit: options.Audit, log: options.Logger}
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)

@@ -35,7 +35,7 @@ type planned struct {
 func (s *Server) plan(ctx context.Context, c *call, query dataset.Query, what policy.Permission) (planned, error) {
 	c.note.query(query)
 	for try := 1; ; try++ {
-		may, err := s.permitTo(c, query, what)
+		may, err := s.guard.permitTo(c, query, what)
 		if err != nil {
 			return planned{}, err
 		}
@@ -68,17 +68,17 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 		return planned{}, changedMeanwhile(query)
 	}
 	if err != nil {
-		if changed := s.checkUnchanged(may); changed != nil {
+		if changed := s.guard.checkUnchanged(may); changed != nil {
 			return planned{}, changed
 		}
-		return planned{}, s.disclosed(ctx, may, err)
+		return planned{}, s.guard.disclosed(ctx, may, err)
 	}
 	known, err := p.KnownCounts()
 	out := planned{Planned: p, counts: known, access: may}
 	if err == nil {
 		out.given = out.givenBefore()
 	}
-	return out, s.disclosed(ctx, may, err)
+	return out, s.guard.disclosed(ctx, may, err)
 }
 
 // described plans the query of a descriptor.

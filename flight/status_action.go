@@ -146,7 +146,7 @@ func (s *service) status(_ context.Context, c *call, body []byte) ([]byte, error
 	now, own := s.options.Clock(), c.client()
 	out := ServerStatus{
 		V: 1, Version: s.options.Version, UptimeMS: now.Sub(s.began).Milliseconds(), Streams: []StreamStatus{},
-		All: s.policy().May(c.caller, policy.Status),
+		All: s.guard.policy().May(c.caller, policy.Status),
 	}
 	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
 		out.Streams = append(out.Streams, one.statusOf(now))

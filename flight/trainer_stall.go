@@ -91,6 +91,6 @@ func (s *service) requireDataset(c *call, name string) error {
 	if name == "" {
 		return nil
 	}
-	_, _, err := s.readable(c, name)
+	_, _, err := s.guard.readable(c, name)
 	return err
 }
