@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -28,9 +29,9 @@ const (
 // to an account like that of batches in flight. The account is separate, so a client that stops reading its answers cannot
 // starve streams.
 type answers struct {
-	inflight   *inflightBatches
+	inflight   *frames.Inflight
 	budget     *budget.Budget // nil: unlimited
-	codec      codec
+	codec      frames.Codec
 	unreserved atomic.Int64 // bytes of answers that the budget had no room for
 }
 
@@ -39,7 +40,7 @@ func newAnswers(of *budget.Budget, maxTransit int64, clock func() time.Time) *an
 	if maxTransit > 0 {
 		limit = max(minAnswers, maxTransit/answerDivisor)
 	}
-	return &answers{inflight: newInflightBatches(limit, clock), budget: of, codec: newCodec()}
+	return &answers{inflight: frames.NewInflight(limit, clock), budget: of, codec: frames.NewCodec()}
 }
 
 // encodedAnswer is a message as it is on the wire.
@@ -51,11 +52,11 @@ type encodedAnswer struct {
 	bytes      int64
 }
 
-// Release frees the message. A nil answer holds nothing.
+// Marshal implements frames.Marshaler.
+func (a *encodedAnswer) Marshal() mem.BufferSlice { return a.parts }
+
+// Release implements frames.Payload.
 func (a *encodedAnswer) Release() {
-	if a == nil {
-		return
-	}
 	a.encoded.Free()
 	if a.held != nil {
 		a.held.Release()
@@ -65,52 +66,41 @@ func (a *encodedAnswer) Release() {
 	}
 }
 
-func (a *encodedAnswer) markInFlight() {
-	if a != nil && a.held != nil {
+// MarkInFlight implements frames.Payload.
+func (a *encodedAnswer) MarkInFlight() {
+	if a.held != nil {
 		a.held.MarkInFlight()
 	}
 }
 
-func (a *encodedAnswer) markStalled() {
-	if a != nil && a.held != nil {
+// MarkStalled implements frames.Payload.
+func (a *encodedAnswer) MarkStalled() {
+	if a.held != nil {
 		a.held.MarkStalled()
 	}
 }
 
 // encode returns a message as it is on the wire, with a lease that the caller releases.
-func (a *answers) encode(m any, of *streamInflight) (*batchLease, error) {
+func (a *answers) encode(m any, of *frames.StreamInflight) (*encodedAnswer, *frames.Lease, error) {
 	encoded, err := a.codec.Marshal(m)
 	if err != nil {
-		return nil, fault.New(fault.Internal, "write an answer: %w", err)
+		return nil, nil, fault.New(fault.Internal, "write an answer: %w", err)
 	}
 	out := &encodedAnswer{encoded: encoded}
 	out.bytes = int64(encoded.Len()) + answerRest
 	if err := a.charge(out); err != nil {
 		encoded.Free()
-		return nil, err
+		return nil, nil, err
 	}
-	l := &batchLease{answer: out, inflight: of, bytes: out.bytes}
-	l.reserved = []batch.Reserved{{ID: l, Bytes: out.bytes}}
-	l.parts.Store(1)
+	l := frames.NewLease(out, []batch.Reserved{{ID: out, Bytes: out.bytes}}, of)
 	if mem.IsBelowBufferPoolingThreshold(encoded.Len()) {
-		out.parts = l.lendShort(encoded.Materialize())
-		return l, nil
+		out.parts = l.LendShort(encoded.Materialize())
+		return out, l, nil
 	}
 	for _, part := range encoded {
-		out.parts = l.lend(out.parts, part.ReadOnlyData())
+		out.parts = l.Lend(out.parts, part.ReadOnlyData())
 	}
-	return l, nil
-}
-
-// lendShort returns a copy of a short message that is a part, which gRPC counts references to by its capacity.
-func (l *batchLease) lendShort(text []byte) mem.BufferSlice {
-	capacity := len(text)
-	for mem.IsBelowBufferPoolingThreshold(capacity) {
-		capacity = 2*capacity + 1
-	}
-	part := append(make([]byte, 0, capacity), text...)
-	l.parts.Add(1)
-	return mem.BufferSlice{mem.NewBuffer(&part, l)}
+	return out, l, nil
 }
 
 // charge reserves the bytes of an answer.
@@ -130,8 +120,8 @@ func (a *answers) charge(out *encodedAnswer) error {
 
 // cutStalled closes the connections of clients that have taken nothing of an answer for a time.
 func (a *answers) cutStalled(after time.Duration) {
-	for _, p := range a.inflight.stalled(after) {
-		p.disconnect(fault.New(fault.Unavailable, "the client has not read its answer for %s", after).WithRemedy("call again, and read the answer"))
+	for _, p := range a.inflight.Stalled(after) {
+		p.Disconnect(fault.New(fault.Unavailable, "the client has not read its answer for %s", after).WithRemedy("call again, and read the answer"))
 	}
 }
 
@@ -140,13 +130,13 @@ type answering struct {
 	inContext
 	answers *answers
 	call    *call
-	of      *streamInflight
+	of      *frames.StreamInflight
 }
 
 // answering returns a call whose messages are charged, and what ends it.
 func (a *answers) answering(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
 	ctx, end := context.WithCancelCause(stream.Context())
-	of := a.inflight.enter(c.connection, end)
+	of := a.inflight.Enter(c.connection.client(), endsByServer(end))
 	return &answering{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
 		of.Release()
 		end(nil)
@@ -156,23 +146,23 @@ func (a *answers) answering(stream grpc.ServerStream, c *call) (grpc.ServerStrea
 // SendMsg implements grpc.ServerStream. Streams of batches charge their messages themselves.
 func (s *answering) SendMsg(m any) error {
 	switch m.(type) {
-	case *frame, *encodedAnswer:
+	case *frames.Frame, *encodedAnswer:
 		return s.ServerStream.SendMsg(m)
 	}
 	return s.answers.send(s.ctx, s.call, s.ServerStream, m, s.of)
 }
 
 // send sends a message of a call once it is admitted to an account.
-func (a *answers) send(ctx context.Context, c *call, to grpc.ServerStream, m any, of *streamInflight) error {
-	lease, err := a.encode(m, of)
+func (a *answers) send(ctx context.Context, c *call, to grpc.ServerStream, m any, of *frames.StreamInflight) error {
+	answer, lease, err := a.encode(m, of)
 	if err != nil {
 		return err
 	}
 	defer lease.Release()
-	if err := of.admit(ctx, lease); err != nil {
-		lease.answer.parts.Free()
+	if err := of.Admit(ctx, lease); err != nil {
+		answer.parts.Free()
 		return err
 	}
 	c.slot.leave() // the client decides how long the rest takes
-	return to.SendMsg(lease.answer)
+	return to.SendMsg(answer)
 }

@@ -34,11 +34,15 @@ func ignore(t testing.TB, s *served, method string, request any) grpc.ClientStre
 func (s *served) requireNoAnswers(t testing.TB, of *budget.Budget) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		a := s.server.answers.inflight
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return of.Used() == 0 && a.bytes == 0 && len(a.streams) == 0 && s.server.answers.unreserved.Load() == 0
+		streams, bytes := s.server.answers.inflight.Counts()
+		return of.Used() == 0 && bytes == 0 && streams == 0 && s.server.answers.unreserved.Load() == 0
 	}, 10*time.Second, time.Millisecond)
+}
+
+// answersInFlight returns the bytes of answers that clients have not read.
+func (s *served) answersInFlight() int64 {
+	_, bytes := s.server.answers.inflight.Counts()
+	return bytes
 }
 
 // TestAnswersThatAreNotRead: answers that clients do not read are charged, and lose their connections when others need the
@@ -61,16 +65,16 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 			t.Parallel()
 			b := budget.New(64 << 20)
 			s := serveWorld(t, Options{Ticks: time.Now, Budget: b, MaxTransit: 1 << 20})
-			s.server.answers.inflight.limit = 1 << 20
+			s.server.answers.inflight.Limit = 1 << 20
 			var calls []grpc.ClientStream
 			for range 12 {
 				calls = append(calls, ignore(t, s, method, request))
 			}
-			require.Eventually(t, func() bool { return s.server.answers.inflight.total() > 512<<10 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return s.answersInFlight() > 512<<10 }, time.Minute, time.Millisecond)
 			require.Positive(t, b.Used())
 			_, err := s.GetFlightInfo(t.Context(), command(manyShards))
 			require.NoError(t, err)
-			require.LessOrEqual(t, s.server.answers.inflight.total(), int64(1<<20))
+			require.LessOrEqual(t, s.answersInFlight(), int64(1<<20))
 			lost := 0
 			for _, call := range calls {
 				if err := call.RecvMsg(&flightgen.FlightInfo{}); err != nil {
@@ -110,9 +114,9 @@ func TestAnswersAreChargedUntilTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int{1, 100_000} {
 		b := budget.New(1 << 20)
-		lease, err := newAnswers(b, 1<<20, time.Now).encode(&arrowflight.Result{Body: make([]byte, bytes)}, nil)
+		answer, lease, err := newAnswers(b, 1<<20, time.Now).encode(&arrowflight.Result{Body: make([]byte, bytes)}, nil)
 		require.NoError(t, err)
-		parts := lease.answer.parts
+		parts := answer.Marshal()
 		lease.Release()
 		require.Greater(t, b.Used(), int64(bytes), "gRPC has not written the answer")
 		parts.Free()
@@ -150,7 +154,7 @@ func TestStalledAnswersEnd(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{Ticks: time.Now, StallTimeout: time.Second})
 	call := ignore(t, s, "GetFlightInfo", command(manyShards))
-	require.Eventually(t, func() bool { return s.server.answers.inflight.total() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.answersInFlight() > 0 }, 10*time.Second, time.Millisecond)
 	s.requireNoAnswers(t, nil)
 	require.Error(t, call.RecvMsg(&flightgen.FlightInfo{}))
 }

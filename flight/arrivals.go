@@ -10,8 +10,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -169,6 +171,20 @@ type arriving struct {
 	call     *call
 	arrived  bool
 	received bool // the request has come, and more messages may
+}
+
+// limitedMessage is a message that is not read if it has more than maxReceived bytes.
+type limitedMessage struct {
+	message any
+	size    int // bytes
+}
+
+// Unmarshal reads the message.
+func (m *limitedMessage) Unmarshal(parts mem.BufferSlice) error {
+	if m.size = parts.Len(); m.size > maxReceived {
+		return nil
+	}
+	return frames.NewCodec().Unmarshal(parts, m.message)
 }
 
 // RecvMsg implements grpc.ServerStream. Of the messages of DoPut, the first one is the request. A call that ends early is not

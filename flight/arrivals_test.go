@@ -328,6 +328,17 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 	require.Empty(t, s.server.connections.open)
 }
 
+// closing is a connection that records whether it was closed.
+type closing struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (c *closing) Close() error {
+	close(c.closed)
+	return nil
+}
+
 // TestDeadlinesOfRefusedCallsAreLimited: gRPC keeps the deadline of a refused call until it has passed, or the connection has
 // ended. So a connection is closed when too many of its calls with a deadline were refused.
 //

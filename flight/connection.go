@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/stats"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/limits"
 )
 
@@ -40,6 +41,17 @@ func (c *connection) cut() {
 	if c != nil && c.conn != nil {
 		_ = c.conn.Close() // it may be closed already
 	}
+}
+
+// client returns the connection as that of a stream.
+func (c *connection) client() frames.Client {
+	switch {
+	case c == nil:
+		return frames.Client{}
+	case c.conn == nil:
+		return frames.Client{Connection: c}
+	}
+	return frames.Client{Connection: c, Cut: c.cut}
 }
 
 // connectionOf returns the connection of a context; nil if it has none.

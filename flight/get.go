@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/waits"
@@ -56,16 +57,16 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	}
 	running.planned(p)
 	out := s.begin(ctx, c, p, running)
-	out.slot, out.inflight = at, s.inflight.enter(c.connection, end)
-	out.send = func(f *frame) error {
-		if f.lease == nil { // a schema or a report
+	out.slot, out.inflight = at, s.inflight.Enter(c.connection.client(), endsByServer(end))
+	out.send = func(f *frames.Frame) error {
+		if !f.HasBatch() { // a schema or a report
 			return s.answers.send(ctx, c, stream, f, out.inflight)
 		}
 		return stream.SendMsg(f)
 	}
 	defer out.inflight.Release()
 	if out.session = session; session != nil {
-		session.OnSeen(out.inflight.move)
+		session.OnSeen(out.inflight.Move)
 	}
 	// The end is reported after a panic, too: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
@@ -184,9 +185,9 @@ type outgoing struct {
 	ctx      context.Context //nolint:containedctx // for its log lines
 	began    time.Time
 	log      *slog.Logger
-	send     func(*frame) error
+	send     func(*frames.Frame) error
 	slot     *slot
-	inflight *streamInflight
+	inflight *frames.StreamInflight
 	session  *local.Session // nil: all batches go over the network
 	stream   *parkableStream
 	running  *runningStream
@@ -279,10 +280,10 @@ func (o *outgoing) all(ctx context.Context) error {
 	if err := o.slot.within(ctx, source.Begin, o.setBack); err != nil {
 		return err
 	}
-	frames := newFrames(source.Schema())
-	defer frames.close() //nolint:errcheck // writes nothing; failures were returned by batch
+	encoder := frames.NewEncoder(source.Schema())
+	defer encoder.Close() //nolint:errcheck // writes nothing; failures were returned by batch
 	o.note.columns(source.Schema())
-	first, err := frames.first()
+	first, err := encoder.First()
 	if err != nil {
 		return err
 	}
@@ -302,7 +303,7 @@ func (o *outgoing) all(ctx context.Context) error {
 			break
 		}
 		o.cursor = source.Cursor()
-		if err := o.batch(ctx, frames, source.RecordBatch(), source.BatchRows()); err != nil {
+		if err := o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows()); err != nil {
 			return err
 		}
 	}
@@ -323,13 +324,13 @@ func (o *outgoing) setBack() bool {
 }
 
 // batch sends a batch with the given number of rows.
-func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch, rows int64) error {
-	lease := newBatchLease(b, o.inflight, o.encodings)
+func (o *outgoing) batch(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, rows int64) error {
+	lease := frames.NewBatchLease(b, o.inflight, o.encodings)
 	defer lease.Release()
 	wire, mapped := o.bytes, o.mappedBytes
-	delivered, err := o.deliver(ctx, frames, b, lease)
+	delivered, err := o.deliver(ctx, encoder, b, lease)
 	if err == nil && !delivered {
-		err = o.transmit(ctx, frames, b, lease)
+		err = o.transmit(ctx, encoder, b, lease)
 	}
 	if err != nil {
 		return err
@@ -342,8 +343,8 @@ func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatc
 }
 
 // transmit sends a batch over the network.
-func (o *outgoing) transmit(ctx context.Context, frames *frames, b arrow.RecordBatch, lease *batchLease) error {
-	made, err := frames.batch(b, o.cursor.Text(&o.planText), lease)
+func (o *outgoing) transmit(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) error {
+	made, err := encoder.Batch(b, o.cursor.Text(&o.planText), lease)
 	defer func() {
 		for _, f := range made {
 			f.Release()
@@ -352,7 +353,7 @@ func (o *outgoing) transmit(ctx context.Context, frames *frames, b arrow.RecordB
 	if err != nil {
 		return err
 	}
-	if err := o.stream.waitingFor(waits.Memory, func() error { return o.inflight.admit(ctx, lease) }); err != nil {
+	if err := o.stream.waitingFor(waits.Memory, func() error { return o.inflight.Admit(ctx, lease) }); err != nil {
 		return err
 	}
 	for _, f := range made {
@@ -368,23 +369,23 @@ func (o *outgoing) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
 	}
-	return o.write(&frame{metadata: marshal(struct {
+	return o.write(frames.NewFrame(marshal(struct {
 		Report stream.Report `json:"report"`
-	}{o.access.redactedReport(r)})})
+	}{o.access.redactedReport(r)})))
 }
 
 // write sends a message. It blocks while the client does not read.
-func (o *outgoing) write(f *frame) error {
-	n := f.len()
+func (o *outgoing) write(f *frames.Frame) error {
+	n := f.Len()
 	if n > o.options.MaxMessage {
 		return fault.New(fault.Exhausted, "a message to the client has %d bytes, more than the server's limit of %d", n, o.options.MaxMessage).
 			WithRemedy("ask for fewer rows a batch with batch_rows, or for fewer columns")
 	}
-	f.handed = true
+	f.Hand()
 	if err := o.stream.waiting(func() error { return o.send(f) }); err != nil {
 		return err
 	}
-	o.inflight.move()
+	o.inflight.Move()
 	o.bytes += int64(n)
 	return nil
 }

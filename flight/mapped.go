@@ -2,12 +2,12 @@ package flight
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
@@ -37,14 +37,14 @@ func (s *Server) claimSession(ctx context.Context) *local.Session {
 
 // deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
 // did: without a session, or without room for a segment, the batch must go over the network.
-func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBatch, lease *batchLease) (bool, error) {
+func (o *outgoing) deliver(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (bool, error) {
 	if o.session == nil || !o.session.Takes() {
 		return false, nil
 	}
 	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {
 		return false, err
 	}
-	in, err := o.segmentOf(frames, b, lease)
+	in, err := o.segmentOf(encoder, b, lease)
 	if in == nil {
 		return false, err
 	}
@@ -55,7 +55,7 @@ func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBa
 		return false, nil
 	}
 	o.mappedBytes += int64(in.bytes)
-	return true, o.write(&frame{metadata: marshal(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.planText))})})
+	return true, o.write(frames.NewFrame(marshal(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.planText))})))
 }
 
 // segmentBatch is a batch as a complete IPC stream in a segment. Several streams may deliver it.
@@ -70,17 +70,17 @@ func (s *segmentBatch) Release() { s.loan.Unkeep() }
 // segmentOf returns the segment of a batch, which streams that send the same batch share. It is kept for
 // streams that send the batch later, as long as there is one and no other batch needs the memory. segmentOf
 // returns nil if there is no room. The caller releases the loan.
-func (o *outgoing) segmentOf(frames *frames, b arrow.RecordBatch, lease *batchLease) (in *segmentBatch, err error) {
+func (o *outgoing) segmentOf(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (in *segmentBatch, err error) {
 	shared, ok := b.(*batch.Charged)
 	if !ok {
-		return o.copied(frames, b, lease)
+		return o.copied(encoder, b, lease)
 	}
 	shared.Attach(func(attached batch.Attachment) batch.Attachment {
 		if before, ok := attached.(*segmentBatch); ok && before.loan.Revive() {
 			in = before
 			return in
 		}
-		if in, err = o.copied(frames, b, lease); in == nil {
+		if in, err = o.copied(encoder, b, lease); in == nil {
 			return attached
 		}
 		in.loan.Keep()
@@ -90,72 +90,19 @@ func (o *outgoing) segmentOf(frames *frames, b arrow.RecordBatch, lease *batchLe
 }
 
 // copied copies a batch into a segment; nil if there is no room.
-func (o *outgoing) copied(frames *frames, b arrow.RecordBatch, lease *batchLease) (*segmentBatch, error) {
-	schema, err := frames.schemaMessage()
+func (o *outgoing) copied(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (*segmentBatch, error) {
+	all, err := encoder.Complete(b, lease)
 	if err != nil {
 		return nil, err
 	}
-	made, err := frames.messages(b, lease)
-	if err != nil {
-		return nil, err
-	}
-	all := append([]message{schema}, made...)
-	size := streamSize(all)
+	size := all.Size()
 	loan := o.options.Local.Lend(size)
 	if loan == nil {
 		return nil, nil
 	}
-	if written := writeStream(loan.Memory()[:size], all); written != size {
+	if written := all.Write(loan.Memory()[:size]); written != size {
 		loan.Release()
 		return nil, fault.New(fault.Internal, "a batch took %d bytes of a segment instead of %d", written, size)
 	}
 	return &segmentBatch{loan, size}, nil
-}
-
-// Sizes of an IPC stream, in bytes (Arrow columnar format, "Encapsulated message format").
-const (
-	ipcPrefix = 8  // before a header: a marker and the header's size
-	ipcEnd    = 8  // after the last message
-	ipcAlign  = 64 // of bodies, so that readers need not copy
-)
-
-// ipcMarker begins a message.
-const ipcMarker = 0xFFFFFFFF
-
-// paddedHeader returns the size of the header of a message at an offset, such that the body behind it is
-// aligned.
-func paddedHeader(at int, m message) int {
-	body := at + ipcPrefix + len(m.header)
-	return len(m.header) + (ipcAlign-body%ipcAlign)%ipcAlign
-}
-
-// streamSize returns the size of messages as an IPC stream.
-func streamSize(all []message) int {
-	at := 0
-	for _, m := range all {
-		at += ipcPrefix + paddedHeader(at, m)
-		for _, part := range m.body {
-			at += len(part)
-		}
-	}
-	return at + ipcEnd
-}
-
-// writeStream writes messages as an IPC stream, and returns its size.
-func writeStream(to []byte, all []message) int {
-	at := 0
-	for _, m := range all {
-		header := paddedHeader(at, m)
-		binary.LittleEndian.PutUint32(to[at:], ipcMarker)
-		binary.LittleEndian.PutUint32(to[at+4:], uint32(header))
-		at += ipcPrefix
-		clear(to[at+copy(to[at:], m.header) : at+header])
-		at += header
-		for _, part := range m.body {
-			at += copy(to[at:], part)
-		}
-	}
-	binary.LittleEndian.PutUint32(to[at:], ipcMarker)
-	binary.LittleEndian.PutUint32(to[at+4:], 0)
-	return at + ipcEnd
 }

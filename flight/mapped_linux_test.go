@@ -3,7 +3,6 @@ package flight
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -11,13 +10,12 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/local/localtest"
 	"github.com/penstock/penstock/internal/batch"
@@ -261,12 +259,12 @@ func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
 	server := New(Options{Clock: time.Now, Local: local.New(lender, time.Now, slog.New(slog.DiscardHandler))})
 	held, err := budget.New(1<<20).Reserve("test", 1000)
 	require.NoError(t, err)
-	b := batch.NewCharged(everyType(t, memory.DefaultAllocator), held)
+	b := batch.NewCharged(numbers(1000), held)
 	var all []*segmentBatch
 	for range 2 {
 		o := &outgoing{Server: server}
-		lease := newBatchLease(b, nil, server.encodings)
-		in, err := o.segmentOf(newFrames(b.Schema()), b, lease)
+		lease := frames.NewBatchLease(b, nil, server.encodings)
+		in, err := o.segmentOf(frames.NewEncoder(b.Schema()), b, lease)
 		require.NoError(t, err)
 		lease.Release()
 		all = append(all, in)
@@ -278,8 +276,8 @@ func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
 	require.Equal(t, one, lender.Stats().Lent)
 	all[1].loan.Release()
 	require.Equal(t, segment.LenderStats{Kept: one}, lender.Stats())
-	lease := newBatchLease(b, nil, server.encodings)
-	again, err := (&outgoing{Server: server}).segmentOf(newFrames(b.Schema()), b, lease)
+	lease := frames.NewBatchLease(b, nil, server.encodings)
+	again, err := (&outgoing{Server: server}).segmentOf(frames.NewEncoder(b.Schema()), b, lease)
 	require.NoError(t, err)
 	require.Same(t, all[0], again)
 	lease.Release()
@@ -287,42 +285,6 @@ func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
 	require.Equal(t, one, lender.Stats().Lent)
 	again.loan.Release()
 	require.Equal(t, segment.LenderStats{Free: one}, lender.Stats())
-}
-
-// A segment has an IPC stream as the Arrow library reads it, with aligned bodies.
-//
-// spec: local-5
-func TestSegmentsHoldAlignedStreams(t *testing.T) {
-	t.Parallel()
-	for name, b := range map[string]arrow.RecordBatch{"plain": everyType(t, memory.DefaultAllocator), "indexed": dictionaries(t, 0)} {
-		frames := newFrames(b.Schema())
-		schema, err := frames.schemaMessage()
-		require.NoError(t, err)
-		made, err := frames.encode(b)
-		require.NoError(t, err)
-		all := append([]message{schema}, made...)
-		stream := bytes.Repeat([]byte{0xAA}, streamSize(all)) // as of an earlier batch
-		require.Equal(t, len(stream), writeStream(stream, all))
-		reader, err := ipc.NewReader(bytes.NewReader(stream))
-		require.NoError(t, err)
-		require.True(t, reader.Next())
-		require.True(t, array.RecordEqual(b, reader.RecordBatch()), name)
-		require.False(t, reader.Next())
-		require.NoError(t, reader.Err())
-		at := 0
-		for _, m := range all {
-			require.Equal(t, uint32(ipcMarker), binary.LittleEndian.Uint32(stream[at:]))
-			require.Equal(t, m.header, stream[at+ipcPrefix:][:len(m.header)])
-			padding := stream[at+ipcPrefix+len(m.header):]
-			at += ipcPrefix + int(binary.LittleEndian.Uint32(stream[at+4:]))
-			require.Zero(t, at%ipcAlign, name)
-			require.Empty(t, bytes.Trim(padding[:at-(len(stream)-len(padding))], "\x00"), name)
-			for _, part := range m.body {
-				at += len(part)
-			}
-		}
-		reader.Release()
-	}
 }
 
 // A stream that waits for its client to see batches ends with its call.

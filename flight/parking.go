@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
@@ -39,7 +40,7 @@ const DefaultStallTimeout = 2 * time.Hour
 // runs on a goroutine of its own, and only if it gets mu.
 type parkableStream struct {
 	loader.Stream
-	inflight *streamInflight
+	inflight *frames.StreamInflight
 	slot     *slot
 	waits    *waits.Waits
 	parked   *atomic.Bool // it is parked
@@ -48,7 +49,7 @@ type parkableStream struct {
 }
 
 // newParkableStream returns a stream that the caller owns. The caller releases the source.
-func newParkableStream(source loader.Stream, p *streamInflight, at *slot, running *runningStream) *parkableStream {
+func newParkableStream(source loader.Stream, p *frames.StreamInflight, at *slot, running *runningStream) *parkableStream {
 	s := &parkableStream{Stream: source, inflight: p, slot: at, waits: running.waits, parked: &running.parked}
 	s.mu.Lock()
 	return s
@@ -97,7 +98,7 @@ func (s *Server) park(one *parkableStream, pressed bool) {
 			return nil
 		})
 		if err != nil {
-			one.inflight.disconnect(err)
+			one.inflight.Disconnect(err)
 		}
 	})
 }
@@ -130,12 +131,12 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 // that are idle or whose memory others need.
 func (s *Server) checkStalled(pressed bool) {
 	for _, one := range s.byProgress() {
-		still := one.inflight.still()
-		if still < stalledAfter {
+		still := one.inflight.Still()
+		if still < frames.StalledAfter {
 			return
 		}
 		if still >= stuckAfter {
-			one.inflight.markStalled()
+			one.inflight.MarkStalled()
 		}
 		switch {
 		case still >= s.options.StallTimeout:
@@ -163,7 +164,7 @@ func (s *Server) makeRoom() {
 		return
 	}
 	for _, one := range s.byProgress() {
-		if one.inflight.still() < stalledAfter {
+		if one.inflight.Still() < frames.StalledAfter {
 			return
 		}
 		if s.admission.Yield(&one.slot.claim) {
@@ -180,7 +181,7 @@ func (s *Server) byProgress() []*parkableStream {
 		seats = append(seats, one)
 	}
 	s.mu.Unlock()
-	slices.SortFunc(seats, func(a, b *parkableStream) int { return cmp.Compare(a.inflight.moved.Load(), b.inflight.moved.Load()) })
+	slices.SortFunc(seats, func(a, b *parkableStream) int { return cmp.Compare(a.inflight.Moved(), b.inflight.Moved()) })
 	return seats
 }
 
@@ -191,6 +192,6 @@ func (s *parkableStream) endStalled(still time.Duration) {
 		return
 	}
 	defer s.mu.Unlock()
-	s.inflight.disconnect(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
+	s.inflight.Disconnect(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
 		WithRemedy("resume from the cursor of the last batch; the server's stall_timeout limits how long a client may take nothing"))
 }

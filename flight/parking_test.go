@@ -109,7 +109,7 @@ func TestSlowStepsKeepTheirStreams(t *testing.T) {
 		return c
 	})})
 	one, two := s.stall(t), s.stall(t)
-	waits := func() bool { return s.server.inflight.total() > 0 && b.Pressed() }
+	waits := func() bool { return s.inFlight() > 0 && b.Pressed() }
 	require.Eventually(t, waits, time.Minute, time.Millisecond, "no stream waits for the memory of the other's batch")
 	for range 2 * time.Second / checkEvery { // a training step
 		clock.Add(int64(checkEvery))

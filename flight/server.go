@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 
+	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
@@ -155,8 +156,8 @@ type Server struct {
 
 	guard       *guard
 	admission   *admission
-	inflight    *inflightBatches
-	encodings   *batchEncodings
+	inflight    *frames.Inflight
+	encodings   *frames.Encodings
 	connections *connections
 	arrivals    *arrivals
 	answers     *answers
@@ -210,10 +211,10 @@ func (options Options) withDefaults() Options {
 // New returns a server. Nothing starts before Serve.
 func New(options Options) *Server {
 	options = options.withDefaults()
-	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings()}
+	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: frames.NewEncodings()}
 	s.guard = &guard{policy: options.Policy, datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, audit: options.Audit, log: options.Logger}
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
-	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
+	s.inflight = frames.NewInflight(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
 	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)
 	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
@@ -230,7 +231,7 @@ func New(options Options) *Server {
 	s.connections.read = s.arrivals.add
 	s.grpc = grpc.NewServer(
 		grpc.Creds(transport(options.TLS)),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(frames.NewCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),
 		experimental.BufferPool(mem.NopBufferPool{}),     // for requests; see codec
 		grpc.MaxRecvMsgSize(int(s.putLimit)+maxReceived), // of a message with rows; for others, see arriving
@@ -254,8 +255,8 @@ func New(options Options) *Server {
 
 // connectionEnded frees what gRPC had of a connection that it no longer uses.
 func (s *Server) connectionEnded(c *connection) {
-	s.inflight.connectionEnded(c)
-	s.answers.inflight.connectionEnded(c)
+	s.inflight.ConnectionEnded(c)
+	s.answers.inflight.ConnectionEnded(c)
 }
 
 // Serve answers calls on a listener, which it closes, until Shutdown or a failure to accept.

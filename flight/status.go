@@ -70,6 +70,11 @@ func (e endedByServer) Error() string { return e.err.Error() }
 // Unwrap returns the failure that the client gets.
 func (e endedByServer) Unwrap() error { return e.err }
 
+// endsByServer returns a function that ends a call with a cause of the server.
+func endsByServer(end context.CancelCauseFunc) func(error) {
+	return func(cause error) { end(endedByServer{cause}) }
+}
+
 // endingOf maps an error to the wire. ctx is that of the call: a call that its client
 // cancelled ends as cancelled, whatever error followed.
 func endingOf(ctx context.Context, err error) ending {

@@ -176,7 +176,8 @@ func checkStatusBody(body []byte) error {
 // describe adds what the server has of memory, slots and caches.
 func (s *Server) describe(out *ServerStatus) {
 	b := s.options.Budget
-	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: s.inflight.total(), Peak: b.Peak()}
+	_, inFlight := s.inflight.Counts()
+	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: inFlight, Peak: b.Peak()}
 	out.Slots = s.admission.status()
 	out.Plans = s.planSlots.status()
 	if redeems := s.redeemSlots.status(); redeems.Running+redeems.Waiting > 0 {

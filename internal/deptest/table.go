@@ -163,12 +163,13 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{Folder: "flight/limits"},
+		{Folder: "flight/frames", Imports: "batch waits fault", Outside: libGRPC + " " + libProtobuf},
 		{
 			Folder: "flight/rowsin", Imports: "batch budget conform fault",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
-			Folder: "flight", Imports: "limits rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
+			Folder: "flight", Imports: "limits frames rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 

@@ -1,4 +1,4 @@
-package flight
+package frames
 
 import (
 	"context"
@@ -13,35 +13,38 @@ import (
 )
 
 const (
-	// stalledAfter is how long a client must take nothing before its stream can lose its
+	// StalledAfter is how long a client must take nothing before its stream can lose its
 	// memory or its connection to others.
-	stalledAfter = time.Second
+	StalledAfter = time.Second
 	// maxInflightWait is how long a stream whose client reads waits for the batches of
 	// others to leave.
 	maxInflightWait = 30 * time.Second
 )
 
-// inflightBatches counts the memory of batches that were handed to gRPC and not yet written
+// Inflight counts the memory of batches that were handed to gRPC and not yet written
 // to their connections. gRPC keeps what a client does not read for as long as the connection
 // lives. So when the limit is reached, the stream whose client has taken nothing for longest
 // loses its connection: nothing else frees its memory. Its client can resume from its
 // cursor. The invariants are:
 //   - bytes is the sum of the memory of batches that have leases, each reservation once;
 //   - a lease ends once: with its last part, or with its connection.
-type inflightBatches struct {
-	limit int64 // bytes; 0: unlimited
+type Inflight struct {
+	// Limit is the most bytes in flight; 0: there is no limit. It does not change while there are streams.
+	Limit int64
+
 	clock func() time.Time
 
 	mu      sync.Mutex
 	bytes   int64
 	leaving int64                   // of bytes: those whose connections were closed
 	memory  map[any]*memoryInflight // by batch.Reserved.ID
-	streams map[*streamInflight]struct{}
+	streams map[*StreamInflight]struct{}
 	freed   chan struct{} // closed and replaced when bytes are freed
 }
 
-func newInflightBatches(limit int64, clock func() time.Time) *inflightBatches {
-	return &inflightBatches{limit: limit, clock: clock, memory: map[any]*memoryInflight{}, streams: map[*streamInflight]struct{}{}, freed: make(chan struct{})}
+// NewInflight returns an account with a limit in bytes; 0: there is none.
+func NewInflight(limit int64, clock func() time.Time) *Inflight {
+	return &Inflight{Limit: limit, clock: clock, memory: map[any]*memoryInflight{}, streams: map[*StreamInflight]struct{}{}, freed: make(chan struct{})}
 }
 
 // memoryInflight is a reservation of batches in flight, to one client or to several.
@@ -61,7 +64,7 @@ func (m memoryInflight) leaving() int64 {
 
 // count adds leases of a batch, of which some are of streams whose connections were closed.
 // mu is held.
-func (t *inflightBatches) count(l *batchLease, leases, cut int) {
+func (t *Inflight) count(l *Lease, leases, cut int) {
 	for _, one := range l.reserved {
 		m := t.memory[one.ID]
 		if m == nil {
@@ -80,7 +83,7 @@ func (t *inflightBatches) count(l *batchLease, leases, cut int) {
 }
 
 // more returns the bytes of a batch that are not yet in flight to other clients. mu is held.
-func (t *inflightBatches) more(l *batchLease) int64 {
+func (t *Inflight) more(l *Lease) int64 {
 	more := int64(0)
 	for _, one := range l.reserved {
 		if t.memory[one.ID] == nil {
@@ -90,24 +93,30 @@ func (t *inflightBatches) more(l *batchLease) int64 {
 	return more
 }
 
-// streamInflight is the batches of one stream that are in flight.
-type streamInflight struct {
-	all        *inflightBatches
-	connection *connection
-	end        func(error)  // ends the stream with a cause
-	moved      atomic.Int64 // when the connection last took something, in Unix nanoseconds
+// Client is the client of a stream.
+type Client struct {
+	Connection any    // that streams may share; nil: it is not known
+	Cut        func() // closes the connection; nil: that cannot be done
+}
+
+// StreamInflight is the batches of one stream that are in flight.
+type StreamInflight struct {
+	all    *Inflight
+	client Client
+	end    func(error)  // ends the stream with a cause
+	moved  atomic.Int64 // when the connection last took something, in Unix nanoseconds
 
 	// Under all.mu.
-	leases map[*batchLease]struct{}
+	leases map[*Lease]struct{}
 	bytes  int64
 	cut    bool // its connection was closed
 	ended  bool // its stream has ended
 }
 
-// enter adds a stream, which leaves when it has ended.
-func (t *inflightBatches) enter(c *connection, end func(error)) *streamInflight {
-	p := &streamInflight{all: t, connection: c, end: end, leases: map[*batchLease]struct{}{}}
-	p.move()
+// Enter adds a stream, which leaves when it has ended. The function end ends it with a cause.
+func (t *Inflight) Enter(c Client, end func(error)) *StreamInflight {
+	p := &StreamInflight{all: t, client: c, end: end, leases: map[*Lease]struct{}{}}
+	p.Move()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.streams[p] = struct{}{}
@@ -116,7 +125,7 @@ func (t *inflightBatches) enter(c *connection, end func(error)) *streamInflight 
 
 // Release removes the stream once its last batch is written or lost. It may be called more than
 // once.
-func (p *streamInflight) Release() {
+func (p *StreamInflight) Release() {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	p.ended = true
@@ -124,23 +133,26 @@ func (p *streamInflight) Release() {
 }
 
 // forget removes a stream that has ended and has no batch in flight. mu is held.
-func (t *inflightBatches) forget(p *streamInflight) {
+func (t *Inflight) forget(p *StreamInflight) {
 	if p.ended && len(p.leases) == 0 {
 		delete(t.streams, p)
 	}
 }
 
-// move notes that the connection took something.
-func (p *streamInflight) move() { p.moved.Store(p.all.clock().UnixNano()) }
+// Move notes that the connection took something.
+func (p *StreamInflight) Move() { p.moved.Store(p.all.clock().UnixNano()) }
 
-// still returns for how long the connection has taken nothing.
-func (p *streamInflight) still() time.Duration {
+// Moved returns when the connection last took something, in Unix nanoseconds.
+func (p *StreamInflight) Moved() int64 { return p.moved.Load() }
+
+// Still returns for how long the connection has taken nothing.
+func (p *StreamInflight) Still() time.Duration {
 	return p.all.clock().Sub(time.Unix(0, p.moved.Load()))
 }
 
-// admit waits until a batch may be handed to gRPC. The stream with the slowest client waits
+// Admit waits until a batch may be handed to gRPC. The stream with the slowest client waits
 // for that client as long as it takes. Any other stream fails after maxInflightWait.
-func (p *streamInflight) admit(ctx context.Context, l *batchLease) error {
+func (p *StreamInflight) Admit(ctx context.Context, l *Lease) error {
 	timeout := time.NewTimer(maxInflightWait)
 	defer timeout.Stop()
 	counted := false
@@ -154,7 +166,7 @@ func (p *streamInflight) admit(ctx context.Context, l *batchLease) error {
 			defer waits.Begin(ctx, waits.Trainer)()
 		}
 		for _, victim := range cut {
-			victim.disconnect(fault.New(fault.Unavailable, "the client took nothing for %s, while others waited for the memory of its batches", victim.still().Round(time.Millisecond)).
+			victim.Disconnect(fault.New(fault.Unavailable, "the client took nothing for %s, while others waited for the memory of its batches", victim.Still().Round(time.Millisecond)).
 				WithRemedy("resume from the cursor of the last batch; read faster, or ask for smaller batches"))
 		}
 		retry := time.NewTimer(wait)
@@ -167,7 +179,7 @@ func (p *streamInflight) admit(ctx context.Context, l *batchLease) error {
 		case <-timeout.C:
 			if !p.isSlowest() {
 				retry.Stop()
-				e := fault.New(fault.Exhausted, "batches of other streams fill the memory for batches in flight, %d bytes", p.all.limit)
+				e := fault.New(fault.Exhausted, "batches of other streams fill the memory for batches in flight, %d bytes", p.all.Limit)
 				e.RetryAfter = maxInflightWait
 				return e.WithRemedy("try again later, use another server, or raise the server's memory budget")
 			}
@@ -179,52 +191,52 @@ func (p *streamInflight) admit(ctx context.Context, l *batchLease) error {
 
 // tryAdmit admits a batch, if there is room: then freed is nil. Otherwise it returns how long
 // to wait at most before the next attempt, and the streams to disconnect first.
-func (p *streamInflight) tryAdmit(l *batchLease) (wait time.Duration, freed <-chan struct{}, cut []*streamInflight) {
+func (p *StreamInflight) tryAdmit(l *Lease) (wait time.Duration, freed <-chan struct{}, cut []*StreamInflight) {
 	t := p.all
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	more := t.more(l)
-	if t.limit == 0 || t.bytes == 0 || t.bytes+more <= t.limit {
+	if t.Limit == 0 || t.bytes == 0 || t.bytes+more <= t.Limit {
 		if p.bytes == 0 {
-			p.move()
+			p.Move()
 		}
 		p.leases[l] = struct{}{}
-		l.markInFlight()
+		l.payload.MarkInFlight()
 		p.bytes += l.bytes
 		t.count(l, 1, p.cutLeases(1))
 		return 0, nil, nil
 	}
 	victim := t.slowest()
-	if victim == nil || victim == p || t.bytes-t.leaving+more <= t.limit {
-		return stalledAfter, t.freed, nil
+	if victim == nil || victim == p || t.bytes-t.leaving+more <= t.Limit {
+		return StalledAfter, t.freed, nil
 	}
-	if still := victim.still(); still < stalledAfter {
-		return stalledAfter - still, t.freed, nil
+	if still := victim.Still(); still < StalledAfter {
+		return StalledAfter - still, t.freed, nil
 	}
 	for other := range t.streams {
-		if other.connection == victim.connection && !other.cut {
+		if other.client.Connection == victim.client.Connection && !other.cut {
 			t.markCut(other)
 			cut = append(cut, other)
 		}
 	}
-	return stalledAfter, t.freed, cut
+	return StalledAfter, t.freed, cut
 }
 
 // markCut marks a stream whose connection is to be closed. mu is held.
-func (t *inflightBatches) markCut(p *streamInflight) {
+func (t *Inflight) markCut(p *StreamInflight) {
 	p.cut = true
 	for lease := range p.leases {
 		t.count(lease, 0, 1)
 	}
 }
 
-// stalled returns the streams whose clients have taken nothing for a time, and marks them as cut.
-func (t *inflightBatches) stalled(after time.Duration) []*streamInflight {
+// Stalled returns the streams whose clients have taken nothing for a time, and marks them as cut.
+func (t *Inflight) Stalled(after time.Duration) []*StreamInflight {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var stalled []*streamInflight
+	var stalled []*StreamInflight
 	for p := range t.streams {
-		if p.bytes > 0 && !p.cut && p.connection != nil && p.still() >= after {
+		if p.bytes > 0 && !p.cut && p.client.Connection != nil && p.Still() >= after {
 			t.markCut(p)
 			stalled = append(stalled, p)
 		}
@@ -234,7 +246,7 @@ func (t *inflightBatches) stalled(after time.Duration) []*streamInflight {
 
 // cutLeases returns how many of the stream's leases count as those of a closed connection: all
 // or none.
-func (p *streamInflight) cutLeases(leases int) int {
+func (p *StreamInflight) cutLeases(leases int) int {
 	if p.cut {
 		return leases
 	}
@@ -243,10 +255,10 @@ func (p *streamInflight) cutLeases(leases int) int {
 
 // slowest returns the stream whose client has taken nothing for longest, of those that have
 // batches in flight and can be disconnected. mu is held.
-func (t *inflightBatches) slowest() *streamInflight {
-	var slowest *streamInflight
+func (t *Inflight) slowest() *StreamInflight {
+	var slowest *StreamInflight
 	for p := range t.streams {
-		if p.bytes == 0 || p.cut || p.connection == nil || p.connection.conn == nil {
+		if p.bytes == 0 || p.cut || p.client.Cut == nil {
 			continue
 		}
 		if slowest == nil || p.moved.Load() < slowest.moved.Load() {
@@ -257,20 +269,22 @@ func (t *inflightBatches) slowest() *streamInflight {
 }
 
 // isSlowest reports whether no other stream has a slower client.
-func (p *streamInflight) isSlowest() bool {
+func (p *StreamInflight) isSlowest() bool {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	return p.all.slowest() == p
 }
 
-// disconnect ends the stream with a cause, and closes its connection.
-func (p *streamInflight) disconnect(cause error) {
-	p.end(endedByServer{cause})
-	p.connection.cut()
+// Disconnect ends the stream with a cause, and closes its connection.
+func (p *StreamInflight) Disconnect(cause error) {
+	p.end(cause)
+	if p.client.Cut != nil {
+		p.client.Cut()
+	}
 }
 
 // remove subtracts a lease that has ended.
-func (p *streamInflight) remove(l *batchLease) {
+func (p *StreamInflight) remove(l *Lease) {
 	t := p.all
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -285,25 +299,22 @@ func (p *streamInflight) remove(l *batchLease) {
 	t.freed = make(chan struct{})
 }
 
-// markStalled marks all batches of the stream: its client does not take them.
-func (p *streamInflight) markStalled() {
+// MarkStalled marks all batches of the stream: its client does not take them.
+func (p *StreamInflight) MarkStalled() {
 	p.all.mu.Lock()
 	leases := slices.Collect(maps.Keys(p.leases))
 	p.all.mu.Unlock()
 	for _, l := range leases {
-		l.markStalled()
+		l.payload.MarkStalled()
 	}
 }
 
-// connectionEnded ends the leases of a connection that gRPC no longer uses.
-func (t *inflightBatches) connectionEnded(c *connection) {
-	if c == nil {
-		return
-	}
-	var lost []*batchLease
+// ConnectionEnded ends the leases of a connection that gRPC no longer uses.
+func (t *Inflight) ConnectionEnded(connection any) {
+	var lost []*Lease
 	t.mu.Lock()
 	for p := range t.streams {
-		if p.connection == c {
+		if p.client.Connection == connection {
 			for l := range p.leases {
 				lost = append(lost, l)
 			}
@@ -315,9 +326,9 @@ func (t *inflightBatches) connectionEnded(c *connection) {
 	}
 }
 
-// total returns the bytes of all batches in flight.
-func (t *inflightBatches) total() int64 {
+// Counts returns the number of streams, and the bytes of their batches in flight.
+func (t *Inflight) Counts() (streams int, bytes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.bytes
+	return len(t.streams), t.bytes
 }

@@ -1,4 +1,4 @@
-package flight
+package frames
 
 import (
 	"testing"
@@ -15,23 +15,23 @@ func TestStreamsShareTheEncodingOfABatch(t *testing.T) {
 	for name, b := range map[string]arrow.RecordBatch{"plain": everyType(t, memory.DefaultAllocator), "indexed": dictionaries(t, 0)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, err := newFrames(b.Schema()).batch(b, []byte("cursor 1"), nil)
+			want, err := NewEncoder(b.Schema()).Batch(b, []byte("cursor 1"), nil)
 			require.NoError(t, err)
-			e := newBatchEncodings()
-			one, two := newFrames(b.Schema()), newFrames(b.Schema())
-			first := newBatchLease(b, nil, e)
-			before, err := one.batch(b, []byte("cursor 0"), first)
+			e := NewEncodings()
+			one, two := NewEncoder(b.Schema()), NewEncoder(b.Schema())
+			first := NewBatchLease(b, nil, e)
+			before, err := one.Batch(b, []byte("cursor 0"), first)
 			require.NoError(t, err)
-			second := newBatchLease(b, nil, e)
+			second := NewBatchLease(b, nil, e)
 			require.Same(t, first.encoding, second.encoding)
 			first.end()
 			second.encoding.messages[0].header = append([]byte{}, second.encoding.messages[0].header...) // which frames of two alone would not have
-			got, err := two.batch(b, []byte("cursor 1"), second)
+			got, err := two.Batch(b, []byte("cursor 1"), second)
 			require.NoError(t, err)
 			require.Same(t, &second.encoding.messages[0].header[0], &got[0].header[0])
 			require.Equal(t, "cursor 0", string(before[len(before)-1].metadata))
 			for i, f := range want {
-				require.Equal(t, f.marshal().Materialize(), got[i].marshal().Materialize())
+				require.Equal(t, f.Marshal().Materialize(), got[i].Marshal().Materialize())
 			}
 			second.end()
 			require.Empty(t, e.all)
@@ -42,12 +42,12 @@ func TestStreamsShareTheEncodingOfABatch(t *testing.T) {
 // A batch that another stream has encoded must have the schema that this stream has sent.
 func TestSharedBatchOfAnotherSchemaFails(t *testing.T) {
 	t.Parallel()
-	b, e := numbers(1), newBatchEncodings()
-	l := newBatchLease(b, nil, e)
-	_, err := newFrames(b.Schema()).batch(b, nil, l)
+	b, e := numbers(1), NewEncodings()
+	l := NewBatchLease(b, nil, e)
+	_, err := NewEncoder(b.Schema()).Batch(b, nil, l)
 	require.NoError(t, err)
-	other := newBatchLease(b, nil, e)
-	_, err = newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(b, nil, other)
+	other := NewBatchLease(b, nil, e)
+	_, err = NewEncoder(everyType(t, memory.DefaultAllocator).Schema()).Batch(b, nil, other)
 	require.ErrorContains(t, err, "a batch has the schema")
 	l.end()
 	other.end()

@@ -1,4 +1,4 @@
-package flight
+package frames
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// frames encodes the batches of one stream as frames. Buffers that the Arrow library computes
+// Encoder encodes the batches of one stream as frames. Buffers that the Arrow library computes
 // for them (offsets of slices, bitmaps) are allocated on the Go heap.
-type frames struct {
+type Encoder struct {
 	schema  *arrow.Schema
 	indexed bool          // it has dictionaries
 	head    message       // of the schema; empty before schemaMessage
@@ -22,26 +22,27 @@ type frames struct {
 	checked *arrow.Schema // equal to schema
 }
 
-func newFrames(schema *arrow.Schema) *frames {
-	return &frames{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
+// NewEncoder returns an encoder of batches of a schema. The caller closes it.
+func NewEncoder(schema *arrow.Schema) *Encoder {
+	return &Encoder{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
 }
 
 // newWriter replaces the writer. Its schema is that of its first batch: the library compares the schema of each batch
-// with it, field by field unless they are the same, and frames has compared it.
-func (f *frames) newWriter() {
+// with it, field by field unless they are the same, and the encoder has compared it.
+func (f *Encoder) newWriter() {
 	f.begun = false
-	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithAllocator(memory.NewGoAllocator()))
+	f.writer = ipc.NewWriterWithPayloadWriter(payloads{f}, ipc.WithAllocator(memory.NewGoAllocator()))
 }
 
-// first returns the frame of the schema. The library would write the schema with the first
+// First returns the frame of the schema. The library would write the schema with the first
 // batch; clients need it earlier.
-func (f *frames) first() (*frame, error) {
+func (f *Encoder) First() (*Frame, error) {
 	m, err := f.schemaMessage()
 	return m.frame(nil), err
 }
 
 // schemaMessage returns the message of the schema, which is encoded once.
-func (f *frames) schemaMessage() (_ message, err error) {
+func (f *Encoder) schemaMessage() (_ message, err error) {
 	if f.head.header == nil {
 		p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
 		defer p.Release()
@@ -50,15 +51,15 @@ func (f *frames) schemaMessage() (_ message, err error) {
 	return f.head, err
 }
 
-// batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which
+// Batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which
 // alone carries the metadata. They point into the batch's memory, which the lease retains.
 // The caller drops the lease, and the frames that it did not send, even after an error.
-func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *batchLease) ([]*frame, error) {
+func (f *Encoder) Batch(b arrow.RecordBatch, metadata []byte, lease *Lease) ([]*Frame, error) {
 	messages, err := f.messages(b, lease)
 	if err != nil {
 		return nil, err
 	}
-	made := make([]*frame, len(messages))
+	made := make([]*Frame, len(messages))
 	for i, m := range messages {
 		made[i] = m.frame(lease)
 	}
@@ -67,7 +68,7 @@ func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *batchLease) 
 }
 
 // messages returns the messages of a batch. They are encoded once for all leases on it.
-func (f *frames) messages(b arrow.RecordBatch, lease *batchLease) ([]message, error) {
+func (f *Encoder) messages(b arrow.RecordBatch, lease *Lease) ([]message, error) {
 	if err := f.check(b.Schema()); err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (f *frames) messages(b arrow.RecordBatch, lease *batchLease) ([]message, er
 }
 
 // check checks that a batch has the stream's schema: another stream may have encoded it.
-func (f *frames) check(schema *arrow.Schema) error {
+func (f *Encoder) check(schema *arrow.Schema) error {
 	if schema == f.checked {
 		return nil
 	}
@@ -88,13 +89,13 @@ func (f *frames) check(schema *arrow.Schema) error {
 
 // encode returns the messages of a batch. They point into its memory. A writer keeps the dictionaries of its last
 // batch, for which no lease pays after the batch has left: with dictionaries, each batch has its own writer.
-func (f *frames) encode(b arrow.RecordBatch) ([]message, error) {
+func (f *Encoder) encode(b arrow.RecordBatch) ([]message, error) {
 	f.made = nil
 	if f.writer == nil {
 		f.newWriter()
 	}
 	if f.indexed {
-		defer f.close() //nolint:errcheck // writes nothing; failures are returned by Write
+		defer f.Close() //nolint:errcheck // writes nothing; failures are returned by Write
 	}
 	if err := f.writer.Write(b); err != nil {
 		return nil, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
@@ -102,8 +103,8 @@ func (f *frames) encode(b arrow.RecordBatch) ([]message, error) {
 	return f.made, nil
 }
 
-// close releases the dictionaries of the last batch, which the library holds.
-func (f *frames) close() error {
+// Close releases the dictionaries of the last batch, which the library holds.
+func (f *Encoder) Close() error {
 	if f.writer == nil {
 		return nil
 	}
@@ -111,11 +112,15 @@ func (f *frames) close() error {
 	return f.writer.Close()
 }
 
+// payloads is an ipc.PayloadWriter that makes the messages of the current batch.
+type payloads struct{ of *Encoder }
+
 // Start implements ipc.PayloadWriter.
-func (f *frames) Start() error { return nil }
+func (payloads) Start() error { return nil }
 
 // WritePayload implements ipc.PayloadWriter.
-func (f *frames) WritePayload(p ipc.Payload) error {
+func (w payloads) WritePayload(p ipc.Payload) error {
+	f := w.of
 	if !f.begun {
 		f.begun = true
 		return nil
@@ -126,4 +131,4 @@ func (f *frames) WritePayload(p ipc.Payload) error {
 }
 
 // Close implements ipc.PayloadWriter.
-func (f *frames) Close() error { return nil }
+func (payloads) Close() error { return nil }

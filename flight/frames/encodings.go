@@ -1,4 +1,4 @@
-package flight
+package frames
 
 import (
 	"sync"
@@ -31,34 +31,35 @@ func encodedPayload(p *ipc.Payload) (message, error) {
 }
 
 // frame returns the message as a frame, whose body the lease lends.
-func (m message) frame(lease *batchLease) *frame {
-	f := &frame{header: m.header, lease: lease}
+func (m message) frame(lease *Lease) *Frame {
+	f := &Frame{header: m.header, lease: lease}
 	for _, part := range m.body {
 		f.add(part)
 	}
 	return f
 }
 
-// batchEncodings has the messages of the batches that have leases, so that streams that send the same
+// Encodings has the messages of the batches that have leases, so that streams that send the same
 // batch encode it once. nil shares nothing. It is safe for concurrent use.
-type batchEncodings struct {
+type Encodings struct {
 	mu  sync.Mutex
 	all map[arrow.RecordBatch]*batchEncoding
 }
 
-func newBatchEncodings() *batchEncodings {
-	return &batchEncodings{all: map[arrow.RecordBatch]*batchEncoding{}}
+// NewEncodings returns encodings that streams share.
+func NewEncodings() *Encodings {
+	return &Encodings{all: map[arrow.RecordBatch]*batchEncoding{}}
 }
 
 // batchEncoding is the messages of one batch.
 type batchEncoding struct {
-	leases   int // guarded by batchEncodings.mu
+	leases   int // guarded by Encodings.mu
 	mu       sync.Mutex
 	messages []message // nil: not encoded
 }
 
 // enter returns the encoding of a batch, until leave.
-func (e *batchEncodings) enter(b arrow.RecordBatch) *batchEncoding {
+func (e *Encodings) enter(b arrow.RecordBatch) *batchEncoding {
 	if e == nil {
 		return &batchEncoding{}
 	}
@@ -74,7 +75,7 @@ func (e *batchEncodings) enter(b arrow.RecordBatch) *batchEncoding {
 }
 
 // leave ends one use of a batch's encoding.
-func (e *batchEncodings) leave(b arrow.RecordBatch) {
+func (e *Encodings) leave(b arrow.RecordBatch) {
 	if e == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package flight
+package frames
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func TestDeepTypesAreSent(t *testing.T) {
 		defer column.Release()
 		batch := array.NewRecordBatch(schema, []arrow.Array{column}, 1)
 		defer batch.Release()
-		made, err := newFrames(schema).encode(batch)
+		made, err := NewEncoder(schema).encode(batch)
 		require.NoError(t, err)
 		require.Len(t, made, 1)
 	}

@@ -1,4 +1,4 @@
-package flight
+package frames
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -104,27 +105,27 @@ func TestFramesEqualTheLibrarysMessages(t *testing.T) {
 			}
 			want := &recorder{}
 			writer := arrowflight.NewRecordWriter(want, ipc.WithSchema(schema))
-			f := newFrames(schema)
-			first, err := f.first()
+			f := NewEncoder(schema)
+			first, err := f.First()
 			require.NoError(t, err)
-			got := []*frame{first}
+			got := []*Frame{first}
 			for i, b := range batches {
 				metadata := fmt.Appendf(nil, "cursor %d", i)
 				before := len(want.messages)
 				require.NoError(t, writer.WriteWithAppMetadata(b, metadata))
-				made, err := f.batch(b, metadata, nil)
+				made, err := f.Batch(b, metadata, nil)
 				require.NoError(t, err)
 				got = append(got, made...)
 				withoutMetadata(t, want.messages[before:len(want.messages)-1])
 			}
 			require.NoError(t, writer.Close())
-			require.NoError(t, f.close())
+			require.NoError(t, f.Close())
 			require.Len(t, got, len(want.messages))
 			for i, m := range want.messages {
-				buffers, err := newCodec().Marshal(got[i])
+				buffers, err := NewCodec().Marshal(got[i])
 				require.NoError(t, err)
 				require.Equal(t, m, buffers.Materialize(), "message %d", i)
-				require.Equal(t, len(m), got[i].len())
+				require.Equal(t, len(m), got[i].Len())
 			}
 		})
 	}
@@ -152,10 +153,10 @@ func TestDictionariesAreReleasedWithTheirBatch(t *testing.T) {
 	at.Release()
 	b := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "a", Type: kind}}, nil), []arrow.Array{column}, 1)
 	column.Release()
-	f := newFrames(b.Schema())
+	f := NewEncoder(b.Schema())
 	for range 2 {
-		l := newBatchLease(b, nil, nil)
-		made, err := f.batch(b, nil, l)
+		l := NewBatchLease(b, nil, nil)
+		made, err := f.Batch(b, nil, l)
 		require.NoError(t, err)
 		require.Len(t, made, 2)
 		for _, one := range made {
@@ -165,7 +166,7 @@ func TestDictionariesAreReleasedWithTheirBatch(t *testing.T) {
 	}
 	b.Release()
 	require.Zero(t, mem.CurrentAlloc())
-	require.NoError(t, f.close())
+	require.NoError(t, f.Close())
 }
 
 // withoutMetadata removes app_metadata from dictionary and schema messages: the library's
@@ -184,12 +185,12 @@ func withoutMetadata(t *testing.T, messages [][]byte) {
 // Messages point into the batch's own buffers.
 func TestBodiesAreNotCopied(t *testing.T) {
 	b := numbers(1000)
-	f := newFrames(b.Schema())
-	made, err := f.batch(b, nil, nil)
+	f := NewEncoder(b.Schema())
+	made, err := f.Batch(b, nil, nil)
 	require.NoError(t, err)
 	require.Len(t, made, 1)
 	values := b.Column(0).Data().Buffers()[1].Bytes()
-	buffers := made[0].marshal()
+	buffers := made[0].Marshal()
 	require.Same(t, &values[0], &buffers[1].ReadOnlyData()[0])
 }
 
@@ -199,16 +200,16 @@ func TestLeaseRetainsTheBatch(t *testing.T) {
 	for _, senderFirst := range []bool{true, false} {
 		memory := memory.NewCheckedAllocator(batch.Default())
 		b := everyType(t, memory)
-		f := newFrames(b.Schema())
-		l := newBatchLease(b, nil, nil)
-		made, err := f.batch(b, []byte("cursor"), l)
+		f := NewEncoder(b.Schema())
+		l := NewBatchLease(b, nil, nil)
+		made, err := f.Batch(b, []byte("cursor"), l)
 		require.NoError(t, err)
-		plain, err := newFrames(b.Schema()).batch(b, []byte("cursor"), nil)
+		plain, err := NewEncoder(b.Schema()).Batch(b, []byte("cursor"), nil)
 		require.NoError(t, err)
 		b.Release()
-		require.NoError(t, f.close())
-		buffers := made[0].marshal()
-		require.Equal(t, plain[0].marshal().Materialize(), buffers.Materialize())
+		require.NoError(t, f.Close())
+		buffers := made[0].Marshal()
+		require.Equal(t, plain[0].Marshal().Materialize(), buffers.Materialize())
 		held := memory.CurrentAlloc()
 		require.Positive(t, held)
 		if senderFirst {
@@ -226,19 +227,19 @@ func TestLeaseRetainsTheBatch(t *testing.T) {
 
 func TestOtherMessagesAreProtobuf(t *testing.T) {
 	ticket := &arrowflight.Ticket{Ticket: []byte("abc")}
-	buffers, err := newCodec().Marshal(ticket)
+	buffers, err := NewCodec().Marshal(ticket)
 	require.NoError(t, err)
 	want, err := proto.Marshal(ticket)
 	require.NoError(t, err)
 	require.Equal(t, want, buffers.Materialize())
 	var back arrowflight.Ticket
-	require.NoError(t, newCodec().Unmarshal(buffers, &back))
+	require.NoError(t, NewCodec().Unmarshal(buffers, &back))
 	require.True(t, proto.Equal(ticket, &back))
-	require.Equal(t, "proto", newCodec().Name())
+	require.Equal(t, "proto", NewCodec().Name())
 }
 
 func TestBatchOfAnotherSchemaFails(t *testing.T) {
-	_, err := newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(numbers(1), nil, nil)
+	_, err := NewEncoder(everyType(t, memory.DefaultAllocator).Schema()).Batch(numbers(1), nil, nil)
 	require.ErrorContains(t, err, "a batch has the schema")
 }
 
@@ -277,8 +278,8 @@ func (s *sender) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_D
 		}
 		return writer.Close()
 	}
-	f := newFrames(s.batch.Schema())
-	first, err := f.first()
+	f := NewEncoder(s.batch.Schema())
+	first, err := f.First()
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (s *sender) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_D
 		return err
 	}
 	for range s.n {
-		made, err := f.batch(s.batch, cursor, nil)
+		made, err := f.Batch(s.batch, cursor, nil)
 		if err != nil {
 			return err
 		}
@@ -305,9 +306,9 @@ func BenchmarkSend(b *testing.B) {
 		for _, way := range []string{"library", "frames"} {
 			b.Run(fmt.Sprintf("rows=%d/%s", rows, way), func(b *testing.B) {
 				s := &sender{batch: batch, n: b.N, frames: way == "frames"}
-				options := []grpc.ServerOption{grpc.MaxSendMsgSize(DefaultMaxMessage)}
+				options := []grpc.ServerOption{grpc.MaxSendMsgSize(1 << 30)}
 				if s.frames {
-					options = append(options, grpc.ForceServerCodecV2(newCodec()), grpc.WriteBufferSize(defaultWriteBuffer))
+					options = append(options, grpc.ForceServerCodecV2(NewCodec()), grpc.WriteBufferSize(1<<20))
 				}
 				server := grpc.NewServer(options...)
 				arrowflight.RegisterFlightServiceServer(server, s)
@@ -315,7 +316,10 @@ func BenchmarkSend(b *testing.B) {
 				require.NoError(b, err)
 				go func() { _ = server.Serve(listener) }()
 				defer server.Stop()
-				stream, err := dial(b, listener.Addr().String()).DoGet(context.Background(), &arrowflight.Ticket{})
+				client, err := arrowflight.NewClientWithMiddleware(listener.Addr().String(), nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+				require.NoError(b, err)
+				defer client.Close() //nolint:errcheck // of a test
+				stream, err := client.DoGet(context.Background(), &arrowflight.Ticket{})
 				require.NoError(b, err)
 				b.SetBytes(int64(rows * 32 * 6))
 				b.ReportAllocs()
@@ -341,21 +345,21 @@ func BenchmarkFrames(b *testing.B) {
 	})
 	b.Run("frames", func(b *testing.B) {
 		b.ReportAllocs()
-		f := newFrames(batch.Schema())
+		f := NewEncoder(batch.Schema())
 		for b.Loop() {
-			made, err := f.batch(batch, nil, nil)
+			made, err := f.Batch(batch, nil, nil)
 			require.NoError(b, err)
-			made[0].marshal()
+			made[0].Marshal()
 		}
 	})
 	b.Run("frames of an indexed batch", func(b *testing.B) {
 		b.ReportAllocs()
 		indexed := wideIndexed(8192)
-		f := newFrames(arrow.NewSchema(indexed.Schema().Fields(), nil)) // that of the batches is equal, and another one
+		f := NewEncoder(arrow.NewSchema(indexed.Schema().Fields(), nil)) // that of the batches is equal, and another one
 		for b.Loop() {
-			made, err := f.batch(indexed, nil, nil)
+			made, err := f.Batch(indexed, nil, nil)
 			require.NoError(b, err)
-			made[0].marshal()
+			made[0].Marshal()
 		}
 	})
 }
