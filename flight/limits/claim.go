@@ -64,7 +64,7 @@ func (c *Claim) Return() {
 	c.client.held--
 	q.stay(c)
 	if q.options.Costly {
-		q.age(c.client)
+		c.client.age(q.options.Clock())
 		c.client.used += c.client.at.Sub(c.began)
 	}
 }

@@ -53,9 +53,10 @@ func (q *Queue) forgetIdle() {
 	}
 }
 
-// age forgets some of the time that a client has used. q.mu is held.
-func (q *Queue) age(c *client) {
-	now := q.options.Clock()
-	c.used = time.Duration(float64(c.used) * math.Exp2(-now.Sub(c.at).Seconds()/forgetHalf.Seconds()))
+// age forgets some of the time that a client has used. The lock of its queue is held.
+func (c *client) age(now time.Time) {
+	if c.used > 0 {
+		c.used = time.Duration(float64(c.used) * math.Exp2(-now.Sub(c.at).Seconds()/forgetHalf.Seconds()))
+	}
 	c.at = now
 }

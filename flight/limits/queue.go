@@ -181,6 +181,9 @@ func (q *Queue) refuse() {
 // excess returns the claim that is refused next: the last one of the client that has most of them, or of the bytes; nil if no
 // claim is refused. q.mu is held.
 func (q *Queue) excess() *Claim {
+	if q.closed == nil && len(q.waiting) <= q.options.Claims && q.bytes <= q.options.Bytes {
+		return nil
+	}
 	claims, bytes := map[*client]int64{}, map[*client]int64{}
 	bounded := 0
 	for _, c := range q.waiting {
@@ -225,6 +228,10 @@ func (q *Queue) grant() {
 func (q *Queue) next() (*Claim, Terms) {
 	var first *Claim
 	var best Terms
+	if q.Free() <= 0 && q.kept == 0 && q.taken > 0 {
+		return nil, best
+	}
+	now := q.options.Clock()
 	for _, c := range q.waiting {
 		terms := c.terms()
 		if terms.Never || q.exceeds(c.client, terms) {
@@ -233,7 +240,7 @@ func (q *Queue) next() (*Claim, Terms) {
 		if terms.Of.Places() >= terms.Places {
 			return c, terms
 		}
-		q.age(c.client)
+		c.client.age(now)
 		if first == nil || terms.First && !best.First || terms.First == best.First && c.client.before(first.client) {
 			first, best = c, terms
 		}
