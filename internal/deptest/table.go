@@ -123,7 +123,7 @@ func Graph() []Row {
 		{Folder: "loader/stage", Imports: "datafile transaction catalog commit extsort sortkey conform fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort budget fault"},
 		{
-			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
+			Folder: "loader/deletes", Imports: "catalog plan cache batch budget digest fault invariant release",
 			Outside: libRoaring,
 		},
 		{Folder: "loader/repoint", Imports: "deletes catalog write store budget fault"},

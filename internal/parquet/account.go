@@ -3,6 +3,7 @@ package parquet
 import (
 	"cmp"
 	"sync"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -107,8 +108,9 @@ type trackedAllocator struct {
 	mu       sync.Mutex
 	used     int64 // bytes allocated and not yet freed
 	admitted int64
-	ofBatch  bool // it belongs to a batch: all of used counts as the batch
-	closed   bool // the batch is finished: memory freed from now on is its holder's
+	ofBatch  bool                      // it belongs to a batch: all of used counts as the batch
+	closed   bool                      // the batch is finished: memory freed from now on is its holder's
+	detached map[*byte]*release.Handle // buffers that belong to the account no more, and their bytes
 }
 
 // newBatchAllocator reserves the estimated size of a batch.
@@ -130,19 +132,28 @@ func (m *trackedAllocator) extend(n int64) error {
 	return nil
 }
 
-// detach gives up a buffer that a read may still write to. Releasing the Handle frees
-// the buffer and returns its bytes.
-func (m *trackedAllocator) detach(b []byte) *release.Handle {
+// detach gives up a buffer that a read may still write to: it may be freed after the reader was
+// released, and its bytes are returned then.
+func (m *trackedAllocator) detach(b []byte) {
 	n := int64(len(b))
+	part := m.account.detach(n)
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.used -= n
 	m.admitted -= n
-	m.mu.Unlock()
-	part := m.account.detach(n)
-	return release.New(func() {
-		m.under.Free(b)
-		part.Release()
-	})
+	if m.detached == nil {
+		m.detached = map[*byte]*release.Handle{}
+	}
+	m.detached[unsafe.SliceData(b)] = part
+}
+
+// takeDetached returns what detach kept of a buffer, or false if it was not detached.
+func (m *trackedAllocator) takeDetached(b []byte) (*release.Handle, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	part, ok := m.detached[unsafe.SliceData(b)]
+	delete(m.detached, unsafe.SliceData(b))
+	return part, ok
 }
 
 // drain returns the admitted bytes and sets the counts to zero. All memory must be free.
@@ -168,9 +179,13 @@ func (m *trackedAllocator) Reallocate(size int, b []byte) []byte {
 }
 
 func (m *trackedAllocator) Free(b []byte) {
-	size := int64(len(b))
+	part, detached := m.takeDetached(b)
 	m.under.Free(b)
-	m.release(size)
+	if detached {
+		part.Release()
+		return
+	}
+	m.release(int64(len(b)))
 }
 
 // reallocated returns the bytes that a reallocation takes first and those that it frees

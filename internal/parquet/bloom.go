@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -161,7 +162,7 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 		first = max(first, int64(*length))
 	}
 	head := make([]byte, min(first, f.size-at))
-	if err := f.readAt(ctx, head, at); err != nil {
+	if err := f.readAt(ctx, memory.NewBufferBytes(head), at); err != nil {
 		return nil, fault.Op(err, "read a bloom filter of %s", f.Location())
 	}
 	t := thrift{rest: head}
@@ -224,7 +225,7 @@ func (b *bloom) block(ctx context.Context, at int64) ([]byte, error) {
 		return b.prefix[at : at+bloomBlock], nil
 	}
 	block := make([]byte, bloomBlock)
-	return block, b.file.readAt(ctx, block, b.at+at)
+	return block, b.file.readAt(ctx, memory.NewBufferBytes(block), b.at+at)
 }
 
 // bloomHash returns the hash of a plain value, computed by the library. The format has

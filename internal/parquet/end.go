@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // FileTail is the end of a file, as it was read to find the footer. Reads of that part, which
@@ -30,15 +32,16 @@ func (e *FileTail) bytes() []byte {
 }
 
 // readAt fills p with the file's bytes at off, from the End as far as it reaches and
-// otherwise from storage.
-func (f *File) readAt(ctx context.Context, p []byte, off int64) error {
-	if have := f.end.bytes(); have != nil && off+int64(len(p)) > f.end.start {
+// otherwise from storage. The caller owns p as with [store.Object].
+func (f *File) readAt(ctx context.Context, p *memory.Buffer, off int64) error {
+	if have := f.end.bytes(); have != nil && off+int64(p.Len()) > f.end.start {
 		from := max(f.end.start-off, 0)
-		copy(p[from:], have[max(off-f.end.start, 0):])
-		p = p[:from]
+		copy(p.Bytes()[from:], have[max(off-f.end.start, 0):])
 		if from == 0 {
 			return nil
 		}
+		p = memory.SliceBuffer(p, 0, int(from))
+		defer p.Release()
 	}
 	return f.obj.ReadAt(ctx, p, off)
 }

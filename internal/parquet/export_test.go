@@ -73,7 +73,7 @@ func PageRows(f *File, leaf int, chunk []byte) ([]int64, error) {
 func DictionaryBytes(f *File, leaf int) (int, bool) {
 	span := f.chunkSpan(0, leaf)
 	chunk := make([]byte, span.length)
-	if f.obj.ReadAt(context.Background(), chunk, span.start) != nil {
+	if f.obj.ReadAt(context.Background(), memory.NewBufferBytes(chunk), span.start) != nil {
 		return 0, false
 	}
 	h, _, err := (&thrift{rest: chunk}).body()

@@ -2,14 +2,12 @@ package parquet
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
-	"unsafe"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/waits"
 )
 
@@ -44,8 +42,8 @@ type Spare interface {
 // needed, until they are dropped or taken again. If all users agree to give the bytes up, the Spare
 // is marked as in flight; it is released when they have left.
 //
-// The regions and the Spare are released on the way to failed and released. Memory that an
-// abandoned read may still write to is released when the read returns.
+// The regions are released on the way to failed and released. The Spare is released when they are
+// free: a read that was left behind keeps its region until it returns.
 type fetch struct {
 	of      chunkRange
 	memory  memory.Allocator
@@ -58,7 +56,7 @@ type fetch struct {
 
 	mu      sync.Mutex
 	state   fetchState
-	spare   Spare                   // nil in reserving
+	held    *spareMemory            // nil in reserving
 	err     error                   // of the reads, in failed
 	readers int                     // that joined and have not left
 	users   map[*source]func() bool // readers that took the bytes, or will as soon as they are read, and their GiveUp
@@ -129,10 +127,40 @@ func (f *fetch) refuse() {
 // start allocates the regions, whose memory is reserved.
 func (f *fetch) start(wanted []span, spare Spare) {
 	f.mu.Lock()
-	f.spare, f.state = spare, fetchReading
+	f.held, f.state = newSpareMemory(f.memory, spare), fetchReading
 	f.mu.Unlock()
 	for _, want := range wanted {
-		f.regions = append(f.regions, region{span: want, content: f.memory.Allocate(int(want.length))})
+		f.regions = append(f.regions, newRegion(want, f.held))
+	}
+}
+
+// spareMemory is the memory of a fetch, whose Spare is released after the fetch has released it
+// and all that was allocated is free.
+type spareMemory struct {
+	memory.Allocator
+	spare   Spare
+	holders atomic.Int64
+}
+
+func newSpareMemory(under memory.Allocator, spare Spare) *spareMemory {
+	m := &spareMemory{Allocator: under, spare: spare}
+	m.holders.Store(1)
+	return m
+}
+
+func (m *spareMemory) Allocate(size int) []byte {
+	m.holders.Add(1)
+	return m.Allocator.Allocate(size)
+}
+
+func (m *spareMemory) Free(b []byte) {
+	m.Allocator.Free(b)
+	m.release()
+}
+
+func (m *spareMemory) release() {
+	if m.holders.Add(-1) == 0 {
+		m.spare.Release()
 	}
 }
 
@@ -146,10 +174,10 @@ func (f *fetch) run(ctx context.Context, file *File) {
 	defer f.mu.Unlock()
 	switch {
 	case f.state == fetchDropped:
-		f.releaseLocked(fetchReleased, errs)
+		f.releaseLocked(fetchReleased)
 	case failed >= 0:
 		f.err = errs[failed]
-		f.releaseLocked(fetchFailed, errs)
+		f.releaseLocked(fetchFailed)
 	case len(f.users) > 0:
 		f.state = fetchTaken
 	default:
@@ -171,10 +199,10 @@ func (f *fetch) dropLocked() {
 		if len(f.users) == 0 {
 			f.state = fetchDropped
 			f.cancel()
-			f.spare.MarkInFlight()
+			f.held.spare.MarkInFlight()
 		}
 	case fetchReady:
-		f.releaseLocked(fetchReleased, nil)
+		f.releaseLocked(fetchReleased)
 	case fetchFailed:
 		f.state, f.err = fetchReleased, nil
 	case fetchReserving, fetchTaken, fetchDropped, fetchReleased:
@@ -245,32 +273,18 @@ func (f *fetch) release(by *source) {
 // settleLocked releases bytes that no reader has joined and none will. f.mu is held.
 func (f *fetch) settleLocked() {
 	if f.state == fetchReady && f.readers == 0 && !f.shared.needs(f.of) {
-		f.releaseLocked(fetchReleased, nil)
+		f.releaseLocked(fetchReleased)
 	}
 }
 
-// releaseLocked releases the regions and the Spare and enters a state. errs are the
-// errors of the regions' reads: the memory of a read that was left behind is released
-// when that read returns. f.mu is held.
-func (f *fetch) releaseLocked(state fetchState, errs []error) {
-	regions, spare := f.regions, f.spare
+// releaseLocked releases the memory and enters a state. f.mu is held.
+func (f *fetch) releaseLocked(state fetchState) {
+	for _, r := range f.regions {
+		r.release()
+	}
 	f.state, f.regions = state, nil
-	var left []error
-	for i, r := range regions {
-		if errs == nil || errs[i] == nil {
-			f.memory.Free(r.content)
-			continue
-		}
-		store.WhenReturned(errs[i], func() { f.memory.Free(r.content) })
-		left = append(left, errs[i])
-	}
 	f.dictionaries.release(f.memory)
-	store.WhenReturned(errors.Join(left...), spare.Release)
-}
-
-// has reports whether a region belongs to the fetch.
-func (f *fetch) has(content []byte) bool {
-	return slices.ContainsFunc(f.regions, func(r region) bool { return unsafe.SliceData(r.content) == unsafe.SliceData(content) })
+	f.held.release()
 }
 
 // takeFetched makes the fetched bytes of a row group the library's source. It returns

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -69,6 +70,9 @@ type Footer struct {
 	tag       string // of the object; "": none
 }
 
+// Length returns the length of the footer in the file.
+func (f *Footer) Length() int64 { return f.stored }
+
 // RowGroup is a row group of a file.
 type RowGroup struct {
 	FirstRow int64 // in the file, from 0
@@ -92,8 +96,7 @@ func (f *Footer) Bytes() int64 { return f.weight }
 func (f *Footer) CreatedBy() string { return f.meta.GetCreatedBy() }
 
 // ReadFooter reads the footer of a file with one read at its end, and a second one if
-// needed. The buffers are garbage-collected, so a read that is left behind may keep
-// writing to them.
+// needed.
 func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, error) {
 	footer, _, err := ReadFooterAndTail(ctx, obj, limits)
 	return footer, err
@@ -114,9 +117,10 @@ func ReadFooterAndTail(ctx context.Context, obj store.Object, limits FooterLimit
 	if err != nil {
 		return nil, nil, fault.Op(err, "read footer of %s", obj.Location())
 	}
-	defer func() { store.WhenReturned(err, held.Release) }()
 	tail := make([]byte, size-end.start)
-	if err = obj.ReadAt(ctx, tail, end.start); err != nil {
+	stored := budget.NewBuffer(tail, held)
+	defer stored.Release()
+	if err = obj.ReadAt(ctx, stored, end.start); err != nil {
 		return nil, nil, fault.Op(err, "read footer of %s", obj.Location())
 	}
 	end.content.Store(&tail)
@@ -130,7 +134,7 @@ func ReadFooterAndTail(ctx context.Context, obj store.Object, limits FooterLimit
 
 // decodeFooter decodes the footer of a file whose tail was read, and reads the missing
 // part.
-func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits FooterLimits) (_ *Footer, err error) {
+func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits FooterLimits) (*Footer, error) {
 	size := obj.Size()
 	switch end := string(tail[len(tail)-len(magic):]); end {
 	case magic:
@@ -148,12 +152,15 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 	if err != nil {
 		return nil, fault.Op(err, "read footer of %s", obj.Location())
 	}
-	defer func() { store.WhenReturned(err, held.Release) }()
 	stored := make([]byte, length)
+	buffer := budget.NewBuffer(stored, held)
+	defer buffer.Release()
 	have := min(length, int64(len(tail))-trailer)
 	copy(stored[length-have:], tail[int64(len(tail))-trailer-have:])
 	if have < length {
-		if err := obj.ReadAt(ctx, stored[:length-have], size-trailer-length); err != nil {
+		missing := memory.SliceBuffer(buffer, 0, int(length-have))
+		defer missing.Release()
+		if err := obj.ReadAt(ctx, missing, size-trailer-length); err != nil {
 			return nil, fault.Op(err, "read footer of %s", obj.Location())
 		}
 	}

@@ -129,7 +129,7 @@ func (c foreign) checkStatistics(t *testing.T, opts parquettest.Options) {
 	if !opts.PageIndex {
 		return
 	}
-	got, err := f.PageStatistics(t.Context(), 0, 1, c.want)
+	got, err := f.PageStatistics(t.Context(), 0, 1, c.want, nil)
 	require.NoError(t, err)
 	require.Equal(t, []any{c.lower, c.upper, int64(1)}, []any{got.Lower, got.Upper, got.Nulls})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
@@ -39,19 +40,22 @@ func (f *Footer) columnIndex(rowGroup, leaf int) (at, length int64, ok bool) {
 
 // PageStatistics combines the statistics of a column's pages in a row group, in the terms of
 // Statistics. Writers omit the statistics of long values from the footer, but store them truncated
-// in the page index. Bounds that cannot be used are unknown.
-func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arrow.DataType) (Statistics, error) {
+// in the page index. Bounds that cannot be used are unknown. The index is read into into, which has
+// the size that HasPageStatistics returned; nil: memory of the garbage collector.
+func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, into *memory.Buffer) (Statistics, error) {
 	c, ok := f.bounder(rowGroup, fieldID, as)
 	if _, has := f.HasPageStatistics(rowGroup, fieldID); !ok || !has {
 		return Statistics{Rows: -1, Nulls: -1, MayHaveNaN: true}, nil
 	}
 	at, length, _ := f.columnIndex(rowGroup, c.leaf)
-	stored := make([]byte, length) // garbage-collected: a read that is left behind may still write to it
-	if err := f.readAt(ctx, stored, at); err != nil {
+	if into == nil {
+		into = memory.NewBufferBytes(make([]byte, length))
+	}
+	if err := f.readAt(ctx, into, at); err != nil {
 		return Statistics{}, fault.Op(err, "read the page index of %s", f.Location())
 	}
 	out := c.unbounded(f.groups[rowGroup].Rows)
-	t := thrift{rest: stored}
+	t := thrift{rest: into.Bytes()}
 	index, err := t.columnIndex()
 	if err != nil || len(t.rest) > 0 || !index.whole() {
 		return out, nil //nolint:nilerr // an unusable index means unknown

@@ -67,7 +67,7 @@ func TestPageStatistics(t *testing.T) {
 			bytes, ok := without.HasPageStatistics(group, id)
 			require.True(t, ok)
 			require.Positive(t, bytes)
-			got, err := without.PageStatistics(t.Context(), group, id, as)
+			got, err := without.PageStatistics(t.Context(), group, id, as, nil)
 			require.NoError(t, err)
 			require.Equal(t, want, got, "%s", whole.fields[id-1].Name)
 			if got.Lower != nil && got.Upper != nil {
@@ -76,7 +76,7 @@ func TestPageStatistics(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2*16, bounded, "all but the column of nulls")
-	promoted, err := without.PageStatistics(t.Context(), 0, 11, &arrow.TimestampType{Unit: arrow.Microsecond})
+	promoted, err := without.PageStatistics(t.Context(), 0, 11, &arrow.TimestampType{Unit: arrow.Microsecond}, nil)
 	require.NoError(t, err)
 	days, ok := whole.Statistics(0, 11, arrow.FixedWidthTypes.Date32)
 	require.True(t, ok)
@@ -94,13 +94,13 @@ func TestUnusablePageStatistics(t *testing.T) {
 	f := fileOf(t, content, nil, bare)
 	at, length, ok := f.columnIndex(0, id-1)
 	require.True(t, ok)
-	good, err := f.PageStatistics(t.Context(), 0, id, kind)
+	good, err := f.PageStatistics(t.Context(), 0, id, kind, nil)
 	require.NoError(t, err)
 	unknown := 0
 	for from := range length { // a list shorter or longer than the others, and bytes left over
 		cut := slices.Clone(content)
 		copy(cut[at+from:at+length], content[at+from+1:at+length])
-		got, err := fileOf(t, cut, nil, bare).PageStatistics(t.Context(), 0, id, kind)
+		got, err := fileOf(t, cut, nil, bare).PageStatistics(t.Context(), 0, id, kind, nil)
 		require.NoError(t, err)
 		if got.Lower == nil && got.Upper == nil {
 			unknown++
@@ -120,12 +120,12 @@ func TestUnusablePageStatistics(t *testing.T) {
 		f := fileOf(t, content, nil, func(m *metadata.FileMetaData) { bare(m); change(m) })
 		_, ok := f.HasPageStatistics(0, id)
 		require.False(t, ok, name)
-		got, err := f.PageStatistics(t.Context(), 0, id, kind)
+		got, err := f.PageStatistics(t.Context(), 0, id, kind, nil)
 		require.NoError(t, err)
 		require.Equal(t, Statistics{Rows: -1, Nulls: -1, MayHaveNaN: true}, got, name)
 	}
 	broken := fileOf(t, content, []errstore.Rule{{Call: errstore.Read, Action: errstore.Fail(nil)}}, bare)
-	_, err = broken.PageStatistics(t.Context(), 0, id, kind)
+	_, err = broken.PageStatistics(t.Context(), 0, id, kind, nil)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "read the page index of file:///t/a.parquet")
 }

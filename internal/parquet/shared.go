@@ -72,7 +72,7 @@ func (f *fetch) reclaim() int64 {
 		}
 	}
 	f.ending = true
-	f.spare.MarkInFlight()
+	f.held.spare.MarkInFlight()
 	var bytes int64
 	for _, r := range f.regions {
 		bytes += r.length

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/waits"
 )
 
@@ -45,7 +45,19 @@ type source struct {
 type region struct {
 	span
 	content []byte
-	alias   bool // content is part of another region
+	memory  *memory.Buffer // of content; nil: content is part of another region
+}
+
+// newRegion allocates a region for its owner to release.
+func newRegion(of span, mem memory.Allocator) region {
+	content := mem.Allocate(int(of.length))
+	return region{span: of, content: content, memory: memory.NewBufferWithAllocator(content, mem)}
+}
+
+func (r region) release() {
+	if r.memory != nil {
+		r.memory.Release()
+	}
 }
 
 // span is a range of the file's bytes.
@@ -60,7 +72,7 @@ func (s *source) load(spans []span) error {
 	wanted := s.file.merge(spans)
 	s.regions = make([]region, len(wanted))
 	for i, want := range wanted {
-		s.regions[i] = region{span: want, content: s.scratch.Allocate(int(want.length))}
+		s.regions[i] = newRegion(want, s.scratch)
 	}
 	end := waits.Begin(s.ctx, waits.Storage)
 	errs := s.file.readAll(s.ctx, s.regions)
@@ -70,10 +82,7 @@ func (s *source) load(spans []span) error {
 	}
 	for i, err := range errs {
 		if err != nil {
-			// A read that was left behind may still write to its region: the region is
-			// freed, and its bytes are returned, when that read returns.
-			store.WhenReturned(err, s.scratch.detach(s.regions[i].content).Release)
-			s.regions[i].content = nil
+			s.scratch.detach(s.regions[i].content) // a read that was left behind may still write to it
 			_ = s.note(err)
 		}
 	}
@@ -85,13 +94,16 @@ func (s *source) load(spans []span) error {
 func (s *source) use(f *fetch) {
 	s.release()
 	s.regions, s.fetched = slices.Clone(f.regions), f
+	for _, r := range s.regions {
+		r.memory.Retain()
+	}
 }
 
 // readAll fills regions with concurrent reads. It returns nil, or the error of each
 // region. The region whose read failed first, and its error, are moved to the front.
 func (f *File) readAll(ctx context.Context, regions []region) []error {
 	if len(regions) == 1 {
-		if err := f.readAt(ctx, regions[0].content, regions[0].start); err != nil {
+		if err := f.readAt(ctx, regions[0].memory, regions[0].start); err != nil {
 			return []error{err}
 		}
 		return nil
@@ -102,7 +114,7 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 	group.SetLimit(maxParallelReads)
 	for i, r := range regions {
 		group.Go(func() error {
-			if errs[i] = f.readAt(inner, r.content, r.start); errs[i] != nil {
+			if errs[i] = f.readAt(inner, r.memory, r.start); errs[i] != nil {
 				first.CompareAndSwap(0, int64(i)+1)
 			}
 			return errs[i]
@@ -117,17 +129,16 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 	return errs
 }
 
-// read returns a range of the file in scratch memory, for the caller to free. If the read
-// fails and is left behind, its memory is freed, and returned to the account, when that
-// read returns.
-func (s *source) read(want span) ([]byte, error) {
+// read reads a range of the file into scratch memory, for the caller to release.
+func (s *source) read(want span) (region, error) {
 	defer waits.Begin(s.ctx, waits.Storage)()
-	content := s.scratch.Allocate(int(want.length))
-	if err := s.file.readAt(s.ctx, content, want.start); err != nil {
-		store.WhenReturned(err, s.scratch.detach(content).Release)
-		return nil, s.note(err)
+	r := newRegion(want, s.scratch)
+	if err := s.file.readAt(s.ctx, r.memory, want.start); err != nil {
+		s.scratch.detach(r.content)
+		r.release()
+		return region{}, s.note(err)
 	}
-	return content, nil
+	return r, nil
 }
 
 // wanted returns the reads that cover spans, and their size in bytes.
@@ -167,7 +178,11 @@ func (s *source) add(content []byte, alias bool) (at int64) {
 	for _, r := range s.regions {
 		at = max(at, r.end())
 	}
-	s.regions = append(s.regions, region{span: span{start: at, length: int64(len(content))}, content: content, alias: alias})
+	r := region{span: span{start: at, length: int64(len(content))}, content: content}
+	if !alias {
+		r.memory = memory.NewBufferWithAllocator(content, s.scratch)
+	}
+	s.regions = append(s.regions, r)
 	return at
 }
 
@@ -177,17 +192,15 @@ func (s *source) release() {
 	s.leave()
 }
 
-// free frees the regions in scratch memory.
+// free releases the regions.
 func (s *source) free() {
 	for _, r := range s.regions {
-		if !r.alias && (s.fetched == nil || !s.fetched.has(r.content)) {
-			s.scratch.Free(r.content)
-		}
+		r.release()
 	}
 	s.regions = nil
 }
 
-// leave releases those of a fetch.
+// leave leaves the fetch whose regions were used.
 func (s *source) leave() {
 	if s.fetched != nil {
 		s.fetched.release(s)
@@ -216,12 +229,12 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	}
 	// Chunks of a few old writers are longer than the footer says. The library reuses p
 	// after an error, so a read that may be left behind must not get it.
-	content, err := s.read(span{start: off, length: int64(len(p))})
+	r, err := s.read(span{start: off, length: int64(len(p))})
 	if err != nil {
 		return 0, err
 	}
-	defer s.scratch.Free(content)
-	return copy(p, content), nil
+	defer r.release()
+	return copy(p, r.content), nil
 }
 
 // readAdded reads a range of several regions that were added.

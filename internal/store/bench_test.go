@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/store"
@@ -31,7 +32,7 @@ func BenchmarkReadAt(b *testing.B) {
 				p := make([]byte, n)
 				b.SetBytes(int64(n))
 				for b.Loop() {
-					if err := o.ReadAt(ctx, p, 0); err != nil {
+					if err := o.ReadAt(ctx, memory.NewBufferBytes(p), 0); err != nil {
 						b.Fatal(err)
 					}
 				}

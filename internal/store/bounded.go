@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/invariant"
 )
 
@@ -41,13 +43,17 @@ type boundedObject struct {
 	opened *openHandle
 }
 
-func (o *boundedObject) ReadAt(ctx context.Context, p []byte, off int64) error {
+func (o *boundedObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	o.opened.begin(o.Location())
 	_, pending, err := await(ctx, o.calls, o.opened.mount, subject{verb: "read", location: o.Location()}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.Object.ReadAt(ctx, p, off)
 	})
 	o.opened.endAfter(pending)
-	return withPending(err, pending)
+	if pending != nil {
+		p.Retain()
+		pending.WhenReturned(p.Release)
+	}
+	return err
 }
 
 // Close closes the object under this one, in another goroutine because that may wait

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -90,8 +91,8 @@ func TestBoundedConforms(t *testing.T) {
 	}
 }
 
-// memory is a store of files of ten bytes, whose calls hang until the gate opens.
-func memory(gate chan struct{}, call errstore.Call, hanging string, locations ...string) *errstore.Store {
+// files is a store of files of ten bytes, whose calls hang until the gate opens.
+func files(gate chan struct{}, call errstore.Call, hanging string, locations ...string) *errstore.Store {
 	m := storetest.NewMemory()
 	for _, location := range locations {
 		m.Put(location, []byte("0123456789"))
@@ -107,12 +108,12 @@ func TestDeadline(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
 				calls := store.NewCallsOn(time.Minute)
-				s := store.NewBounded(memory(gate, call, "", "/a"), calls)
+				s := store.NewBounded(files(gate, call, "", "/a"), calls)
 				began := time.Now()
 				o, err := s.Open(t.Context(), "/a", 10)
 				if call == errstore.Read {
 					require.NoError(t, err)
-					err = o.ReadAt(t.Context(), make([]byte, 10), 0)
+					err = o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0)
 					require.NoError(t, o.Close())
 				}
 				require.Equal(t, time.Minute, time.Since(began))
@@ -134,7 +135,7 @@ func TestDeadline(t *testing.T) {
 func TestFileThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		under := memory(gate, errstore.Open, "/a", "/a", "/b")
+		under := files(gate, errstore.Open, "/a", "/a", "/b")
 		s := store.NewBounded(under, store.NewCallsOn(time.Minute))
 		open := func(location string) error {
 			o, err := s.Open(t.Context(), location, 10)
@@ -165,7 +166,7 @@ func TestFileThatHangs(t *testing.T) {
 func TestFullMount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		under := memory(gate, errstore.Open, "/dead/", "/dead/a", "/well/a")
+		under := files(gate, errstore.Open, "/dead/", "/dead/a", "/well/a")
 		calls := store.NewCallsOn(time.Minute, "/", "/dead")
 		s := store.NewBounded(under, calls)
 		open := func(location string) error {
@@ -268,7 +269,7 @@ func TestLateValueIsClosed(t *testing.T) {
 func TestCloseDoesNotWaitForReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, closed := make(chan struct{}), make(chan struct{})
-		under := memory(gate, errstore.Read, "", "/a")
+		under := files(gate, errstore.Read, "", "/a")
 		s := store.NewBounded(opens(func(ctx context.Context) (store.Object, error) {
 			o, err := under.Open(ctx, "/a", 10)
 			return closing{o, closed}, err
@@ -276,7 +277,7 @@ func TestCloseDoesNotWaitForReads(t *testing.T) {
 		o, err := s.Open(t.Context(), "/a", 10)
 		require.NoError(t, err)
 		p := make([]byte, 10)
-		err = o.ReadAt(t.Context(), p, 0)
+		err = o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0)
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
 		require.NoError(t, o.Close())
 		synctest.Wait()

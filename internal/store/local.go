@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -118,16 +120,16 @@ type localObject struct {
 	size     int64
 }
 
-func (o *localObject) ReadAt(ctx context.Context, p []byte, off int64) error {
+func (o *localObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	if err := CheckRange(o, len(p), off); err != nil {
+	if err := CheckRange(o, p.Len(), off); err != nil {
 		return err
 	}
-	n, err := o.file.ReadAt(p, off)
+	n, err := o.file.ReadAt(p.Bytes(), off)
 	switch {
-	case n == len(p):
+	case n == p.Len():
 		return nil
 	case errors.Is(err, io.EOF):
 		return fault.New(fault.Corrupt, "file %s became shorter while it was read: it ends at byte %d", o.location, off+int64(n)).

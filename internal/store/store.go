@@ -19,11 +19,17 @@
 // The kernel does not interrupt every call when its context ends: a call to a broken disk
 // or to a mount without its server may block. [Calls] let the caller continue and leave
 // such a call behind; a [Bounded] does so for all calls of a store. A read that was left
-// behind still writes to the memory that it was given until it returns: see
-// [WhenReturned].
+// behind still writes to the memory that it was given until it returns. So reads take a
+// reference-counted buffer: the caller releases its reference whenever it likes, a Bounded
+// keeps one of its own until the call has returned, and the last release frees the memory
+// and what it is charged to. Decorators pass the buffer on.
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
 
 // SizeUnknown is the size to Open a file with if its size is not known.
 const SizeUnknown int64 = -1
@@ -39,10 +45,11 @@ type Store interface {
 // Object is an open file that does not change. It is safe for concurrent use until Close.
 type Object interface {
 	// ReadAt fills p with the bytes from off on, or returns an error. After an error the
-	// content of p is undefined, and p belongs to the store until WhenReturned: until
-	// then the caller must neither use it nor release its memory or its reservation. An
-	// empty p reads nothing, and succeeds if off is inside the file.
-	ReadAt(ctx context.Context, p []byte, off int64) error
+	// content of p is undefined and may still change, while the store has a reference to p:
+	// the caller must not use it anymore, except to release its own reference. Without an
+	// error, the store has none. An empty p reads nothing, and succeeds if off is inside the
+	// file. If p has memory of the garbage collector, it needs no release.
+	ReadAt(ctx context.Context, p *memory.Buffer, off int64) error
 	// Size returns the file's length in bytes.
 	Size() int64
 	// Location returns the location given to Open.

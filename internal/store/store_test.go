@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -129,7 +130,7 @@ func TestLocalBecomesShorter(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	require.NoError(t, os.Truncate(path, 50))
-	err = o.ReadAt(t.Context(), make([]byte, 20), 40)
+	err = o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 20)), 40)
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 	require.ErrorContains(t, err, "shorter")
 }

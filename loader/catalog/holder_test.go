@@ -28,8 +28,8 @@ func (h holding) Hold(_ context.Context, t *catalog.Table) (*release.Handle, err
 // TestSetHolds checks that a set holds a table in the catalog of the table, and does nothing
 // if that catalog is not a Holder.
 func TestSetHolds(t *testing.T) {
-	h := holding{memory(t, "ml.events"), map[string]int{}}
-	set, err := catalog.NewSet(map[string]catalog.Catalog{"default": memory(t, "ml.events"), "lake": h}, "default")
+	h := holding{inMemory(t, "ml.events"), map[string]int{}}
+	set, err := catalog.NewSet(map[string]catalog.Catalog{"default": inMemory(t, "ml.events"), "lake": h}, "default")
 	require.NoError(t, err)
 	held, err := set.Hold(t.Context(), &catalog.Table{Name: "ml.events"})
 	require.NoError(t, err)

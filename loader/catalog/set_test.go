@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -14,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-func memory(t *testing.T, tables ...string) *catalogtest.Memory {
+func inMemory(t *testing.T, tables ...string) *catalogtest.Memory {
 	t.Helper()
 	m := catalogtest.NewMemory()
 	for _, name := range tables {
@@ -40,8 +41,8 @@ func TestSetConforms(t *testing.T) {
 
 func TestSetRoutes(t *testing.T) {
 	set, err := catalog.NewSet(map[string]catalog.Catalog{
-		"default": memory(t, "ml.events", "default.events", "a.b.events"),
-		"lake":    memory(t, "ml.events", "raw.eu.clicks"),
+		"default": inMemory(t, "ml.events", "default.events", "a.b.events"),
+		"lake":    inMemory(t, "ml.events", "raw.eu.clicks"),
 	}, "default")
 	require.NoError(t, err)
 	for name, location := range map[string]string{
@@ -67,7 +68,7 @@ func TestSetRoutes(t *testing.T) {
 
 func TestSetExplains(t *testing.T) {
 	set, err := catalog.NewSet(map[string]catalog.Catalog{
-		"default": memory(t, "ml.events"), "lake": memory(t, "ml.events"),
+		"default": inMemory(t, "ml.events"), "lake": inMemory(t, "ml.events"),
 	}, "default")
 	require.NoError(t, err)
 
@@ -93,11 +94,11 @@ func TestSetExplains(t *testing.T) {
 }
 
 func TestSetWithoutDefault(t *testing.T) {
-	_, err := catalog.NewSet(map[string]catalog.Catalog{"lake": memory(t)}, "lkae")
+	_, err := catalog.NewSet(map[string]catalog.Catalog{"lake": inMemory(t)}, "lkae")
 	require.EqualError(t, err, `catalogs: the default catalog lkae does not exist (did you mean "lake"?)`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 
-	set, err := catalog.NewSet(map[string]catalog.Catalog{"lake": memory(t, "ml.events"), "b": memory(t)}, "")
+	set, err := catalog.NewSet(map[string]catalog.Catalog{"lake": inMemory(t, "ml.events"), "b": inMemory(t)}, "")
 	require.NoError(t, err)
 	_, err = set.Table(t.Context(), "lake.ml.events", dataset.Ref{})
 	require.NoError(t, err)
@@ -127,10 +128,10 @@ func TestSetOpens(t *testing.T) {
 	open := func(content string, asked *[]string, tables ...string) catalog.Catalog {
 		s := storetest.NewMemory()
 		s.Put(location, []byte(content))
-		return files{Memory: memory(t, tables...), Store: s, asked: asked}
+		return files{Memory: inMemory(t, tables...), Store: s, asked: asked}
 	}
 	set, err := catalog.NewSet(map[string]catalog.Catalog{
-		"default": open("own", &own, "ml.events"), "lake": open("other", &other, "ml.events"), "closed": memory(t, "ml.events"),
+		"default": open("own", &own, "ml.events"), "lake": open("other", &other, "ml.events"), "closed": inMemory(t, "ml.events"),
 	}, "default")
 	require.NoError(t, err)
 	for name, want := range map[string]string{"ml.events": "own", "lake.ml.events": "other"} {
@@ -139,7 +140,7 @@ func TestSetOpens(t *testing.T) {
 		object, err := set.Open(t.Context(), table, location, int64(len(want)))
 		require.NoError(t, err)
 		content := make([]byte, len(want))
-		require.NoError(t, object.ReadAt(t.Context(), content, 0))
+		require.NoError(t, object.ReadAt(t.Context(), memory.NewBufferBytes(content), 0))
 		require.NoError(t, object.Close())
 		require.Equal(t, want, string(content))
 		require.Equal(t, name, table.Name)

@@ -3,6 +3,10 @@ package datafile
 import (
 	"context"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/parquet/chunk"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -22,20 +26,10 @@ func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) 
 	if err != nil {
 		return err
 	}
-	p := make([]byte, copyBytes)
 	f.Bytes = from.Size() // the manifest's may be wrong, see icebergcat.Options
-	for at := int64(0); at < f.Bytes; at += int64(len(p)) {
-		p = p[:min(int64(len(p)), f.Bytes-at)]
-		err := from.ReadAt(ctx, p, at)
-		if err == nil {
-			err = to.Write(ctx, p)
-		}
-		if err != nil {
-			store.WhenReturned(err, held.Release)
-			return err
-		}
+	if err := copyContent(ctx, to, from, budget.NewBuffer(make([]byte, copyBytes), held)); err != nil {
+		return err
 	}
-	held.Release()
 	if err := part.current.Finish(ctx); err != nil {
 		return err
 	}
@@ -43,5 +37,22 @@ func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) 
 	part.current = nil
 	u.added = append(u.added, f)
 	part.count(f.Rows, 1, f.Bytes)
+	return nil
+}
+
+// copyContent copies the content of an object through p, which it releases.
+func copyContent(ctx context.Context, to chunk.Destination, from store.Object, p *memory.Buffer) error {
+	defer p.Release()
+	for at := int64(0); at < from.Size(); at += int64(p.Len()) {
+		part := memory.SliceBuffer(p, 0, int(min(int64(p.Len()), from.Size()-at)))
+		err := from.ReadAt(ctx, part, at)
+		if err == nil {
+			err = to.Write(ctx, part.Bytes())
+		}
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -35,12 +36,13 @@ func (p *Pool) loadVector(ctx context.Context, t *catalog.Table, d *catalog.Dele
 	if err != nil {
 		return nil, err
 	}
-	blob, err := p.blob(ctx, t, d)
+	blob, err := p.blob(ctx, t, d, held)
 	if err != nil {
-		store.WhenReturned(err, held.Release)
+		held.Release()
 		return nil, err
 	}
-	set, err := decodeVector(blob)
+	defer blob.Release()
+	set, err := decodeVector(blob.Bytes())
 	if err == nil && set.count() != d.Rows {
 		err = fault.New(fault.Corrupt, "it has %d positions, the manifest says %d", set.count(), d.Rows)
 	}
@@ -55,18 +57,22 @@ func (p *Pool) loadVector(ctx context.Context, t *catalog.Table, d *catalog.Dele
 	return out, nil
 }
 
-// blob reads the stored bytes of a vector.
-func (p *Pool) blob(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) (content []byte, err error) {
+// blob reads the stored bytes of a vector. The buffer takes them off held; the caller releases it.
+func (p *Pool) blob(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile, held *budget.Reservation) (*memory.Buffer, error) {
 	object, err := p.options.Files.Open(ctx, t, d.Location, d.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, object.Close()) }()
+	defer object.Close() //nolint:errcheck // it was only read
 	if d.Offset > object.Size() || d.Length > object.Size()-d.Offset {
 		return nil, outside(d, "the file has %d bytes", object.Size())
 	}
-	content = make([]byte, d.Length)
-	return content, object.ReadAt(ctx, content, d.Offset)
+	content := budget.NewBuffer(make([]byte, d.Length), held.Split(d.Length))
+	if err := object.ReadAt(ctx, content, d.Offset); err != nil {
+		content.Release()
+		return nil, err
+	}
+	return content, nil
 }
 
 // outside is the error for a vector that cannot be where the manifest says.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cache"
@@ -305,7 +306,7 @@ type stubbornObject struct {
 	store *stubborn
 }
 
-func (o *stubbornObject) ReadAt(ctx context.Context, p []byte, off int64) error {
+func (o *stubbornObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	o.store.under.Add(1)
 	defer o.store.under.Add(-1)
 	o.store.first.Do(func() {

@@ -75,7 +75,7 @@ func TestFaultyFiles(t *testing.T) {
 			content, err := r.files.Open(r.t.Context(), f.Location, f.Bytes)
 			require.NoError(r.t, err)
 			bytes := make([]byte, f.Bytes)
-			require.NoError(r.t, content.ReadAt(r.t.Context(), bytes, 0))
+			require.NoError(r.t, content.ReadAt(r.t.Context(), memory.NewBufferBytes(bytes), 0))
 			clear(bytes[4 : f.Bytes/3])
 			r.files.Put(f.Location, bytes)
 		}},
@@ -157,7 +157,7 @@ func TestSurplusRows(t *testing.T) {
 		o, err := r.files.Open(t.Context(), f.Location, f.Bytes)
 		require.NoError(t, err)
 		content := make([]byte, f.Bytes)
-		require.NoError(t, o.ReadAt(t.Context(), content, 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(content), 0))
 		return content, len(content) - 8 - int(binary.LittleEndian.Uint32(content[len(content)-8:]))
 	}
 	few, footer := write(20)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cache"
@@ -55,7 +56,7 @@ func (r *rig) upload(t *testing.T) *onS3 {
 		o, err := r.store.Open(t.Context(), f.Location, f.Bytes)
 		require.NoError(t, err)
 		content := make([]byte, f.Bytes)
-		require.NoError(t, o.ReadAt(t.Context(), content, 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(content), 0))
 		require.NoError(t, o.Close())
 		require.NoError(t, g.Put(t.Context(), bucketName, keyFor(f.Location), content))
 	}

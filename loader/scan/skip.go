@@ -5,8 +5,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/expr"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -52,9 +52,9 @@ func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalo
 	if err := admit(ctx, bytes, 0); err != nil {
 		return expr.Range{}, false, err
 	}
-	held := w.queue.held.Split(bytes)
-	s, err := o.PageStatistics(ctx, group, field.ID, field.Type)
-	store.WhenReturned(err, held.Release)
+	index := budget.NewBuffer(make([]byte, bytes), w.queue.held.Split(bytes))
+	defer index.Release()
+	s, err := o.PageStatistics(ctx, group, field.ID, field.Type, index)
 	return rangeOf(s), true, err
 }
 

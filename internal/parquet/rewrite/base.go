@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	libparquet "github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -48,7 +49,7 @@ func AddColumns(ctx context.Context, to chunk.Destination, from store.Object, op
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBase(ctx, from, footer, &opts)
+	b, err := newBase(ctx, from, footer, memory.NewBufferBytes(make([]byte, footer.Length())), &opts)
 	if err != nil {
 		return nil, err
 	}
@@ -57,17 +58,18 @@ func AddColumns(ctx context.Context, to chunk.Destination, from store.Object, op
 
 // Check returns the number of rows of a file, or the error with which AddColumns would refuse it. It reads the footer alone, which is
 // charged to the budget while it is held; a nil budget is unlimited.
-func Check(ctx context.Context, from store.Object, opts Options, memory *budget.Budget) (rows int64, err error) {
-	footer, err := parquet.ReadFooter(ctx, from, parquet.FooterLimits{Budget: memory})
+func Check(ctx context.Context, from store.Object, opts Options, limit *budget.Budget) (rows int64, err error) {
+	footer, err := parquet.ReadFooter(ctx, from, parquet.FooterLimits{Budget: limit})
 	if err != nil {
 		return 0, err
 	}
-	held, err := memory.ReserveFor(ctx, "the footer of "+from.Location(), footer.Bytes())
+	held, err := limit.ReserveFor(ctx, "the footer of "+from.Location(), footer.Bytes())
 	if err != nil {
 		return 0, err
 	}
-	defer func() { store.WhenReturned(err, held.Release) }()
-	_, err = newBase(ctx, from, footer, &opts)
+	stored := budget.NewBuffer(make([]byte, footer.Length()), held)
+	defer stored.Release()
+	_, err = newBase(ctx, from, footer, stored, &opts)
 	return footer.Rows(), err
 }
 
@@ -80,13 +82,13 @@ type base struct {
 	groups []int   // their positions
 }
 
-// newBase reads the footer again with the library, which would trust it: so it was checked before.
-func newBase(ctx context.Context, from store.Object, checked *parquet.Footer, opts *Options) (*base, error) {
+// newBase reads the footer again, into stored, with the library, which would trust it: so it was checked before.
+func newBase(ctx context.Context, from store.Object, checked *parquet.Footer, stored *memory.Buffer, opts *Options) (*base, error) {
 	if err := checked.CopyColumns(); err != nil {
 		return nil, fault.As(err).In("", from.Location())
 	}
 	b := &base{from: from}
-	if err := b.readFooter(ctx); err != nil {
+	if err := b.readFooter(ctx, stored); err != nil {
 		return nil, err
 	}
 	for i, g := range b.meta.RowGroups {
@@ -117,22 +119,16 @@ func newBase(ctx context.Context, from store.Object, checked *parquet.Footer, op
 	return b, b.checkNew(opts.Write.Schema)
 }
 
-func (b *base) readFooter(ctx context.Context) (err error) {
+func (b *base) readFooter(ctx context.Context, stored *memory.Buffer) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library's decoder panics for some damage
 			err = fault.New(fault.Corrupt, "the footer of %s cannot be read: %v", b.from.Location(), r)
 		}
 	}()
-	trailer := make([]byte, trailerBytes)
-	if err := b.from.ReadAt(ctx, trailer, b.from.Size()-trailerBytes); err != nil {
+	if err := b.from.ReadAt(ctx, stored, b.from.Size()-trailerBytes-int64(stored.Len())); err != nil {
 		return fault.Op(err, "read the footer of %s", b.from.Location())
 	}
-	length := int64(binary.LittleEndian.Uint32(trailer))
-	footer := make([]byte, length)
-	if err := b.from.ReadAt(ctx, footer, b.from.Size()-trailerBytes-length); err != nil {
-		return fault.Op(err, "read the footer of %s", b.from.Location())
-	}
-	if b.meta, err = metadata.NewFileMetaData(footer, nil); err != nil {
+	if b.meta, err = metadata.NewFileMetaData(stored.Bytes(), nil); err != nil {
 		return fault.New(fault.Corrupt, "the footer of %s cannot be read: %w", b.from.Location(), err)
 	}
 	return nil
@@ -294,7 +290,7 @@ func (b *base) chunk(ctx context.Context, group, column int) (out chunk.EncodedC
 }
 
 func (b *base) read(ctx context.Context, p []byte, at int64) error {
-	return fault.Op(b.from.ReadAt(ctx, p, at), "copy columns of %s", b.from.Location())
+	return fault.Op(b.from.ReadAt(ctx, memory.NewBufferBytes(p), at), "copy columns of %s", b.from.Location())
 }
 
 // section reads an index; nil for an absent one.

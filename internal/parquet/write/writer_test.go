@@ -93,7 +93,7 @@ func TestPageIndex(t *testing.T) {
 			_, has := f.HasPageStatistics(0, i+1)
 			require.Equal(t, want, has, "%s, column %d", name, i)
 		}
-		s, err := f.PageStatistics(t.Context(), 0, 1, arrow.PrimitiveTypes.Int64)
+		s, err := f.PageStatistics(t.Context(), 0, 1, arrow.PrimitiveTypes.Int64, nil)
 		require.NoError(t, err)
 		require.Equal(t, int64(5), s.Lower, name)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -174,27 +176,27 @@ type object struct {
 
 func (o *object) Size() int64 { return o.size }
 
-func (o *object) ReadAt(ctx context.Context, p []byte, off int64) error {
+func (o *object) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	location := o.Location()
 	act := o.store.begin(Read, location, func() {
 		o.store.counts.Reads++
-		o.store.counts.Bytes += int64(len(p))
-		o.store.requests = append(o.store.requests, Request{Location: location, Offset: off, Bytes: len(p)})
+		o.store.counts.Bytes += int64(p.Len())
+		o.store.requests = append(o.store.requests, Request{Location: location, Offset: off, Bytes: p.Len()})
 	})
 	if err := act.before(ctx, location); err != nil {
 		return err
 	}
-	if err := store.CheckRange(o, len(p), off); err != nil {
+	if err := store.CheckRange(o, p.Len(), off); err != nil {
 		return err
 	}
-	if act.kind == truncate && off+int64(len(p)) > act.offset {
+	if act.kind == truncate && off+int64(p.Len()) > act.offset {
 		return fault.New(fault.Corrupt, "file %s ends at byte %d", location, act.offset).In("", location)
 	}
 	if err := o.Object.ReadAt(act.under(ctx), p, off); err != nil {
 		return err
 	}
-	if at := act.offset - off; act.kind == flip && at >= 0 && at < int64(len(p)) {
-		p[at] ^= act.mask
+	if at := act.offset - off; act.kind == flip && at >= 0 && at < int64(p.Len()) {
+		p.Bytes()[at] ^= act.mask
 	}
 	return nil
 }

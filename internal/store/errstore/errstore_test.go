@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -13,7 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/store/storetest"
 )
 
-func memory(locations ...string) *storetest.Memory {
+func files(locations ...string) *storetest.Memory {
 	m := storetest.NewMemory()
 	for _, location := range locations {
 		m.Put(location, []byte("0123456789"))
@@ -31,7 +32,7 @@ func open(t *testing.T, s store.Store, location string) store.Object {
 func read(t *testing.T, o store.Object, off int64, n int) (string, error) {
 	t.Helper()
 	p := make([]byte, n)
-	err := o.ReadAt(t.Context(), p, off)
+	err := o.ReadAt(t.Context(), memory.NewBufferBytes(p), off)
 	return string(p), err
 }
 
@@ -50,7 +51,7 @@ func TestConformsWithoutRules(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	s := errstore.New(memory("/a", "/b"))
+	s := errstore.New(files("/a", "/b"))
 	a, b := open(t, s, "/a"), open(t, s, "/b")
 	_, err := read(t, a, 2, 3)
 	require.NoError(t, err)
@@ -68,7 +69,7 @@ func TestCounts(t *testing.T) {
 
 func TestFailNthRead(t *testing.T) {
 	mine := errors.New("mine")
-	s := errstore.New(memory("/a", "/b"),
+	s := errstore.New(files("/a", "/b"),
 		errstore.Rule{Location: "/b", Nth: 2, Action: errstore.Fail(nil)},
 		errstore.Rule{Location: "/b", Nth: 3, Action: errstore.Fail(mine)})
 	a, b := open(t, s, "/a"), open(t, s, "/b")
@@ -89,7 +90,7 @@ func TestFailNthRead(t *testing.T) {
 }
 
 func TestFailOpen(t *testing.T) {
-	s := errstore.New(memory("/a"), errstore.Rule{Call: errstore.Open, Nth: 1, Action: errstore.Fail(nil)})
+	s := errstore.New(files("/a"), errstore.Rule{Call: errstore.Open, Nth: 1, Action: errstore.Fail(nil)})
 	_, err := s.Open(t.Context(), "/a", 10)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.Zero(t, s.Counts().Open)
@@ -98,19 +99,19 @@ func TestFailOpen(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	gate := make(chan struct{})
-	s := errstore.New(memory("/a"), errstore.Rule{Action: errstore.Hold(gate)})
+	s := errstore.New(files("/a"), errstore.Rule{Action: errstore.Hold(gate)})
 	o := open(t, s, "/a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, o.ReadAt(ctx, make([]byte, 1), 0), context.Canceled)
+	require.ErrorIs(t, o.ReadAt(ctx, memory.NewBufferBytes(make([]byte, 1)), 0), context.Canceled)
 	done := make(chan error, 1)
-	go func() { done <- o.ReadAt(t.Context(), make([]byte, 1), 0) }()
+	go func() { done <- o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0) }()
 	close(gate)
 	require.NoError(t, <-done)
 }
 
 func TestFlipAndTruncate(t *testing.T) {
-	s := errstore.New(memory("/a"), errstore.Rule{Action: errstore.Flip(5, 1)})
+	s := errstore.New(files("/a"), errstore.Rule{Action: errstore.Flip(5, 1)})
 	o := open(t, s, "/a")
 	got, err := read(t, o, 3, 4)
 	require.NoError(t, err)

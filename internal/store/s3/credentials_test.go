@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/store/s3"
@@ -29,7 +30,7 @@ func TestNewCredentialsStay(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return o.ReadAt(t.Context(), make([]byte, 10), 0)
+		return o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0)
 	}
 	late := make(chan error, 1)
 	go func() { late <- read() }()

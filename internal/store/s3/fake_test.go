@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
 
@@ -115,7 +116,7 @@ func TestReadIsOneRequest(t *testing.T) {
 	require.Zero(t, f.count())
 	for i := range 2 {
 		p := make([]byte, 10)
-		require.NoError(t, o.ReadAt(t.Context(), p, 15))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 15))
 		require.Equal(t, "5678901234", string(p))
 		require.Equal(t, i+1, f.count())
 	}
@@ -146,7 +147,7 @@ func TestUnknownSize(t *testing.T) {
 		require.Equal(t, int64(size), o.Size())
 		require.GreaterOrEqual(t, held, int64(min(size, 256<<10)))
 		p := make([]byte, size)
-		require.NoError(t, o.ReadAt(t.Context(), p, 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
 		require.True(t, bytes.Equal(content, p))
 		require.Equal(t, requests, f.count(), "%d bytes", size)
 		require.NoError(t, o.Close())
@@ -212,7 +213,7 @@ func TestPassingFaults(t *testing.T) {
 			o, err := s.Open(t.Context(), location, 100)
 			require.NoError(t, err)
 			p := make([]byte, 50)
-			require.NoError(t, o.ReadAt(t.Context(), p, 0))
+			require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
 			require.Equal(t, string(body), string(p))
 			require.Equal(t, 3, f.count())
 			require.Len(t, seen, 3)
@@ -221,7 +222,7 @@ func TestPassingFaults(t *testing.T) {
 			require.Equal(t, s3.OK, seen[2].Outcome)
 
 			f.answers = map[int]http.HandlerFunc{0: c.answer}
-			err = o.ReadAt(t.Context(), p, 0)
+			err = o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0)
 			require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String(), "%v", err)
 			require.ErrorContains(t, err, c.text)
 			require.ErrorContains(t, err, location)
@@ -251,7 +252,7 @@ func TestTruncatedBodyIsResumed(t *testing.T) {
 	o, err := f.open(t, nil).Open(t.Context(), location, 100)
 	require.NoError(t, err)
 	p := make([]byte, 90)
-	require.NoError(t, o.ReadAt(t.Context(), p, 10))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 10))
 	require.Equal(t, string(digits(100)[10:]), string(p))
 	require.Equal(t, "bytes=50-99", f.requests[1].Header.Get("Range"))
 	require.Equal(t, f.tag, f.requests[1].Header.Get("If-Match"))
@@ -283,7 +284,7 @@ func TestLastingFaults(t *testing.T) {
 			f.answers[0] = c.answer
 			o, err := f.open(t, nil).Open(t.Context(), location, 100)
 			require.NoError(t, err)
-			err = o.ReadAt(t.Context(), make([]byte, 50), 0)
+			err = o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 50)), 0)
 			require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%v", err)
 			require.ErrorContains(t, err, c.text)
 			require.Equal(t, location, fault.As(err).File)
@@ -308,21 +309,21 @@ func TestAnotherTag(t *testing.T) {
 	o, err := s.Open(t.Context(), location, 100)
 	require.NoError(t, err)
 	p := make([]byte, 10)
-	require.NoError(t, o.ReadAt(t.Context(), p, 0))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
 	f.tag = `"two"`
-	err = o.ReadAt(t.Context(), p, 0)
+	err = o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0)
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 	require.ErrorContains(t, err, `its ETag is "two", and was "one"`)
 
 	f.tag = ""
-	require.ErrorContains(t, o.ReadAt(t.Context(), p, 0), "without an ETag")
+	require.ErrorContains(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0), "without an ETag")
 	f.tag = `"two"`
 
 	later, err := s.Open(t.Context(), location, 100)
 	require.NoError(t, err)
 	require.NoError(t, later.(store.Tagged).Expect(""))
 	require.NoError(t, later.(store.Tagged).Expect(`"one"`))
-	err = later.ReadAt(t.Context(), p, 0)
+	err = later.ReadAt(t.Context(), memory.NewBufferBytes(p), 0)
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 
 	unknown, err := s.Open(t.Context(), location, store.SizeUnknown)
@@ -352,10 +353,10 @@ func TestSilence(t *testing.T) {
 			o, err := f.open(t, func(o *s3.Options) { o.Settings.RequestTimeout = 100 * time.Millisecond }).Open(t.Context(), location, 100)
 			require.NoError(t, err)
 			p := make([]byte, 100)
-			require.NoError(t, o.ReadAt(t.Context(), p, 0))
+			require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
 			require.Equal(t, string(digits(100)), string(p))
 			f.answers = map[int]http.HandlerFunc{0: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
-			err = o.ReadAt(t.Context(), p, 0)
+			err = o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0)
 			require.Equal(t, fault.Unavailable, fault.KindOf(err))
 			require.ErrorContains(t, err, "silent")
 			require.Equal(t, 2+3, f.count())
@@ -382,7 +383,7 @@ func TestContextEnds(t *testing.T) {
 		}()
 		o, err := f.open(t, func(o *s3.Options) { o.Settings.RequestTimeout = time.Hour }).Open(ctx, location, size)
 		if err == nil {
-			err = o.ReadAt(ctx, make([]byte, 100), 0)
+			err = o.ReadAt(ctx, memory.NewBufferBytes(make([]byte, 100)), 0)
 		}
 		require.ErrorIs(t, err, mine)
 	}
@@ -393,7 +394,7 @@ func TestContextEnds(t *testing.T) {
 	s := f.open(t, func(o *s3.Options) { o.Random = func() float64 { cancel(mine); return 1 } })
 	o, err := s.Open(ctx, location, 100)
 	require.NoError(t, err)
-	require.ErrorIs(t, o.ReadAt(ctx, make([]byte, 100), 0), mine)
+	require.ErrorIs(t, o.ReadAt(ctx, memory.NewBufferBytes(make([]byte, 100)), 0), mine)
 }
 
 // TestBackOff: the wait grows to a bound, is random, and is as long as the store asks
@@ -437,13 +438,13 @@ func TestExpiredCredentials(t *testing.T) {
 	o, err := s.Open(t.Context(), location, 100)
 	require.NoError(t, err)
 	p := make([]byte, 10)
-	require.NoError(t, o.ReadAt(t.Context(), p, 0))
-	require.NoError(t, o.ReadAt(t.Context(), p, 0))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
 	require.Equal(t, 2, given.asked)
 	require.Contains(t, f.requests[1].Header.Get("Authorization"), "Credential=key1/")
 	require.Contains(t, f.requests[2].Header.Get("Authorization"), "Credential=key2/")
 	f.answers[0] = said(403, "ExpiredToken")
-	err = o.ReadAt(t.Context(), p, 0)
+	err = o.ReadAt(t.Context(), memory.NewBufferBytes(p), 0)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.Equal(t, 5, f.count())
 }
@@ -468,7 +469,7 @@ func TestNoCredentials(t *testing.T) {
 		})
 		o, err := s.Open(t.Context(), location, 100)
 		require.NoError(t, err)
-		err = o.ReadAt(t.Context(), make([]byte, 1), 0)
+		err = o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0)
 		require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%v", err)
 		require.ErrorContains(t, err, c.text)
 	}
@@ -481,7 +482,7 @@ func TestAnonymous(t *testing.T) {
 	s := f.open(t, func(o *s3.Options) { o.Settings = s3.Settings{Endpoint: f.URL, PathStyle: true, Anonymous: true} })
 	o, err := s.Open(t.Context(), location, 100)
 	require.NoError(t, err)
-	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0))
 	require.Empty(t, f.requests[0].Header.Get("Authorization"))
 }
 
@@ -496,7 +497,7 @@ func TestRegionOfBucket(t *testing.T) {
 	for range 2 {
 		o, err := s.Open(t.Context(), location, 100)
 		require.NoError(t, err)
-		require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0))
 	}
 	require.Equal(t, 3, f.count())
 	require.Contains(t, f.requests[0].Header.Get("Authorization"), "/us-east-1/s3/")
@@ -515,7 +516,7 @@ func TestKeysAreNotInterpreted(t *testing.T) {
 		for _, scheme := range []string{"s3", "s3a", "s3n", "S3"} {
 			o, err := s.Open(t.Context(), scheme+"://bucket/"+key, 10)
 			require.NoError(t, err)
-			require.NoError(t, o.ReadAt(t.Context(), make([]byte, 10), 0))
+			require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0))
 			require.Equal(t, "/bucket/"+key, f.requests[len(f.requests)-1].URL.Path)
 		}
 	}
@@ -544,7 +545,7 @@ func TestManyReadersKeepConnections(t *testing.T) {
 	for i := range readers {
 		group.Go(func() {
 			for range reads {
-				failed[i] = errors.Join(failed[i], o.ReadAt(t.Context(), make([]byte, 50_000), int64(i)))
+				failed[i] = errors.Join(failed[i], o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 50_000)), int64(i)))
 			}
 		})
 	}
@@ -565,7 +566,7 @@ func TestNoSecretsInErrors(t *testing.T) {
 	})
 	o, err := s.Open(t.Context(), location, 10)
 	require.NoError(t, err)
-	err = o.ReadAt(t.Context(), make([]byte, 10), 0)
+	err = o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0)
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hunter2")
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -47,8 +48,8 @@ func TestInvalidRegionIsNotKept(t *testing.T) {
 	}
 	o, err := f.open(t, nil).Open(t.Context(), location, 100)
 	require.NoError(t, err)
-	require.Equal(t, fault.Unavailable, fault.KindOf(o.ReadAt(t.Context(), make([]byte, 1), 0)))
-	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0))
+	require.Equal(t, fault.Unavailable, fault.KindOf(o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0)))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0))
 }
 
 // TestStoresThatRepeatSecrets: some say what they refuse with all of its headers.
@@ -62,7 +63,7 @@ func TestStoresThatRepeatSecrets(t *testing.T) {
 	s := f.open(t, func(o *s3.Options) { o.Settings.SessionToken = "s3cret-session" })
 	o, err := s.Open(t.Context(), location, 100)
 	require.NoError(t, err)
-	err = o.ReadAt(t.Context(), make([]byte, 1), 0)
+	err = o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0)
 	require.ErrorContains(t, err, "no: xxxxx")
 	require.NotContains(t, err.Error(), "s3cret")
 	require.NotContains(t, err.Error(), "Signature=")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
@@ -31,22 +33,22 @@ type object struct {
 var _ store.Tagged = (*object)(nil)
 
 // ReadAt implements store.Object.
-func (o *object) ReadAt(ctx context.Context, p []byte, off int64) error {
+func (o *object) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := store.CheckRange(o, len(p), off); err != nil {
+	if err := store.CheckRange(o, p.Len(), off); err != nil {
 		return err
 	}
 	done := 0
 	if off < int64(len(o.head)) {
-		done = copy(p, o.head[off:])
+		done = copy(p.Bytes(), o.head[off:])
 	}
-	if done == len(p) {
+	if done == p.Len() {
 		return nil
 	}
 	return o.store.retry(ctx, o, func(ctx context.Context, t *try) error {
-		n, err := o.fetch(ctx, t, p[done:], off+int64(done))
+		n, err := o.fetch(ctx, t, p.Bytes()[done:], off+int64(done))
 		done += n
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -157,7 +158,7 @@ func TestProfileAndRole(t *testing.T) {
 	o, err := s.Open(t.Context(), location, 10)
 	require.NoError(t, err)
 	for range 2 {
-		require.NoError(t, o.ReadAt(t.Context(), make([]byte, 10), 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0))
 	}
 	require.Len(t, asked, 3)
 	require.Contains(t, asked[0], "Credential=profilekey/")
@@ -192,7 +193,7 @@ func TestWebIdentity(t *testing.T) {
 	require.NoError(t, err)
 	for _, content := range []string{"first", "second"} {
 		require.NoError(t, os.WriteFile(token, []byte(content), 0o600))
-		require.NoError(t, o.ReadAt(t.Context(), make([]byte, 10), 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0))
 	}
 	require.Equal(t, []string{"first", "second"}, asked)
 	require.Contains(t, f.requests[1].Header.Get("Authorization"), "Credential=rolekey/")

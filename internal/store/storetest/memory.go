@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -62,14 +64,14 @@ type memoryObject struct {
 	location string
 }
 
-func (o *memoryObject) ReadAt(ctx context.Context, p []byte, off int64) error {
+func (o *memoryObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	if err := store.CheckRange(o, len(p), off); err != nil {
+	if err := store.CheckRange(o, p.Len(), off); err != nil {
 		return err
 	}
-	copy(p, o.content[off:])
+	copy(p.Bytes(), o.content[off:])
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -78,7 +79,7 @@ func ranges(t *testing.T, f Fixture) {
 	require.Equal(t, location, o.Location())
 	for _, r := range [][2]int{{0, 1}, {0, 100_000}, {99_999, 1}, {50_000, 0}, {100_000, 0}, {17, 70_001}} {
 		p := make([]byte, r[1])
-		require.NoError(t, o.ReadAt(t.Context(), p, int64(r[0])))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(p), int64(r[0])))
 		require.True(t, bytes.Equal(content[r[0]:r[0]+r[1]], p), "range %v", r)
 	}
 }
@@ -90,7 +91,7 @@ func outside(t *testing.T, f Fixture) {
 		off int64
 		n   int
 	}{{-1, 1}, {0, 11}, {9, 2}, {10, 1}, {11, 0}, {math.MaxInt64, 1}, {math.MinInt64, 1}} {
-		requireKind(t, o.ReadAt(t.Context(), make([]byte, r.n), r.off), fault.Corrupt, location)
+		requireKind(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, r.n)), r.off), fault.Corrupt, location)
 	}
 }
 
@@ -99,7 +100,7 @@ func sizes(t *testing.T, f Fixture) {
 	for _, size := range []int64{0, 9, 11} {
 		o, err := f.Store.Open(t.Context(), location, size)
 		if err == nil { // a store may notice only when it reads
-			err = errors.Join(o.ReadAt(t.Context(), make([]byte, 1), 0), o.Close())
+			err = errors.Join(o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0), o.Close())
 		}
 		requireKind(t, err, fault.Corrupt, location)
 	}
@@ -111,7 +112,7 @@ func missing(t *testing.T, f Fixture) {
 	for _, size := range []int64{10, store.SizeUnknown} {
 		o, err := f.Store.Open(t.Context(), location, size)
 		if err == nil { // a store may notice only when it reads
-			err = errors.Join(o.ReadAt(t.Context(), make([]byte, 1), 0), o.Close())
+			err = errors.Join(o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0), o.Close())
 		}
 		requireKind(t, err, fault.Corrupt, location)
 		require.ErrorContains(t, err, "missing")
@@ -123,8 +124,8 @@ func empty(t *testing.T, f Fixture) {
 	location := f.Put(t, "empty.parquet", nil)
 	o := mustOpen(t, f, location, 0)
 	require.Zero(t, o.Size())
-	require.NoError(t, o.ReadAt(t.Context(), nil, 0))
-	requireKind(t, o.ReadAt(t.Context(), make([]byte, 1), 0), fault.Corrupt, location)
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(nil), 0))
+	requireKind(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0), fault.Corrupt, location)
 }
 
 func cancelled(t *testing.T, f Fixture) {
@@ -132,15 +133,15 @@ func cancelled(t *testing.T, f Fixture) {
 	o := mustOpen(t, f, location, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, o.ReadAt(ctx, make([]byte, 1), 0), context.Canceled)
+	require.ErrorIs(t, o.ReadAt(ctx, memory.NewBufferBytes(make([]byte, 1)), 0), context.Canceled)
 	_, err := f.Store.Open(ctx, location, 10)
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0), "one caller's context must not spoil the object")
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0), "one caller's context must not spoil the object")
 }
 
 // hanging checks that a call ends with its context although the system below still has
-// it, that no other call waits for it, and that the call's memory belongs to the caller
-// again when the system has returned.
+// it, that no other call waits for it, and that the buffer of a read is freed when the system
+// has returned.
 func hanging(t *testing.T, f Fixture, call string) {
 	content := sample(10)
 	location := f.Put(t, "hanging.parquet", content)
@@ -154,35 +155,35 @@ func hanging(t *testing.T, f Fixture, call string) {
 	asked, release := f.Hang[call]()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed, p := make(chan error, 1), make([]byte, 10)
+	buffer, freed := NewBuffer(p)
 	go func() {
 		if o != nil {
-			failed <- o.ReadAt(ctx, p, 0)
+			failed <- o.ReadAt(ctx, buffer, 0)
 			return
 		}
 		_, err := f.Store.Open(ctx, location, 10)
 		failed <- err
 	}()
 	<-asked
-	require.NoError(t, other.ReadAt(t.Context(), make([]byte, 10), 0))
+	require.NoError(t, other.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 10)), 0))
 	mine := errors.New("mine")
 	cancel(mine)
 	err := <-failed
 	require.ErrorIs(t, err, mine)
+	buffer.Release()
 	if o == nil {
 		release()
 		return
 	}
 	require.NoError(t, o.Close())
-	returned := make(chan struct{})
-	store.WhenReturned(err, func() { close(returned) })
 	select {
-	case <-returned:
-		require.Fail(t, "WhenReturned ran before the call returned")
+	case <-freed:
+		require.Fail(t, "the buffer was freed before the call returned")
 	default:
 	}
 	release()
-	<-returned
-	require.NoError(t, mustOpen(t, f, location, 10).ReadAt(t.Context(), p, 0))
+	<-freed
+	require.NoError(t, mustOpen(t, f, location, 10).ReadAt(t.Context(), memory.NewBufferBytes(p), 0))
 	require.Equal(t, content, p)
 }
 
@@ -194,7 +195,7 @@ func concurrent(t *testing.T, f Fixture) {
 		group.Go(func() error {
 			p := make([]byte, 100)
 			for off := i; off+len(p) <= len(content); off += 997 {
-				if err := o.ReadAt(t.Context(), p, int64(off)); err != nil {
+				if err := o.ReadAt(t.Context(), memory.NewBufferBytes(p), int64(off)); err != nil {
 					return err
 				}
 				if !bytes.Equal(p, content[off:off+len(p)]) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -102,7 +103,7 @@ func Content(t *testing.T, s store.Store, location string) []byte {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	out := make([]byte, o.Size())
-	require.NoError(t, o.ReadAt(t.Context(), out, 0))
+	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(out), 0))
 	return out
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -21,7 +22,7 @@ func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, o.Close()) }()
 		out := make([]byte, o.Size())
-		require.NoError(t, o.ReadAt(t.Context(), out, 0))
+		require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(out), 0))
 		return out
 	}
 	content := sample(10_000)

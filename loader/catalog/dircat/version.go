@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
@@ -152,7 +154,7 @@ func (c *Catalog) content(ctx context.Context, location string) (string, error) 
 	}
 	defer object.Close() //nolint:errcheck // ReadAt found any error
 	content := make([]byte, min(object.Size(), maxHint))
-	if err := object.ReadAt(ctx, content, 0); err != nil {
+	if err := object.ReadAt(ctx, memory.NewBufferBytes(content), 0); err != nil {
 		return "", err
 	}
 	return string(content), nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
 
@@ -253,11 +254,7 @@ func (s *Source) readFile(ctx context.Context, from tablestore.Opener, file meta
 		return nil, err
 	}
 	content = make([]byte, object.Size())
-	if err := object.ReadAt(ctx, content, 0); err != nil {
-		store.WhenReturned(err, file.Held.Split(object.Size()).Release)
-		return nil, err
-	}
-	return content, nil
+	return content, file.Held.Lend(content, func(p *memory.Buffer) error { return object.ReadAt(ctx, p, 0) })
 }
 
 // SchemaByID returns a schema of the table, or false.
