@@ -274,11 +274,11 @@ func (s *service) renew(_ context.Context, c *call, body []byte) ([]byte, error)
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
 	ticket := request.GetEndpoint().GetTicket().GetTicket()
-	content, _, err := s.read(c, ticket)
+	content, _, err := s.openTicket(c, ticket)
 	if err != nil {
 		return nil, err
 	}
-	ticket, expires, err := s.renewed(content, expiryOf(ticket))
+	ticket, expires, err := s.tickets.renewed(content, expiryOf(ticket))
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func (s *service) renew(_ context.Context, c *call, body []byte) ([]byte, error)
 		return nil, fault.InvalidField("endpoint.app_metadata", "it takes %d bytes, more than the %d of any endpoint of this server", n, maxEcho).
 			WithRemedy("send the endpoint as GetFlightInfo returned it")
 	}
-	renewed := s.endpoint(ticket, expires)
+	renewed := s.tickets.endpoint(ticket, expires)
 	renewed.AppMetadata = request.GetEndpoint().GetAppMetadata() // the splits are the same
 	return proto.Marshal(renewed)
 }

@@ -193,7 +193,7 @@ func TestContentsOfTickets(t *testing.T) {
 	require.ErrorContains(t, err, "the contents of the tickets of all endpoints take more than 65536 bytes")
 	require.Equal(t, 64<<10/len(marshal(golden()))+1, made)
 	ctx, cancel := context.WithCancel(t.Context())
-	seal, release := s.server.sealer(ctx, &call{})
+	seal, release := s.server.tickets.sealer(ctx, &call{})
 	defer release()
 	_, err = seal(golden(), noon())
 	require.NoError(t, err)

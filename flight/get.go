@@ -28,7 +28,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		return notAudited(err)
 	}
 	c := callOf(stream.Context())
-	asked, may, err := s.read(c, ticket.GetTicket())
+	asked, may, err := s.openTicket(c, ticket.GetTicket())
 	if err != nil {
 		return err
 	}
@@ -119,10 +119,10 @@ func contextCause(ctx context.Context, err error) error {
 	return err
 }
 
-// read opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
+// openTicket opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
 // the ticket to the caller.
-func (s *Server) read(of *call, ticket []byte) (content, callerAccess, error) {
-	c, err := s.opened(of, ticket)
+func (s *Server) openTicket(of *call, ticket []byte) (content, callerAccess, error) {
+	c, err := s.tickets.open(of, ticket)
 	if err != nil {
 		return content{}, callerAccess{}, err
 	}

@@ -80,11 +80,11 @@ func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arro
 		}
 	}
 	if p.Query.Endpoints.BySplits() {
-		flightInfo.Endpoint, err = s.splitEndpoints(ctx, p)
+		flightInfo.Endpoint, err = s.tickets.splitEndpoints(ctx, p)
 		flightInfo.Ordered = true
 		return flightInfo, err
 	}
-	flightInfo.Endpoint, err = s.endpoints(ctx, p)
+	flightInfo.Endpoint, err = s.tickets.endpoints(ctx, p)
 	flightInfo.Ordered = len(flightInfo.GetEndpoint()) == 1
 	return flightInfo, err
 }
@@ -251,9 +251,9 @@ type endpointMetadata struct {
 }
 
 // endpoints makes an endpoint with a ticket for every shard of the query.
-func (s *Server) endpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
-	expires := s.expiry()
-	seal, release := s.sealer(ctx, p.access.call)
+func (t *tickets) endpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
+	expires := t.expiry()
+	seal, release := t.sealer(ctx, p.access.call)
 	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {
@@ -267,16 +267,16 @@ func (s *Server) endpoints(ctx context.Context, p planned) ([]*arrowflight.Fligh
 		if err != nil {
 			return nil, err
 		}
-		e := s.endpoint(ticket, expires)
+		e := t.endpoint(ticket, expires)
 		e.AppMetadata = marshal(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard)), Batches: p.batchesOf(shard)})
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil
 }
 
-func (s *Server) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightEndpoint {
+func (t *tickets) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightEndpoint {
 	e := &arrowflight.FlightEndpoint{Ticket: &arrowflight.Ticket{Ticket: ticket}, ExpirationTime: timestamppb.New(expires)}
-	for _, uri := range s.options.Advertise {
+	for _, uri := range t.advertise {
 		e.Location = append(e.Location, &arrowflight.Location{Uri: uri})
 	}
 	return e

@@ -155,6 +155,7 @@ type Server struct {
 	callGrace time.Duration // the constant, except in tests
 
 	guard       *guard
+	tickets     *tickets
 	admission   *admission
 	inflight    *frames.Inflight
 	encodings   *frames.Encodings
@@ -213,6 +214,10 @@ func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: frames.NewEncodings()}
 	s.guard = &guard{policy: options.Policy, datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, audit: options.Audit, log: options.Logger}
+	s.tickets = &tickets{
+		keys: options.Keys, clock: options.Clock, ticks: options.Ticks, lifetime: options.Lifetime, renewal: options.Renewal,
+		advertise: options.Advertise, budget: options.Budget, streams: s.Streams,
+	}
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = frames.NewInflight(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)

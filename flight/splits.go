@@ -26,15 +26,15 @@ type partSummary struct {
 
 // splitEndpoints returns an endpoint with a ticket for each part of the plan, starting at the
 // query's cursor.
-func (s *Server) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
+func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
 	whole := dataset.Shard{Of: 1} // the plan has one lane, which was checked
 	cursors := p.narrow(whole)
 	var at dataset.Position
 	if len(cursors) > 0 {
 		at = cursors[0].At[0]
 	}
-	expires := s.expiry()
-	seal, release := s.sealer(ctx, p.access.call)
+	expires := t.expiry()
+	seal, release := t.sealer(ctx, p.access.call)
 	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, part := range p.PartsFrom(at.Range) {
@@ -52,7 +52,7 @@ func (s *Server) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight.
 		if err != nil {
 			return nil, err
 		}
-		e := s.endpoint(ticket, expires)
+		e := t.endpoint(ticket, expires)
 		summary, err := p.partSummary(part, at)
 		if err != nil {
 			return nil, err
@@ -87,8 +87,8 @@ func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, 
 }
 
 // expiry returns when a ticket that is made now expires.
-func (s *Server) expiry() time.Time {
-	return s.options.Clock().Add(s.options.Lifetime).Truncate(time.Second)
+func (t *tickets) expiry() time.Time {
+	return t.clock().Add(t.lifetime).Truncate(time.Second)
 }
 
 // partOf returns the part of the plan that a ticket is for. Only tickets for splits name one.

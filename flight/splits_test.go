@@ -164,10 +164,10 @@ func TestTicketsOfSplits(t *testing.T) {
 	for i := range ticket {
 		changed := slices.Clone(ticket)
 		changed[i] ^= 1
-		_, _, err := s.server.read(&call{}, changed)
+		_, _, err := s.server.openTicket(&call{}, changed)
 		require.Error(t, err, i)
 	}
-	c, _, err := s.server.read(&call{}, ticket)
+	c, _, err := s.server.openTicket(&call{}, ticket)
 	require.NoError(t, err)
 	for name, change := range map[string]func(*content){
 		"no part": func(c *content) { c.Part = nil },

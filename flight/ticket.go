@@ -112,15 +112,27 @@ func (k *Keys) sealerOf(maxBytes, maxTexts int) func(c content, expires time.Tim
 	}
 }
 
+// tickets makes, opens and renews tickets, and makes the endpoints that have them. It is safe for concurrent use.
+type tickets struct {
+	keys      func() *Keys // the current ones
+	clock     func() time.Time
+	ticks     func() time.Time // for rests
+	lifetime  time.Duration
+	renewal   time.Duration // how long after its first expiry a ticket can be extended
+	advertise []string      // locations in endpoints
+	budget    *budget.Budget
+	streams   func() int // that are open
+}
+
 // sealer seals the tickets of one response to a call, for its subject: what they hold is reserved until release, and the call
 // may end meanwhile. While streams are open, many tickets take half of a processor at most.
-func (s *Server) sealer(ctx context.Context, of *call) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
-	each, held, sum := s.options.Keys().sealer(), (*budget.Reservation)(nil), 0
-	made, began := 0, s.options.Ticks()
+func (t *tickets) sealer(ctx context.Context, of *call) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
+	each, held, sum := t.keys().sealer(), (*budget.Reservation)(nil), 0
+	made, began := 0, t.ticks()
 	return func(c content, expires time.Time) ([]byte, error) {
-			if made++; made%manyTickets == 0 && s.Streams() > 0 {
-				rest(ctx, s.options.Ticks().Sub(began))
-				began = s.options.Ticks()
+			if made++; made%manyTickets == 0 && t.streams() > 0 {
+				rest(ctx, t.ticks().Sub(began))
+				began = t.ticks()
 			}
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -131,7 +143,7 @@ func (s *Server) sealer(ctx context.Context, of *call) (seal func(c content, exp
 				return sealed, err
 			}
 			if held == nil {
-				if held, err = s.options.Budget.Reserve("the tickets of a plan", int64(sum)); err != nil {
+				if held, err = t.budget.Reserve("the tickets of a plan", int64(sum)); err != nil {
 					return nil, err
 				}
 				return sealed, nil
@@ -224,9 +236,9 @@ func expiryOf(ticket []byte) int64 {
 	return int64(binary.BigEndian.Uint64(rest[2+int(rest[1]):]))
 }
 
-// opened verifies a ticket, and whether the subject of a call is the one that it was made for.
-func (s *Server) opened(of *call, ticket []byte) (content, error) {
-	c, err := s.options.Keys().open(ticket, s.options.Clock())
+// open verifies a ticket, and whether the subject of a call is the one that it was made for.
+func (t *tickets) open(of *call, ticket []byte) (content, error) {
+	c, err := t.keys().open(ticket, t.clock())
 	if err != nil {
 		return content{}, err
 	}
@@ -247,20 +259,20 @@ func (s *Server) opened(of *call, ticket []byte) (content, error) {
 // renewed signs the content of a valid ticket, which expires at was, again, with a later expiry. The expiry is at
 // most Options.Renewal after that of the original ticket: otherwise tickets would outlive the
 // keys that signed them, and the rights of their holders.
-func (s *Server) renewed(c content, was int64) ([]byte, time.Time, error) {
-	expires := s.options.Clock().Add(s.options.Lifetime)
+func (t *tickets) renewed(c content, was int64) ([]byte, time.Time, error) {
+	expires := t.clock().Add(t.lifetime)
 	first := cmp.Or(c.First, was)
-	if last := time.Unix(first, 0).Add(s.options.Renewal).UTC(); expires.After(last) {
+	if last := time.Unix(first, 0).Add(t.renewal).UTC(); expires.After(last) {
 		if last.Unix() <= was {
 			return nil, time.Time{}, stale("the ticket cannot be renewed any more: it was first good until %s, and is for %s longer at the most",
-				time.Unix(first, 0).UTC().Format(time.RFC3339), s.options.Renewal)
+				time.Unix(first, 0).UTC().Format(time.RFC3339), t.renewal)
 		}
 		expires = last
 	}
 	if expires.Unix() != first {
 		c.First = first
 	}
-	sealed, err := s.options.Keys().seal(c, expires)
+	sealed, err := t.keys().seal(c, expires)
 	return sealed, expires, err
 }
 

@@ -132,7 +132,7 @@ func TestRenewalEndsForSubjects(t *testing.T) {
 	now := noon()
 	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 90 * time.Minute})
 	alice, bob := &call{caller: identity.Caller{Subject: "alice"}}, &call{caller: identity.Caller{Subject: "bob"}}
-	seal, release := s.sealer(t.Context(), alice)
+	seal, release := s.tickets.sealer(t.Context(), alice)
 	defer release()
 	ticket, err := seal(golden(), noon().Add(time.Hour))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestRenewalEndsForSubjects(t *testing.T) {
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 	require.ErrorContains(t, err, "cannot be renewed any more")
 	now = noon().Add(150 * time.Minute)
-	_, err = s.opened(alice, ticket)
+	_, err = s.tickets.open(alice, ticket)
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }
 

@@ -390,7 +390,7 @@ func TestEveryFieldOfATicketRoundTrips(t *testing.T) {
 		want.Pin = planned.Rows.Pin
 		sealed, err := s.options.Keys().seal(newContent(q, planned), noon().Add(time.Hour))
 		require.NoError(t, err, what)
-		opened, err := s.opened(&call{}, sealed)
+		opened, err := s.tickets.open(&call{}, sealed)
 		require.NoError(t, err, what)
 		got, err := opened.asked()
 		require.NoError(t, err, what)
@@ -462,11 +462,11 @@ func FuzzTicket(f *testing.F) {
 
 // renewedFor opens a ticket for the subject of a call, and renews it.
 func renewedFor(of *call, s *Server, ticket []byte) ([]byte, time.Time, error) {
-	c, err := s.opened(of, ticket)
+	c, err := s.tickets.open(of, ticket)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return s.renewed(c, expiryOf(ticket))
+	return s.tickets.renewed(c, expiryOf(ticket))
 }
 
 // spec: ticket-11
