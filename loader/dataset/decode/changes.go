@@ -86,8 +86,8 @@ type OrphansCommand struct {
 // Orphans decodes the body of the action orphans.
 func Orphans(text []byte) (OrphansCommand, error) {
 	out, err := command(text, []field[OrphansCommand]{
-		{name: "tables", must: true, read: func(d *decoder, at place, out *OrphansCommand) { out.Tables = d.tables(at) }},
-		{name: "older_than", read: func(d *decoder, at place, out *OrphansCommand) { out.OlderThan = d.orphanAge(at) }},
+		{name: "tables", must: true, read: func(d *decoder, at place, out *OrphansCommand) { out.Tables = readTables(d, at) }},
+		{name: "older_than", read: func(d *decoder, at place, out *OrphansCommand) { out.OlderThan = readOrphanAge(d, at) }},
 		{name: "remove", read: func(d *decoder, at place, out *OrphansCommand) { out.Remove = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *OrphansCommand) { out.Progress = d.truth(at) }},
 	})
@@ -118,8 +118,8 @@ func ParseOrphanAge(text string) (OrphanAge, error) {
 	return OrphanAge(age), nil
 }
 
-// orphanAge decodes the age of orphan files.
-func (d *decoder) orphanAge(at place) OrphanAge {
+// readOrphanAge decodes the age of orphan files.
+func readOrphanAge(d *decoder, at place) OrphanAge {
 	out, err := ParseOrphanAge(d.name(at))
 	if err != nil {
 		d.fail(at.path, "%s", fault.As(err).Message)
@@ -174,8 +174,8 @@ func Demote(text []byte) (DemoteCommand, error) {
 	})
 }
 
-// tables decodes the names of some tables, each once.
-func (d *decoder) tables(at place) []string {
+// readTables decodes the names of some tables, each once.
+func readTables(d *decoder, at place) []string {
 	out := list(d, at, maxTables, (*decoder).table)
 	if at.kind == kindList && len(at.items) == 0 {
 		d.fail(at.path, "the list is empty; name a table")

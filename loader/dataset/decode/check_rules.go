@@ -8,47 +8,47 @@ import (
 )
 
 // checkRules reports rules of a staging table that cannot be combined.
-func (d *decoder) checkRules(at place, s dataset.Staging) {
+func checkRules(d *decoder, at place, s dataset.Staging) {
 	if at.kind != kindObject || !d.sound(at.pathOf("join")) {
 		return
 	}
 	kind := s.Join
 	if !kind.Adds() {
 		for _, name := range []string{"columns", "prefix", "matched_as", "missing", "duplicates", "order_by"} {
-			d.refuse(at, name, "%s joins add no columns, so %s has no effect; leave it out", kind, name)
+			refuse(d, at, name, "%s joins add no columns, so %s has no effect; leave it out", kind, name)
 		}
 	}
 	if kind.Adds() && !kind.Fills() {
-		d.refuse(at, "matched_as", "every row of an %s join has a match; leave it out, or use join: left", kind)
+		refuse(d, at, "matched_as", "every row of an %s join has a match; leave it out, or use join: left", kind)
 		if s.Missing.Defaults() {
-			d.refuse(at, "missing", "an %s join drops rows without a match, so defaults have no effect; leave it out, or use join: left", kind)
+			refuse(d, at, "missing", "an %s join drops rows without a match, so defaults have no effect; leave it out, or use join: left", kind)
 		}
 	}
 	if kind.Replaces() && s.Duplicates.Multiply() {
-		d.refuse(at, "duplicates", "an overlay takes values from one staging row; use first or last")
+		refuse(d, at, "duplicates", "an overlay takes values from one staging row; use first or last")
 	}
 	if !kind.Replaces() {
-		d.refuse(at, "nulls", "applies only to overlays; leave it out, or use join: overlay")
+		refuse(d, at, "nulls", "applies only to overlays; leave it out, or use join: overlay")
 	}
 	if kind.Adds() && s.Duplicates.Fail() && d.sound(at.pathOf("duplicates")) {
-		d.refuse(at, "order_by", "has no effect with duplicates: error, which allows one row per key; use duplicates: first, last or all")
+		refuse(d, at, "order_by", "has no effect with duplicates: error, which allows one row per key; use duplicates: first, last or all")
 	}
 	if s.PointInTime != nil && s.Duplicates.Multiply() && !kind.Replaces() {
-		d.refuse(at, "duplicates", "point_in_time selects one row per key; use error, first or last")
+		refuse(d, at, "duplicates", "point_in_time selects one row per key; use error, first or last")
 	}
-	d.checkDefaults(at, s)
-	d.checkMatchedAs(at, s)
+	checkDefaults(d, at, s)
+	checkMatchedAs(d, at, s)
 }
 
 // refuse reports a field that is set but must not be.
-func (d *decoder) refuse(at place, name, format string, args ...any) {
+func refuse(d *decoder, at place, name, format string, args ...any) {
 	if at.has(name) {
 		d.fail(at.pathOf(name), format, args...)
 	}
 }
 
 // checkDefaults reports defaults for columns that the entry does not have.
-func (d *decoder) checkDefaults(at place, s dataset.Staging) {
+func checkDefaults(d *decoder, at place, s dataset.Staging) {
 	if s.Columns == nil || !d.sound(at.pathOf("columns"), at.pathOf("prefix"), at.pathOf("missing")) {
 		return
 	}
@@ -68,7 +68,7 @@ func (d *decoder) checkDefaults(at place, s dataset.Staging) {
 }
 
 // checkMatchedAs reports a column with the same name as the matched_as column.
-func (d *decoder) checkMatchedAs(at place, s dataset.Staging) {
+func checkMatchedAs(d *decoder, at place, s dataset.Staging) {
 	for i, c := range s.Columns {
 		if s.MatchedAs != "" && outputName(c, s.Prefix) == s.MatchedAs {
 			d.fail(at.pathOf("matched_as"), "columns[%d] already has the name %q; rename one of them", i, s.MatchedAs)

@@ -16,21 +16,21 @@ func must[T any](fields []field[T]) []field[T] {
 	return fields
 }
 
-// cursors decodes a cursor or a list of them. An empty list is a fault, because reading
+// readCursors decodes a cursor or a list of them. An empty list is a fault, because reading
 // from the start instead of resuming would repeat rows.
-func (d *decoder) cursors(at place) dataset.Cursors {
+func readCursors(d *decoder, at place) dataset.Cursors {
 	if at.kind != kindList {
-		return dataset.Cursors{d.cursor(at)}
+		return dataset.Cursors{readCursor(d, at)}
 	}
 	if len(at.items) == 0 {
 		d.fail(at.path, "the list is empty; leave the field out to read from the start")
 	}
-	return list(d, at, dataset.MaxLanes, (*decoder).cursor)
+	return list(d, at, dataset.MaxLanes, readCursor)
 }
 
-// cursor decodes a cursor of this version. For a cursor of another version, the version
+// readCursor decodes a cursor of this version. For a cursor of another version, the version
 // is the only fault, since its fields are not known here.
-func (d *decoder) cursor(at place) dataset.Cursor {
+func readCursor(d *decoder, at place) dataset.Cursor {
 	out := dataset.Cursor{}
 	if at.kind == kindObject {
 		if !at.has("v") && !at.has("plan") {
@@ -45,10 +45,10 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 	}
 	sum := ""
 	optional := []field[dataset.Cursor]{
-		{name: "uneven", read: func(d *decoder, at place, c *dataset.Cursor) { c.Uneven = d.yes(at) }},
+		{name: "uneven", read: func(d *decoder, at place, c *dataset.Cursor) { c.Uneven = readYes(d, at) }},
 		{name: "rows", read: func(d *decoder, at place, c *dataset.Cursor) { c.Given = d.whole(at, 0, maxInt64) }},
 		{name: "requests", read: func(d *decoder, at place, c *dataset.Cursor) { c.Given, c.Requests = d.whole(at, 0, maxInt64), true }},
-		{name: "counted", read: func(d *decoder, at place, c *dataset.Cursor) { c.Counted = d.counted(at) }},
+		{name: "counted", read: func(d *decoder, at place, c *dataset.Cursor) { c.Counted = readCounted(d, at) }},
 		{name: "sum", read: func(d *decoder, at place, _ *dataset.Cursor) { sum = d.text(at) }},
 	}
 	rows := fieldsOf(rowsFields(), func(c *dataset.Cursor) *dataset.Rows { return &c.Rows })
@@ -63,20 +63,20 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 		{name: "algorithm", read: func(d *decoder, at place, c *dataset.Cursor) { c.Algorithm = int(d.whole(at, 1, maxInt32)) }},
 		{name: "dataset", read: func(d *decoder, at place, c *dataset.Cursor) { c.Dataset = d.short(at, maxID) }},
 	}), rows, must([]field[dataset.Cursor]{
-		{name: "pin", read: func(d *decoder, at place, c *dataset.Cursor) { c.Pin = d.pin(at) }},
-		{name: "shard", read: func(d *decoder, at place, c *dataset.Cursor) { c.Shard = d.cursorShard(at) }},
+		{name: "pin", read: func(d *decoder, at place, c *dataset.Cursor) { c.Pin = readPin(d, at) }},
+		{name: "shard", read: func(d *decoder, at place, c *dataset.Cursor) { c.Shard = readCursorShard(d, at) }},
 		{name: "step", read: func(d *decoder, at place, c *dataset.Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
 		{name: "at", read: func(d *decoder, at place, c *dataset.Cursor) {
-			c.At = list(d, at, dataset.MaxLanes, (*decoder).position)
+			c.At = list(d, at, dataset.MaxLanes, readPosition)
 		}},
 	}), optional))
-	d.checkGiven(at)
+	checkGiven(d, at)
 	if d.sound(at.path) {
-		d.checkAt(at, out)
-		d.checkWindows(at, out)
-		d.checkCounted(at, out)
+		checkAt(d, at, out)
+		checkWindows(d, at, out)
+		checkCounted(d, at, out)
 	}
-	d.checkSum(at, out, sum)
+	checkSum(d, at, out, sum)
 	return out
 }
 
@@ -84,7 +84,7 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 // checksum covers the fields rather than the text, because clients may store a cursor
 // with other white space and in another order. A cursor with other faults is rejected for
 // those only.
-func (d *decoder) checkSum(at place, c dataset.Cursor, sum string) {
+func checkSum(d *decoder, at place, c dataset.Cursor, sum string) {
 	const remedy = "resume with the cursor exactly as it was received, or start without it"
 	path := at.pathOf("sum")
 	switch {
@@ -97,7 +97,7 @@ func (d *decoder) checkSum(at place, c dataset.Cursor, sum string) {
 }
 
 // checkGiven reports a cursor that has neither rows nor requests, or both.
-func (d *decoder) checkGiven(at place) {
+func checkGiven(d *decoder, at place) {
 	if at.kind != kindObject {
 		return
 	}
@@ -109,9 +109,9 @@ func (d *decoder) checkGiven(at place) {
 	}
 }
 
-// cursorShard decodes the shard of a cursor.
-func (d *decoder) cursorShard(at place) dataset.Shard {
-	out := d.shard(at, dataset.AllShards)
+// readCursorShard decodes the shard of a cursor.
+func readCursorShard(d *decoder, at place) dataset.Shard {
+	out := readShard(d, at, dataset.AllShards)
 	if out.Index == dataset.AllShards && d.sound(at.path) {
 		d.fail(at.pathOf("index"), "missing")
 	}
@@ -121,15 +121,15 @@ func (d *decoder) cursorShard(at place) dataset.Shard {
 	return out
 }
 
-// yes decodes a field that is true or omitted.
-func (d *decoder) yes(at place) bool {
+// readYes decodes a field that is true or omitted.
+func readYes(d *decoder, at place) bool {
 	if at.kind != kindBool || at.text != "true" {
 		d.fail(at.path, "must be true, or left out")
 	}
 	return true
 }
 
-func (d *decoder) position(at place) dataset.Position {
+func readPosition(d *decoder, at place) dataset.Position {
 	var out dataset.Position
 	object(d, at, &out, append(must([]field[dataset.Position]{
 		{name: "lane", read: func(d *decoder, at place, p *dataset.Position) { p.Lane = int(d.whole(at, 0, dataset.MaxLanes-1)) }},
@@ -141,7 +141,7 @@ func (d *decoder) position(at place) dataset.Position {
 
 // checkWindows reports a cursor whose order, shuffle, window, parts and positions
 // disagree on whether rows are permuted within windows.
-func (d *decoder) checkWindows(at place, c dataset.Cursor) {
+func checkWindows(d *decoder, at place, c dataset.Cursor) {
 	shuffling, _ := c.Shuffle.Windows() // checked when shuffle was decoded
 	if shuffling && !c.Order.IsShuffled() {
 		d.fail(at.pathOf("shuffle"), "a plan with order %s does not shuffle %s", c.Order, c.Shuffle)
@@ -167,7 +167,7 @@ func (d *decoder) checkWindows(at place, c dataset.Cursor) {
 
 // checkAt reports a cursor that does not have exactly one position for each lane of its
 // shard, in ascending order.
-func (d *decoder) checkAt(at place, c dataset.Cursor) {
+func checkAt(d *decoder, at place, c dataset.Cursor) {
 	if c.Lanes%c.Shard.Of != 0 {
 		d.fail(at.pathOf("shard")+".of", "%d shards do not divide %d lanes", c.Shard.Of, c.Lanes)
 		return
@@ -185,7 +185,7 @@ func (d *decoder) checkAt(at place, c dataset.Cursor) {
 	}
 }
 
-func (d *decoder) counted(at place) *dataset.Counted {
+func readCounted(d *decoder, at place) *dataset.Counted {
 	var out dataset.Counted
 	object(d, at, &out, must([]field[dataset.Counted]{
 		{name: "rows", read: func(d *decoder, at place, c *dataset.Counted) { c.Rows = d.whole(at, 0, maxInt64) }},
@@ -199,7 +199,7 @@ func (d *decoder) counted(at place) *dataset.Counted {
 }
 
 // checkCounted reports counts that contradict the shard of their cursor.
-func (d *decoder) checkCounted(at place, c dataset.Cursor) {
+func checkCounted(d *decoder, at place, c dataset.Cursor) {
 	if c.Counted == nil || !d.sound(at.path) {
 		return
 	}

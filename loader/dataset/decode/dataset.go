@@ -13,33 +13,33 @@ import (
 // is reserved: staging tables cannot use it.
 const requestName = "request"
 
-// named decodes a dataset of a config file.
-func (d *decoder) named(name string, at place) dataset.Dataset {
+// readNamed decodes a dataset of a config file.
+func readNamed(d *decoder, name string, at place) dataset.Dataset {
 	if name == "" || len(name) > maxName || strings.ContainsFunc(name, isControl) {
 		d.fail(at.path, "a dataset's name has 1 to %d bytes and no control characters", maxName)
 	}
-	out := d.dataset(at)
+	out := readDataset(d, at)
 	out.Name = name
 	return out
 }
 
-// dataset decodes a dataset and sets its defaults.
-func (d *decoder) dataset(at place) dataset.Dataset {
+// readDataset decodes a dataset and sets its defaults.
+func readDataset(d *decoder, at place) dataset.Dataset {
 	var out dataset.Dataset
 	object(d, at, &out, []field[dataset.Dataset]{
-		{name: "training", also: []string{"train", "left", "base"}, must: true, read: func(d *decoder, at place, out *dataset.Dataset) { out.Training = d.training(at) }},
+		{name: "training", also: []string{"train", "left", "base"}, must: true, read: func(d *decoder, at place, out *dataset.Dataset) { out.Training = readTraining(d, at) }},
 		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Dataset) { out.Key = d.key(at) }},
 		{name: "staging", also: []string{"joins", "right", "tables", "features"}, read: func(d *decoder, at place, out *dataset.Dataset) {
-			out.Staging = list(d, at, dataset.MaxStaging, (*decoder).staging)
+			out.Staging = list(d, at, dataset.MaxStaging, readStaging)
 		}},
 	})
 	if len(out.Staging) == 0 {
 		out.Staging = nil
 	}
 	out = out.Defaults()
-	d.checkKeys(at, out)
-	d.checkRequest(at, out)
-	d.checkNames(at.pathOf("staging"), out.Staging)
+	checkKeys(d, at, out)
+	checkRequest(d, at, out)
+	checkNames(d, at.pathOf("staging"), out.Staging)
 	return out
 }
 
@@ -50,7 +50,7 @@ func meantByKey() []string {
 
 // checkKeys reports staging tables without a key. It skips entries that are not objects,
 // which have a fault already.
-func (d *decoder) checkKeys(at place, out dataset.Dataset) {
+func checkKeys(d *decoder, at place, out dataset.Dataset) {
 	for i, s := range out.Staging {
 		path := at.pathOf("staging") + indexed(i)
 		if len(s.Key) == 0 && d.sound(at.pathOf("key"), fault.FieldPath(path, "key")) && !d.faulty(path) {
@@ -59,8 +59,8 @@ func (d *decoder) checkKeys(at place, out dataset.Dataset) {
 	}
 }
 
-// requestLevel decodes the names of columns that are constant within a request.
-func (d *decoder) requestLevel(at place) []string {
+// readRequestLevel decodes the names of columns that are constant within a request.
+func readRequestLevel(d *decoder, at place) []string {
 	names := list(d, at, maxColumns, (*decoder).name)
 	if at.kind == kindList && len(at.items) == 0 {
 		d.fail(at.path, "must name at least one column; leave the field out for none")
@@ -75,7 +75,7 @@ func (d *decoder) requestLevel(at place) []string {
 
 // checkRequest reports request-level columns of a dataset without a key, which defines
 // its requests.
-func (d *decoder) checkRequest(at place, out dataset.Dataset) {
+func checkRequest(d *decoder, at place, out dataset.Dataset) {
 	path := fault.FieldPath(at.pathOf("training"), "request_level")
 	if len(out.Training.RequestLevel) > 0 && len(out.Key) == 0 && d.sound(at.pathOf("key"), path) {
 		d.fail(path, "the dataset has no key, which tells requests apart; name its columns as the dataset's key")
@@ -84,7 +84,7 @@ func (d *decoder) checkRequest(at place, out dataset.Dataset) {
 
 // checkNames reports staging tables with reserved or duplicate names, since each names an
 // indexed column.
-func (d *decoder) checkNames(list string, entries []dataset.Staging) {
+func checkNames(d *decoder, list string, entries []dataset.Staging) {
 	for i, s := range entries {
 		path := fault.FieldPath(list+indexed(i), "name")
 		if s.Name == requestName {
@@ -97,28 +97,28 @@ func (d *decoder) checkNames(list string, entries []dataset.Staging) {
 	}
 }
 
-func (d *decoder) training(at place) dataset.Training {
+func readTraining(d *decoder, at place) dataset.Training {
 	var out dataset.Training
 	object(d, at, &out, []field[dataset.Training]{
 		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *dataset.Training) { out.Table = d.table(at) }},
-		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Name = d.ref(at) }},
+		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Name = readRef(d, at) }},
 		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
 		{name: "as_of"},
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Training) { out.Filter = d.filter(at) }},
-		{name: "request_level", read: func(d *decoder, at place, out *dataset.Training) { out.RequestLevel = d.requestLevel(at) }},
-		{name: "distinct", read: func(d *decoder, at place, out *dataset.Training) { out.Distinct = d.distinct(at) }},
+		{name: "request_level", read: func(d *decoder, at place, out *dataset.Training) { out.RequestLevel = readRequestLevel(d, at) }},
+		{name: "distinct", read: func(d *decoder, at place, out *dataset.Training) { out.Distinct = readDistinct(d, at) }},
 	})
-	d.checkRef(at, out.Ref)
+	checkRef(d, at, out.Ref)
 	return out
 }
 
-func (d *decoder) staging(at place) dataset.Staging {
+func readStaging(d *decoder, at place) dataset.Staging {
 	var out dataset.Staging
 	object(d, at, &out, slices.Concat(tableFields(), matchFields(), timeFields(), effortFields()))
-	d.checkRef(at, out.Ref)
-	d.checkOutputs(at.pathOf("columns"), out.Prefix, out.Columns)
-	d.noCategories(at.pathOf("columns"), out.Columns, "category belongs to a query, not to a dataset; write it in the query's columns")
-	d.checkRules(at, out)
+	checkRef(d, at, out.Ref)
+	checkOutputs(d, at.pathOf("columns"), out.Prefix, out.Columns)
+	noCategories(d, at.pathOf("columns"), out.Columns, "category belongs to a query, not to a dataset; write it in the query's columns")
+	checkRules(d, at, out)
 	return out
 }
 
@@ -127,13 +127,13 @@ func tableFields() []field[dataset.Staging] {
 	return []field[dataset.Staging]{
 		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *dataset.Staging) { out.Table = d.table(at) }},
 		{name: "name", read: func(d *decoder, at place, out *dataset.Staging) { out.Name = d.name(at) }},
-		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Name = d.ref(at) }},
+		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Name = readRef(d, at) }},
 		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
 		{name: "as_of"},
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Filter = d.filter(at) }},
-		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Staging) { out.Key = d.keyPairs(at) }},
-		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Columns = d.columns(at) }},
-		{name: "prefix", read: func(d *decoder, at place, out *dataset.Staging) { out.Prefix = d.prefix(at) }},
+		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Staging) { out.Key = readKeyPairs(d, at) }},
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Columns = readColumns(d, at) }},
+		{name: "prefix", read: func(d *decoder, at place, out *dataset.Staging) { out.Prefix = readPrefix(d, at) }},
 	}
 }
 
@@ -146,11 +146,11 @@ func matchFields() []field[dataset.Staging] {
 		{name: "nulls", read: func(d *decoder, at place, out *dataset.Staging) {
 			out.Nulls = word(d, at, rule.AllNulls())
 		}},
-		{name: "missing", also: []string{"on_missing", "fill", "default", "defaults", "fillna"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Missing, out.Defaults = d.missing(at) }},
+		{name: "missing", also: []string{"on_missing", "fill", "default", "defaults", "fillna"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Missing, out.Defaults = readMissing(d, at) }},
 		{name: "duplicates", also: []string{"dedup", "deduplicate", "on_duplicate"}, read: func(d *decoder, at place, out *dataset.Staging) {
 			out.Duplicates = word(d, at, rule.AllDuplicates())
 		}},
-		{name: "order_by", also: []string{"sort", "sort_by"}, read: func(d *decoder, at place, out *dataset.Staging) { out.OrderBy = d.orderBy(at) }},
+		{name: "order_by", also: []string{"sort", "sort_by"}, read: func(d *decoder, at place, out *dataset.Staging) { out.OrderBy = readOrderBy(d, at) }},
 		{name: "min_match", read: func(d *decoder, at place, out *dataset.Staging) {
 			out.MinMatch = d.number(at, 0, 1)
 			out.AnyMatch = out.MinMatch == 0
@@ -159,14 +159,14 @@ func matchFields() []field[dataset.Staging] {
 	}
 }
 
-func (d *decoder) checkRef(at place, ref dataset.Ref) {
+func checkRef(d *decoder, at place, ref dataset.Ref) {
 	if ref.Name != "" && ref.Snapshot != 0 {
 		d.fail(at.pathOf("snapshot"), "ref and snapshot cannot be combined; keep one of them")
 	}
 }
 
 // checkOutputs reports columns that would have the same name in the stream.
-func (d *decoder) checkOutputs(path, prefix string, columns []dataset.Column) {
+func checkOutputs(d *decoder, path, prefix string, columns []dataset.Column) {
 	first := map[string]int{}
 	for i, c := range columns {
 		name := c.Output()
@@ -198,8 +198,8 @@ func (d *decoder) table(at place) string {
 	return name
 }
 
-// ref decodes the name of a branch or tag. It returns "" for main.
-func (d *decoder) ref(at place) string {
+// readRef decodes the name of a branch or tag. It returns "" for main.
+func readRef(d *decoder, at place) string {
 	name := d.name(at)
 	if name == dataset.MainBranch {
 		return ""
@@ -207,7 +207,7 @@ func (d *decoder) ref(at place) string {
 	return name
 }
 
-func (d *decoder) prefix(at place) string {
+func readPrefix(d *decoder, at place) string {
 	if at.kind == kindText && at.text == "" {
 		return ""
 	}
@@ -228,9 +228,9 @@ func (d *decoder) key(at place) []string {
 	return names
 }
 
-// keyPairs decodes the key of a staging table: a list of names, or an object from
-// training columns to staging columns, whose order is kept.
-func (d *decoder) keyPairs(at place) []dataset.KeyPair {
+// readKeyPairs decodes the key of a staging table: a list of names, or an object from
+// readTraining columns to staging columns, whose order is kept.
+func readKeyPairs(d *decoder, at place) []dataset.KeyPair {
 	if at.kind != kindObject {
 		var pairs []dataset.KeyPair
 		for _, name := range d.key(at) {
@@ -256,12 +256,12 @@ func (d *decoder) keyPairs(at place) []dataset.KeyPair {
 	return pairs
 }
 
-func (d *decoder) columns(at place) []dataset.Column {
-	return list(d, at, maxColumns, (*decoder).column)
+func readColumns(d *decoder, at place) []dataset.Column {
+	return list(d, at, maxColumns, readColumn)
 }
 
 // noCategories reports columns that are to be codes where they cannot be.
-func (d *decoder) noCategories(path string, columns []dataset.Column, why string) {
+func noCategories(d *decoder, path string, columns []dataset.Column, why string) {
 	for i, c := range columns {
 		if c.As == dataset.Category {
 			d.fail(path+indexed(i)+".as", "%s", why)
@@ -269,8 +269,8 @@ func (d *decoder) noCategories(path string, columns []dataset.Column, why string
 	}
 }
 
-// column decodes a column: its name, or an object that renames or shapes it.
-func (d *decoder) column(at place) dataset.Column {
+// readColumn decodes a column: its name, or an object that renames or shapes it.
+func readColumn(d *decoder, at place) dataset.Column {
 	if at.kind != kindObject {
 		return dataset.Column{Column: d.name(at)}
 	}
@@ -280,7 +280,7 @@ func (d *decoder) column(at place) dataset.Column {
 		{name: "name", read: func(d *decoder, at place, out *dataset.Column) { out.Name = d.name(at) }},
 		{name: "first", read: func(d *decoder, at place, out *dataset.Column) { out.First = int(d.whole(at, 1, maxInt32)) }},
 		{name: "last", read: func(d *decoder, at place, out *dataset.Column) { out.Last = int(d.whole(at, 1, maxInt32)) }},
-		{name: "as", read: func(d *decoder, at place, out *dataset.Column) { out.As = d.castType(at) }},
+		{name: "as", read: func(d *decoder, at place, out *dataset.Column) { out.As = readCastType(d, at) }},
 	})
 	if out.First != 0 && out.Last != 0 {
 		d.fail(at.pathOf("last"), "first and last cannot be combined; keep one of them")

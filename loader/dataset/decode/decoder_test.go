@@ -370,7 +370,7 @@ func TestDocumentOrItsValue(t *testing.T) {
 }
 
 // TestFaultsOfFiltersHavePositions checks that a fault of a filter names its field and its
-// position in the filter's text.
+// readPosition in the filter's text.
 func TestFaultsOfFiltersHavePositions(t *testing.T) {
 	t.Parallel()
 	_, err := decode.Query([]byte(`{"dataset": "d", "filter": "day = = 1"}`))

@@ -7,9 +7,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// dense decodes an object from names to packed columns: a list of columns, or an object
+// readDense decodes an object from names to packed columns: a list of columns, or an object
 // with a list and a fill.
-func (d *decoder) dense(at place) []dataset.Dense {
+func readDense(d *decoder, at place) []dataset.Dense {
 	if at.kind != kindObject {
 		d.mismatch(at, "an object that maps names to lists of columns")
 		return nil
@@ -28,11 +28,11 @@ func (d *decoder) dense(at place) []dataset.Dense {
 		switch p.kind {
 		case kindObject:
 			object(d, p, &one, []field[dataset.Dense]{
-				{name: "columns", must: true, read: func(d *decoder, at place, out *dataset.Dense) { out.Columns = d.packed(at) }},
-				{name: "fill", read: func(d *decoder, at place, out *dataset.Dense) { out.Fill = d.fill(at) }},
+				{name: "columns", must: true, read: func(d *decoder, at place, out *dataset.Dense) { out.Columns = readPacked(d, at) }},
+				{name: "fill", read: func(d *decoder, at place, out *dataset.Dense) { out.Fill = readFill(d, at) }},
 			})
 		case kindList:
-			one.Columns = d.packed(p)
+			one.Columns = readPacked(d, p)
 		case kindNull, kindBool, kindWhole, kindNumber, kindText, kindTime:
 			d.fail(p.path, "must be a list of columns, or an object with columns and fill, not %s", p.kind)
 		}
@@ -41,13 +41,13 @@ func (d *decoder) dense(at place) []dataset.Dense {
 	return all
 }
 
-// packed decodes the columns that are packed into one column.
-func (d *decoder) packed(at place) []dataset.Column {
-	columns := d.columns(at)
+// readPacked decodes the columns that are packed into one column.
+func readPacked(d *decoder, at place) []dataset.Column {
+	columns := readColumns(d, at)
 	if at.kind == kindList && len(at.items) == 0 {
 		d.fail(at.path, "must name at least one column")
 	}
-	d.noCategories(at.path, columns, "category is a form of texts, and dense packs numbers; name the column in columns")
+	noCategories(d, at.path, columns, "category is a form of texts, and dense packs numbers; name the column in columns")
 	for i, c := range columns {
 		if c.Name != "" {
 			d.fail(at.path+indexed(i), "the name %q has no effect, since packed columns share one name; leave it out", c.Name)
@@ -56,8 +56,8 @@ func (d *decoder) packed(at place) []dataset.Column {
 	return columns
 }
 
-// fill decodes the replacement for nulls.
-func (d *decoder) fill(at place) *float32 {
+// readFill decodes the replacement for nulls.
+func readFill(d *decoder, at place) *float32 {
 	v := d.number(at, -math.MaxFloat32, math.MaxFloat32)
 	f := float32(v)
 	return &f

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// lag decodes a duration, or a whole number for integer partitions.
-func (d *decoder) lag(at place) dataset.Lag {
+// readLag decodes a duration, or a whole number for integer partitions.
+func readLag(d *decoder, at place) dataset.Lag {
 	if at.kind == kindWhole {
 		return dataset.Lag{Count: d.whole(at, 0, maxInt64)}
 	}
@@ -23,8 +23,8 @@ func (d *decoder) lag(at place) dataset.Lag {
 	return out
 }
 
-// tolerance decodes a duration, or a whole number for long columns.
-func (d *decoder) tolerance(at place) dataset.Lag {
+// readTolerance decodes a duration, or a whole number for long columns.
+func readTolerance(d *decoder, at place) dataset.Lag {
 	if at.kind == kindWhole {
 		return dataset.Lag{Count: d.whole(at, 0, maxInt64)}
 	}

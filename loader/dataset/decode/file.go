@@ -27,34 +27,34 @@ func File(root *yaml.Node, settings []string) (dataset.File, []fault.Field) {
 	d.limit = math.MaxInt
 	var out dataset.File
 	object(d, d.yaml(root, fileDepth, maxFileNodes), &out, []field[dataset.File]{
-		{name: "catalogs", read: func(d *decoder, at place, out *dataset.File) { out.Catalogs = entries(d, at, d.catalog) }},
-		{name: "datasets", read: func(d *decoder, at place, out *dataset.File) { out.Datasets = entries(d, at, d.named) }},
-		{name: "server", read: func(d *decoder, at place, out *dataset.File) { out.Server = d.settings(at, settings) }},
+		{name: "catalogs", read: func(d *decoder, at place, out *dataset.File) { out.Catalogs = entries(d, at, readCatalog) }},
+		{name: "datasets", read: func(d *decoder, at place, out *dataset.File) { out.Datasets = entries(d, at, readNamed) }},
+		{name: "server", read: func(d *decoder, at place, out *dataset.File) { out.Server = readSettings(d, at, settings) }},
 	})
 	return out, d.faults
 }
 
 // entries decodes the values of a mapping from names.
-func entries[T any](d *decoder, at place, read func(name string, at place) T) []T {
+func entries[T any](d *decoder, at place, read func(d *decoder, name string, at place) T) []T {
 	if at.kind != kindObject {
 		d.fail(at.path, "must be a mapping from names to objects, not %s", at.kind)
 	}
 	var out []T
 	for _, m := range at.members {
-		out = append(out, read(m.name, at.member(m)))
+		out = append(out, read(d, m.name, at.member(m)))
 	}
 	return out
 }
 
-// catalog decodes a catalog.
-func (d *decoder) catalog(name string, at place) dataset.Catalog {
+// readCatalog decodes a catalog.
+func readCatalog(d *decoder, name string, at place) dataset.Catalog {
 	out := dataset.Catalog{Name: name, Stored: name}
 	if name == "" {
 		d.fail(at.path, "the name is empty")
 	}
-	out.PinTags, out.WriteNamespaces = d.pinTags(at), d.writes(at)
+	out.PinTags, out.WriteNamespaces = readPinTags(d, at), readWrites(d, at)
 	if at.kind != kindNull {
-		d.properties(at, "", func(name string, at place) {
+		readProperties(d, at, "", func(name string, at place) {
 			switch name {
 			case "type":
 				out.Type = d.scalar(at)
@@ -65,9 +65,9 @@ func (d *decoder) catalog(name string, at place) dataset.Catalog {
 			case "name":
 				out.Stored = d.scalar(at)
 			case prefixesField:
-				out.AllowedPrefixes = d.prefixes(at)
+				out.AllowedPrefixes = readPrefixes(d, at)
 			case sizesField:
-				out.StoredSizes = d.fileSizes(at)
+				out.StoredSizes = readFileSizes(d, at)
 			default:
 				out.Properties = append(out.Properties, dataset.Property{Name: name, Value: d.scalar(at), Line: d.line(at.path)})
 			}
@@ -106,9 +106,9 @@ const (
 // isPinTags reports whether pinTags decodes the field of a catalog.
 func isPinTags(name string) bool { return name == pinTagsField || name == pinTagsField+"."+keepField }
 
-// pinTags decodes how long snapshots of a catalog are kept: pin_tags: {keep: 7d}, or the
+// readPinTags decodes how long snapshots of a catalog are kept: pin_tags: {keep: 7d}, or the
 // dotted name pin_tags.keep.
-func (d *decoder) pinTags(at place) (keep time.Duration) {
+func readPinTags(d *decoder, at place) (keep time.Duration) {
 	for _, m := range at.members {
 		p := at.member(m)
 		if !isPinTags(m.name) || p.kind == kindNull {
@@ -130,8 +130,8 @@ func (d *decoder) pinTags(at place) (keep time.Duration) {
 	return keep
 }
 
-// prefixes decodes the folders that files may lie in: one or a list.
-func (d *decoder) prefixes(at place) (out []string) {
+// readPrefixes decodes the folders that files may lie in: one or a list.
+func readPrefixes(d *decoder, at place) (out []string) {
 	if at.kind != kindList {
 		return []string{d.scalar(at)}
 	}
@@ -144,8 +144,8 @@ func (d *decoder) prefixes(at place) (out []string) {
 	return out
 }
 
-// fileSizes decodes where the sizes of files come from, and reports whether it is storage.
-func (d *decoder) fileSizes(at place) bool {
+// readFileSizes decodes where the sizes of files come from, and reports whether it is storage.
+func readFileSizes(d *decoder, at place) bool {
 	switch text := d.scalar(at); text {
 	case "manifest":
 	case "storage":
@@ -167,9 +167,9 @@ func (d *decoder) keep(at place) time.Duration {
 	return out
 }
 
-// properties calls found for each value in an object and its nested objects, except
+// readProperties calls found for each value in an object and its nested objects, except
 // nulls, with its dotted name: {s3: {region: a}} is {s3.region: a}.
-func (d *decoder) properties(at place, prefix string, found func(name string, at place)) {
+func readProperties(d *decoder, at place, prefix string, found func(name string, at place)) {
 	if at.kind != kindObject {
 		d.mismatch(at, "an object")
 		return
@@ -181,7 +181,7 @@ func (d *decoder) properties(at place, prefix string, found func(name string, at
 		switch value := at.member(m); value.kind {
 		case kindNull:
 		case kindObject:
-			d.properties(value, prefix+m.name+".", found)
+			readProperties(d, value, prefix+m.name+".", found)
 		case kindBool, kindWhole, kindNumber, kindTime, kindText, kindList:
 			found(prefix+m.name, value)
 		}
@@ -204,8 +204,8 @@ func typeOf(uri string) string {
 	return ""
 }
 
-// settings decodes the server's settings. Only the given names are known.
-func (d *decoder) settings(at place, names []string) []dataset.Setting {
+// readSettings decodes the server's settings. Only the given names are known.
+func readSettings(d *decoder, at place, names []string) []dataset.Setting {
 	var out []dataset.Setting
 	fields := make([]field[[]dataset.Setting], len(names))
 	for i, name := range names {

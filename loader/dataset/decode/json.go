@@ -16,12 +16,12 @@ import (
 // Query decodes a query from JSON and sets its defaults. All faults are reported in one
 // Invalid error.
 func Query(text []byte) (dataset.Query, error) {
-	return parse(text, "query", (*decoder).query)
+	return parse(text, "query", readQuery)
 }
 
 // Cursor decodes a cursor from JSON. No field that this version writes may be missing.
 func Cursor(text []byte) (dataset.Cursor, error) {
-	return parse(text, "cursor", (*decoder).cursor)
+	return parse(text, "cursor", readCursor)
 }
 
 // parse decodes a JSON text. Errors refer to it as what.

@@ -6,30 +6,30 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// pin decodes a pin. Staging is never nil, even for a dataset without staging tables.
-func (d *decoder) pin(at place) dataset.Pin {
+// readPin decodes a pin. Staging is never nil, even for a dataset without staging tables.
+func readPin(d *decoder, at place) dataset.Pin {
 	out := dataset.Pin{Staging: map[string]dataset.TablePin{}}
 	object(d, at, &out, must([]field[dataset.Pin]{
-		{name: "training", read: func(d *decoder, at place, p *dataset.Pin) { p.Training = d.tablePin(at) }},
-		{name: "staging", read: func(d *decoder, at place, p *dataset.Pin) { d.stagingPins(at, p.Staging, d.tablePin) }},
+		{name: "training", read: func(d *decoder, at place, p *dataset.Pin) { p.Training = readTablePin(d, at) }},
+		{name: "staging", read: func(d *decoder, at place, p *dataset.Pin) { readStagingPins(d, at, p.Staging, readTablePin) }},
 	}))
 	return out
 }
 
-// partialPin decodes the pin of a query, which may omit tables, and all fields of a table
+// readPartialPin decodes the pin of a query, which may omit tables, and all fields of a table
 // except the snapshot.
-func (d *decoder) partialPin(at place) dataset.Pin {
+func readPartialPin(d *decoder, at place) dataset.Pin {
 	out := dataset.Pin{Staging: map[string]dataset.TablePin{}}
 	object(d, at, &out, []field[dataset.Pin]{
-		{name: "training", read: func(d *decoder, at place, p *dataset.Pin) { p.Training = d.partialTablePin(at) }},
-		{name: "staging", read: func(d *decoder, at place, p *dataset.Pin) { d.stagingPins(at, p.Staging, d.partialTablePin) }},
+		{name: "training", read: func(d *decoder, at place, p *dataset.Pin) { p.Training = readPartialTablePin(d, at) }},
+		{name: "staging", read: func(d *decoder, at place, p *dataset.Pin) { readStagingPins(d, at, p.Staging, readPartialTablePin) }},
 	})
 	return out
 }
 
-func (d *decoder) partialTablePin(at place) dataset.TablePin {
+func readPartialTablePin(d *decoder, at place) dataset.TablePin {
 	if at.has("uuid") || at.has("schema") || at.has("mapping") {
-		return d.tablePin(at)
+		return readTablePin(d, at)
 	}
 	var out dataset.TablePin
 	object(d, at, &out, append(must([]field[dataset.TablePin]{
@@ -38,7 +38,7 @@ func (d *decoder) partialTablePin(at place) dataset.TablePin {
 	return out
 }
 
-func (d *decoder) stagingPins(at place, into map[string]dataset.TablePin, read func(place) dataset.TablePin) {
+func readStagingPins(d *decoder, at place, into map[string]dataset.TablePin, read func(*decoder, place) dataset.TablePin) {
 	if at.kind != kindObject || len(at.members) > dataset.MaxStaging {
 		d.fail(at.path, "must be an object that maps the names of at most %d tables to pins", dataset.MaxStaging)
 		return
@@ -48,11 +48,11 @@ func (d *decoder) stagingPins(at place, into map[string]dataset.TablePin, read f
 		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
 			d.fail(p.path, "a staging table's name has 1 to %d bytes and no control characters", maxName)
 		}
-		into[m.name] = read(p)
+		into[m.name] = read(d, p)
 	}
 }
 
-func (d *decoder) tablePin(at place) dataset.TablePin {
+func readTablePin(d *decoder, at place) dataset.TablePin {
 	var out dataset.TablePin
 	object(d, at, &out, append(must([]field[dataset.TablePin]{
 		{name: "uuid", read: func(d *decoder, at place, p *dataset.TablePin) { p.UUID = d.short(at, maxID) }},

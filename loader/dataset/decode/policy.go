@@ -18,9 +18,9 @@ func Policy(root *yaml.Node, names policy.Names) (*policy.Policy, error) {
 	d := newDecoder()
 	out := &policy.Policy{Names: names}
 	object(d, d.yaml(root, 0, maxFileNodes), out, []field[policy.Policy]{
-		{name: "groups", read: func(d *decoder, at place, out *policy.Policy) { out.Groups = d.lists(at) }},
+		{name: "groups", read: func(d *decoder, at place, out *policy.Policy) { out.Groups = readLists(d, at) }},
 		{name: "rules", must: true, read: func(d *decoder, at place, out *policy.Policy) {
-			out.Rules = list(d, at, maxRules, func(d *decoder, at place) policy.AccessRule { return d.rule(at, names) })
+			out.Rules = list(d, at, maxRules, func(d *decoder, at place) policy.AccessRule { return readRule(d, at, names) })
 		}},
 	})
 	for i, r := range out.Rules {
@@ -39,22 +39,22 @@ func Policy(root *yaml.Node, names policy.Names) (*policy.Policy, error) {
 	return out, d.err()
 }
 
-// rule decodes one rule.
-func (d *decoder) rule(at place, names policy.Names) policy.AccessRule {
+// readRule decodes one rule.
+func readRule(d *decoder, at place, names policy.Names) policy.AccessRule {
 	var out policy.AccessRule
 	object(d, at, &out, []field[policy.AccessRule]{
 		{name: "subjects", also: []string{"subject", "users", "who"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Subjects = d.names(at) }},
 		{name: "groups", also: []string{"group"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Groups = d.names(at) }},
-		{name: "claims", also: []string{"claim"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Claims = d.lists(at) }},
+		{name: "claims", also: []string{"claim"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Claims = readLists(d, at) }},
 		{name: "read", also: []string{"datasets"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Read = d.names(at) }},
-		{name: "inline", read: func(d *decoder, at place, out *policy.AccessRule) { out.Inline = d.patterns(at, names) }},
-		{name: "write", also: []string{"writes"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Write = d.patterns(at, names) }},
+		{name: "inline", read: func(d *decoder, at place, out *policy.AccessRule) { out.Inline = readPatterns(d, at, names) }},
+		{name: "write", also: []string{"writes"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Write = readPatterns(d, at, names) }},
 		{name: "allow", also: []string{"actions"}, read: func(d *decoder, at place, out *policy.AccessRule) {
 			out.Allow = list(d, at, maxRules, func(d *decoder, at place) policy.Permission {
 				return choice(d, at, policy.Actions())
 			})
 		}},
-		{name: "tables", read: func(d *decoder, at place, out *policy.AccessRule) { out.Tables = d.limits(at, names) }},
+		{name: "tables", read: func(d *decoder, at place, out *policy.AccessRule) { out.Tables = readLimits(d, at, names) }},
 	})
 	if len(out.Subjects)+len(out.Groups)+len(out.Claims) == 0 && d.sound(at.path) {
 		d.fail(at.path, `it does not say whom it is for: give subjects, groups or claims; subjects: ["*"] is for all clients`)
@@ -79,8 +79,8 @@ func (d *decoder) names(at place) []string {
 	return out
 }
 
-// lists decodes a mapping from names to lists of names.
-func (d *decoder) lists(at place) map[string][]string {
+// readLists decodes a mapping from names to lists of names.
+func readLists(d *decoder, at place) map[string][]string {
 	out := map[string][]string{}
 	if at.kind != kindObject {
 		d.mismatch(at, "an object")
@@ -92,8 +92,8 @@ func (d *decoder) lists(at place) map[string][]string {
 	return out
 }
 
-// patterns decodes patterns of tables' names.
-func (d *decoder) patterns(at place, names policy.Names) []string {
+// readPatterns decodes patterns of tables' names.
+func readPatterns(d *decoder, at place, names policy.Names) []string {
 	out := d.names(at)
 	for i, text := range out {
 		pattern, wrong := names.Pattern(text)
@@ -105,8 +105,8 @@ func (d *decoder) patterns(at place, names policy.Names) []string {
 	return out
 }
 
-// limits decodes the tables that a rule does not let clients read whole.
-func (d *decoder) limits(at place, names policy.Names) []policy.TableLimits {
+// readLimits decodes the tables that a rule does not let clients read whole.
+func readLimits(d *decoder, at place, names policy.Names) []policy.TableLimits {
 	var out []policy.TableLimits
 	if at.kind != kindObject {
 		d.mismatch(at, "an object")

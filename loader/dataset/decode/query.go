@@ -15,8 +15,8 @@ const (
 	maxInt32 = math.MaxInt32
 )
 
-// query decodes a query and sets its defaults.
-func (d *decoder) query(at place) dataset.Query {
+// readQuery decodes a query and sets its defaults.
+func readQuery(d *decoder, at place) dataset.Query {
 	out := dataset.Query{}
 	object(d, at, &out, slices.Concat(queryFields(), unservedFields()))
 	given := out
@@ -24,11 +24,11 @@ func (d *decoder) query(at place) dataset.Query {
 	if out.Inline != nil && len(out.With) > 0 {
 		d.fail(at.pathOf("with"), "adds entries to a dataset of the server, and this one is inline; add them to its staging")
 	}
-	d.checkNames(at.pathOf("with"), out.With)
-	d.checkResume(at, given)
-	d.checkShuffle(at, out)
-	d.checkSteps(at, given, out)
-	d.checkReading(at, out)
+	checkNames(d, at.pathOf("with"), out.With)
+	checkResume(d, at, given)
+	checkShuffle(d, at, out)
+	checkSteps(d, at, given, out)
+	checkReading(d, at, out)
 	return out
 }
 
@@ -66,7 +66,7 @@ func described[T any](fields []dataset.QueryField[T], own map[string]readFunc[T]
 		case f.Words != nil:
 			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, choice(d, at, f.Words)) }
 		case f.Label:
-			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, d.label(at)) }
+			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, readLabel(d, at)) }
 		default:
 			out[i].read = own[f.Name]
 		}
@@ -77,11 +77,11 @@ func described[T any](fields []dataset.QueryField[T], own map[string]readFunc[T]
 // sourceFields are the fields that select the tables of a query.
 func sourceFields() []field[dataset.Rows] {
 	return described(dataset.SourceFields(), map[string]readFunc[dataset.Rows]{
-		"dataset": (*decoder).queryDataset,
+		"dataset": readQueryDataset,
 		"with": func(d *decoder, at place, out *dataset.Rows) {
-			out.With = list(d, at, dataset.MaxStaging, (*decoder).staging)
+			out.With = list(d, at, dataset.MaxStaging, readStaging)
 		},
-		"snapshots": func(d *decoder, at place, out *dataset.Rows) { out.Pin = d.partialPin(at) },
+		"snapshots": func(d *decoder, at place, out *dataset.Rows) { out.Pin = readPartialPin(d, at) },
 	})
 }
 
@@ -89,18 +89,18 @@ func sourceFields() []field[dataset.Rows] {
 func rowsFields() []field[dataset.Rows] {
 	return described(dataset.RowsFields(), map[string]readFunc[dataset.Rows]{
 		"filter": func(d *decoder, at place, out *dataset.Rows) { out.Filter = d.filter(at) },
-		"sample": func(d *decoder, at place, out *dataset.Rows) { out.Sample = d.sample(at) },
+		"sample": func(d *decoder, at place, out *dataset.Rows) { out.Sample = readSample(d, at) },
 	})
 }
 
 // readingFields are the fields of Reading.
 func readingFields() []field[dataset.Reading] {
 	return described(dataset.ReadingFields(), map[string]readFunc[dataset.Reading]{
-		"columns": func(d *decoder, at place, out *dataset.Reading) { out.Columns = d.queryColumns(at) },
-		"dense":   func(d *decoder, at place, out *dataset.Reading) { out.Dense = d.dense(at) },
-		"shard":   func(d *decoder, at place, out *dataset.Reading) { out.Shard = d.shard(at, dataset.AllShards) },
-		"every":   func(d *decoder, at place, out *dataset.Reading) { out.Every = d.every(at) },
-		"cursor":  func(d *decoder, at place, out *dataset.Reading) { out.Cursor = d.cursors(at) },
+		"columns": func(d *decoder, at place, out *dataset.Reading) { out.Columns = readQueryColumns(d, at) },
+		"dense":   func(d *decoder, at place, out *dataset.Reading) { out.Dense = readDense(d, at) },
+		"shard":   func(d *decoder, at place, out *dataset.Reading) { out.Shard = readShard(d, at, dataset.AllShards) },
+		"every":   func(d *decoder, at place, out *dataset.Reading) { out.Every = readEvery(d, at) },
+		"cursor":  func(d *decoder, at place, out *dataset.Reading) { out.Cursor = readCursors(d, at) },
 	})
 }
 
@@ -111,31 +111,31 @@ func unservedFields() []field[dataset.Query] {
 	}
 }
 
-// queryDataset decodes the name of a dataset, or an inline dataset.
-func (d *decoder) queryDataset(at place, out *dataset.Rows) {
+// readQueryDataset decodes the name of a dataset, or an inline dataset.
+func readQueryDataset(d *decoder, at place, out *dataset.Rows) {
 	switch at.kind {
 	case kindText:
 		out.Dataset = d.name(at)
 	case kindObject:
-		inline := d.dataset(at)
+		inline := readDataset(d, at)
 		out.Inline = &inline
 	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindList:
 		d.fail(at.path, "must be a dataset's name or a dataset, not %s", at.kind)
 	}
 }
 
-// queryColumns decodes the columns of a query.
-func (d *decoder) queryColumns(at place) []dataset.Column {
-	out := d.columns(at)
+// readQueryColumns decodes the columns of a query.
+func readQueryColumns(d *decoder, at place) []dataset.Column {
+	out := readColumns(d, at)
 	if at.kind == kindList && len(at.items) == 0 {
 		d.fail(at.path, "must name at least one column; leave the field out for all")
 	}
-	d.checkOutputs(at.path, "", out)
+	checkOutputs(d, at.path, "", out)
 	return out
 }
 
-// label decodes a label.
-func (d *decoder) label(at place) string {
+// readLabel decodes a label.
+func readLabel(d *decoder, at place) string {
 	out := d.text(at)
 	if at.kind == kindText && !dataset.JobLabel(out) {
 		d.fail(at.path, "must be 1 to %d letters, digits and characters of ._-/:@+=", dataset.MaxJob)
@@ -143,8 +143,8 @@ func (d *decoder) label(at place) string {
 	return out
 }
 
-// shard decodes {index, of}. The index is unset if it is omitted.
-func (d *decoder) shard(at place, unset int) dataset.Shard {
+// readShard decodes {index, of}. The index is unset if it is omitted.
+func readShard(d *decoder, at place, unset int) dataset.Shard {
 	out := dataset.Shard{Index: unset, Of: 1}
 	object(d, at, &out, []field[dataset.Shard]{
 		{name: "index", read: func(d *decoder, at place, out *dataset.Shard) { out.Index = int(d.whole(at, 0, dataset.MaxLanes)) }},
@@ -158,7 +158,7 @@ func (d *decoder) shard(at place, unset int) dataset.Shard {
 
 // checkShuffle reports shuffle, seed, shuffle_window and shuffle_parts if they cannot be combined with
 // the order or the shuffle.
-func (d *decoder) checkShuffle(at place, q dataset.Query) {
+func checkShuffle(d *decoder, at place, q dataset.Query) {
 	if !d.sound(at.pathOf("order"), at.pathOf("shuffle"), at.pathOf("shuffle_window"), at.pathOf("shuffle_parts"), at.pathOf("cursor")) {
 		return
 	}
@@ -193,8 +193,8 @@ func shuffleFields(r dataset.Rows) []shuffleField {
 	return []shuffleField{{"shuffle_window", r.ShuffleWindow}, {"shuffle_parts", r.ShuffleParts}}
 }
 
-// every decodes {step, of}.
-func (d *decoder) every(at place) dataset.Every {
+// readEvery decodes {step, of}.
+func readEvery(d *decoder, at place) dataset.Every {
 	var out dataset.Every
 	object(d, at, &out, must([]field[dataset.Every]{
 		{name: "step", read: func(d *decoder, at place, out *dataset.Every) { out.Step = int(d.whole(at, 0, maxWorkers)) }},
@@ -207,7 +207,7 @@ func (d *decoder) every(at place) dataset.Every {
 }
 
 // checkSteps reports numbers of lanes, shards and rows that do not divide each other.
-func (d *decoder) checkSteps(at place, given, q dataset.Query) {
+func checkSteps(d *decoder, at place, given, q dataset.Query) {
 	if !d.sound(at.pathOf("lanes"), at.pathOf("shard"), at.pathOf("cursor")) {
 		return
 	}
@@ -226,12 +226,12 @@ func (d *decoder) checkSteps(at place, given, q dataset.Query) {
 		return
 	}
 	perStep := q.Lanes / q.Shard.Of
-	d.checkPerLane(at.pathOf("batch_rows"), "row", q.BatchRows, perStep)
-	d.checkPerLane(at.pathOf("batch_requests"), "request", q.BatchRequests, perStep)
+	checkPerLane(d, at.pathOf("batch_rows"), "row", q.BatchRows, perStep)
+	checkPerLane(d, at.pathOf("batch_requests"), "request", q.BatchRequests, perStep)
 }
 
 // checkPerLane reports a batch that cannot be divided equally among the lanes of a shard.
-func (d *decoder) checkPerLane(path, what string, n, lanes int) {
+func checkPerLane(d *decoder, path, what string, n, lanes int) {
 	if !d.sound(path) || n%lanes == 0 {
 		return
 	}
@@ -244,7 +244,7 @@ func (d *decoder) checkPerLane(path, what string, n, lanes int) {
 
 // checkReading reports conflicts among the fields that select a part of a plan. It skips
 // fields that have faults already.
-func (d *decoder) checkReading(at place, q dataset.Query) {
+func checkReading(d *decoder, at place, q dataset.Query) {
 	err := q.Check()
 	if err == nil || !d.sound(at.pathOf("lanes"), at.pathOf("shard"), at.pathOf("cursor"), at.pathOf("tail")) {
 		return

@@ -260,7 +260,7 @@ func (m maker) partial(pin dataset.Pin) dataset.Pin {
 	return out
 }
 
-// cursors returns the cursors of all shards of one run, in ascending order.
+// readCursors returns the cursors of all shards of one run, in ascending order.
 func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
 	one := dataset.Cursor{
@@ -304,7 +304,7 @@ func (m maker) cursors() dataset.Cursors {
 	return out
 }
 
-// order returns an order, a shuffle and a shuffle window.
+// readOrder returns an order, a shuffle and a shuffle window.
 func (m maker) order() (dataset.Order, dataset.Shuffle, int64) {
 	if m.often() {
 		return dataset.Stored, dataset.ShuffleSplits, 0

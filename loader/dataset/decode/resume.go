@@ -9,7 +9,7 @@ import (
 // checkResume reports fields of a query that contradict its cursor. The cursor defines
 // the plan, and fields of the plan that the query sets must agree with it. The loader
 // compares filters, because that requires the schemas of the tables.
-func (d *decoder) checkResume(at place, q dataset.Query) {
+func checkResume(d *decoder, at place, q dataset.Query) {
 	if len(q.Cursor) == 0 || !d.sound(at.pathOf("cursor")) {
 		return
 	}
@@ -17,13 +17,13 @@ func (d *decoder) checkResume(at place, q dataset.Query) {
 	differing := dataset.RowsDifferences(q.Rows, c.Rows)
 	for _, one := range differing {
 		if one.Field != "dataset" && one.Field != "filter" {
-			d.disagree(at, one)
+			disagree(d, at, one)
 		}
 	}
 	if q.Filter.IsZero() && !c.Filter.IsZero() {
 		for _, one := range differing {
 			if one.Field == "filter" {
-				d.disagree(at, one)
+				disagree(d, at, one)
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func (d *decoder) checkResume(at place, q dataset.Query) {
 }
 
 // disagree reports a field that a query sets and that differs from its cursor.
-func (d *decoder) disagree(at place, of dataset.FieldDifference) {
+func disagree(d *decoder, at place, of dataset.FieldDifference) {
 	if path := at.pathOf(of.Field); at.has(of.Field) && d.sound(path) {
 		d.fail(path, "%s, but the cursor has %s; leave %s out", of.A, of.B, of.Field)
 	}

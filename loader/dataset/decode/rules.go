@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// distinct decodes the rule that drops repeated training rows.
-func (d *decoder) distinct(at place) *dataset.Distinct {
+// readDistinct decodes the rule that drops repeated training rows.
+func readDistinct(d *decoder, at place) *dataset.Distinct {
 	var out dataset.Distinct
 	object(d, at, &out, []field[dataset.Distinct]{
 		{name: "by", must: true, read: func(d *decoder, at place, out *dataset.Distinct) { out.By = d.key(at) }},
 		{name: "keep", read: func(d *decoder, at place, out *dataset.Distinct) {
 			out.Keep = choice(d, at, []dataset.Keep{dataset.KeepFirst, dataset.KeepLast})
 		}},
-		{name: "order_by", read: func(d *decoder, at place, out *dataset.Distinct) { out.OrderBy = d.orderBy(at) }},
+		{name: "order_by", read: func(d *decoder, at place, out *dataset.Distinct) { out.OrderBy = readOrderBy(d, at) }},
 		{name: "scope", read: func(d *decoder, at place, out *dataset.Distinct) {
 			if out.Scope = choice(d, at, []dataset.Scope{tableScope, dataset.ScopePartition}); out.Scope == tableScope {
 				out.Scope = dataset.ScopeTable
@@ -33,12 +33,12 @@ func (d *decoder) distinct(at place) *dataset.Distinct {
 // tableScope is the text of ScopeTable, the default.
 const tableScope dataset.Scope = "table"
 
-// orderBy decodes the order of the rows of one key: a list, or a single entry.
-func (d *decoder) orderBy(at place) []dataset.OrderBy {
+// readOrderBy decodes the order of the rows of one key: a list, or a single entry.
+func readOrderBy(d *decoder, at place) []dataset.OrderBy {
 	if at.kind == kindText {
-		return []dataset.OrderBy{d.order(at)}
+		return []dataset.OrderBy{readOrder(d, at)}
 	}
-	out := list(d, at, maxKeys, (*decoder).order)
+	out := list(d, at, maxKeys, readOrder)
 	if at.kind == kindList && len(out) == 0 {
 		d.fail(at.path, "must name at least one column; leave the field out for the order of files")
 	}
@@ -57,8 +57,8 @@ const (
 	descending = "desc"
 )
 
-// order decodes a column, "column desc", or {column, order}.
-func (d *decoder) order(at place) dataset.OrderBy {
+// readOrder decodes a column, "column desc", or {column, order}.
+func readOrder(d *decoder, at place) dataset.OrderBy {
 	if at.kind == kindText {
 		out := dataset.ParseOrderBy(d.short(at, maxName+len(" "+descending)))
 		if meant, name := misdirected(out.Column); meant != "" {
@@ -98,9 +98,9 @@ func misdirected(text string) (direction, name string) {
 	return "", ""
 }
 
-// missing decodes the rule for keys without a staging row. Null in YAML or JSON, which
+// readMissing decodes the rule for keys without a staging row. Null in YAML or JSON, which
 // object treats as omitted, gives the default, which is also null.
-func (d *decoder) missing(at place) (rule.Missing, []dataset.Default) {
+func readMissing(d *decoder, at place) (rule.Missing, []dataset.Default) {
 	switch {
 	case at.kind == kindText && at.text == rule.MissingDefault.String():
 		d.fail(at.path, "has no values; write {default: {column: value}}")
@@ -113,14 +113,14 @@ func (d *decoder) missing(at place) (rule.Missing, []dataset.Default) {
 	}
 	var out []dataset.Default
 	object(d, at, &out, []field[[]dataset.Default]{
-		{name: "default", must: true, read: func(d *decoder, at place, out *[]dataset.Default) { *out = d.defaults(at) }},
+		{name: "default", must: true, read: func(d *decoder, at place, out *[]dataset.Default) { *out = readDefaults(d, at) }},
 	})
 	return rule.MissingDefault, out
 }
 
-// defaults decodes an object from output columns to values. The result is sorted by
+// readDefaults decodes an object from output columns to values. The result is sorted by
 // column.
-func (d *decoder) defaults(at place) []dataset.Default {
+func readDefaults(d *decoder, at place) []dataset.Default {
 	if at.kind != kindObject {
 		d.fail(at.path, "must be an object that maps columns to values, not %s", at.kind)
 		return nil
@@ -135,14 +135,14 @@ func (d *decoder) defaults(at place) []dataset.Default {
 		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
 			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", maxName)
 		}
-		out = append(out, dataset.Default{Column: m.name, Value: d.value(p)})
+		out = append(out, dataset.Default{Column: m.name, Value: readValue(d, p)})
 	}
 	slices.SortFunc(out, func(a, b dataset.Default) int { return strings.Compare(a.Column, b.Column) })
 	return out
 }
 
-// value decodes null, true, false, a number or text.
-func (d *decoder) value(at place) any {
+// readValue decodes null, true, false, a number or text.
+func readValue(d *decoder, at place) any {
 	switch at.kind {
 	case kindNull:
 		return nil
@@ -195,12 +195,12 @@ func (d *decoder) truth(at place) bool {
 // timeFields are the fields that select staging rows by time.
 func timeFields() []field[dataset.Staging] {
 	return []field[dataset.Staging]{
-		{name: "align", read: func(d *decoder, at place, out *dataset.Staging) { out.Align = d.align(at) }},
-		{name: "point_in_time", read: func(d *decoder, at place, out *dataset.Staging) { out.PointInTime = d.pointInTime(at) }},
+		{name: "align", read: func(d *decoder, at place, out *dataset.Staging) { out.Align = readAlign(d, at) }},
+		{name: "point_in_time", read: func(d *decoder, at place, out *dataset.Staging) { out.PointInTime = readPointInTime(d, at) }},
 	}
 }
 
-func (d *decoder) align(at place) *dataset.Align {
+func readAlign(d *decoder, at place) *dataset.Align {
 	var out dataset.Align
 	object(d, at, &out, []field[dataset.Align]{
 		{name: "training", must: true, read: func(d *decoder, at place, out *dataset.Align) { out.Training = d.name(at) }},
@@ -208,7 +208,7 @@ func (d *decoder) align(at place) *dataset.Align {
 		{name: "rule", read: func(d *decoder, at place, out *dataset.Align) {
 			out.Rule = choice(d, at, []dataset.AlignRule{dataset.AlignSame, dataset.AlignLag, dataset.AlignLatestBefore})
 		}},
-		{name: "lag", read: func(d *decoder, at place, out *dataset.Align) { out.Lag = d.lag(at) }},
+		{name: "lag", read: func(d *decoder, at place, out *dataset.Align) { out.Lag = readLag(d, at) }},
 	})
 	if path := at.pathOf("lag"); at.kind == kindObject && d.sound(path, at.pathOf("rule")) {
 		given := at.has("lag")
@@ -224,12 +224,12 @@ func (d *decoder) align(at place) *dataset.Align {
 	return &out
 }
 
-func (d *decoder) pointInTime(at place) *dataset.PointInTime {
+func readPointInTime(d *decoder, at place) *dataset.PointInTime {
 	out := dataset.PointInTime{Exact: true}
 	object(d, at, &out, []field[dataset.PointInTime]{
 		{name: "training", must: true, read: func(d *decoder, at place, out *dataset.PointInTime) { out.Training = d.name(at) }},
 		{name: "staging", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Staging = d.name(at) }},
-		{name: "tolerance", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Tolerance = d.tolerance(at) }},
+		{name: "tolerance", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Tolerance = readTolerance(d, at) }},
 		{name: "exact", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Exact = d.truth(at) }},
 	})
 	path := at.pathOf("tolerance")
@@ -246,16 +246,16 @@ func (d *decoder) pointInTime(at place) *dataset.PointInTime {
 // effortFields are the fields that change the cost of reading but not the rows.
 func effortFields() []field[dataset.Staging] {
 	return []field[dataset.Staging]{
-		{name: "strategy", read: func(d *decoder, at place, out *dataset.Staging) { out.Strategy, out.Custom = d.strategy(at) }},
+		{name: "strategy", read: func(d *decoder, at place, out *dataset.Staging) { out.Strategy, out.Custom = readStrategy(d, at) }},
 		{name: "max_amplification", read: func(d *decoder, at place, out *dataset.Staging) {
 			out.MaxAmplification = d.number(at, 1, math.MaxFloat64)
 		}},
 	}
 }
 
-// strategy decodes a strategy, and the name of a custom one. The loader checks whether
+// readStrategy decodes a strategy, and the name of a custom one. The loader checks whether
 // that name is registered.
-func (d *decoder) strategy(at place) (rule.Strategy, string) {
+func readStrategy(d *decoder, at place) (rule.Strategy, string) {
 	if name, custom := strings.CutPrefix(at.text, dataset.CustomPrefix); custom && at.kind == kindText {
 		if d.name(at); name == "" {
 			d.fail(at.path, "has no strategy name; write %sNAME", dataset.CustomPrefix)
@@ -266,9 +266,9 @@ func (d *decoder) strategy(at place) (rule.Strategy, string) {
 	return word(d, at, served), ""
 }
 
-// castType decodes what a column becomes: the name of an Iceberg type that it is cast to, or category. It
+// readCastType decodes what a column becomes: the name of an Iceberg type that it is cast to, or category. It
 // also accepts the names of the corresponding machine types, such as int64.
-func (d *decoder) castType(at place) string {
+func readCastType(d *decoder, at place) string {
 	const float, long = "float", "long"
 	switch at.text {
 	case "float32":

@@ -4,11 +4,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// sample decodes a sample of the training rows.
-func (d *decoder) sample(at place) *dataset.Sample {
+// readSample decodes a sample of the training rows.
+func readSample(d *decoder, at place) *dataset.Sample {
 	out := dataset.Sample{By: dataset.SampleByRequest, Rate: 1}
 	object(d, at, &out, []field[dataset.Sample]{
-		{name: "hash", read: func(d *decoder, at place, out *dataset.Sample) { out.Hash = d.hashRange(at) }},
+		{name: "hash", read: func(d *decoder, at place, out *dataset.Sample) { out.Hash = readHashRange(d, at) }},
 		{name: "by", read: func(d *decoder, at place, out *dataset.Sample) {
 			out.By = choice(d, at, []dataset.SampleBy{dataset.SampleByRequest, dataset.SampleByKey})
 		}},
@@ -20,12 +20,12 @@ func (d *decoder) sample(at place) *dataset.Sample {
 		{name: "where", read: func(d *decoder, at place, out *dataset.Sample) { out.Where = d.filter(at) }},
 	})
 	if at.kind == kindObject && d.sound(at.path) {
-		d.checkSample(at)
+		checkSample(d, at)
 	}
 	return &out
 }
 
-func (d *decoder) checkSample(at place) {
+func checkSample(d *decoder, at place) {
 	if !at.has("hash") && !at.has("rate") {
 		d.fail(at.path, "has no effect; set hash, rate or both")
 		return
@@ -38,8 +38,8 @@ func (d *decoder) checkSample(at place) {
 	}
 }
 
-// hashRange decodes [from, to], a range of hash positions.
-func (d *decoder) hashRange(at place) *dataset.HashRange {
+// readHashRange decodes [from, to], a range of hash positions.
+func readHashRange(d *decoder, at place) *dataset.HashRange {
 	if at.kind != kindList || len(at.items) != 2 {
 		d.fail(at.path, "must be two numbers from 0 to 1, such as [0, 0.0625]")
 		return nil

@@ -16,9 +16,9 @@ func isWrites(name string) bool {
 	return name == writesField || name == writesField+"."+namespacesField
 }
 
-// writes decodes the namespaces that a catalog may write to: writes: {namespaces: [a, b]}, or
+// readWrites decodes the namespaces that a catalog may write to: writes: {namespaces: [a, b]}, or
 // the dotted name writes.namespaces.
-func (d *decoder) writes(at place) (namespaces []string) {
+func readWrites(d *decoder, at place) (namespaces []string) {
 	for _, m := range at.members {
 		p := at.member(m)
 		if !isWrites(m.name) || p.kind == kindNull {
@@ -28,20 +28,20 @@ func (d *decoder) writes(at place) (namespaces []string) {
 		case namespaces != nil:
 			d.fail(p.path, "is given twice")
 		case m.name != writesField:
-			namespaces = d.namespaces(p)
+			namespaces = readNamespaces(d, p)
 		case p.kind != kindObject:
 			d.fail(p.path, "must be an object, such as {namespaces: [features]}")
 		default:
 			object(d, p, &namespaces, []field[[]string]{{
-				name: namespacesField, must: true, read: func(d *decoder, at place, into *[]string) { *into = d.namespaces(at) },
+				name: namespacesField, must: true, read: func(d *decoder, at place, into *[]string) { *into = readNamespaces(d, at) },
 			}})
 		}
 	}
 	return namespaces
 }
 
-// namespaces decodes a list of namespaces, with dots between their parts.
-func (d *decoder) namespaces(at place) (out []string) {
+// readNamespaces decodes a list of namespaces, with dots between their parts.
+func readNamespaces(d *decoder, at place) (out []string) {
 	if at.kind != kindList {
 		d.fail(at.path, "must be a list of namespaces, such as [features, ml.staging]")
 		return nil

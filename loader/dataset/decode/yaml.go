@@ -13,7 +13,7 @@ import (
 // faults are paths inside the dataset, such as "staging[0].key".
 func Dataset(name string, value *yaml.Node) (dataset.Dataset, error) {
 	d := newDecoder()
-	out := d.named(name, d.yaml(value, 0, maxNodes))
+	out := readNamed(d, name, d.yaml(value, 0, maxNodes))
 	if err := d.err(); err != nil {
 		return dataset.Dataset{}, fault.Op(err, "read dataset %s", name)
 	}
@@ -21,7 +21,7 @@ func Dataset(name string, value *yaml.Node) (dataset.Dataset, error) {
 }
 
 // yaml converts a YAML value, either a document or a part of one, to a tree. Nesting is
-// counted from depth, and limit is the maximum number of nodes.
+// readCounted from depth, and limit is the maximum number of nodes.
 func (d *decoder) yaml(value *yaml.Node, depth, limit int) place {
 	r := yamlReader{decoder: d, limit: limit}
 	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {
