@@ -37,7 +37,7 @@ const (
 	printYAML = "yaml"
 )
 
-func (p process) backfillCommand() *cobra.Command {
+func backfillCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backfill DATASET|TABLE", Short: "Print the Spark SQL of a feature's staging table, and its dataset",
 		Long: "Print the Spark SQL that creates and fills a staging table for a feature, laid out as the training\n" +

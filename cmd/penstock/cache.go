@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/flight"
 )
 
-func (p process) cacheCommand() *cobra.Command {
+func cacheCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "cache", Short: "List or drop what a server keeps for later streams",
 		Long: "List or drop what a server keeps for later streams: decoded columns of row groups, and\n" +
@@ -22,11 +22,11 @@ func (p process) cacheCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.cacheListCommand(), p.cacheDropCommand())
+	c.AddCommand(cacheListCommand(p), cacheDropCommand(p))
 	return c
 }
 
-func (p process) cacheListCommand() *cobra.Command {
+func cacheListCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List cached columns by table and file, and kept build sides", Args: cobra.NoArgs,
 		Example: "  penstock cache ls --uri grpc://127.0.0.1:8815 --json",
@@ -49,7 +49,7 @@ func (p process) cacheListCommand() *cobra.Command {
 	return c
 }
 
-func (p process) cacheDropCommand() *cobra.Command {
+func cacheDropCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "drop [TABLE]", Short: "Drop the columns of a table, in memory and on disk, or everything", Args: cmdline.AtMostOne,
 		Long: "Drop the decoded columns of a table, in memory and on disk, by its name, or by its uuid if the\n" +
@@ -74,7 +74,7 @@ func (p process) cacheDropCommand() *cobra.Command {
 }
 
 // printCache prints what is kept as a table.
-func (p process) printCache(list flight.CacheList) error {
+func (p terminal) printCache(list flight.CacheList) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TABLE\tFILE\tCOLUMNS\tBYTES\tHITS\tSECONDS")
 	for _, f := range list.Files {

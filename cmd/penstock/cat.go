@@ -37,7 +37,7 @@ type catFlags struct {
 	ends           bool // the stream ends soon after the limit, with its report
 }
 
-func (p process) catCommand() *cobra.Command {
+func catCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: cmdline.AtMostOne,
 		Long: "Print the rows of a query: as a table, CSV, JSON lines, an Arrow or a Parquet file.\n\n" +
@@ -107,7 +107,7 @@ func limited(query []byte, limit int64) ([]byte, bool) {
 }
 
 // writeOutput calls f with a writer for a path, or for standard output if path is "" or "-".
-func (p process) writeOutput(path string, f func(io.Writer) error) error {
+func (p terminal) writeOutput(path string, f func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return f(p.stdout)
 	}
@@ -158,7 +158,7 @@ func (p process) tableWidth() int {
 }
 
 // print writes rows up to the limit, and their number on standard error.
-func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
+func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags) error {
 	out, err := rowformat.New(*flags.format, w, rows.Schema, *flags.width)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func matchedSoFar(rows *client.Shards, flags catFlags) string {
 	return ""
 }
 
-func (p process) warnOfMatches(r client.Report) {
+func (p terminal) warnOfMatches(r client.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
 		if warning := r.Staging[name].Warning; warning != "" {
 			p.note("warning: %s: %s\n", name, warning)

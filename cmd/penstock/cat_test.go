@@ -136,7 +136,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--every", "0/2", "--batch-rows", "2"), read("--every", "1/2", "--batch-rows", "2")...))))
 	require.Len(t, read("--batch-rows", "2", "--filter", "item IS NOT NULL", "--tail", "drop", "--count", "exact"), len(read("--filter", "item IS NOT NULL"))/2*2)
 
-	inside, err := process{stderr: io.Discard, clock: time.Now}.openLocal(t.Context(), l.config)
+	inside, err := process{terminal: terminal{stderr: io.Discard}, clock: time.Now}.openLocal(t.Context(), l.config)
 	require.NoError(t, err)
 	rows, err := inside.Open(t.Context(), []byte(`{"dataset": "home", "batch_rows": 3}`))
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestCatQuery(t *testing.T) {
 		"flags win":    {"--query", `{"dataset": "home", "columns": ["label"], "filter": "request_id = 3"}`, "--columns", "item"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := runWith(t, process{stdin: strings.NewReader(query)}, append([]string{"cat", "--config", l.config, "-f", "jsonl"}, args...)...)
+			got := runWith(t, process{terminal: terminal{stdin: strings.NewReader(query)}}, append([]string{"cat", "--config", l.config, "-f", "jsonl"}, args...)...)
 			require.Equal(t, ran{0, want, "1 row\n"}, got)
 		})
 	}
@@ -183,7 +183,7 @@ func TestCatIntoAClosedPipe(t *testing.T) {
 	l := readLake(t)
 	reader, writer := io.Pipe()
 	require.NoError(t, reader.Close())
-	got := runWith(t, process{stdout: writer}, "cat", "large", "--config", l.config, "--format", "csv")
+	got := runWith(t, process{terminal: terminal{stdout: writer}}, "cat", "large", "--config", l.config, "--format", "csv")
 	require.Equal(t, ran{0, "", ""}, got)
 }
 

@@ -29,7 +29,7 @@ func (p process) change(c *cobra.Command, flags changeFlags, table string, f fun
 }
 
 // printResult prints the result of a command that wrote: as JSON, or else as text.
-func (p process) printResult(asJSON bool, result any, text string) error {
+func (p terminal) printResult(asJSON bool, result any, text string) error {
 	if asJSON {
 		return p.printJSON(result)
 	}

@@ -130,7 +130,7 @@ func (k *killing) Write(text []byte) (int, error) {
 func TestServerLostInMidStream(t *testing.T) {
 	server := start(t, "--config", readLake(t).config)
 	out := &killing{server: server}
-	got := runWith(t, process{stdout: out}, "cat", "large", "--uri", server.uri(), "--format", "csv", "--query", `{"dataset": "large", "batch_rows": 100}`)
+	got := runWith(t, process{terminal: terminal{stdout: out}}, "cat", "large", "--uri", server.uri(), "--format", "csv", "--query", `{"dataset": "large", "batch_rows": 100}`)
 	require.Equal(t, exitFailure, got.code)
 	require.Regexp(t, `^penstock: the server or the connection to it was lost after \d+ rows: [^\n]+\n  → check its log and restart it, then read again: the rows so far are incomplete\n$`, got.stderr)
 	require.NotContains(t, got.stderr, "desc =")

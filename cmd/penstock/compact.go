@@ -24,7 +24,7 @@ type compactFlags struct {
 	anyOrder, dry, asJSON           *bool
 }
 
-func (p process) compactCommand() *cobra.Command {
+func compactCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "compact TABLE", Short: "Rewrite the small files of a staging table, and those with deletes",
 		Long: "Rewrite the files of a staging table that are small, have deletes on them, are of an older partition\n" +

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-func (p process) datasetsCommand() *cobra.Command {
+func datasetsCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "datasets [DATASET]", Short: "List the datasets, or the columns of one", Args: cmdline.AtMostOne,
 		Long: "List the datasets, or the columns of one.\n\n" +
@@ -134,7 +134,7 @@ func columnsJSON(schema *arrow.Schema) []columnJSON {
 }
 
 // printJSON prints a value, indented.
-func (p process) printJSON(value any) error {
+func (p terminal) printJSON(value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fault.New(fault.Internal, "write JSON: %w", err)
@@ -144,7 +144,7 @@ func (p process) printJSON(value any) error {
 }
 
 // printDatasets prints a line per dataset, with the reason if it cannot be read.
-func (p process) printDatasets(all []client.Dataset) error {
+func (p terminal) printDatasets(all []client.Dataset) error {
 	var lines [][]string
 	for _, d := range all {
 		rows, columns, staging := "?", "", strings.Join(d.Staging, ", ")
@@ -164,7 +164,7 @@ func (p process) printDatasets(all []client.Dataset) error {
 }
 
 // printColumns prints the columns of a dataset.
-func (p process) printColumns(d client.Dataset) error {
+func (p terminal) printColumns(d client.Dataset) error {
 	if d.Err != nil {
 		return d.Err
 	}
@@ -188,7 +188,7 @@ func (p process) printColumns(d client.Dataset) error {
 }
 
 // printTable prints a head and lines as aligned columns.
-func (p process) printTable(head []string, lines [][]string) error {
+func (p terminal) printTable(head []string, lines [][]string) error {
 	lines = slices.Insert(lines, 0, head)
 	widths := make([]int, len(head))
 	for _, line := range lines {

@@ -22,7 +22,7 @@ import (
 // initFile is the default of init's --output.
 const initFile = "penstock.yaml"
 
-func (p process) initCommand() *cobra.Command {
+func initCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "init NAME=VALUE…", Short: "Write a config file for the tables of a catalog",
 		Long: "Write a config file for the tables of a catalog: the catalog's properties as given, and\n" +
@@ -52,7 +52,7 @@ func (p process) initCommand() *cobra.Command {
 		defer stop()
 		return p.propose(ctx, given, *output)
 	}
-	c.AddCommand(p.backfillCommand())
+	c.AddCommand(backfillCommand(p))
 	return c
 }
 

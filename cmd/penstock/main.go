@@ -36,15 +36,23 @@ const (
 
 // process is the environment of the program, which tests replace.
 type process struct {
+	terminal
+	env   func(string) (string, bool)
+	clock func() time.Time
+}
+
+// terminal is what commands read and print to.
+type terminal struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	env            func(string) (string, bool)
-	clock          func() time.Time
 	width          int // characters per line of the terminal; 0: stdout is none
 }
 
 func main() {
-	p := process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv, clock: time.Now, width: rowformat.TerminalWidth(os.Stdout)}
+	p := process{
+		terminal: terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout)},
+		env:      os.LookupEnv, clock: time.Now,
+	}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
@@ -105,9 +113,9 @@ func serverTerminations() []os.Signal {
 // commands returns the commands of the program.
 func (p process) commands() []*cobra.Command {
 	return []*cobra.Command{
-		p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(),
-		p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.restoreCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(),
-		p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand(),
+		serveCommand(p), explainCommand(p), catCommand(p), verifyCommand(p),
+		stageCommand(p), publishCommand(p), undoCommand(p), compactCommand(p), restoreCommand(p), promoteCommand(p), demoteCommand(p), orphansCommand(p),
+		datasetsCommand(p), healthCommand(p), statusCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p),
 	}
 }
 
@@ -134,7 +142,7 @@ func (p process) finish(command *cobra.Command, err error) int {
 }
 
 // note prints to standard error, and ignores its errors.
-func (p process) note(format string, args ...any) {
+func (p terminal) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stderr, format, args...)
 }
 

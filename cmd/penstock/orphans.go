@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/orphans"
 )
 
-func (p process) orphansCommand() *cobra.Command {
+func orphansCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "orphans TABLE…", Short: "List, or remove, files of failed writes that no snapshot names",
 		Long: "List the files in the folders of tables that Penstock wrote and that nothing in the tables' metadata\n" +

@@ -27,7 +27,7 @@ func page(t *testing.T, path string) string {
 
 // commands returns the commands of the program.
 func commands() []*cobra.Command {
-	p := process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	p := process{terminal: terminal{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}}
 	return p.commands()
 }
 

@@ -127,7 +127,7 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 func TestProgressAsText(t *testing.T) {
 	var said bytes.Buffer
 	now := time.Unix(1_000_000, 0)
-	g, err := process{stderr: &said, clock: func() time.Time { return now }}.progressOf("", "stage", "features.a")
+	g, err := process{terminal: terminal{stderr: &said}, clock: func() time.Time { return now }}.progressOf("", "stage", "features.a")
 	require.NoError(t, err)
 	g.step("write")
 	g.at(flight.ProgressCounts{RowsRead: 1})
@@ -140,7 +140,7 @@ func TestProgressAsText(t *testing.T) {
 	require.Equal(t, "table features.a, write: rows read 7, rows written 3, files 1 of 2\n", said.String())
 
 	said.Reset()
-	g, err = process{stderr: &said, clock: func() time.Time { return now }}.progressOf("json", "stage", "features.a")
+	g, err = process{terminal: terminal{stderr: &said}, clock: func() time.Time { return now }}.progressOf("json", "stage", "features.a")
 	require.NoError(t, err)
 	require.ErrorIs(t, g.end(uncertain), uncertain)
 	require.True(t, progressLines(t, said.String())[0].Failure.Uncertain)

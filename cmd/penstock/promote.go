@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/promote"
 )
 
-func (p process) promoteCommand() *cobra.Command {
+func promoteCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "promote DATASET ENTRY…", Short: "Make the columns of staging entries columns of the training table",
 		Long: "Make the columns of left and overlay entries of a dataset columns of its training table: every data\n" +
@@ -107,7 +107,7 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 	return b.String()
 }
 
-func (p process) demoteCommand() *cobra.Command {
+func demoteCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "demote TABLE COLUMN…", Short: "Take promoted columns of a training table back",
 		Long: "Take promoted columns of a training table back, with all columns of the same promotion: they are\n" +

@@ -13,7 +13,7 @@ import (
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
 
-func (p process) publishCommand() *cobra.Command {
+func publishCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "publish TABLE BRANCH", Short: "Move main of a table to the snapshot of a branch",
 		Long: "Move main of a table to the snapshot of a branch, if main has no snapshot that the branch does not\n" +
@@ -70,7 +70,7 @@ func undoText(move client.Move, source string) string {
 // noneBefore is the value of undo's --from for a branch that did not exist, or main of a table without snapshots.
 const noneBefore = "none"
 
-func (p process) undoCommand() *cobra.Command {
+func undoCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "undo TABLE", Short: "Take the last publish or stage of a table back",
 		Long: "Move a branch of a table back from the snapshot --to, which a publish or a stage made, to the snapshot\n" +

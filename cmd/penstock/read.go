@@ -31,7 +31,7 @@ type plannedJSON struct {
 	Columns []columnJSON    `json:"columns"`
 }
 
-func (p process) explainCommand() *cobra.Command {
+func explainCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain [DATASET]", Short: "Show what a query reads, in which order, and why", Args: cmdline.AtMostOne,
 		Long: "Show what a query reads, in which order, and why. Only metadata is read.\n\n" +

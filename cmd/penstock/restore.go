@@ -22,7 +22,7 @@ type restoreFlags struct {
 	dry, asJSON             *bool
 }
 
-func (p process) restoreCommand() *cobra.Command {
+func restoreCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore TABLE", Short: "Restore a staging table, or some of its partitions, as they were at a snapshot",
 		Long: "Restore the rows that a staging table, or some of its partitions, had at a snapshot, as one commit. The files\n" +

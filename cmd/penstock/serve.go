@@ -28,7 +28,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-func (p process) serveCommand() *cobra.Command {
+func serveCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve --config FILE", Short: "Serve the datasets of a config file over Arrow Flight", Args: cmdline.NoArguments,
 		Long: "Serve the datasets of a config file over Arrow Flight.\n\n" +

@@ -21,7 +21,7 @@ func TestEveryFlagOfServeIsInOneGroup(t *testing.T) {
 			groups[name]++
 		}
 	}
-	c := process{}.serveCommand()
+	c := serveCommand(process{})
 	c.InitDefaultHelpFlag()
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		require.Equal(t, 1, groups[f.Name], "--%s: add it to serveGroups", f.Name)

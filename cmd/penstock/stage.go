@@ -30,7 +30,7 @@ type stageFlags struct {
 	evolve, dry, asJSON                                   *bool
 }
 
-func (p process) stageCommand() *cobra.Command {
+func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stage TABLE FILE…", Short: "Write the rows of Parquet files to a staging table",
 		Long: "Write the rows of Parquet files to a staging table, sorted and bucketed as the table is, as one\n" +
@@ -181,7 +181,7 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 }
 
 // printStaged prints the result of a stage.
-func (p process) printStaged(call stageCall, out stage.WriteResult) error {
+func (p terminal) printStaged(call stageCall, out stage.WriteResult) error {
 	text := stageText(call.StageCommand, out)
 	if out.Snapshot != 0 && !out.Existed {
 		text += undoText(madeBy(call.StageCommand, out), call.source)

@@ -19,7 +19,7 @@ import (
 // clearScreen moves to the top of a terminal, and clears it.
 const clearScreen = "\x1b[H\x1b[2J"
 
-func (p process) statusCommand() *cobra.Command {
+func statusCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show the streams of a server, and what each waits for", Args: cmdline.NoArguments,
 		Long: "Show the streams of a server, and what each waits for: its trainer, storage, memory, a slot,\n" +
@@ -84,7 +84,7 @@ func (p process) watchStatus(ctx context.Context, s *client.Client, every time.D
 }
 
 // printStatus prints a status on a screen of its own.
-func (p process) printStatus(now flight.ServerStatus, before *flight.ServerStatus) error {
+func (p terminal) printStatus(now flight.ServerStatus, before *flight.ServerStatus) error {
 	var b bytes.Buffer
 	switch {
 	case p.width > 0:
@@ -100,7 +100,7 @@ func (p process) printStatus(now flight.ServerStatus, before *flight.ServerStatu
 }
 
 // printSent prints JSON as the server sent it, indented, or in one line without an indent.
-func (p process) printSent(sent json.RawMessage, indent string) error {
+func (p terminal) printSent(sent json.RawMessage, indent string) error {
 	var b bytes.Buffer
 	err := json.Compact(&b, sent)
 	if indent != "" {
@@ -118,7 +118,7 @@ func (p process) printSent(sent json.RawMessage, indent string) error {
 // healthTimeout bounds a health check.
 const healthTimeout = 5 * time.Second
 
-func (p process) healthCommand() *cobra.Command {
+func healthCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "health --uri URI", Short: "Check whether a server accepts calls", Args: cmdline.NoArguments,
 		Long: "Check whether a server accepts calls: the health check of gRPC, which needs no token.\n\n" +

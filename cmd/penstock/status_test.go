@@ -69,14 +69,14 @@ func TestStatusOfServers(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(text.stdout, "\n"), 40)
 
 	out := &closing{writes: 2}
-	require.Equal(t, exitOK, runWith(t, process{stdout: out}, "status", "--uri", server.uri(), "--watch", "0.1").code, "its reader has gone")
+	require.Equal(t, exitOK, runWith(t, process{terminal: terminal{stdout: out}}, "status", "--uri", server.uri(), "--watch", "0.1").code, "its reader has gone")
 	require.Equal(t, 2, strings.Count(out.String(), "1 stream\n"))
 	require.NotContains(t, out.String(), clearScreen)
 	out = &closing{writes: 2}
-	runWith(t, process{stdout: out, width: 80}, "status", "--uri", server.uri(), "--watch", "0.1")
+	runWith(t, process{terminal: terminal{stdout: out, width: 80}}, "status", "--uri", server.uri(), "--watch", "0.1")
 	require.Equal(t, 2, strings.Count(out.String(), clearScreen))
 	out = &closing{writes: 3}
-	runWith(t, process{stdout: out}, "status", "--uri", server.uri(), "--watch", "0.1", "--json")
+	runWith(t, process{terminal: terminal{stdout: out}}, "status", "--uri", server.uri(), "--watch", "0.1", "--json")
 	require.Equal(t, 3, strings.Count(out.String(), "\n"), "an answer in each line")
 
 	n := int64(0)

@@ -16,16 +16,16 @@ import (
 	"github.com/penstock/penstock/internal/tokens"
 )
 
-func (p process) tokenCommand() *cobra.Command {
+func tokenCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "token", Short: "Make tokens of clients", Args: cmdline.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.tokenNewCommand())
+	c.AddCommand(tokenNewCommand(p))
 	return c
 }
 
-func (p process) tokenNewCommand() *cobra.Command {
+func tokenNewCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "new --subject NAME", Short: "Make a token of a client, and the line of the server's file for it", Args: cmdline.NoArguments,
 		Long: "Make a token of a client, and the line of the server's file (setting tokens) for it. The\n" +

@@ -22,7 +22,7 @@ type unverifiedError struct{ err error }
 func (e unverifiedError) Error() string { return e.err.Error() }
 func (e unverifiedError) Unwrap() error { return e.err }
 
-func (p process) verifyCommand() *cobra.Command {
+func verifyCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify [DATASET]", Short: "Check that a dataset's tables are laid out as the join expects", Args: cmdline.AtMostOne,
 		Long: "Check that a dataset's tables are laid out as the join expects. The keys of all\n" +
@@ -52,7 +52,7 @@ func (p process) verifyCommand() *cobra.Command {
 }
 
 // verify prints the report. It returns findingsError if the report has findings.
-func (p process) verify(ctx context.Context, s *client.Client, query []byte, asJSON bool) error {
+func (p terminal) verify(ctx context.Context, s *client.Client, query []byte, asJSON bool) error {
 	found, err := s.Verify(ctx, query)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ var linkedCommit string //nolint:gochecknoglobals // the linker sets variables o
 // commitForm is the form of a commit. Nothing else is printed as one, such as a path of the machine that built.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-func (p process) versionCommand() *cobra.Command {
+func versionCommand(p process) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cmdline.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
