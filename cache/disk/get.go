@@ -265,7 +265,7 @@ func (r *chunkRead) arrays(ctx context.Context, c *readableChunk) (out []arrow.A
 func (r *chunkRead) extent(ctx context.Context, at int64, sizes []int64) ([]*memory.Buffer, error) {
 	first := len(r.buffers)
 	for _, size := range sizes {
-		buffer := memory.NewResizableBuffer(r.tier.memory())
+		buffer := memory.NewResizableBuffer(r.tier.options.allocator())
 		r.buffers = append(r.buffers, buffer)
 		buffer.Resize(int(size))
 	}
@@ -306,9 +306,9 @@ func (r *chunkRead) end(ctx context.Context, failed bool) {
 	})
 }
 
-func (t *Tier) memory() memory.Allocator {
-	if t.options.Memory == nil {
+func (o Options) allocator() memory.Allocator {
+	if o.Memory == nil {
 		return batch.Default()
 	}
-	return t.options.Memory
+	return o.Memory
 }

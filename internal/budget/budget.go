@@ -88,21 +88,21 @@ func (b *Budget) Pressed() bool {
 	if b == nil {
 		return false
 	}
-	return b.pressed.Swap(false) || b.queue.length.Load() > 0 && b.anyWaiter(func(w *waiter) bool { return b.shares(w.into.peer, w.bytes) })
+	return b.pressed.Swap(false) || b.queue.length.Load() > 0 && b.queue.any(func(w *waiter) bool { return b.shares(w.into.peer, w.bytes) })
 }
 
 // Wanted reports whether a stream of the peer waits for its share.
 func (b *Budget) Wanted(from string) bool {
-	return b != nil && b.queue.length.Load() > 0 && b.anyWaiter(func(w *waiter) bool {
+	return b != nil && b.queue.length.Load() > 0 && b.queue.any(func(w *waiter) bool {
 		return w.peer == b.queue.peers[from] && !b.shares(w.into.peer, w.bytes)
 	})
 }
 
-// anyWaiter reports whether a waiter matches.
-func (b *Budget) anyWaiter(matches func(*waiter) bool) bool {
-	b.queue.mu.Lock()
-	defer b.queue.mu.Unlock()
-	return slices.ContainsFunc(b.queue.waiting, matches)
+// any reports whether a waiter matches.
+func (q *queue) any(matches func(*waiter) bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.waiting, matches)
 }
 
 // freed wakes waiters that fit now that memory was freed.

@@ -126,7 +126,7 @@ func (c *ColumnCache) giveUpUnused(n int64, e *effects) {
 	for len(c.order) > 0 && -e.idle < n {
 		before := e.idle
 		u := c.order[0]
-		if c.idleOf(u) == 0 {
+		if u.idle() == 0 {
 			heap.Remove(&c.order, 0)
 			inUse = append(inUse, u)
 			continue
@@ -145,14 +145,14 @@ func (c *ColumnCache) giveUpSome(n int64, units iter.Seq[*cachedUnit], pinned bo
 		if -e.idle >= n {
 			return
 		}
-		if (u.pins == 0 || pinned) && c.idleOf(u) > 0 {
+		if (u.pins == 0 || pinned) && u.idle() > 0 {
 			c.drop(u, e)
 		}
 	}
 }
 
-// idleOf returns the idle bytes of a unit. c.mu is held.
-func (c *ColumnCache) idleOf(u *cachedUnit) (bytes int64) {
+// idle returns the idle bytes of the unit. The mutex of its cache is held.
+func (u *cachedUnit) idle() (bytes int64) {
 	for _, s := range u.arrays() {
 		if s.kept && s.views == 0 {
 			bytes += s.bytes
