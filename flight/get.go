@@ -28,11 +28,11 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		return notAudited(err)
 	}
 	c := callOf(stream.Context())
-	asked, may, err := s.openTicket(c, ticket.GetTicket())
+	content, rights, err := s.openTicket(c, ticket.GetTicket())
 	if err != nil {
 		return err
 	}
-	held, err := s.options.Budget.Reserve("the query of a stream", asked.memory())
+	held, err := s.options.Budget.Reserve("the query of a stream", content.memory())
 	if err != nil {
 		return err
 	}
@@ -41,50 +41,50 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	ctx, running := s.running.begin(ctx, c, asked, may.query)
+	ctx, running := s.running.begin(ctx, c, content, rights.query)
 	defer s.running.end(running)
 	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
 	mix, err := mixOf(ctx)
 	if err != nil {
 		return err
 	}
-	at := s.admission.of(caller{host: c.client(), plan: asked.Plan, shard: may.query.Shard, mix: mix})
-	defer at.Release()
-	p, err := s.redeemAt(ctx, at, may, asked)
+	slot := s.admission.of(caller{host: c.client(), plan: content.Plan, shard: rights.query.Shard, mix: mix})
+	defer slot.Release()
+	p, err := s.replanAt(ctx, slot, rights, content)
 	c.slot.leave()
 	if err != nil {
 		return contextCause(ctx, err)
 	}
 	running.planned(p)
-	out := s.begin(ctx, c, p, running)
-	out.slot, out.inflight = at, s.inflight.Enter(c.connection.client(), endsByServer(end))
-	out.send = func(f *frames.Frame) error {
+	sender := s.begin(ctx, c, p, running)
+	sender.slot, sender.inflight = slot, s.inflight.Enter(c.connection.client(), endsByServer(end))
+	sender.send = func(f *frames.Frame) error {
 		if !f.HasBatch() { // a schema or a report
-			return s.answers.send(ctx, c, stream, f, out.inflight)
+			return s.answers.send(ctx, c, stream, f, sender.inflight)
 		}
 		return stream.SendMsg(f)
 	}
-	defer out.inflight.Release()
-	if out.session = session; session != nil {
-		session.OnSeen(out.inflight.Move)
+	defer sender.inflight.Release()
+	if sender.session = session; session != nil {
+		session.OnSeen(sender.inflight.Move)
 	}
 	// The end is reported after a panic, too: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {
-		at.Release() // before the end is reported
+		slot.Release() // before the end is reported
 		leave()
-		out.ended(endingOf(stream.Context(), failure).label, failure)
+		sender.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
-	source, err := s.openAt(ctx, at, p)
+	source, err := s.openAt(ctx, slot, p)
 	if err == nil {
-		err = out.serve(ctx, source)
+		err = sender.serve(ctx, source)
 	}
 	failure = contextCause(ctx, err)
-	return s.guard.disclosed(ctx, may, failure)
+	return s.guard.disclosed(ctx, rights, failure)
 }
 
 // serve sends all batches of a source, and releases it.
-func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
+func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 	o.stream = newParkableStream(source, o.inflight, o.slot, o.running)
 	defer source.Release()
 	o.watchStalls(o.stream)
@@ -144,10 +144,10 @@ func (c content) asked() (dataset.Query, error) {
 	return query.Defaults(), fault.Op(err, "read the ticket's query")
 }
 
-// redeem plans the query of a ticket again. The plan must equal that of the ticket:
+// replan plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
-func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
-	p, err := s.planWithin(ctx, may, may.query)
+func (s *Server) replan(ctx context.Context, may callerAccess, c content) (planned, error) {
+	p, err := s.planQuery(ctx, may, may.query)
 	if err != nil { // the dataset may have changed while the call waited
 		_, refusal := s.guard.permitTicket(may.call, may.query, c)
 		return planned{}, cmp.Or(refusal, err)
@@ -161,10 +161,10 @@ func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (plann
 	return p, p.counted(c)
 }
 
-// redeemAt is redeem with a slot.
-func (s *Server) redeemAt(ctx context.Context, at *slot, may callerAccess, c content) (p planned, err error) {
+// replanAt is replan with a slot.
+func (s *Server) replanAt(ctx context.Context, at *slot, may callerAccess, c content) (p planned, err error) {
 	err = at.within(ctx, func() error {
-		p, err = s.redeem(ctx, may, c)
+		p, err = s.replan(ctx, may, c)
 		return err
 	}, nil)
 	return p, err
@@ -179,8 +179,8 @@ func (s *Server) openAt(ctx context.Context, at *slot, p planned) (source loader
 	return source, err
 }
 
-// outgoing is one stream of batches on its way to a client.
-type outgoing struct {
+// streamSender sends one stream of batches to a client.
+type streamSender struct {
 	*Server
 	ctx      context.Context //nolint:containedctx // for its log lines
 	began    time.Time
@@ -217,8 +217,8 @@ func (p planned) sized() dataset.Query {
 }
 
 // begin logs and reports the beginning of a stream.
-func (s *Server) begin(ctx context.Context, c *call, p planned, running *runningStream) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
+func (s *Server) begin(ctx context.Context, c *call, p planned, running *runningStream) *streamSender {
+	o := &streamSender{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range c.attributes() {
@@ -249,7 +249,7 @@ func (s *Server) begin(ctx context.Context, c *call, p planned, running *running
 }
 
 // ended logs and reports the end of the stream.
-func (o *outgoing) ended(label string, err error) {
+func (o *streamSender) ended(label string, err error) {
 	waited, _, _ := o.running.waits.Now()
 	end := StreamEnd{
 		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
@@ -275,7 +275,7 @@ func (o *outgoing) ended(label string, err error) {
 // before any row is read unless it depends on the rows. Batches are not prefetched here:
 // gRPC writes a message after SendMsg has returned, so the next batch is assembled
 // meanwhile. A goroutine in between was not faster.
-func (o *outgoing) all(ctx context.Context) error {
+func (o *streamSender) all(ctx context.Context) error {
 	source := o.stream
 	if err := o.slot.within(ctx, source.Begin, o.setBack); err != nil {
 		return err
@@ -315,7 +315,7 @@ func (o *outgoing) all(ctx context.Context) error {
 }
 
 // setBack undoes the stream's failed step, so that it can be read again, and reports whether it did.
-func (o *outgoing) setBack() bool {
+func (o *streamSender) setBack() bool {
 	if !o.stream.SetBack() {
 		return false
 	}
@@ -324,7 +324,7 @@ func (o *outgoing) setBack() bool {
 }
 
 // batch sends a batch with the given number of rows.
-func (o *outgoing) batch(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, rows int64) error {
+func (o *streamSender) batch(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, rows int64) error {
 	lease := frames.NewBatchLease(b, o.inflight, o.encodings)
 	defer lease.Release()
 	wire, mapped := o.bytes, o.mappedBytes
@@ -343,7 +343,7 @@ func (o *outgoing) batch(ctx context.Context, encoder *frames.Encoder, b arrow.R
 }
 
 // transmit sends a batch over the network.
-func (o *outgoing) transmit(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) error {
+func (o *streamSender) transmit(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) error {
 	made, err := encoder.Batch(b, o.cursor.Text(&o.planText), lease)
 	defer func() {
 		for _, f := range made {
@@ -365,7 +365,7 @@ func (o *outgoing) transmit(ctx context.Context, encoder *frames.Encoder, b arro
 }
 
 // report sends the last message. A stream without it is incomplete.
-func (o *outgoing) report(r stream.Report) error {
+func (o *streamSender) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
 	}
@@ -375,7 +375,7 @@ func (o *outgoing) report(r stream.Report) error {
 }
 
 // write sends a message. It blocks while the client does not read.
-func (o *outgoing) write(f *frames.Frame) error {
+func (o *streamSender) write(f *frames.Frame) error {
 	n := f.Len()
 	if n > o.options.MaxMessage {
 		return fault.New(fault.Exhausted, "a message to the client has %d bytes, more than the server's limit of %d", n, o.options.MaxMessage).

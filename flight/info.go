@@ -57,7 +57,7 @@ type broken struct {
 
 // GetFlightInfo implements arrowflight.FlightServer.
 func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	p, err := s.described(ctx, callOf(ctx), descriptor)
+	p, err := s.planDescriptor(ctx, callOf(ctx), descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arro
 
 // GetSchema implements arrowflight.FlightServer.
 func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.SchemaResult, error) {
-	p, err := s.described(ctx, callOf(ctx), descriptor)
+	p, err := s.planDescriptor(ctx, callOf(ctx), descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 }
 
 func (s *service) listed(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	p, err := s.described(ctx, c, descriptor)
+	p, err := s.planDescriptor(ctx, c, descriptor)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (s *Server) claimSession(ctx context.Context) *local.Session {
 
 // deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
 // did: without a session, or without room for a segment, the batch must go over the network.
-func (o *outgoing) deliver(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (bool, error) {
+func (o *streamSender) deliver(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (bool, error) {
 	if o.session == nil || !o.session.Takes() {
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (s *segmentBatch) Release() { s.loan.Unkeep() }
 // segmentOf returns the segment of a batch, which streams that send the same batch share. It is kept for
 // streams that send the batch later, as long as there is one and no other batch needs the memory. segmentOf
 // returns nil if there is no room. The caller releases the loan.
-func (o *outgoing) segmentOf(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (in *segmentBatch, err error) {
+func (o *streamSender) segmentOf(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (in *segmentBatch, err error) {
 	shared, ok := b.(*batch.Charged)
 	if !ok {
 		return o.copied(encoder, b, lease)
@@ -90,7 +90,7 @@ func (o *outgoing) segmentOf(encoder *frames.Encoder, b arrow.RecordBatch, lease
 }
 
 // copied copies a batch into a segment; nil if there is no room.
-func (o *outgoing) copied(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (*segmentBatch, error) {
+func (o *streamSender) copied(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (*segmentBatch, error) {
 	all, err := encoder.Complete(b, lease)
 	if err != nil {
 		return nil, err

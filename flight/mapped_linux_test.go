@@ -262,7 +262,7 @@ func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
 	b := batch.NewCharged(numbers(1000), held)
 	var all []*segmentBatch
 	for range 2 {
-		o := &outgoing{Server: server}
+		o := &streamSender{Server: server}
 		lease := frames.NewBatchLease(b, nil, server.encodings)
 		in, err := o.segmentOf(frames.NewEncoder(b.Schema()), b, lease)
 		require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
 	all[1].loan.Release()
 	require.Equal(t, segment.LenderStats{Kept: one}, lender.Stats())
 	lease := frames.NewBatchLease(b, nil, server.encodings)
-	again, err := (&outgoing{Server: server}).segmentOf(frames.NewEncoder(b.Schema()), b, lease)
+	again, err := (&streamSender{Server: server}).segmentOf(frames.NewEncoder(b.Schema()), b, lease)
 	require.NoError(t, err)
 	require.Same(t, all[0], again)
 	lease.Release()

@@ -33,7 +33,7 @@ func waitedTimes(all waits.Totals) []any {
 }
 
 // warnOfMatches logs what is suspicious about the joins of a stream that ended, in one line.
-func (o *outgoing) warnOfMatches() {
+func (o *streamSender) warnOfMatches() {
 	var warnings []any
 	for _, name := range slices.Sorted(maps.Keys(o.staging)) {
 		if text := o.staging[name].Warning; text != "" {

@@ -101,7 +101,7 @@ func (one *runningStream) planned(p planned) {
 }
 
 // progress notes what the stream has sent.
-func (o *outgoing) progress() {
+func (o *streamSender) progress() {
 	sent := &o.running.sent
 	sent.rows.Store(o.rows)
 	sent.batches.Store(o.batches)

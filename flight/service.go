@@ -39,7 +39,7 @@ func (s *Server) plan(ctx context.Context, c *call, query dataset.Query, what po
 		if err != nil {
 			return planned{}, err
 		}
-		p, err := s.planWithin(ctx, may, query)
+		p, err := s.planQuery(ctx, may, query)
 		if try == maxPlanned || !errors.Is(err, errChangedMeanwhile) {
 			return p, err
 		}
@@ -49,8 +49,8 @@ func (s *Server) plan(ctx context.Context, c *call, query dataset.Query, what po
 // maxPlanned is how often a query is planned whose dataset changes meanwhile.
 const maxPlanned = 4
 
-// planWithin plans a query, of which the caller reads what it may.
-func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset.Query) (planned, error) {
+// planQuery plans a query within the rights of its caller.
+func (s *Server) planQuery(ctx context.Context, may callerAccess, query dataset.Query) (planned, error) {
 	if err := may.call.slot.enterCall(ctx); err != nil {
 		return planned{}, err
 	}
@@ -81,8 +81,8 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 	return out, s.guard.disclosed(ctx, may, err)
 }
 
-// described plans the query of a descriptor.
-func (s *Server) described(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (planned, error) {
+// planDescriptor plans the query of a descriptor.
+func (s *Server) planDescriptor(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (planned, error) {
 	if err := c.slot.enterCall(ctx); err != nil {
 		return planned{}, err
 	}
