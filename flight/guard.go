@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -153,12 +152,11 @@ func (g *guard) permitted(c *call, made tableChange) error {
 }
 
 // permitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
-func (g *guard) permitStage(c *call, command decode.StageCommand) (from WriteSources, err error) {
+func (g *guard) permitStage(c *call, command dataset.TableWrite) (from WriteSources, err error) {
 	if err := g.permitChange(c, command.Table, policy.Stage); err != nil {
 		return WriteSources{}, err
 	}
 	if command.OnlyKeysOf != "" {
-		from.KeysOf = command.OnlyKeysOf
 		if from.KeysRights, err = g.permitKeysOf(c, command.OnlyKeysOf); err != nil {
 			return WriteSources{}, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -90,9 +91,9 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 }
 
 // stageCommand returns what a client asks for in its first message.
-func stageCommand(first *rowsin.First) (decode.StageCommand, error) {
+func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 	if first.Descriptor.GetType() != descriptorCommand {
-		return decode.StageCommand{}, fault.InvalidField("descriptor", "it is not a command").
+		return dataset.TableWrite{}, fault.InvalidField("descriptor", "it is not a command").
 			WithRemedy(`give a command such as {"stage": {"table": "features.history"}}`)
 	}
 	return decode.Stage(first.Descriptor.GetCmd())
@@ -100,7 +101,7 @@ func stageCommand(first *rowsin.First) (decode.StageCommand, error) {
 
 // permittedStage is what a call may do.
 type permittedStage struct {
-	decode.StageCommand
+	dataset.TableWrite
 	call *call
 	from WriteSources
 }
@@ -115,17 +116,15 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	send := func(m putResult) error {
 		return slot.send(ctx, rows.Counts().Bytes, func() error { return s.sendPut(stream, m) })
 	}
-	request := TableWriteOf(command.StageCommand)
 	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
 	progress.wanted(command.Progress)
-	request.Progress = progress.writing
 	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", command.call.client())
 	reader := rows.Reader(func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
 	})
 	defer reader.Release()
-	out, err := s.options.Tables.Stage(ctx, request, command.from, reader)
+	out, err := s.options.Tables.Stage(ctx, command.TableWrite, command.from, progress.writing, reader)
 	progress.flush()
 	command.call.note.wrote(rows.Counts())
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
@@ -134,18 +133,6 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	}
 	log.InfoContext(ctx, "stage ends", attributes...)
 	return out, err
-}
-
-// TableWriteOf returns the request of a command.
-func TableWriteOf(c decode.StageCommand) stage.TableWrite {
-	out := stage.TableWrite{
-		Table: c.Table, Branch: c.Branch, Token: c.Token, Key: c.Key, Evolve: c.Evolve, DryRun: c.DryRun,
-		New: stage.NewLayout{Partition: c.Partition, Buckets: c.Buckets, Like: c.Like, Sort: c.Sort},
-	}
-	if c.Mode == decode.StagedReplace {
-		out.Mode = stage.Replace
-	}
-	return out
 }
 
 // sendPut sends a message to a client that writes rows.

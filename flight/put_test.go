@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -34,8 +35,7 @@ import (
 type writtenRows struct {
 	mu      sync.Mutex
 	changes map[string][]string // by token
-	last    stage.TableWrite
-	keysOf  string
+	last    dataset.TableWrite
 	moves   []commit.Move
 	reading chan struct{} // receives after each batch, if it is not nil
 	wait    chan struct{} // is received from before the change is made, if it is not nil
@@ -46,10 +46,10 @@ type writtenRows struct {
 // Writable implements TableWriter.
 func (w *writtenRows) Writable(string) error { return w.refuse }
 
-func (w *writtenRows) Stage(ctx context.Context, request stage.TableWrite, from WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
+func (w *writtenRows) Stage(ctx context.Context, request dataset.TableWrite, _ WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error) {
 	w.mu.Lock()
 	made, existed := w.changes[request.Token]
-	w.last, w.keysOf = request, from.KeysOf
+	w.last = request
 	w.mu.Unlock()
 	if existed {
 		return stage.WriteResult{Token: request.Token, Snapshot: int64(len(made)), Existed: true}, nil
@@ -64,8 +64,8 @@ func (w *writtenRows) Stage(ctx context.Context, request stage.TableWrite, from 
 			}
 			all = append(all, strings.Join(row, " "))
 		}
-		if request.Progress != nil {
-			request.Progress(datafile.Progress{RowsRead: int64(len(all))})
+		if request.Progress {
+			progress(datafile.Progress{RowsRead: int64(len(all))})
 		}
 		if w.reading != nil {
 			select {
@@ -225,13 +225,10 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	require.Equal(t, putResult{Begin: &putBegins{Token: testToken, MaxMessage: 8 << 20}}, got[0])
 	require.Equal(t, int64(3), got[1].Progress.RowsRead)
 	require.Equal(t, int64(7), got[len(got)-1].Result.Snapshot)
-	require.NotNil(t, w.last.Progress)
-	w.last.Progress = nil
-	require.Equal(t, stage.TableWrite{
-		Table: "ml.history", Mode: stage.Replace, Token: testToken, Branch: "try", Evolve: true, Key: []string{"id"}, DryRun: true,
-		New: stage.NewLayout{Partition: []string{"day(ts)"}, Buckets: 4, Sort: []string{"id desc"}},
+	require.Equal(t, dataset.TableWrite{
+		Table: "ml.history", Mode: dataset.WriteReplace, Token: testToken, Branch: "try", Evolve: true, Key: []string{"id"}, DryRun: true,
+		Partition: []string{"day(ts)"}, Buckets: 4, Sort: []string{"id desc"}, OnlyKeysOf: "homefeed", Progress: true,
 	}, w.last)
-	require.Equal(t, "homefeed", w.keysOf)
 
 	p = put(t, s.Client, stageOf, idSchema())
 	got, err = p.rows(t, ids(0, 1)).answers()

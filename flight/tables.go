@@ -8,6 +8,8 @@ import (
 
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stage"
@@ -18,17 +20,15 @@ type TableWriter interface {
 	// Writable returns an error if the configuration does not allow writes to a table. It does not ask the catalog.
 	Writable(table string) error
 	// Stage writes rows to a table as one change; see stage.Stager.
-	Stage(ctx context.Context, request stage.TableWrite, from WriteSources, rows array.RecordReader) (stage.WriteResult, error)
+	Stage(ctx context.Context, request dataset.TableWrite, from WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error)
 	// Publish moves main of a table to the snapshot of a branch, and Undo takes a move back; see commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
 	Undo(ctx context.Context, made commit.Move) error
 }
 
-// WriteSources are the tables whose keys and layout a change uses, and what the caller may read of them.
+// WriteSources are what the caller may read of the tables whose keys and layout a change uses.
 type WriteSources struct {
-	// KeysOf is a dataset or a table: rows whose key none of its training rows has are dropped. "": no rows are.
-	KeysOf     string
-	KeysRights policy.Rights
+	KeysRights policy.Rights // to OnlyKeysOf
 	LikeRights policy.Rights // to the table that a new one is laid out like
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/stage"
 )
 
 // TestOtherNamesOfALimitedTable: a REST catalog that takes table@ref in the name of a table, as Nessie's does, has several names
@@ -79,18 +78,19 @@ func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
 	row, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(`[{"request_id": 2}]`))
 	require.NoError(t, err)
 	defer row.Release()
-	write := func(layout stage.NewLayout, from flight.WriteSources) error {
+	write := func(request dataset.TableWrite, from flight.WriteSources) error {
 		rows, err := array.NewRecordReader(schema, []arrow.RecordBatch{row})
 		require.NoError(t, err)
 		defer rows.Release()
-		_, err = w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"request_id"}, New: layout, DryRun: true}, from, rows)
+		request.Table, request.Key, request.DryRun = "features.history", []string{"request_id"}, true
+		_, err = w.Stage(t.Context(), request, from, nil, rows)
 		return err
 	}
-	require.NoError(t, write(stage.NewLayout{Buckets: 4}, flight.WriteSources{KeysOf: "rest.ml.impressions@main"}), "the name is that of a table")
-	err = write(stage.NewLayout{Buckets: 4}, flight.WriteSources{KeysOf: "rest.ml.impressions@main", KeysRights: rights})
+	require.NoError(t, write(dataset.TableWrite{Buckets: 4, OnlyKeysOf: "rest.ml.impressions@main"}, flight.WriteSources{}), "the name is that of a table")
+	err = write(dataset.TableWrite{Buckets: 4, OnlyKeysOf: "rest.ml.impressions@main"}, flight.WriteSources{KeysRights: rights})
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
-	err = write(stage.NewLayout{Like: "rest.ml.impressions@main"}, flight.WriteSources{LikeRights: rights})
+	err = write(dataset.TableWrite{Like: "rest.ml.impressions@main"}, flight.WriteSources{LikeRights: rights})
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
-	err = write(stage.NewLayout{Like: "rest.ml.none@main"}, flight.WriteSources{LikeRights: rights})
+	err = write(dataset.TableWrite{Like: "rest.ml.none@main"}, flight.WriteSources{LikeRights: rights})
 	require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/records"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
-	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/staged"
 )
@@ -68,7 +69,7 @@ func stageCommand(p process) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		call := stageCall{StageCommand: request, files: args[1:], source: f.text(), asJSON: *f.asJSON}
+		call := stageCall{TableWrite: request, files: args[1:], source: f.text(), asJSON: *f.asJSON}
 		if uri, err := p.serverOf(f.sourceFlags); err != nil || uri {
 			if err != nil {
 				return err
@@ -95,15 +96,12 @@ func (g *commandProgress) staging(at datafile.Progress) {
 }
 
 // request returns the request that the flags make.
-func (f stageFlags) request(table string) (decode.StageCommand, error) {
-	out := decode.StageCommand{
+func (f stageFlags) request(table string) (dataset.TableWrite, error) {
+	out := dataset.TableWrite{
 		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry, OnlyKeysOf: *f.keysOf,
 		Key: columnNames(*f.key), Like: *f.like, Partition: *f.partition, Sort: columnNames(*f.sort), Progress: true,
 	}
-	switch mode := decode.StagedMode(*f.mode); mode {
-	case "", decode.StagedAppend, decode.StagedReplace:
-		out.Mode = mode
-	default:
+	if out.Mode = dataset.WriteMode(*f.mode); out.Mode != "" && !slices.Contains(dataset.WriteModes(), out.Mode) {
 		return out, cmdline.Errorf("--mode %q is neither append nor replace", *f.mode)
 	}
 	if *f.buckets != "" {
@@ -132,7 +130,7 @@ func columnNames(text string) []string {
 
 // stageCall is what to stage, and how to print the result.
 type stageCall struct {
-	decode.StageCommand
+	dataset.TableWrite
 	files  []string
 	source string // the flag of the source
 	asJSON bool
@@ -147,13 +145,12 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 		return err
 	}
 	defer rows.Release()
-	request := flight.TableWriteOf(call.StageCommand)
-	request.Progress = g.staging
+	o := stage.CallOptions{Progress: g.staging}
 	if call.OnlyKeysOf != "" {
 		g.step("keys")
-		request.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
+		o.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
 	}
-	out, err := e.Stager(1).Stage(ctx, request, rows)
+	out, err := e.Stager(1).Stage(ctx, o, call.TableWrite, rows)
 	if err != nil {
 		return err
 	}
@@ -170,7 +167,7 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 	if call.Token == "" { // so that a failure can name it
 		call.Token = tablecommit.NewToken(p.clock(), "")
 	}
-	out, err := s.Stage(ctx, call.StageCommand, rows, g.report)
+	out, err := s.Stage(ctx, call.TableWrite, rows, g.report)
 	if err != nil && (fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil) {
 		p.note("  → repeat the command with --token %s: if this one has written the rows, it writes nothing\n", call.Token)
 	}
@@ -182,15 +179,15 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 
 // printStaged prints the result of a stage.
 func (p terminal) printStaged(call stageCall, out stage.WriteResult) error {
-	text := stageText(call.StageCommand, out)
+	text := stageText(call.TableWrite, out)
 	if out.Snapshot != 0 && !out.Existed {
-		text += undoText(madeBy(call.StageCommand, out), call.source)
+		text += undoText(madeBy(call.TableWrite, out), call.source)
 	}
 	return p.printResult(call.asJSON, out, text)
 }
 
 // stageText describes a result.
-func stageText(request decode.StageCommand, r stage.WriteResult) string {
+func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	dropped := func() {
@@ -240,7 +237,7 @@ func stageText(request decode.StageCommand, r stage.WriteResult) string {
 }
 
 // madeBy returns what a stage did to its branch.
-func madeBy(request decode.StageCommand, r stage.WriteResult) client.Move {
+func madeBy(request dataset.TableWrite, r stage.WriteResult) client.Move {
 	out := client.Move{Table: request.Table, Branch: request.Branch, From: r.Parent, To: r.Snapshot}
 	if r.Branched {
 		out.From = 0

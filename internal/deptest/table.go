@@ -120,7 +120,7 @@ func Graph() []Row {
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
-		{Folder: "loader/stage", Imports: "datafile transaction catalog commit extsort sortkey conform fault"},
+		{Folder: "loader/stage", Imports: "datafile transaction dataset catalog commit extsort sortkey conform fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort budget fault"},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache batch budget digest fault invariant release",
@@ -184,7 +184,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight loader commit decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight loader commit dataset stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

@@ -57,7 +57,7 @@ func forms() map[string]form {
 func elsewhere() map[string]string {
 	return map[string]string{
 		"[]Default": "docs/datasets.md", "Cursor": "docs/spec/cursor.md", "Position": "docs/spec/cursor.md", "Counted": "docs/spec/step.md",
-		"StageCommand": "docs/spec/stage.md", "PublishCommand": "docs/spec/stage.md",
+		"TableWrite": "docs/spec/stage.md", "PublishCommand": "docs/spec/stage.md",
 		"CompactCommand": "docs/spec/change.md", "RestoreCommand": "docs/spec/change.md", "OrphansCommand": "docs/spec/change.md",
 		"PromoteCommand": "docs/spec/change.md", "DemoteCommand": "docs/spec/change.md",
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/maintenance"
-	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
@@ -61,7 +61,7 @@ with t.update_spec() as u:
 				{Name: "rank", Type: arrow.PrimitiveTypes.Int32},
 			}, nil)
 			for range 2 {
-				r.Stage(t, stage.TableWrite{Table: stagetest.History}, renamed, `[{"id": 1, "day": "2026-10-01", "nation": "IT", "rank": 3}, {"id": 5, "day": "2026-10-02", "nation": "IT", "rank": 4}]`)
+				r.Stage(t, dataset.TableWrite{Table: stagetest.History}, renamed, `[{"id": 1, "day": "2026-10-01", "nation": "IT", "rank": 3}, {"id": 5, "day": "2026-10-02", "nation": "IT", "rank": 4}]`)
 			}
 		}
 		before := r.asPython(t, "print(rows())")
@@ -84,7 +84,7 @@ paths = [f.file_path.removeprefix("file://") for f in files]
 print("rows", duckdb.sql(f"SELECT count(*), count(DISTINCT id) FROM read_parquet({paths!r}, union_by_name=true)").fetchall()[0])
 `), "rows ("+map[int]string{2: "8, 3", 3: "5, 3"}[version]+")")
 
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil), `[{"id": 77}]`)
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil), `[{"id": 77}]`)
 		require.Contains(t, r.asPython(t, "print(rows())"), "('id', 77)")
 		restored := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 		require.NotZero(t, restored.Rewritten)

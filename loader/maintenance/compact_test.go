@@ -87,7 +87,7 @@ func sameByKey(t *testing.T, want, got []string) {
 func (r *rig) appends(t *testing.T, calls int) {
 	t.Helper()
 	for i := range calls {
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}, {"id": %d, "country": "D", "day": "2026-10-01"}]`, i, i))
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}, {"id": %d, "country": "D", "day": "2026-10-01"}]`, i, i))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSmallFilesBecomeOne(t *testing.T) {
 			},
 			Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}}, Sort: []commit.SortBy{{Column: 1}},
 		}))
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 		r.appends(t, 5)
 		before, files := r.written(t, ""), r.Listed(t, "")
 		kept := r.compact(t, maintenance.Compaction{MinFiles: 9})
@@ -209,7 +209,7 @@ func TestRowsOfAKeyStayInTheirOrder(t *testing.T) {
 	r := newRig(t, stagetest.Unlimited, nil)
 	r.Daily(t)
 	for i := range 6 {
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, 1+i/2%2))
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, 1+i/2%2))
 	}
 	before := r.written(t, "")
 	out := r.compact(t, maintenance.Compaction{MinFiles: 2})
@@ -229,10 +229,10 @@ func TestPartitionsAreChosen(t *testing.T) {
 	r := newRig(t, stagetest.Unlimited, nil)
 	r.Daily(t)
 	for i := range 4 {
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}]`, i))
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}]`, i))
 	}
 	for i := range 4 {
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-02"}]`, i))
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-02"}]`, i))
 	}
 	before := r.Parquet(t)
 	dry := r.compact(t, maintenance.Compaction{DryRun: true, Partition: []string{"day=2026-10-02"}})
@@ -336,7 +336,7 @@ func TestCompactionsStayWithinTheBudget(t *testing.T) {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "country", Type: arrow.BinaryTypes.String}}, nil)
 		reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{ids.NewArray(), texts.NewArray()}, size)})
 		require.NoError(t, err)
-		_, err = r.Stager.Stage(ctx, stage.TableWrite{Table: stagetest.History}, reader)
+		_, err = r.Stager.Stage(ctx, stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History}, reader)
 		require.NoError(t, err)
 	}
 	out, err := r.rewriter.Compact(ctx, maintenance.Compaction{Table: stagetest.History, MinFiles: 2, FileBytes: 64 << 20})
@@ -365,7 +365,7 @@ func TestDeletesOfOtherFilesStay(t *testing.T) {
 	}))
 	r.asNewSpec(t)
 	plain := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.FixedWidthTypes.Date32}}, nil)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, plain, `[{"id": 1, "day": "2026-10-01"}, {"id": 1, "day": "2026-10-02"}, {"id": 2, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-02"}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, plain, `[{"id": 1, "day": "2026-10-01"}, {"id": 1, "day": "2026-10-02"}, {"id": 2, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-02"}]`)
 	r.eraseValues(t, catalog.File{Spec: 0}, 1)
 	before := r.written(t, "")
 	require.Len(t, before, 2)
@@ -385,7 +385,7 @@ func (r *rig) twice(t *testing.T) {
 	r.Daily(t)
 	for i := range 3 {
 		day := 1 + i%2
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "A%d", "day": "2026-10-0%d"}, {"id": 1, "country": "B%d", "day": "2026-10-0%d"}, {"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, day, i, day, i, day))
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "A%d", "day": "2026-10-0%d"}, {"id": 1, "country": "B%d", "day": "2026-10-0%d"}, {"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, day, i, day, i, day))
 	}
 	r.eraseFirst(t)
 }

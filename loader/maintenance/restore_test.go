@@ -19,8 +19,8 @@ import (
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/maintenance"
-	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
@@ -134,10 +134,10 @@ func TestDeletesOfTheTimeAreRestored(t *testing.T) {
 func TestOtherPartitionsStay(t *testing.T) {
 	r := newRig(t, stagetest.Unlimited, nil)
 	r.Daily(t)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 	snapshot := r.current(t)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 9, "day": "2026-10-01"}]`)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 8, "day": "2026-10-02"}, {"id": 7, "day": "2026-10-03"}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[{"id": 9, "day": "2026-10-01"}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 8, "day": "2026-10-02"}, {"id": 7, "day": "2026-10-03"}]`)
 	later := r.current(t)
 	out := r.restore(t, maintenance.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
 	require.Equal(t, 2, out.Copied)
@@ -245,11 +245,11 @@ func TestFilesAreRestoredAsTheyWere(t *testing.T) {
 	r := newRig(t, stagetest.Unlimited, nil)
 	r.Daily(t)
 	for i := range 4 {
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}, {"id": 1, "country": "A", "day": "2026-10-0%[2]d"}]`, i, 4-i))
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}, {"id": 1, "country": "A", "day": "2026-10-0%[2]d"}]`, i, 4-i))
 	}
 	then, snapshot := r.written(t, ""), r.current(t)
 	// The second file changes, and with it all later ones are copied.
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 1, "country": "X", "day": "2026-10-03"}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[{"id": 1, "country": "X", "day": "2026-10-03"}]`)
 	out := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 	require.Equal(t, 3, out.Copied)
 	require.Equal(t, 1, out.Unchanged)
@@ -259,7 +259,7 @@ func TestFilesAreRestoredAsTheyWere(t *testing.T) {
 	// An unsorted file with deletes, of the table's order by now.
 	sorted := newRig(t, stagetest.Unlimited, nil)
 	sorted.plain(t, 2)
-	sorted.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
+	sorted.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
 	one := sorted.Listed(t, "")[0]
 	sorted.unsorted(t, one)
 	sorted.erasePositions(t, false, 1, one, sorted.Listed(t, "")[1])

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/maintenance"
-	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
@@ -33,7 +33,7 @@ func TestTablesOnS3AreStagedTo(t *testing.T) {
 	kind.Open = func(context.Context, map[string]string, store.Credentials) (store.Store, error) { return files, nil }
 	r := newRig(t, stagetest.Unlimited, func(o *icebergcat.Options) { o.Stores, o.Warehouse = store.NewKinds(kind), "s3://lake/warehouse" })
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
-	request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "second")}
+	request := dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "second")}
 	second := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, second.Snapshot, r.Stage(t, request, stagetest.Schema(), stagetest.Few).Snapshot)
 	rows := int64(0)

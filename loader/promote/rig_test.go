@@ -211,7 +211,7 @@ func (r *rig) append(t *testing.T, table, rows string) {
 	require.NoError(t, err)
 	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
 	require.NoError(t, err)
-	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: table, Key: []string{"key"}, New: stage.NewLayout{Buckets: 2}}, in)
+	_, err = r.stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: table, Key: []string{"key"}, Buckets: 2}, in)
 	require.NoError(t, err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -37,7 +38,7 @@ func TestAbsentColumnsAreNull(t *testing.T) {
 	for _, n := range []int{1, 5, 1000, 20_000} {
 		r := stagetest.New(t, stagetest.Unlimited, nil)
 		require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: stagetest.History, Columns: columns}))
-		r.Stage(t, stage.TableWrite{Table: stagetest.History}, of, "["+strings.Repeat(`{"id": 1},`, n-1)+`{"id": 2}]`)
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, of, "["+strings.Repeat(`{"id": 1},`, n-1)+`{"id": 2}]`)
 		for i, kind := range types {
 			values := r.Column(t, "", fmt.Sprintf("c%d", i))
 			require.Len(t, values, n)
@@ -60,7 +61,7 @@ func TestAbsentColumnsAreCharged(t *testing.T) {
 		o.Memory, o.Threads, o.FileBytes = mem, 0, 0
 		r.Restart(o)
 		of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-		_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, stagetest.Rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History}, stagetest.Rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
 		require.NoError(t, err)
 		require.LessOrEqual(t, mem.beyond, int64(0), wide)
 		require.Len(t, r.Column(t, "", "id"), 1000)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
@@ -25,7 +25,7 @@ func TestPropertiesAskForBloomFilters(t *testing.T) {
 		Partition:  []commit.PartitionBy{{Column: 2, Name: "day", Transform: "identity"}},
 		Properties: map[string]string{option + "id": "true", option + "country": "TRUE", option + "day": "false", option + "items": "true", option + "gone": "true"},
 	}))
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Key: []string{"id"}}, stagetest.Schema(), stagetest.Few)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Key: []string{"id"}}, stagetest.Schema(), stagetest.Few)
 	paths := r.Parquet(t)
 	require.NotEmpty(t, paths)
 	for _, path := range paths {

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -21,7 +22,7 @@ import (
 func TestBranchesAreStagedTo(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
-	request := stage.TableWrite{Table: stagetest.History, Branch: "candidate"}
+	request := dataset.TableWrite{Table: stagetest.History, Branch: "candidate"}
 	r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Len(t, r.Column(t, "", "id"), 4)
@@ -40,9 +41,9 @@ func TestBranchesBeginWithWhatMainHas(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 	token := commit.NewToken(time.Now(), "nightly")
-	made := r.Stage(t, stage.TableWrite{Table: stagetest.History, Token: token}, stagetest.Schema(), stagetest.Few)
-	later := r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
-	request := stage.TableWrite{Table: stagetest.History, Branch: "candidate", Token: token, DryRun: true}
+	made := r.Stage(t, dataset.TableWrite{Table: stagetest.History, Token: token}, stagetest.Schema(), stagetest.Few)
+	later := r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	request := dataset.TableWrite{Table: stagetest.History, Branch: "candidate", Token: token, DryRun: true}
 	require.True(t, r.Stage(t, request, stagetest.Schema(), stagetest.Few).Existed)
 	_, err := r.Tables.State(t.Context(), stagetest.History, "candidate")
 	require.Equal(t, fault.NotFound, fault.KindOf(err), "a dry run makes no branch")
@@ -60,13 +61,13 @@ func TestBranchesBeginWithWhatMainHas(t *testing.T) {
 	require.False(t, again.Branched)
 
 	// Another call commits the token to main while this one writes to a new branch.
-	racing := stage.TableWrite{Table: stagetest.History, Branch: "racing", Token: commit.NewToken(time.Now(), "racing")}
+	racing := dataset.TableWrite{Table: stagetest.History, Branch: "racing", Token: commit.NewToken(time.Now(), "racing")}
 	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		r.Tables.OnCommit = nil
-		r.Stage(t, stage.TableWrite{Table: stagetest.History, Token: racing.Token}, stagetest.Schema(), stagetest.Few)
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History, Token: racing.Token}, stagetest.Schema(), stagetest.Few)
 		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	_, err = r.Stager.Stage(t.Context(), racing, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+	_, err = r.Stager.Stage(t.Context(), stage.CallOptions{}, racing, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 	require.Equal(t, fault.Conflict, fault.KindOf(err), err)
 	require.True(t, r.Stage(t, racing, stagetest.Schema(), stagetest.Few).Branched)
 }
@@ -79,8 +80,8 @@ func TestFailuresBeginNoBranch(t *testing.T) {
 		r := stagetest.New(t, stagetest.Unlimited, nil)
 		r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 		failing := r.Broken(t, errstore.Rule{Call: errstore.Create, Nth: nth, Action: errstore.Fail(nil)})
-		request := stage.TableWrite{Table: stagetest.History, Branch: "candidate"}
-		_, err := failing.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+		request := dataset.TableWrite{Table: stagetest.History, Branch: "candidate"}
+		_, err := failing.Stager.Stage(t.Context(), stage.CallOptions{}, request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 		_, err = r.Tables.State(t.Context(), stagetest.History, "candidate")
 		require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
@@ -108,6 +109,6 @@ print(t.current_snapshot().parent_snapshot_id)
 `, r.Dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "None 0\nNone\n")
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 	require.Len(t, r.Column(t, "", "id"), 4)
 }

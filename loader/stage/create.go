@@ -10,18 +10,19 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // newVersion is the format version of new tables.
 const newVersion = 2
 
-// descending ends the name of a column to sort by, in a NewLayout.
+// descending ends the name of a column to sort by, of a new table.
 const descending = " desc"
 
 // plan returns the target of a request for a table that does not exist. The table is created
 // once all rows are read. Unknown is the error for the table.
 func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, error) {
-	if len(c.request.Key) == 0 || c.request.New.Buckets == 0 && c.request.New.Like == "" {
+	if len(c.request.Key) == 0 || c.request.Buckets == 0 && c.request.Like == "" {
 		e := *fault.As(unknown)
 		e.Remedy = "to create the table, name its key, and a number of buckets or the training table that it is to be bucketed like"
 		return nil, &e
@@ -66,8 +67,8 @@ type planning struct {
 }
 
 // sort gives the table its sort order.
-func (p *planning) sort(request TableWrite) error {
-	field, names := "sort", request.New.Sort
+func (p *planning) sort(request dataset.TableWrite) error {
+	field, names := "sort", request.Sort
 	if len(names) == 0 {
 		field, names = "key", request.Key
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -36,36 +38,44 @@ func TestRowsWithOtherKeysAreDropped(t *testing.T) {
 	asked, released := 0, 0
 	request := stagetest.Create()
 	request.Token = commit.NewToken(time.Now(), "even")
-	request.OnlyKeys = func(_ context.Context, key []arrow.Field) (stage.KeptKeys, error) {
+	o := stage.CallOptions{OnlyKeys: func(_ context.Context, key []arrow.Field) (stage.KeptKeys, error) {
 		require.Equal(t, []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, key)
 		asked++
 		return evenKeys{&released}, nil
+	}}
+	staged := func(request dataset.TableWrite, text string) stage.WriteResult {
+		out, err := r.Stager.Stage(t.Context(), o, request, stagetest.Rows(t, stagetest.Schema(), text))
+		require.NoError(t, err)
+		return out
 	}
 	for range 2 {
-		_, err := r.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
-		require.NoError(t, err)
+		staged(request, stagetest.Few)
 	}
 	require.Equal(t, []string{"2"}, r.Column(t, "", "id"))
 	require.Equal(t, []int{1, 1}, []int{asked, released})
 
 	request.Token, request.Evolve = "", true
-	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
+	out := staged(request, stagetest.Few)
 	require.Equal(t, []int64{1, 3, 1}, []int64{out.Rows, out.Dropped, out.NullKeys})
 	days := stagetest.Create()
-	days.Table, days.New.Partition = "ml.days", []string{"day"}
+	days.Table, days.Partition = "ml.days", []string{"day"}
 	require.Positive(t, r.Stage(t, days, stagetest.Schema(), stagetest.Few).Files)
 	dropping := request
-	dropping.Table, dropping.Mode, dropping.Key = "ml.days", stage.Replace, []string{"id"}
-	out = r.Stage(t, dropping, stagetest.Schema(), `[{"id": 1, "day": "2026-10-01"}]`)
+	dropping.Table, dropping.Mode, dropping.Key = "ml.days", dataset.WriteReplace, []string{"id"}
+	out = staged(dropping, `[{"id": 1, "day": "2026-10-01"}]`)
 	require.Zero(t, out.Removed)
 	require.Zero(t, out.Rows)
 
-	request.OnlyKeys = func(context.Context, []arrow.Field) (stage.KeptKeys, error) { return nil, errors.New("no keys") }
-	_, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
+	o.OnlyKeys = func(context.Context, []arrow.Field) (stage.KeptKeys, error) { return nil, errors.New("no keys") }
+	_, err := r.Stager.Stage(t.Context(), o, request, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "no keys")
 
 	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: "ml.flat", Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
 	request.Table, request.Key = "ml.flat", nil
-	_, err = r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
+	_, err = r.Stager.Stage(t.Context(), o, request, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "no buckets whose columns are the key")
+
+	request.OnlyKeysOf = "clicks"
+	_, err = r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, stagetest.Schema()))
+	require.Equal(t, fault.Internal, fault.KindOf(err), "nothing reads the keys")
 }

@@ -88,15 +88,15 @@ type likeTable struct {
 
 // like returns the table that the layout names.
 func (c *staging) like(ctx context.Context) (likeTable, error) {
-	tables, name, err := c.options.Route(c.request.New.Like)
+	tables, name, err := c.options.Route(c.request.Like)
 	if err != nil {
 		return likeTable{}, err
 	}
 	state, err := tables.State(ctx, name, commit.Main)
 	if err != nil {
-		return likeTable{}, fault.Op(err, "read the layout of table %s", c.request.New.Like)
+		return likeTable{}, fault.Op(err, "read the layout of table %s", c.request.Like)
 	}
-	return likeTable{name: c.request.New.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}, nil
+	return likeTable{name: c.request.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}, nil
 }
 
 // bucket returns the key column that the new table is bucketed by, and the number of buckets.
@@ -139,7 +139,7 @@ func (l likeTable) partition(columns *catalog.Table, bucketed string) []partitio
 // buckets last.
 func (c *staging) layout(ctx context.Context, columns *catalog.Table) ([]partitionBy, error) {
 	var out []partitionBy
-	for _, text := range c.request.New.Partition {
+	for _, text := range c.request.Partition {
 		p, err := parsePartition(text)
 		if err != nil {
 			return nil, err
@@ -149,11 +149,11 @@ func (c *staging) layout(ctx context.Context, columns *catalog.Table) ([]partiti
 		}
 		out = append(out, p)
 	}
-	buckets := partitionBy{c.request.Key[0], catalog.Transform{Kind: catalog.Bucket, N: c.request.New.Buckets}}
-	if c.request.New.Like == "" && buckets.transform.N < 1 {
+	buckets := partitionBy{c.request.Key[0], catalog.Transform{Kind: catalog.Bucket, N: c.request.Buckets}}
+	if c.request.Like == "" && buckets.transform.N < 1 {
 		return nil, fault.InvalidField("buckets", "%d is not a number of buckets", buckets.transform.N).WithRemedy("write a number above 0, best the training table's")
 	}
-	if c.request.New.Like != "" {
+	if c.request.Like != "" {
 		like, err := c.like(ctx)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -19,8 +20,8 @@ import (
 func TestPartitionsOfNewTables(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	request := stagetest.Create()
-	request.Mode = stage.Replace
-	request.New.Partition = []string{"month(day)", "truncate[1](country)"}
+	request.Mode = dataset.WriteReplace
+	request.Partition = []string{"month(day)", "truncate[1](country)"}
 	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.True(t, out.Created)
 	require.Equal(t, []string{"month(day)", "truncate[1](country)", "bucket[4](id)"}, out.Partition)
@@ -38,7 +39,7 @@ func TestPartitionsOfNewTables(t *testing.T) {
 		require.Regexp(t, "/data/day_month=2026-10/country_trunc=(C|D|F|null)/id_bucket=", f.Location)
 	}
 
-	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[
+	out = r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[
 		{"id": 8, "day": "2026-10-31", "items": [], "country": "CH"}, {"id": 9, "day": "2026-11-01", "items": [], "country": "CH"}]`)
 	require.Equal(t, 4, out.Removed)
 	require.ElementsMatch(t, []string{"8", "9"}, r.Column(t, "", "id"))
@@ -52,7 +53,7 @@ func TestPartitionNamesDifferFromColumns(t *testing.T) {
 	long := arrow.PrimitiveTypes.Int64
 	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: long}, {Name: "id_bucket", Type: long}}, nil)
 	request := stagetest.Create()
-	request.New.Partition = []string{"identity(id_bucket)"}
+	request.Partition = []string{"identity(id_bucket)"}
 	out := r.Stage(t, request, of, `[{"id": 1, "id_bucket": 2}]`)
 	require.Equal(t, []string{"id_bucket", "bucket[4](id)"}, out.Partition)
 	state, err := r.Tables.State(t.Context(), stagetest.History, "")
@@ -78,11 +79,11 @@ func TestPartitionsThatCannotBe(t *testing.T) {
 		"only buckets":                          {"truncate[3](country)"},
 	} {
 		request := stagetest.Create()
-		request.New.Partition = fields
+		request.Partition = fields
 		if text == "only buckets" {
-			request.Mode = stage.Replace
+			request.Mode = dataset.WriteReplace
 		}
-		_, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, stagetest.Schema()))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, text)
 	}
@@ -112,12 +113,12 @@ func TestNewTablesArePartitionedLikeOthers(t *testing.T) {
 		},
 	}))
 	request := stagetest.Create()
-	request.New = stage.NewLayout{Like: "ml.impressions"}
+	request.Buckets, request.Like = 0, "ml.impressions"
 	request.DryRun = true
 	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, []string{"day(day)"}, out.Taken)
 	require.Equal(t, []string{"day(day)", "bucket[7](id)"}, out.Partition)
-	request.New.Partition = []string{"country"}
+	request.Partition = []string{"country"}
 	out = r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Empty(t, out.Taken)
 	require.Equal(t, []string{"country", "bucket[7](id)"}, out.Partition)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -25,9 +26,9 @@ func numbers(names ...string) *arrow.Schema {
 // spec: stage-82
 func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
-	refused := func(request stage.TableWrite, of *arrow.Schema, texts ...string) {
+	refused := func(request dataset.TableWrite, of *arrow.Schema, texts ...string) {
 		t.Helper()
-		_, err := r.Stager.Stage(t.Context(), request, unread(t, of))
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, of))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.NotEmpty(t, fault.As(err).Remedy)
 		for _, text := range texts {
@@ -42,11 +43,11 @@ func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	refused(stagetest.Create(), nested, `column "place": of its field "Lat": its name differs from that of "lat" only in case`)
 
 	r.Stage(t, stagetest.Create(), numbers("id", "rank"), `[{"id": 1, "rank": 2}]`)
-	evolve := stage.TableWrite{Table: stagetest.History, Evolve: true}
+	evolve := dataset.TableWrite{Table: stagetest.History, Evolve: true}
 	refused(evolve, numbers("id", "RANK"), `column "RANK": its name differs from that of "rank" only in case`)
 	refused(evolve, numbers("id", "a", "A"), `column "A": its name differs from that of "a" only in case`)
 	refused(evolve, nested, `of its field "Lat"`)
-	refused(stage.TableWrite{Table: stagetest.History}, numbers("id", "RANK"), `the table has no column "RANK" (did you mean "rank"?)`)
+	refused(dataset.TableWrite{Table: stagetest.History}, numbers("id", "RANK"), `the table has no column "RANK" (did you mean "rank"?)`)
 	r.Stage(t, evolve, numbers("id", "rank", "rank2"), `[{"id": 1, "rank": 2, "rank2": 3}]`)
 }
 
@@ -81,14 +82,14 @@ func TestPathsThatAreNotUniqueAreRefused(t *testing.T) {
 		{with(of("m", arrow.MapOf(long, long)), "m.value"), `column "m.value"`},
 		{with(of("s", arrow.ListOf(pair("a"))), "s.element.a"), `column "s.element.a"`},
 	} {
-		for _, request := range []stage.TableWrite{{Table: "ml.other", Key: []string{"id"}, New: stagetest.Create().New}, {Table: stagetest.History, Evolve: true}} {
-			_, err := r.Stager.Stage(t.Context(), request, unread(t, c.schema))
+		for _, request := range []dataset.TableWrite{{Table: "ml.other", Key: []string{"id"}, Buckets: 4}, {Table: stagetest.History, Evolve: true}} {
+			_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, c.schema))
 			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 			require.ErrorContains(t, err, c.text)
 			require.NotEmpty(t, fault.As(err).Remedy)
 		}
 	}
-	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Evolve: true}, unread(t, numbers("id", "place.lat")))
+	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History, Evolve: true}, unread(t, numbers("id", "place.lat")))
 	require.ErrorContains(t, err, `apart from column "place"`)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, numbers("id", "place.lon", "s.a"), `[{"id": 1, "place.lon": 2, "s.a": 3}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Evolve: true}, numbers("id", "place.lon", "s.a"), `[{"id": 1, "place.lon": 2, "s.a": 3}]`)
 }

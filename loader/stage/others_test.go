@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -24,14 +25,14 @@ func TestFreshTokensAreNotExpired(t *testing.T) {
 		require.True(t, change.Fresh)
 		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	require.NotZero(t, r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few).Snapshot)
-	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, unread(t, stagetest.Schema()))
+	require.NotZero(t, r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few).Snapshot)
+	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, unread(t, stagetest.Schema()))
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 	r.Tables.MadeErr, r.Tables.OnCommit = nil, func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		require.False(t, change.Fresh)
 		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, stagetest.Schema(), stagetest.Few)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, stagetest.Schema(), stagetest.Few)
 }
 
 // Many commits of others in a row do not end a replacement.
@@ -44,14 +45,14 @@ func TestPartitionsAreReplacedBesideManyCommits(t *testing.T) {
 	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		own := r.Tables.OnCommit
 		if r.Tables.OnCommit = nil; others < 20 {
-			r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 2, "day": "2026-10-01"}]`)
+			r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 2, "day": "2026-10-01"}]`)
 			others++
 		}
 		out, err := r.Tables.Commit(ctx, change)
 		r.Tables.OnCommit = own
 		return out, err
 	}
-	out := r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+	out := r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
 	require.Equal(t, 20, out.Removed)
 	require.Equal(t, []string{"3"}, r.Column(t, "", "id"))
 }

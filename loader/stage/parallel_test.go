@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -61,8 +62,8 @@ func days() array.RecordReader {
 }
 
 // byDay creates the table with a partition for each day.
-func byDay() stage.TableWrite {
-	return stage.TableWrite{Table: stagetest.History, Key: []string{"id"}, New: stage.NewLayout{Buckets: 1, Partition: []string{"day"}}}
+func byDay() dataset.TableWrite {
+	return dataset.TableWrite{Table: stagetest.History, Key: []string{"id"}, Buckets: 1, Partition: []string{"day"}}
 }
 
 // contents returns the contents of the table's files, in the order of the manifest, after the names of their folders.
@@ -89,7 +90,7 @@ func TestFilesDoNotDependOnThreads(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		r := stagetest.New(t, large, nil)
 		threads(r, n)
-		out, err := r.Stager.Stage(t.Context(), byDay(), days())
+		out, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, byDay(), days())
 		require.NoError(t, err)
 		got := contents(t, r)
 		require.Len(t, got, out.Files)
@@ -107,7 +108,7 @@ func TestFilesDoNotDependOnThreads(t *testing.T) {
 func TestPartitionsWaitForMemory(t *testing.T) {
 	whole := stagetest.New(t, large, nil)
 	threads(whole, 1)
-	_, err := whole.Stager.Stage(t.Context(), byDay(), days())
+	_, err := whole.Stager.Stage(t.Context(), stage.CallOptions{}, byDay(), days())
 	require.NoError(t, err)
 	want := contents(t, whole)
 	full := fault.New(fault.Exhausted, "memory is full")
@@ -122,7 +123,7 @@ func TestPartitionsWaitForMemory(t *testing.T) {
 			rule.Action = errstore.Fail(full)
 			r := stagetest.New(t, large, nil, rule)
 			threads(r, 3)
-			out, err := r.Stager.Stage(t.Context(), byDay(), days())
+			out, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, byDay(), days())
 			require.NoError(t, err)
 			require.Len(t, r.Column(t, "", "id"), 54_300)
 			require.EqualValues(t, 54_300, out.Rows)
@@ -139,7 +140,7 @@ func TestPartitionsWaitForMemory(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		r := stagetest.New(t, large, nil, errstore.Rule{Location: ".parquet", Call: errstore.Begin, Action: errstore.Fail(full)})
 		threads(r, 3)
-		_, err := r.Stager.Stage(t.Context(), byDay(), days())
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, byDay(), days())
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))
 		require.Empty(t, r.Parquet(t))
 	})
@@ -163,7 +164,7 @@ func TestManyThreadsAndLittleMemory(t *testing.T) {
 	request := byDay()
 	ctx, entered := r.Budget.Enter(t.Context(), "test")
 	defer entered.Release()
-	out, err := r.Stager.Stage(ctx, request, stagetest.Rows(t, of, text.String()+"]"))
+	out, err := r.Stager.Stage(ctx, stage.CallOptions{}, request, stagetest.Rows(t, of, text.String()+"]"))
 	require.NoError(t, err)
 	require.Equal(t, 5, out.Partitions)
 	require.Len(t, r.Column(t, "", "id"), 30_000)

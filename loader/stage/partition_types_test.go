@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -43,12 +44,12 @@ func TestPartitionsOfFixedLengths(t *testing.T) {
 			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "a", Type: of[0].of, Nullable: true}, {Name: "b", Type: of[1].of, Nullable: true},
 		}
 		request := stagetest.Create()
-		request.New.Partition = []string{"a", "b"}
+		request.Partition = []string{"a", "b"}
 		text := `[{"id": 1, "a": ` + of[0].value + `, "b": ` + of[1].value + `}, {"id": 2, "a": null, "b": ` + of[1].value + `}]`
 		r.Stage(t, request, arrow.NewSchema(fields, nil), text)
 		before := r.Listed(t, "")
 		require.Len(t, before, 2, name)
-		request.Mode = stage.Replace
+		request.Mode = dataset.WriteReplace
 		out := r.Stage(t, request, arrow.NewSchema(fields, nil), text)
 		require.Equal(t, 2, out.Removed, name)
 		for i, f := range r.Listed(t, "") {
@@ -80,12 +81,12 @@ func TestPartitionsOfEqualFixedLengthsAreRefused(t *testing.T) {
 			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "a", Type: of, Nullable: true}, {Name: "b", Type: of, Nullable: true},
 		}, nil)
 		request := stagetest.Create()
-		request.New.Partition = []string{"a", "b"}
-		_, err := r.Stager.Stage(t.Context(), request, unread(t, fields))
+		request.Partition = []string{"a", "b"}
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, fields))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, "partition fields a and b of table ml.history both have "+text)
 		require.NotEmpty(t, fault.As(err).Remedy)
-		request.New.Partition = request.New.Partition[:1]
+		request.Partition = request.Partition[:1]
 		r.Stage(t, request, fields, `[{"id": 1}]`)
 	}
 }

@@ -39,7 +39,7 @@ func onlyBuckets(table string) error {
 // buckets.
 func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
 	state := c.target.State
-	if c.request.Mode != Replace || !state.Table.HasSnapshot() || len(parts) == 0 {
+	if !c.request.Mode.Replaces() || !state.Table.HasSnapshot() || len(parts) == 0 {
 		return nil, nil
 	}
 	spec := state.Table.Specs[state.Spec]
@@ -68,7 +68,7 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 // commitFiles commits the files that were written. Files to replace are listed again whenever others committed to the
 // branch, since they may have added some to the same partitions.
 func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *datafile.Files, removed []string, parts []extsort.Partition) (commit.Committed, error) {
-	replaces := c.request.Mode == Replace
+	replaces := c.request.Mode.Replaces()
 	return transaction.Transaction{
 		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.State, Once: !replaces, Discard: files.Discard,
 		Prepare: func(ctx context.Context, a *transaction.Attempt) (err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
 )
 
@@ -23,18 +24,19 @@ import (
 // Conflict and Expired as commit.Committer has them, Exhausted if memory or local disk is not
 // enough, Unavailable if storage or the catalog fails. After an error for which
 // commit.Uncertain is true the call may be repeated with the same token: the remedy names it.
-func (s *Stager) Stage(ctx context.Context, request TableWrite, rows array.RecordReader) (WriteResult, error) {
+func (s *Stager) Stage(ctx context.Context, o CallOptions, request dataset.TableWrite, rows array.RecordReader) (WriteResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
 	fresh := request.Token == ""
 	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
-	out, err := s.stage(ctx, request, rows, fresh)
+	out, err := s.stage(ctx, o, request, rows, fresh)
 	return out, fault.Op(commit.RepeatToken(err, request.Token), "stage rows to table %s", request.Table)
 }
 
 // staging is one call of Stage.
 type staging struct {
 	*Stager
-	request  TableWrite
+	onlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error) // nil: all
+	request  dataset.TableWrite
 	fresh    bool // the token was made for this call
 	tables   WritableTables
 	input    *arrow.Schema
@@ -45,15 +47,18 @@ type staging struct {
 	result   WriteResult
 }
 
-func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.RecordReader, fresh bool) (WriteResult, error) {
+func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.TableWrite, rows array.RecordReader, fresh bool) (WriteResult, error) {
+	if request.OnlyKeysOf != "" && o.OnlyKeys == nil {
+		return WriteResult{}, fault.New(fault.Internal, "the keys of %s cannot be read", request.OnlyKeysOf)
+	}
 	tables, name, err := s.options.Route(request.Table)
 	if err != nil {
 		return WriteResult{}, err
 	}
 	request.Table = name
 	c := &staging{
-		Stager: s, request: request, fresh: fresh, tables: tables, input: rows.Schema(),
-		rows: datafile.NewCall(s.options.Rows, request.Progress), result: WriteResult{Token: request.Token},
+		Stager: s, onlyKeys: o.OnlyKeys, request: request, fresh: fresh, tables: tables, input: rows.Schema(),
+		rows: datafile.NewCall(s.options.Rows, o.Progress), result: WriteResult{Token: request.Token},
 	}
 	if made, err := c.made(ctx); made || err != nil {
 		return c.result, err
@@ -154,7 +159,7 @@ func (c *staging) branch(ctx context.Context, main *commit.TableState) (*commit.
 // match matches the columns of the rows to those of the table in a state.
 func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
 	t, err := datafile.Match(c.input, state, datafile.MatchOptions{Key: c.request.Key, Evolve: c.request.Evolve})
-	if err == nil && c.request.Mode == Replace && !replaces(state.Table.Specs[state.Spec]) {
+	if err == nil && c.request.Mode.Replaces() && !replaces(state.Table.Specs[state.Spec]) {
 		err = onlyBuckets(c.request.Table)
 	}
 	return t, err
@@ -163,7 +168,7 @@ func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
 // sort reads all rows and sorts them by partition and key.
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
 	var kept extsort.KeySet
-	if c.request.OnlyKeys != nil {
+	if c.onlyKeys != nil {
 		keys, err := c.keys(ctx)
 		if err != nil {
 			return nil, err
@@ -195,7 +200,7 @@ func (c *staging) keys(ctx context.Context) (KeptKeys, error) {
 	for i, at := range c.target.Layout.Key {
 		key[i] = conformed.Schema().Field(at)
 	}
-	return c.request.OnlyKeys(ctx, key)
+	return c.onlyKeys(ctx, key)
 }
 
 // write writes the sorted rows and commits them.

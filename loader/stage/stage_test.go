@@ -24,6 +24,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
@@ -41,7 +42,7 @@ func TestRowsAreStaged(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	request := stagetest.Create()
 	request.Token = commit.NewToken(time.Now(), "first")
-	request.Key, request.New.Sort = []string{"id"}, []string{"day desc", "id"}
+	request.Key, request.Sort = []string{"id"}, []string{"day desc", "id"}
 	first := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.True(t, first.Created)
 	require.EqualValues(t, 4, first.Rows)
@@ -63,13 +64,13 @@ func TestRowsAreStaged(t *testing.T) {
 		require.Contains(t, f.Location, "/"+commit.FilePrefix(request.Token)+"-")
 	}
 
-	again, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
+	again, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, stagetest.Schema()))
 	require.NoError(t, err)
 	require.Equal(t, first.Snapshot, again.Snapshot)
 	require.True(t, again.Existed)
 	require.Len(t, r.Parquet(t), first.Files)
 
-	second := r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	second := r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, first.Snapshot, second.Parent)
 	require.EqualValues(t, 1, second.NullKeys)
 	require.NotEmpty(t, second.Token)
@@ -79,28 +80,28 @@ func TestRowsAreStaged(t *testing.T) {
 // spec: stage-31
 func TestTablesThatCannotBeCreated(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
-	for text, change := range map[string]func(*stage.TableWrite){
-		"does not exist":                 func(q *stage.TableWrite) { q.New.Buckets = 0 },
-		`there is no column "idd"`:       func(q *stage.TableWrite) { q.Key = []string{"idd"} },
-		`sort: there is no column "dey"`: func(q *stage.TableWrite) { q.New.Sort = []string{"dey"} },
-		"sort: rows cannot be sorted":    func(q *stage.TableWrite) { q.New.Sort = []string{"items"} },
-		"cannot begin at main":           func(q *stage.TableWrite) { q.Branch = "candidate" },
-		"only buckets":                   func(q *stage.TableWrite) { q.Mode = stage.Replace },
-		"table ml.other":                 func(q *stage.TableWrite) { q.New.Like = "ml.other" },
-		"may not be changed":             func(q *stage.TableWrite) { q.Table = "other.history" },
-		"is not a token":                 func(q *stage.TableWrite) { q.Token = "today" },
-		"after the server's":             func(q *stage.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
+	for text, change := range map[string]func(*dataset.TableWrite){
+		"does not exist":                 func(q *dataset.TableWrite) { q.Buckets = 0 },
+		`there is no column "idd"`:       func(q *dataset.TableWrite) { q.Key = []string{"idd"} },
+		`sort: there is no column "dey"`: func(q *dataset.TableWrite) { q.Sort = []string{"dey"} },
+		"sort: rows cannot be sorted":    func(q *dataset.TableWrite) { q.Sort = []string{"items"} },
+		"cannot begin at main":           func(q *dataset.TableWrite) { q.Branch = "candidate" },
+		"only buckets":                   func(q *dataset.TableWrite) { q.Mode = dataset.WriteReplace },
+		"table ml.other":                 func(q *dataset.TableWrite) { q.Like = "ml.other" },
+		"may not be changed":             func(q *dataset.TableWrite) { q.Table = "other.history" },
+		"is not a token":                 func(q *dataset.TableWrite) { q.Token = "today" },
+		"after the server's":             func(q *dataset.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
 	} {
 		request := stagetest.Create()
 		change(&request)
-		_, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, stagetest.Schema()))
 		require.ErrorContains(t, err, text)
 		require.NotEmpty(t, fault.As(err).Remedy, "%v", err)
 	}
 	_, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: stagetest.History, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
-	_, err = r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Key: []string{"id"}, Branch: "candidate"}, unread(t, stagetest.Schema()))
+	_, err = r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History, Key: []string{"id"}, Branch: "candidate"}, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "cannot begin at main, which has no snapshot")
 }
 
@@ -114,7 +115,7 @@ func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
 		Partition: []commit.PartitionBy{{Column: 1, Name: "b", Transform: "bucket[7]"}},
 	}))
 	request := stagetest.Create()
-	request.New = stage.NewLayout{Like: "ml.impressions"}
+	request.Buckets, request.Like = 0, "ml.impressions"
 	r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
@@ -130,7 +131,7 @@ func TestKeysHaveAnyName(t *testing.T) {
 	request.Key = []string{"request-id é"}
 	of := arrow.NewSchema([]arrow.Field{{Name: "request-id é", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
 	r.Stage(t, request, of, `[{"request-id é": 7}, {"request-id é": null}]`)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, of, `[{"request-id é": 8}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, of, `[{"request-id é": 8}]`)
 	require.ElementsMatch(t, []string{"7", array.NullValueStr, "8"}, r.Column(t, "", "request-id é"))
 	for _, f := range r.Listed(t, "") {
 		require.Len(t, f.Partition, 1)
@@ -147,12 +148,12 @@ func TestEmbeddingsOfAFixedSizeAreStaged(t *testing.T) {
 		{Name: "embedding", Type: arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Float32), Nullable: true},
 	}, nil)
 	request := stagetest.Create()
-	request.New.Buckets = 1
+	request.Buckets = 1
 	const text = `[{"id": 1, "embedding": [0.5, null, -2]}, {"id": 2, "embedding": null}, {"id": 3, "embedding": [1, 2, 3]}]`
 	r.Stage(t, request, schema, text)
 	want := []string{"[0.5,null,-2]", array.NullValueStr, "[1,2,3]"}
 	require.Equal(t, want, r.Column(t, "", "embedding"))
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, schema, text)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, schema, text)
 	require.Equal(t, append(want, want...), r.Column(t, "", "embedding"))
 }
 
@@ -173,7 +174,7 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 		return arrow.Field{Name: name, Type: t, Nullable: true}
 	}
 	p := arrow.PrimitiveTypes
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, arrow.NewSchema([]arrow.Field{
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, arrow.NewSchema([]arrow.Field{
 		field("score", p.Float32), field("id", p.Int32), field("pair", arrow.StructOf(field("a", p.Int32))),
 	}, nil), `[{"score": 0.5, "id": 7, "pair": {"a": 1}}, {"score": null, "id": 8, "pair": null}]`)
 	require.Equal(t, []string{"7", "8"}, r.Column(t, "", "id"))
@@ -190,11 +191,11 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 		{`column "id": the input has two columns of this name`, []arrow.Field{field("id", p.Int64), field("id", p.Int64)}},
 		{`column "pair": the input has type struct<b: int32`, []arrow.Field{field("id", p.Int64), field("pair", arrow.StructOf(field("b", p.Int32)))}},
 	} {
-		_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, unread(t, arrow.NewSchema(c.fields, nil)))
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History}, unread(t, arrow.NewSchema(c.fields, nil)))
 		require.ErrorContains(t, err, c.text)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 	}
-	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, stagetest.Rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
+	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History}, stagetest.Rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
 	require.ErrorContains(t, err, "id")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -204,7 +205,7 @@ func TestColumnsAreAdded(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 	more := arrow.NewSchema(append(stagetest.Schema().Fields(), arrow.Field{Name: "vector", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true}), nil)
-	out := r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	out := r.Stage(t, dataset.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Equal(t, []string{"vector"}, out.Added)
 	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
@@ -212,7 +213,7 @@ func TestColumnsAreAdded(t *testing.T) {
 	require.True(t, ok)
 	require.False(t, f.Required)
 	require.Contains(t, r.Column(t, "", "vector"), "[0.5]")
-	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	out = r.Stage(t, dataset.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Empty(t, out.Added)
 }
 
@@ -225,7 +226,7 @@ func TestColumnsAreNotNamedLikePartitionFields(t *testing.T) {
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "id_bucket", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 	}, nil)
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
-	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Evolve: true}, unread(t, of))
+	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History, Evolve: true}, unread(t, of))
 	require.ErrorContains(t, err, `"id_bucket": a partition field of the table has this name`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -238,7 +239,7 @@ func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 	of := arrow.NewSchema([]arrow.Field{{Name: "mark", Type: extensions.NewUUIDType(), Nullable: true}}, nil)
 	before := r.Parquet(t)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, of, `[{"mark": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Evolve: true}, of, `[{"mark": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}]`)
 	for _, path := range r.Parquet(t) {
 		if slices.Contains(before, path) {
 			continue
@@ -271,10 +272,10 @@ func TestColumnsWithDefaultsAreRequired(t *testing.T) {
 	require.NoError(t, os.WriteFile(found[0], []byte(strings.ReplaceAll(string(content), column, column+`"initial-default":3,"write-default":7,`)), 0o600))
 
 	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "weight", Type: arrow.PrimitiveTypes.Int32}}, nil)
-	_, err = r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, unread(t, arrow.NewSchema(of.Fields()[:1], nil)))
+	_, err = r.Stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: stagetest.History}, unread(t, arrow.NewSchema(of.Fields()[:1], nil)))
 	require.ErrorContains(t, err, `column "weight": the table gives rows without it a default`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, of, `[{"id": 1, "weight": 5}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, of, `[{"id": 1, "weight": 5}]`)
 	require.Equal(t, []string{"5"}, r.Column(t, "", "weight"))
 }
 
@@ -282,8 +283,8 @@ func TestColumnsWithDefaultsAreRequired(t *testing.T) {
 func TestPartitionsAreReplaced(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	r.Daily(t)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
-	replace := stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	replace := dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}
 	out := r.Stage(t, replace, stagetest.Schema(), `[{"id": 100, "day": "2026-10-01"}]`)
 	require.Equal(t, 2, out.Removed) // ids 1 and 3 are in different buckets
 	require.ElementsMatch(t, []string{"100", array.NullValueStr, "2"}, r.Column(t, "", "id"))
@@ -292,13 +293,13 @@ func TestPartitionsAreReplaced(t *testing.T) {
 	require.Len(t, r.Column(t, "", "id"), 4)
 
 	r.Tables.Spec = 9 // one without days
-	_, err := r.Stager.Stage(t.Context(), replace, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, replace, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 	require.ErrorContains(t, err, "is of an older partition spec")
 	require.Len(t, r.Parquet(t), 6)
 
 	bucketed := stagetest.New(t, stagetest.Unlimited, nil)
 	bucketed.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
-	_, err = bucketed.Stager.Stage(t.Context(), replace, unread(t, stagetest.Schema()))
+	_, err = bucketed.Stager.Stage(t.Context(), stage.CallOptions{}, replace, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
 }
 
@@ -307,16 +308,16 @@ func TestPartitionsAreReplaced(t *testing.T) {
 // spec: stage-37, write-30
 func TestPartitionsAreReplacedByOneCallAtATime(t *testing.T) {
 	for _, before := range []string{`[{"id": 1, "day": "2026-10-01"}]`, `[{"id": 1, "day": "2026-10-09"}]`} {
-		for _, mode := range []stage.WriteMode{stage.Append, stage.Replace} {
+		for _, mode := range []dataset.WriteMode{dataset.WriteAppend, dataset.WriteReplace} {
 			r := stagetest.New(t, stagetest.Unlimited, nil)
 			r.Daily(t)
-			r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), before)
+			r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), before)
 			r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 				r.Tables.OnCommit = nil
-				r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: mode}, stagetest.Schema(), `[{"id": 2, "day": "2026-10-01"}]`)
+				r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: mode}, stagetest.Schema(), `[{"id": 2, "day": "2026-10-01"}]`)
 				return r.Tables.Commit(ctx, change)
 			}
-			out := r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+			out := r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
 			require.NotZero(t, out.Removed)
 			ids := r.Column(t, "", "id")
 			require.Contains(t, ids, "3")
@@ -337,13 +338,13 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	_, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	r.Daily(t)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 	before := r.Parquet(t)
-	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, DryRun: true, Mode: stage.Replace}, stagetest.Schema(), stagetest.Few)
+	out = r.Stage(t, dataset.TableWrite{Table: stagetest.History, DryRun: true, Mode: dataset.WriteReplace}, stagetest.Schema(), stagetest.Few)
 	require.Zero(t, out.Snapshot)
 	require.Equal(t, len(before), out.Removed)
 	require.Equal(t, before, r.Parquet(t))
-	require.Zero(t, r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[]`).Snapshot)
+	require.Zero(t, r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[]`).Snapshot)
 }
 
 // Without rows, no table is created, no column added and no branch begun.
@@ -359,7 +360,7 @@ func TestCallsWithoutRowsWriteNothing(t *testing.T) {
 
 	first := r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 	more := arrow.NewSchema(append(stagetest.Schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
-	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true, Branch: "candidate"}, more, `[]`)
+	out = r.Stage(t, dataset.TableWrite{Table: stagetest.History, Evolve: true, Branch: "candidate"}, more, `[]`)
 	require.Zero(t, out.Snapshot)
 	require.Empty(t, out.Added)
 	_, err = r.Tables.State(t.Context(), stagetest.History, "candidate")
@@ -382,8 +383,8 @@ func TestFailuresLeaveNothing(t *testing.T) {
 				r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 				snapshot, before := r.Listed(t, ""), r.Parquet(t)
 				failing := r.Broken(t, errstore.Rule{Call: call, Nth: nth, Action: errstore.Fail(nil)})
-				request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "again")}
-				_, err := failing.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+				request := dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "again")}
+				_, err := failing.Stager.Stage(t.Context(), stage.CallOptions{}, request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 				require.False(t, commit.Uncertain(err))
 				require.Equal(t, snapshot, r.Listed(t, ""))
@@ -396,7 +397,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	t.Run("input", func(t *testing.T) {
 		r := stagetest.New(t, stagetest.Unlimited, nil)
 		broken := errors.New("the input broke")
-		_, err := r.Stager.Stage(t.Context(), stagetest.Create(), batch.FromFunc(stagetest.Schema(), func() (arrow.RecordBatch, error) { return nil, broken }, nil))
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, stagetest.Create(), batch.FromFunc(stagetest.Schema(), func() (arrow.RecordBatch, error) { return nil, broken }, nil))
 		require.ErrorIs(t, err, broken)
 		_, err = r.Tables.State(t.Context(), stagetest.History, "")
 		require.Equal(t, fault.NotFound, fault.KindOf(err))
@@ -418,12 +419,12 @@ func TestCallersThatLeave(t *testing.T) {
 			before := r.Parquet(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			request := stage.TableWrite{Table: stagetest.History, Progress: func(at datafile.Progress) {
+			o := stage.CallOptions{Progress: func(at datafile.Progress) {
 				if now(at) {
 					cancel()
 				}
 			}}
-			_, err := r.Stager.Stage(ctx, request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+			_, err := r.Stager.Stage(ctx, o, dataset.TableWrite{Table: stagetest.History}, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 			require.ErrorIs(t, err, context.Canceled)
 			require.Equal(t, before, r.Parquet(t))
 			require.Len(t, r.Column(t, "", "id"), 4)
@@ -446,8 +447,8 @@ func TestUncertainChangesAreRepeated(t *testing.T) {
 			}
 			return commit.Committed{}, commit.AsUncertain(fault.New(fault.Unavailable, "the answer is lost"))
 		}
-		request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "lost")}
-		_, err := r.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+		request := dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "lost")}
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 		require.True(t, commit.Uncertain(err))
 		require.Contains(t, fault.As(err).Remedy, request.Token)
 		require.Greater(t, len(r.Parquet(t)), before)
@@ -463,7 +464,7 @@ func TestUncertainChangesAreRepeated(t *testing.T) {
 func TestEqualTokensCommitOnce(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
-	request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "twin")}
+	request := dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "twin")}
 	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		r.Tables.OnCommit = nil
 		r.Stage(t, request, stagetest.Schema(), stagetest.Few)
@@ -496,12 +497,12 @@ func TestMoreRowsThanMemory(t *testing.T) {
 		return one.RecordBatch(), nil
 	}, nil)
 	request := stagetest.Create()
-	request.New.Buckets = 2
+	request.Buckets = 2
 	progress := 0
-	request.Progress = func(datafile.Progress) { progress++ }
+	o := stage.CallOptions{Progress: func(datafile.Progress) { progress++ }}
 	ctx, entered := r.Budget.Enter(t.Context(), "test")
 	defer entered.Release()
-	out, err := r.Stager.Stage(ctx, request, many)
+	out, err := r.Stager.Stage(ctx, o, request, many)
 	require.NoError(t, err)
 	require.EqualValues(t, batches*size, out.Rows)
 	require.Positive(t, progress)
@@ -522,7 +523,7 @@ func TestPyIcebergReadsStagedTables(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 	more := arrow.NewSchema(append(stagetest.Schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
-	r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
 	out, err := exec.CommandContext(t.Context(), interpreter, "-c", `
 import sys
 from pyiceberg.catalog.sql import SqlCatalog

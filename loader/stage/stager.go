@@ -25,71 +25,19 @@ type WritableTables interface {
 	FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error)
 }
 
-// WriteMode is what becomes of the rows that a table has.
-type WriteMode int
-
-// The modes.
-const (
-	// Append adds rows.
-	Append WriteMode = iota
-	// Replace replaces the rows of each partition that has new rows. Partitions are those of
-	// identity and time fields; of a table that has none, nothing is replaced.
-	Replace
-)
-
-// String returns the mode as users write it.
-func (m WriteMode) String() string {
-	switch m {
-	case Append:
-		return "append"
-	case Replace:
-		return "replace"
-	}
-	return "unknown"
-}
-
-// TableWrite is what to do with rows.
-type TableWrite struct {
-	Table  string
-	Branch string // "" is main; another branch that does not exist begins at main
-	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
-	Token string
-	Mode  WriteMode
-	// Key has the names of the key's columns. Without them they are the columns of the table's
-	// buckets.
-	Key []string
-	// Evolve adds columns that the table does not have, as optional ones.
-	Evolve bool
-	// DryRun reads and sorts the rows, and writes nothing to the table.
-	DryRun bool
-	// OnlyKeys returns the keys whose rows are kept: rows with other keys, or with a null in the key, are dropped.
+// CallOptions are what the server adds to a request.
+type CallOptions struct {
+	// OnlyKeys returns the keys of the request's OnlyKeysOf: rows with other keys, or with a null in the key, are dropped.
 	// It is given the key's columns, and is called once, before a row is read. If it is nil, no row is dropped.
 	OnlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error)
 	// Progress is called from time to time; it may be nil.
 	Progress func(datafile.Progress)
-
-	// New is the layout of a table that does not exist; it has no effect on one that does.
-	New NewLayout
 }
 
 // KeptKeys are the keys of rows to keep. The caller of OnlyKeys releases them.
 type KeptKeys interface {
 	extsort.KeySet
 	Release()
-}
-
-// NewLayout is the layout of a table that is created.
-type NewLayout struct {
-	// Partition has the partition fields in front of the buckets: a column, or year, month, day or hour of one, as in
-	// day(ts), or truncate[4](column).
-	Partition []string
-	// Buckets is the number of buckets of the key's first column. Like is a table whose bucket
-	// count it takes instead; without a Partition also the fields of times and columns that the rows have.
-	Buckets int
-	Like    string
-	// Sort has the columns to sort by, each with a trailing " desc" for descending; without
-	// columns it is the key.
-	Sort []string
 }
 
 // WriteResult is what a call did, or would have done.

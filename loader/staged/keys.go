@@ -27,7 +27,7 @@ type Keys struct {
 	Rights policy.Rights // to the training table
 }
 
-// Read reads the keys, given the columns of the staging table's key. It is a stage.TableWrite's OnlyKeys.
+// Read reads the keys, given the columns of the staging table's key. It is OnlyKeys of stage.CallOptions.
 //
 // Errors: NotFound for an unknown dataset or table, Invalid for keys that cannot be compared, Exhausted if they take more than a
 // quarter of the budget, and those of reading rows.

@@ -15,13 +15,13 @@ import (
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 )
 
 // Stage sends rows to a table, as one change. It calls progress with the server's messages, from another goroutine that ends
 // before Stage returns. If the rows end with an error, nothing is written.
-func (c *Client) Stage(ctx context.Context, command decode.StageCommand, rows array.RecordReader, progress func(flight.ChangeProgress)) (stage.WriteResult, error) {
+func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows array.RecordReader, progress func(flight.ChangeProgress)) (stage.WriteResult, error) {
 	text, err := json.Marshal(map[string]any{"stage": command})
 	if err != nil {
 		return stage.WriteResult{}, fault.New(fault.Internal, "write the command: %w", err)

@@ -8,6 +8,8 @@ import (
 	"github.com/penstock/penstock/flight"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/stage"
@@ -45,16 +47,17 @@ func (w TableWriter) Writable(table string) error {
 }
 
 // Stage implements flight.TableWriter.
-func (w TableWriter) Stage(ctx context.Context, request stage.TableWrite, from flight.WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
-	if from.KeysOf != "" {
-		request.OnlyKeys = staged.Keys{Datasets: w.engine.Datasets(), Of: from.KeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
+func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from flight.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error) {
+	o := stage.CallOptions{Progress: progress}
+	if request.OnlyKeysOf != "" {
+		o.OnlyKeys = staged.Keys{Datasets: w.engine.Datasets(), Of: request.OnlyKeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
 	}
-	if request.New.Like != "" {
-		if err := w.engine.Loader.CheckName(ctx, from.LikeRights, request.New.Like); err != nil {
+	if request.Like != "" {
+		if err := w.engine.Loader.CheckName(ctx, from.LikeRights, request.Like); err != nil {
 			return stage.WriteResult{}, err
 		}
 	}
-	return w.stager.Stage(ctx, request, rows)
+	return w.stager.Stage(ctx, o, request, rows)
 }
 
 // Publish implements flight.TableWriter.

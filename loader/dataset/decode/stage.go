@@ -2,66 +2,41 @@ package decode
 
 import (
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // maxBuckets is the number of buckets of a table. Each is a file of every partition.
 const maxBuckets = 1 << 16
 
-// StagedMode is what becomes of the rows that a table has.
-type StagedMode string
-
-// The modes.
-const (
-	StagedAppend  StagedMode = "append"
-	StagedReplace StagedMode = "replace"
-)
-
-// StageCommand is what a client asks for when it sends rows to a table.
-type StageCommand struct {
-	Table      string     `json:"table"`
-	Mode       StagedMode `json:"mode,omitempty"` // "": StagedAppend
-	Token      string     `json:"token,omitempty"`
-	Branch     string     `json:"branch,omitempty"`
-	Evolve     bool       `json:"evolve,omitempty"`
-	Key        []string   `json:"key,omitempty"`
-	Sort       []string   `json:"sort,omitempty"`
-	Buckets    int        `json:"buckets,omitempty"`
-	Like       string     `json:"like,omitempty"` // a table
-	Partition  []string   `json:"partition,omitempty"`
-	OnlyKeysOf string     `json:"only_keys_of,omitempty"` // a dataset or a table
-	DryRun     bool       `json:"dry_run,omitempty"`
-	Progress   bool       `json:"progress,omitempty"` // whether messages tell how far the call is
-}
-
 // Stage decodes the command of a stream of rows to a table: {"stage": {"table": …}}.
-func Stage(text []byte) (StageCommand, error) {
-	return parse(text, "command", func(d *decoder, at place) StageCommand {
-		var out StageCommand
-		object(d, at, &out, []field[StageCommand]{
-			{name: "stage", must: true, read: func(d *decoder, at place, out *StageCommand) { d.stage(at, out) }},
+func Stage(text []byte) (dataset.TableWrite, error) {
+	return parse(text, "command", func(d *decoder, at place) dataset.TableWrite {
+		var out dataset.TableWrite
+		object(d, at, &out, []field[dataset.TableWrite]{
+			{name: "stage", must: true, read: func(d *decoder, at place, out *dataset.TableWrite) { d.stage(at, out) }},
 		})
 		return out
 	})
 }
 
 // stage decodes what to do with the rows.
-func (d *decoder) stage(at place, out *StageCommand) {
-	object(d, at, out, []field[StageCommand]{
-		{name: "table", must: true, read: func(d *decoder, at place, out *StageCommand) { out.Table = d.table(at) }},
-		{name: "mode", read: func(d *decoder, at place, out *StageCommand) {
-			out.Mode = choice(d, at, []StagedMode{StagedAppend, StagedReplace})
+func (d *decoder) stage(at place, out *dataset.TableWrite) {
+	object(d, at, out, []field[dataset.TableWrite]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Table = d.table(at) }},
+		{name: "mode", read: func(d *decoder, at place, out *dataset.TableWrite) {
+			out.Mode = choice(d, at, dataset.WriteModes())
 		}},
-		{name: "token", read: func(d *decoder, at place, out *StageCommand) { out.Token = d.name(at) }},
-		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *StageCommand) { out.Branch = d.name(at) }},
-		{name: "evolve", read: func(d *decoder, at place, out *StageCommand) { out.Evolve = d.truth(at) }},
-		{name: "key", read: func(d *decoder, at place, out *StageCommand) { out.Key = d.key(at) }},
-		{name: "sort", also: []string{"order_by"}, read: func(d *decoder, at place, out *StageCommand) { out.Sort = d.names(at) }},
-		{name: "buckets", read: func(d *decoder, at place, out *StageCommand) { out.Buckets = int(d.whole(at, 1, maxBuckets)) }},
-		{name: "like", read: func(d *decoder, at place, out *StageCommand) { out.Like = d.table(at) }},
-		{name: "partition", also: []string{"partition_by"}, read: func(d *decoder, at place, out *StageCommand) { out.Partition = d.names(at) }},
-		{name: "only_keys_of", read: func(d *decoder, at place, out *StageCommand) { out.OnlyKeysOf = d.name(at) }},
-		{name: "dry_run", read: func(d *decoder, at place, out *StageCommand) { out.DryRun = d.truth(at) }},
-		{name: "progress", read: func(d *decoder, at place, out *StageCommand) { out.Progress = d.truth(at) }},
+		{name: "token", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Token = d.name(at) }},
+		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Branch = d.name(at) }},
+		{name: "evolve", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Evolve = d.truth(at) }},
+		{name: "key", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Key = d.key(at) }},
+		{name: "sort", also: []string{"order_by"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Sort = d.names(at) }},
+		{name: "buckets", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Buckets = int(d.whole(at, 1, maxBuckets)) }},
+		{name: "like", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Like = d.table(at) }},
+		{name: "partition", also: []string{"partition_by"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Partition = d.names(at) }},
+		{name: "only_keys_of", read: func(d *decoder, at place, out *dataset.TableWrite) { out.OnlyKeysOf = d.name(at) }},
+		{name: "dry_run", read: func(d *decoder, at place, out *dataset.TableWrite) { out.DryRun = d.truth(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Progress = d.truth(at) }},
 	})
 	if out.Buckets > 0 && out.Like != "" {
 		d.add(0, fault.Field{Field: at.pathOf("like"), Message: "gives the number of buckets too: give buckets or like, and not both"})

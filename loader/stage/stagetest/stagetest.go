@@ -203,14 +203,14 @@ const Few = `[
 ]`
 
 // Create is a request that creates the table.
-func Create() stage.TableWrite {
-	return stage.TableWrite{Table: History, Key: []string{"id"}, New: stage.NewLayout{Buckets: 4}}
+func Create() dataset.TableWrite {
+	return dataset.TableWrite{Table: History, Key: []string{"id"}, Buckets: 4}
 }
 
 // Stage stages rows and requires that it succeeds.
-func (r *Rig) Stage(t *testing.T, request stage.TableWrite, schema *arrow.Schema, text string) stage.WriteResult {
+func (r *Rig) Stage(t *testing.T, request dataset.TableWrite, schema *arrow.Schema, text string) stage.WriteResult {
 	t.Helper()
-	out, err := r.Stager.Stage(t.Context(), request, Rows(t, schema, text))
+	out, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, Rows(t, schema, text))
 	require.NoError(t, err)
 	return out
 }
