@@ -257,3 +257,11 @@ const (
 	maxPowerSingle = 10
 	maxPowerDouble = 22
 )
+
+// StorageOf returns the storage type of extension types, and other types unchanged.
+func StorageOf(t arrow.DataType) arrow.DataType {
+	if ext, ok := t.(arrow.ExtensionType); ok {
+		return ext.StorageType()
+	}
+	return t
+}

@@ -68,3 +68,16 @@ func eachBuffer(data arrow.ArrayData, see func(*memory.Buffer)) {
 		}
 	}
 }
+
+// ReleaseAll releases those values that are not nil.
+func ReleaseAll[T interface {
+	comparable
+	Release()
+}](all ...T) {
+	var none T
+	for _, one := range all {
+		if one != none {
+			one.Release()
+		}
+	}
+}

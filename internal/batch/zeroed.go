@@ -3,6 +3,7 @@ package batch
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
@@ -34,4 +35,10 @@ func (z zeroed) Free(b []byte) { z.under.Free(b) }
 // array.MakeArrayOfNull, whose nulls are whatever mem allocates.
 func Nulls(t arrow.DataType, n int, mem memory.Allocator) arrow.Array {
 	return array.MakeArrayOfNull(Zeroed(mem), t, n)
+}
+
+// ResizeBits gives a buffer n bits, all clear.
+func ResizeBits(b *memory.Buffer, n int) {
+	b.Resize(int(bitutil.BytesForBits(int64(n))))
+	clear(b.Bytes())
 }

@@ -1,9 +1,6 @@
 package parquet
 
-import (
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/schema"
-)
+import "github.com/apache/arrow-go/v18/parquet"
 
 // defaultRunBytes is the default of ReadOptions.RunBytes: far below the 2 GiB that the
 // offsets of a string column can address, and enough for full batches of strings of 2
@@ -77,13 +74,15 @@ func (r *Reader) limitValues(c pageStats, maxDelta int64, maxLength func() (int6
 	return nil
 }
 
-// valuesDecoded is the maximum number of values that the library decodes at once for the
-// given rows.
-func valuesDecoded(rows int64, described *schema.Column) int64 {
-	if described.MaxRepetitionLevel() == 0 {
-		return rows
+// checkDeltas validates the parts of a leaf's pages that the library trusts.
+func (r *Reader) checkDeltas(leaf int) (out deltaSizes, err error) {
+	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
+	p, err := r.pages(leaf)
+	if err != nil {
+		return out, err
 	}
-	return 2 * max(rows, minLevels)
+	defer p.release()
+	return measureDeltas(p)
 }
 
 // rowsFor returns how many rows with values of a length fit in RunBytes, at least one.
@@ -106,20 +105,5 @@ func (r *Reader) maxDictionaryValue(leaf int) (maxBytes int64, err error) {
 		return 0, err
 	}
 	defer p.release()
-	for {
-		next, err := p.next()
-		if next == nil || err != nil {
-			return maxBytes, err
-		}
-		if !next.dictionary {
-			return maxBytes, nil // dictionaries precede the data
-		}
-		for values := next.values; len(values) > 0; {
-			length, ok := byteArrayAt(values, 0)
-			if !ok {
-				return 0, errDictionary
-			}
-			maxBytes, values = max(maxBytes, int64(length)), values[4+length:]
-		}
-	}
+	return longestEntry(p)
 }

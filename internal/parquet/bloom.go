@@ -38,7 +38,7 @@ const (
 // are.
 func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, values []any) (bool, error) {
 	field, ok := f.Field(fieldID)
-	if !ok || len(field.Leaves) != 1 || len(values) > maxBloomValues || !sameUnits(storageOf(field.Type), as) {
+	if !ok || len(field.Leaves) != 1 || len(values) > maxBloomValues || !sameUnits(batch.StorageOf(field.Type), as) {
 		return true, nil
 	}
 	leaf := field.Leaves[0]
@@ -166,7 +166,7 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 		return nil, fault.Op(err, "read a bloom filter of %s", f.Location())
 	}
 	t := thrift{rest: head}
-	size, err := t.bloomHeader()
+	size, err := readBloomHeader(&t)
 	begins := at + int64(len(head)-len(t.rest))
 	switch {
 	case err != nil, size < bloomBlock, size%bloomBlock != 0, size > f.size-begins:
@@ -177,9 +177,9 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock), prefix: t.rest}, nil //nolint:gosec // it is positive
 }
 
-// bloomHeader reads the header of a bloom filter. It returns the size of its blocks, or
+// readBloomHeader reads the header of a bloom filter. It returns the size of its blocks, or
 // -1 if its algorithm, hash or compression is unknown.
-func (t *thrift) bloomHeader() (int64, error) {
+func readBloomHeader(t *thrift) (int64, error) {
 	size, known := int64(-1), 0
 	err := t.fields(func(id int64, kind byte) error {
 		switch {

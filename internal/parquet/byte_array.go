@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -36,27 +37,22 @@ type byteArrayColumn struct {
 	left   int        // rows of the open page that are not decoded yet, including nulls
 }
 
-// viewBytes is the size of a view.
-const viewBytes = 8
-
 // view packs the position of a value: its start in the upper half, its length in the
 // lower.
 func view(start, length int) uint64 { return uint64(start)<<32 | uint64(length) }
 
 func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
 
-// newByteArrayColumn returns a byteArrayColumn for a top-level column in a row group, or
+// newByteArrayColumn returns a byteArrayColumn for the chunk of a top-level column, or
 // nil if it cannot decode the column. from has its pages.
-func (f *Footer) newByteArrayColumn(group int, field Field, from *pages) *byteArrayColumn {
-	at := field.Leaves[0]
-	described := f.meta.Schema.Column(at)
-	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 || described.PhysicalType() != parquet.Types.ByteArray {
+func newByteArrayColumn(of *chunkInfo, field arrow.Field, from *pages) *byteArrayColumn {
+	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 || of.Column.PhysicalType() != parquet.Types.ByteArray {
 		return nil
 	}
-	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.encodedAs(group, at, parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray) {
+	if id := field.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !of.encodedAs(parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray) {
 		return nil
 	}
-	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
 }
 
 // begin reads the pages up to the first data page: a dictionary precedes the data.
@@ -108,6 +104,26 @@ func (c *byteArrayColumn) index() error {
 		return errDictionary
 	}
 	return nil
+}
+
+// longestEntry returns the length of the longest value in the dictionary of pages of byte arrays.
+func longestEntry(from *pages) (longest int64, err error) {
+	for {
+		next, err := from.next()
+		if next == nil || err != nil {
+			return longest, err
+		}
+		if !next.dictionary {
+			return longest, nil // dictionaries precede the data
+		}
+		for values := next.values; len(values) > 0; {
+			length, ok := byteArrayAt(values, 0)
+			if !ok {
+				return 0, errDictionary
+			}
+			longest, values = max(longest, int64(length)), values[4+length:]
+		}
+	}
 }
 
 // byteArrayAt returns the length of the plain value at a position. It returns false if
@@ -299,7 +315,7 @@ func (t *byteArrayBuilder) prepare(rows int, optional bool) {
 	t.starts = arrow.Int32Traits.CastFromBytes(t.offsets.Bytes())
 	t.starts[0] = 0
 	if optional {
-		resizeBits(t.validity, rows)
+		batch.ResizeBits(t.validity, rows)
 	}
 }
 
@@ -360,5 +376,5 @@ func (t *byteArrayBuilder) finish(kind arrow.DataType) arrow.ArrayData {
 }
 
 func (t *byteArrayBuilder) release() {
-	releaseAll(t.offsets, t.values, t.validity)
+	batch.ReleaseAll(t.offsets, t.values, t.validity)
 }

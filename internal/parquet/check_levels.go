@@ -1,18 +1,5 @@
 package parquet
 
-import (
-	"errors"
-	"math/bits"
-
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/schema"
-)
-
-var (
-	errLevels = errors.New("the levels of a page do not match its schema")
-	errValues = errors.New("the values of a page do not match its schema")
-)
-
 // needsLevelCheck reports whether the file requires a column, something in it, or a
 // struct around it that the table does not require. That is legal, but it may also be a
 // damaged footer, and then the library would read levels as values.
@@ -31,110 +18,11 @@ func (r *Reader) checkLevels(c column) error {
 		if err != nil {
 			return err
 		}
-		err = p.check(r.file.meta.Schema.Column(leaf))
+		err = checkContent(p, r.file.meta.Schema.Column(leaf))
 		p.release()
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// check reads all pages.
-func (p *pages) check(described *schema.Column) error {
-	for {
-		next, err := p.next()
-		if next == nil || err != nil {
-			return err
-		}
-		if next.dictionary {
-			continue
-		}
-		if !levelsValid(next.repetition, next.count, int(described.MaxRepetitionLevel())) ||
-			!levelsValid(next.definition, next.count, int(described.MaxDefinitionLevel())) {
-			return errLevels
-		}
-		if described.MaxDefinitionLevel() == 0 && !valuesValid(next, described) {
-			return errValues
-		}
-	}
-}
-
-// levelsValid reports whether there are count stored levels, none above maxLevel.
-func levelsValid(stored []byte, count, maxLevel int) bool {
-	if maxLevel == 0 {
-		return len(stored) == 0
-	}
-	levels := rleDecoder{rest: stored, width: bits.Len(uint(maxLevel))}
-	var window [levelWindow]byte
-	for count > 0 {
-		n := min(count, len(window))
-		if levels.bytes(window[:n]) != nil {
-			return false
-		}
-		for _, level := range window[:n] {
-			if int(level) > maxLevel {
-				return false
-			}
-		}
-		count -= n
-	}
-	return levels.exhausted()
-}
-
-// valuesValid reports whether a plain or dictionary-encoded page has as many values as
-// its header counts. The library checks the other encodings.
-func valuesValid(p *page, described *schema.Column) bool {
-	switch p.encoding {
-	case parquet.Encodings.Plain:
-		return plainValid(p.values, p.count, described)
-	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
-		return indicesValid(p.values, p.count)
-	default:
-		return true
-	}
-}
-
-func indicesValid(values []byte, count int) bool {
-	indices, err := indicesOf(values)
-	if err != nil || len(values) == 0 && count > 0 {
-		return false
-	}
-	for count > 0 {
-		if indices.next() != nil || indices.repeat > count {
-			return false
-		}
-		taken := min(indices.packed, count)
-		count -= indices.repeat + taken
-		indices.repeat, indices.packed = 0, indices.packed-taken
-	}
-	return indices.exhausted()
-}
-
-const (
-	// packedGroup is the unit of a bit-packed run: its length is a multiple of it, and
-	// the last values may be padding.
-	packedGroup = 8
-	// duckDBRun is the unit of DuckDB's bit-packed runs.
-	duckDBRun = 256
-)
-
-func plainValid(values []byte, count int, described *schema.Column) bool {
-	width := described.PhysicalType().ByteSize()
-	switch described.PhysicalType() {
-	case parquet.Types.Boolean:
-		return len(values) == (count+7)/8
-	case parquet.Types.FixedLenByteArray:
-		width = described.TypeLength()
-	case parquet.Types.ByteArray:
-		for ; count > 0; count-- {
-			length, ok := byteArrayAt(values, 0)
-			if !ok {
-				return false
-			}
-			values = values[4+length:]
-		}
-		return len(values) == 0
-	}
-	return len(values) == count*width
 }

@@ -55,7 +55,7 @@ func newConversion(path string, have, want arrow.Field, defaults map[int]Constan
 		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table", path, a, b).
 			WithRemedy("rewrite the file through Iceberg")
 	}
-	stored := storageOf(have.Type)
+	stored := batch.StorageOf(have.Type)
 	switch wanted := want.Type.(type) {
 	case *arrow.ListType:
 		if element, ok := listElement(stored); ok {
@@ -202,7 +202,7 @@ func (conv *conversion) apply(data arrow.ArrayData, parent []byte, mem memory.Al
 		excuse = parent // a required struct is null where the struct around it is
 	}
 	children, err := conv.applyChildren(data, excuse, mem)
-	defer releaseAll(children...)
+	defer batch.ReleaseAll(children...)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (conv *conversion) applyChildren(data arrow.ArrayData, validity []byte, mem
 			return nil, err
 		}
 		fields, err := conv.fields(pairs.Children(), 0, nil, mem)
-		defer releaseAll(fields...)
+		defer batch.ReleaseAll(fields...)
 		if err != nil {
 			return nil, err
 		}

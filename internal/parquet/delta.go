@@ -135,16 +135,10 @@ type deltaSizes struct {
 	maxPage  int64 // bytes of all values of the largest page
 }
 
-// checkDeltas validates the parts of a leaf's pages that the library trusts.
-func (r *Reader) checkDeltas(leaf int) (out deltaSizes, err error) {
-	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	p, err := r.pages(leaf)
-	if err != nil {
-		return out, err
-	}
-	defer p.release()
+// measureDeltas validates the parts of pages that the library trusts, and bounds their values.
+func measureDeltas(from *pages) (out deltaSizes, err error) {
 	for {
-		next, err := p.next()
+		next, err := from.next()
 		if next == nil || err != nil {
 			return out, err
 		}

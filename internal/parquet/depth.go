@@ -25,7 +25,7 @@ func checkDepth(footer []byte) error {
 		}
 		var left []int64 // children to come of each column around the next one
 		err := t.list(thriftStruct, func() error {
-			children, err := t.children()
+			children, err := readChildren(&t)
 			for len(left) > 0 && left[len(left)-1] == 0 {
 				left = left[:len(left)-1]
 			}
@@ -51,8 +51,8 @@ func checkDepth(footer []byte) error {
 	return err
 }
 
-// children reads a schema element and returns its number of children.
-func (t *thrift) children() (n int64, err error) {
+// readChildren reads a schema element and returns its number of children.
+func readChildren(t *thrift) (n int64, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		if id == schemaChildren && kind == thriftI32 {
 			return t.number(&n)

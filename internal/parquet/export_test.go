@@ -13,7 +13,7 @@ func PageHeaders(chunk []byte) ([][2]int, error) {
 	var out [][2]int
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
 		from := len(chunk) - len(t.rest)
-		h, _, err := t.body()
+		h, _, err := readBody(&t)
 		if err != nil {
 			return nil, err
 		}
@@ -27,7 +27,7 @@ func CheckPages(f *File, content []byte) error {
 	for group := range f.meta.RowGroups {
 		for leaf := range f.meta.RowGroups[group].Columns {
 			span := f.chunkSpan(group, leaf)
-			if _, err := f.checkPages(group, leaf, content[span.start:span.start+span.length], false); err != nil {
+			if _, err := checkPages(f.describe(group, leaf), content[span.start:span.start+span.length], false); err != nil {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 func PageRows(f *File, leaf int, chunk []byte) ([]int64, error) {
 	var out []int64
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		h, _, err := t.body()
+		h, _, err := readBody(&t)
 		switch {
 		case err != nil:
 			return nil, err
@@ -76,7 +76,7 @@ func DictionaryBytes(f *File, leaf int) (int, bool) {
 	if f.obj.ReadAt(context.Background(), memory.NewBufferBytes(chunk), span.start) != nil {
 		return 0, false
 	}
-	h, _, err := (&thrift{rest: chunk}).body()
+	h, _, err := readBody(&thrift{rest: chunk})
 	return int(h.uncompressed), err == nil && h.kind == pageDictionary
 }
 

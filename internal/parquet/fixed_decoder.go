@@ -6,25 +6,23 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // fixedForm is leafForm for fixed-length bytes, which may be decimals. Pages of INT96 have the same
 // form. The library refuses decimals of more than 16 bytes.
-func (f *Footer) fixedForm(group, leaf int, kind arrow.DataType) (valueForm, int) {
-	width := f.meta.Schema.Column(leaf).TypeLength()
-	if !f.encodedAs(group, leaf, parquet.Encodings.DeltaByteArray) {
+func fixedForm(of *chunkInfo, kind arrow.DataType) (valueForm, int) {
+	width := of.Column.TypeLength()
+	if !of.encodedAs(parquet.Encodings.DeltaByteArray) {
 		return sameForm, 0
 	}
-	switch kind := storageOf(kind).(type) {
-	case *arrow.FixedSizeBinaryType:
-		if kind.ByteWidth == width {
+	switch kind := batch.StorageOf(kind); kind.ID() {
+	case arrow.FIXED_SIZE_BINARY:
+		if kind.(arrow.FixedWidthDataType).Bytes() == width {
 			return fixedBytes, width
 		}
-	case *int96Type:
-		if width == int96Bytes {
-			return fixedBytes, width
-		}
-	case *arrow.Decimal128Type:
+	case arrow.DECIMAL128:
 		if width <= arrow.Decimal128SizeBytes {
 			return fixedDecimal, max(width, 0)
 		}

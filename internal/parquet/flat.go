@@ -6,6 +6,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // flatColumn decodes a column of numbers, decimals or fixed-length bytes that is not nested, and
@@ -21,19 +23,17 @@ type flatColumn struct {
 	left   int        // rows of the open page that are not decoded yet, including nulls
 }
 
-// newFlatColumn returns a flatColumn for a top-level column in a row group, or nil if it
+// newFlatColumn returns a flatColumn for the chunk of a top-level column, or nil if it
 // cannot decode the column. from has its pages.
-func (f *Footer) newFlatColumn(group int, field Field, from *pages) *flatColumn {
-	at := field.Leaves[0]
-	described := f.meta.Schema.Column(at)
-	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 {
+func newFlatColumn(of *chunkInfo, field arrow.Field, from *pages) *flatColumn {
+	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 {
 		return nil
 	}
-	form, width := f.leafForm(group, at, field.arrow.Type)
+	form, width := leafForm(of, field.Type)
 	if width == 0 {
 		return nil
 	}
-	return &flatColumn{valueDecoder: newValueDecoder(from, form, width), kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &flatColumn{valueDecoder: newValueDecoder(from, form, width), kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
 }
 
 // read decodes the next rows into memory of mem, fewer only at the end of the column.
@@ -46,7 +46,7 @@ func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	validity := memory.NewResizableBuffer(mem)
 	defer validity.Release()
 	if c.optional {
-		resizeBits(validity, rows)
+		batch.ResizeBits(validity, rows)
 	}
 	nulls := 0
 	at, err := pageByPage(rows, &c.left, c.nextPage, func(at, n int) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
@@ -359,6 +360,25 @@ func (f *Footer) chunkRange(group, leaf int) (start, length int64) {
 func (f *Footer) chunkSpan(group, leaf int) span {
 	start, length := f.chunkRange(group, leaf)
 	return span{start: start, length: length}
+}
+
+// describe returns what the footer tells of a column chunk.
+func (f *Footer) describe(group, leaf int) *chunkInfo {
+	m := f.meta.RowGroups[group].Columns[leaf].MetaData
+	out := &chunkInfo{
+		Column: f.meta.Schema.Column(leaf), Codec: compress.Compression(m.Codec),
+		Encodings: make([]parquet.Encoding, len(m.Encodings)), Values: m.NumValues, Uncompressed: m.TotalUncompressedSize,
+	}
+	for i, e := range m.Encodings {
+		out.Encodings[i] = parquet.Encoding(e)
+	}
+	return out
+}
+
+// hasLongChunks reports whether the writer's version, by the library's list, is one whose
+// chunks are longer than the footer says.
+func (f *Footer) hasLongChunks() bool {
+	return f.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion)
 }
 
 // damaged returns the error for a file that contradicts itself.

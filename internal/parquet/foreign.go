@@ -57,7 +57,7 @@ func (conv *conversion) allNulls(n, nulls int, mem memory.Allocator) (out arrow.
 func (conv *conversion) toBinary(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
 	defer refused(&err) // here, as siblings have to be released
 	n, offset := data.Len(), data.Offset()
-	width := storageOf(data.DataType()).(arrow.FixedWidthDataType).Bytes()
+	width := batch.StorageOf(data.DataType()).(arrow.FixedWidthDataType).Bytes()
 	if int64(n)*int64(width) > math.MaxInt32 {
 		return nil, fault.New(fault.Exhausted, "%d rows of column %s are too large for one batch", n, conv.path).WithRemedy("ask for fewer rows per batch")
 	}
@@ -69,11 +69,11 @@ func (conv *conversion) toBinary(data arrow.ArrayData, validity []byte, mem memo
 		return nil, fmt.Errorf("column %s has %d bytes, not %d values", conv.path, len(stored), offset+n)
 	}
 	buffers := []*memory.Buffer{nil, memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)}
-	defer func() { releaseAll(buffers...) }()
+	defer func() { batch.ReleaseAll(buffers...) }()
 	nulls := 0
 	if validity != nil {
 		buffers[0] = memory.NewResizableBuffer(mem)
-		resizeBits(buffers[0], n)
+		batch.ResizeBits(buffers[0], n)
 		bitutil.CopyBitmap(validity, offset, n, buffers[0].Bytes(), 0)
 		nulls = n - bitutil.CountSetBits(buffers[0].Bytes(), 0, n)
 	}

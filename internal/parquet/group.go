@@ -239,7 +239,7 @@ func (r *Reader) codec(leaf int) compress.Compression {
 // checksums, which the library does not.
 func (r *Reader) checkPages(leaf int, verify bool) (out pageStats, err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-	return r.file.checkPages(r.group.index, leaf, r.source.loaded(r.file.chunkSpan(r.group.index, leaf)), verify)
+	return checkPages(r.file.describe(r.group.index, leaf), r.source.loaded(r.file.chunkSpan(r.group.index, leaf)), verify)
 }
 
 // openColumn opens a column whose pages are reserved, and limits the rows of a batch for
@@ -262,7 +262,7 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	}
 	if text != nil {
 		if stats := counted.leaves[c.leaves[0]]; r.mayCode(c, &stats) {
-			return text.code(r) // codes have a fixed width
+			return text.code(r.newDetached) // codes have a fixed width
 		}
 		return r.limitText(text, c.leaves[0], counted.leaves[c.leaves[0]])
 	}
@@ -293,22 +293,21 @@ func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
 		return nil
 	}
 	field := r.file.fields[c.field]
-	if flat := r.file.newFlatColumn(r.group.index, field, from); flat != nil {
-		return flat
+	if len(field.Leaves) != 1 {
+		return nil
 	}
-	if list := r.file.newListColumn(r.group.index, field, from); list != nil {
-		return list
+	leaf := field.Leaves[0]
+	of, rows := r.file.describe(r.group.index, leaf), r.file.groups[r.group.index].Rows
+	if v, ok := r.group.views[leaf]; ok {
+		of.Values, rows = v.values, v.rows
 	}
-	if text := r.file.newByteArrayColumn(r.group.index, field, from); text != nil {
-		return text
-	}
-	return nil
+	return newColumn(of, field.arrow, rows, from)
 }
 
 // pages returns the pages of a leaf in the open row group.
 func (r *Reader) pages(leaf int) (*pages, error) {
 	chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
-	all, err := r.file.newPages(r.group.index, leaf, chunk, r.scratch)
+	all, err := newPages(r.file.describe(r.group.index, leaf), chunk, r.scratch)
 	if view, ok := r.group.views[leaf]; ok && err == nil {
 		return view.pages(all), nil
 	}
@@ -330,11 +329,7 @@ func (r *Reader) openDecoder(c column, counted groupStats) (columnDecoder, error
 	if from.known, err = r.dictionary(leaf, &stats); err != nil {
 		return nil, err
 	}
-	decoder := r.newDecoder(c, from)
-	if list, ok := decoder.(*listColumn); ok {
-		list.expect(r.group.views, leaf)
-	}
-	return decoder, nil
+	return r.newDecoder(c, from), nil
 }
 
 // closeGroup frees the memory of the open row group.

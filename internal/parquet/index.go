@@ -56,7 +56,7 @@ func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arr
 	}
 	out := c.unbounded(f.groups[rowGroup].Rows)
 	t := thrift{rest: into.Bytes()}
-	index, err := t.columnIndex()
+	index, err := readColumnIndex(&t)
 	if err != nil || len(t.rest) > 0 || !index.whole() {
 		return out, nil //nolint:nilerr // an unusable index means unknown
 	}
@@ -74,7 +74,7 @@ type columnIndex struct {
 	nulls    []int64 // number of nulls; empty: unknown
 }
 
-func (t *thrift) columnIndex() (out columnIndex, err error) {
+func readColumnIndex(t *thrift) (out columnIndex, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		if kind != thriftList || id < 1 || id > 5 {
 			return t.skip(kind, maxThriftDepth)
@@ -87,9 +87,9 @@ func (t *thrift) columnIndex() (out columnIndex, err error) {
 				return err
 			})
 		case 2:
-			return t.list(thriftBinary, func() error { return t.binary(&out.min) })
+			return t.list(thriftBinary, func() error { return readBinary(t, &out.min) })
 		case 3:
-			return t.list(thriftBinary, func() error { return t.binary(&out.max) })
+			return t.list(thriftBinary, func() error { return readBinary(t, &out.max) })
 		case 5:
 			return t.list(thriftI64, func() error {
 				n, err := t.varint()
@@ -104,7 +104,7 @@ func (t *thrift) columnIndex() (out columnIndex, err error) {
 }
 
 // binary appends a byte string, which aliases the buffer.
-func (t *thrift) binary(into *[][]byte) error {
+func readBinary(t *thrift, into *[][]byte) error {
 	n, err := t.uvarint()
 	if err != nil || n > uint64(len(t.rest)) {
 		return errThrift

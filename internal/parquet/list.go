@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -25,25 +26,23 @@ type listColumn struct {
 	levelsLeft int64
 }
 
-// newListColumn returns a listColumn for a top-level column in a row group, or nil if it
-// cannot decode the column. from has its pages.
-func (f *Footer) newListColumn(group int, field Field, from *pages) *listColumn {
-	kind, ok := field.arrow.Type.(*arrow.ListType)
-	if !ok || len(field.Leaves) != 1 {
+// newListColumn returns a listColumn for the chunk of a top-level column, or nil if it
+// cannot decode the column. from has its pages, which have rows rows, by the footer.
+func newListColumn(of *chunkInfo, field arrow.Field, rows int64, from *pages) *listColumn {
+	kind, ok := field.Type.(*arrow.ListType)
+	if !ok {
 		return nil
 	}
-	at := field.Leaves[0]
-	described := f.meta.Schema.Column(at)
-	some := 1 + level(field.arrow.Nullable)
+	some := 1 + level(field.Nullable)
 	element := some + level(kind.ElemField().Nullable)
-	form, width := f.leafForm(group, at, kind.Elem())
-	if width == 0 || described.MaxRepetitionLevel() != 1 || int(described.MaxDefinitionLevel()) != element {
+	form, width := leafForm(of, kind.Elem())
+	if width == 0 || of.Column.MaxRepetitionLevel() != 1 || int(of.Column.MaxDefinitionLevel()) != element {
 		return nil
 	}
 	return &listColumn{
-		valueDecoder: newValueDecoder(from, form, width), kind: kind, lists: field.arrow.Nullable,
+		valueDecoder: newValueDecoder(from, form, width), kind: kind, lists: field.Nullable,
 		levels:   listLevels{element: element, minElement: some},
-		rowsLeft: f.groups[group].Rows, levelsLeft: f.meta.RowGroups[group].Columns[at].MetaData.NumValues,
+		rowsLeft: rows, levelsLeft: of.Values,
 	}
 }
 
@@ -112,13 +111,6 @@ func (c *listColumn) skip(rows int) error {
 	}
 	c.rowsLeft -= int64(rows)
 	return nil
-}
-
-// expect sets the numbers of rows and levels to those of a leaf's view, if it has one.
-func (c *listColumn) expect(views map[int]chunkView, leaf int) {
-	if v, ok := views[leaf]; ok {
-		c.rowsLeft, c.levelsLeft = v.rows, v.values
-	}
 }
 
 // load makes sure that a level can be read. It returns false at the end of the column.
@@ -201,7 +193,7 @@ const maxExpected = 4 << 20
 func (r *listBuilder) prepare(c *listColumn, rows int) {
 	r.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
 	if c.lists {
-		resizeBits(r.listBits, rows)
+		batch.ResizeBits(r.listBits, rows)
 	}
 	if int64(rows) <= c.rowsLeft && c.levelsLeft > 0 {
 		share := float64(rows) / float64(c.rowsLeft)
@@ -267,5 +259,5 @@ func (r *listBuilder) finish(c *listColumn) arrow.ArrayData {
 }
 
 func (r *listBuilder) release() {
-	releaseAll(r.offsets, r.listBits, r.values, r.elementBits)
+	batch.ReleaseAll(r.offsets, r.listBits, r.values, r.elementBits)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -51,7 +52,7 @@ func descend(data arrow.ArrayData, depth int, mem memory.Allocator) (leaf arrow.
 		return leaf, offset, nil
 	}
 	valid = memory.NewResizableBuffer(mem)
-	resizeBits(valid, offset+n)
+	batch.ResizeBits(valid, offset+n)
 	bits := valid.Bytes()
 	bitutil.SetBitsTo(bits, int64(offset), int64(n), true)
 	for i, s := range around {

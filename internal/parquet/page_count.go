@@ -55,7 +55,7 @@ func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
 	width := bits.Len(uint(r.file.meta.Schema.Column(leaf).MaxRepetitionLevel()))
 	for {
 		t := thrift{rest: from.rest}
-		if h, _, err := t.body(); err == nil && h.kind == pageDictionary {
+		if h, _, err := readBody(&t); err == nil && h.kind == pageDictionary {
 			from.rest = t.rest
 		}
 		next, err := from.next()

@@ -26,19 +26,19 @@ var (
 	errPageChecksum = errors.New("a page does not match its checksum")
 )
 
-// page reads a page and verifies its checksum. It returns the header, and the stored
+// readPage reads a page and verifies its checksum. It returns the header, and the stored
 // bytes.
-func (t *thrift) page() (pageHeader, []byte, error) {
-	h, body, err := t.body()
+func readPage(t *thrift) (pageHeader, []byte, error) {
+	h, body, err := readBody(t)
 	if err == nil {
 		err = h.check(body)
 	}
 	return h, body, err
 }
 
-// body reads a page without verifying its checksum.
-func (t *thrift) body() (pageHeader, []byte, error) {
-	h, err := t.pageHeader()
+// readBody reads a page without verifying its checksum.
+func readBody(t *thrift) (pageHeader, []byte, error) {
+	h, err := readHeader(t)
 	switch {
 	case err != nil:
 		return h, nil, err
@@ -73,8 +73,8 @@ type pageHeader struct {
 	valuesCompressed                       bool  // version 2: whether the values are compressed
 }
 
-// pageHeader reads a page header.
-func (t *thrift) pageHeader() (pageHeader, error) {
+// readHeader reads a page header.
+func readHeader(t *thrift) (pageHeader, error) {
 	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, rows: -1, valuesCompressed: true}
 	err := t.fields(func(id int64, kind byte) error {
 		switch {
@@ -94,7 +94,7 @@ func (t *thrift) pageHeader() (pageHeader, error) {
 		case id == headerDictionary && kind == thriftStruct:
 			return t.numbers(&h.count, &h.encoding)
 		case id == headerDataV2 && kind == thriftStruct:
-			return t.dataV2(&h)
+			return readDataV2(t, &h)
 		default:
 			return t.skip(kind, maxThriftDepth)
 		}
@@ -102,8 +102,8 @@ func (t *thrift) pageHeader() (pageHeader, error) {
 	return h, err
 }
 
-// dataV2 reads the header of a version 2 data page.
-func (t *thrift) dataV2(h *pageHeader) error {
+// readDataV2 reads the header of a version 2 data page.
+func readDataV2(t *thrift, h *pageHeader) error {
 	var nulls int64
 	into := []*int64{&h.count, &nulls, &h.rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
 	return t.fields(func(id int64, kind byte) error {

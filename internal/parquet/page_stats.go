@@ -6,7 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
@@ -50,14 +49,13 @@ func (g *growingBuffer) grow(n int64) {
 // last list could be cut short), the uncompressed size and the encodings. With verify it
 // also checks the checksum of each page that has one, which the library does not. A chunk
 // whose headers cannot be parsed is corrupt.
-func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageStats, error) {
-	described := f.meta.RowGroups[group].Columns[leaf].MetaData
+func checkPages(of *chunkInfo, chunk []byte, verify bool) (pageStats, error) {
 	listed := map[parquet.Encoding]bool{}
-	for _, e := range described.Encodings {
-		listed[canonical(parquet.Encoding(e))] = true
+	for _, e := range of.Encodings {
+		listed[canonical(e)] = true
 	}
 	c := pageStats{}
-	err := c.walk(chunk, f.meta.Schema.Column(leaf), verify, func(h *pageHeader) error {
+	err := c.walk(chunk, of.Column, verify, func(h *pageHeader) error {
 		if e := parquet.Encoding(h.encoding); h.isData() && len(listed) > 0 && !listed[canonical(e)] {
 			return unlisted(e)
 		}
@@ -66,12 +64,12 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageSta
 	switch {
 	case err != nil:
 		return c, err
-	case c.values != described.NumValues:
-		return c, fmt.Errorf("the pages have %d values, the footer counts %d", c.values, described.NumValues)
-	case described.TotalUncompressedSize > 0 && c.uncompressed-c.dictionary.bytes > described.TotalUncompressedSize+c.headerBytes:
+	case c.values != of.Values:
+		return c, fmt.Errorf("the pages have %d values, the footer counts %d", c.values, of.Values)
+	case of.Uncompressed > 0 && c.uncompressed-c.dictionary.bytes > of.Uncompressed+c.headerBytes:
 		// Some writers count page headers, others do not; old ones leave out the
 		// dictionary page, or write 0.
-		return c, fmt.Errorf("the pages have %d bytes before compression, the footer counts %d", c.uncompressed, described.TotalUncompressedSize)
+		return c, fmt.Errorf("the pages have %d bytes before compression, the footer counts %d", c.uncompressed, of.Uncompressed)
 	}
 	return c, nil
 }
@@ -81,7 +79,7 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageSta
 func (c *pageStats) walk(chunk []byte, described *schema.Column, verify bool, each func(*pageHeader) error) error {
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
 		before := len(t.rest)
-		h, body, err := t.body()
+		h, body, err := readBody(&t)
 		if err == nil && verify {
 			err = h.check(body)
 		}
@@ -137,6 +135,11 @@ func (c *pageStats) count(h *pageHeader, header int64) {
 	}
 }
 
+// unlisted returns the error for a page of an encoding that the footer does not list.
+func unlisted(e parquet.Encoding) error {
+	return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
+}
+
 // minValueWidth is the minimum width of a plain value in bytes.
 func minValueWidth(described *schema.Column) int64 {
 	switch described.PhysicalType() {
@@ -164,12 +167,6 @@ func decodedWidth(described *schema.Column) int64 {
 
 // isData reports whether the page is a data page.
 func (h *pageHeader) isData() bool { return h.kind == pageData || h.kind == pageDataV2 }
-
-// hasLongChunks reports whether the writer's version, by the library's list, is one whose
-// chunks are longer than the footer says.
-func (f *Footer) hasLongChunks() bool {
-	return f.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion)
-}
 
 // canonical returns RLEDict for both names of dictionary indices.
 func canonical(e parquet.Encoding) parquet.Encoding {
@@ -201,6 +198,8 @@ func (c *pageStats) valueMemory(described *schema.Column) int64 {
 }
 
 const (
+	// viewBytes is the size of the position of a string in a dictionary.
+	viewBytes = 8
 	// sliceBytes is the size of a slice header. The library makes one for each byte-array
 	// value of a dictionary or a batch.
 	sliceBytes = 24
@@ -235,6 +234,15 @@ func (c *pageStats) libraryMemory(chunk, rows int64, described *schema.Column) (
 		sum += 2 * 4 * c.maxPageValues // lengths of values and of prefixes
 	}
 	return scratch, sum
+}
+
+// valuesDecoded is the maximum number of values that the library decodes at once for the
+// given rows.
+func valuesDecoded(rows int64, described *schema.Column) int64 {
+	if described.MaxRepetitionLevel() == 0 {
+		return rows
+	}
+	return 2 * max(rows, minLevels)
 }
 
 // decodedBytes estimates the size of the chunk's rows in memory. Strings that repeat a

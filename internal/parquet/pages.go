@@ -43,20 +43,19 @@ type page struct {
 }
 
 var (
+	errLevels    = errors.New("the levels of a page do not match its schema")
 	errPageShort = errors.New("a page is shorter than its levels")
 	errPageSize  = errors.New("a page does not have the size that its header declares")
 )
 
-// newPages returns the pages of a leaf's chunk.
-func (f *Footer) newPages(group, leaf int, chunk []byte, scratch memory.Allocator) (*pages, error) {
-	described := f.meta.Schema.Column(leaf)
-	codec := compress.Compression(f.meta.RowGroups[group].Columns[leaf].MetaData.Codec)
+// newPages returns the pages of a chunk.
+func newPages(of *chunkInfo, chunk []byte, scratch memory.Allocator) (*pages, error) {
 	p := &pages{
-		rest: chunk, stored: codec == compress.Codecs.Uncompressed, scratch: scratch,
-		repeated: described.MaxRepetitionLevel() > 0, optional: described.MaxDefinitionLevel() > 0,
+		rest: chunk, stored: of.Codec == compress.Codecs.Uncompressed, scratch: scratch,
+		repeated: of.Column.MaxRepetitionLevel() > 0, optional: of.Column.MaxDefinitionLevel() > 0,
 	}
 	var err error
-	p.codec, err = compress.GetCodec(codec)
+	p.codec, err = compress.GetCodec(of.Codec)
 	return p, err
 }
 
@@ -67,7 +66,7 @@ func (p *pages) next() (*page, error) {
 			p.rest, p.then = p.then, nil
 		}
 		t := thrift{rest: p.rest}
-		h, body, err := t.page()
+		h, body, err := readPage(&t)
 		if err != nil {
 			return nil, err
 		}

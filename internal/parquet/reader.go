@@ -59,17 +59,6 @@ type Reader struct {
 	refs  atomic.Int64
 }
 
-// columnDecoder decodes a column of the open row group without the library.
-type columnDecoder interface {
-	// read decodes the next rows, fewer only at the end of the column. The caller
-	// releases the result.
-	read(rows int, mem memory.Allocator) (arrow.ArrayData, error)
-	// skip passes the next rows. It fails if the column ends before.
-	skip(rows int) error
-	// release frees the memory of the pages.
-	release()
-}
-
 func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*Reader, error) {
 	account := &account{admit: opts.Admit, part: opts.Part}
 	scratch := &trackedAllocator{under: opts.Scratch, account: account}
@@ -198,7 +187,7 @@ func (r *Reader) nextBatch(rows int64) error {
 		return err
 	}
 	arrays, err := r.decodeAll(rows)
-	defer releaseAll(arrays...)
+	defer batch.ReleaseAll(arrays...)
 	if err != nil {
 		return err
 	}
@@ -396,19 +385,4 @@ func (r *Reader) checkEnd() error {
 		}
 	}
 	return nil
-}
-
-type releasable interface {
-	comparable
-	Release()
-}
-
-// releaseAll releases those that are not nil.
-func releaseAll[T releasable](all ...T) {
-	var none T
-	for _, one := range all {
-		if one != none {
-			one.Release()
-		}
-	}
 }

@@ -67,7 +67,7 @@ func TestRewrittenDeltas(t *testing.T) {
 			}
 			require.NoError(t, err)
 			in := thrift{rest: w.out}
-			h, body, err := in.page()
+			h, body, err := readPage(&in)
 			require.NoError(t, err)
 			require.Empty(t, in.rest)
 			require.Equal(t, []int64{pageData, int64(c.page.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
@@ -137,7 +137,7 @@ func TestRewrittenNumbers(t *testing.T) {
 			}
 			require.NoError(t, err)
 			in := thrift{rest: w.out}
-			h, body, err := in.page()
+			h, body, err := readPage(&in)
 			require.NoError(t, err)
 			require.Equal(t, []int64{pageData, int64(c.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
 			if c.optional > 0 {

@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // Statistics bound the values of a column in a row group. Bounds are correct but may be
@@ -71,7 +73,7 @@ func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (boundsDecode
 	if f.leafKinds[leaf] == unknownLeaf { // so is the order of its values
 		return boundsDecoder{}, false
 	}
-	return boundsDecoder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: storageOf(field.Type), as: as}, true
+	return boundsDecoder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: batch.StorageOf(field.Type), as: as}, true
 }
 
 // unbounded returns statistics with only the number of rows.
@@ -263,12 +265,4 @@ func decodeBound(stored []byte, width int, decode func([]byte) any) any {
 		return nil
 	}
 	return decode(stored)
-}
-
-// storageOf returns the storage type of extension types, and other types unchanged.
-func storageOf(t arrow.DataType) arrow.DataType {
-	if ext, ok := t.(arrow.ExtensionType); ok {
-		return ext.StorageType()
-	}
-	return t
 }

@@ -61,7 +61,7 @@ func knownTypes(footer []byte) ([]byte, unknownTypes, error) {
 		}
 		err := t.list(thriftStruct, func() error {
 			from := len(footer) - len(t.rest)
-			e, err := t.element(footer)
+			e, err := readElement(&t, footer)
 			if err != nil || !u.add(e) {
 				return err
 			}
@@ -98,8 +98,8 @@ type elementField struct {
 	from, to int
 }
 
-// element reads an element of the schema of a footer.
-func (t *thrift) element(footer []byte) (e schemaElement, err error) {
+// readElement reads an element of the schema of a footer.
+func readElement(t *thrift, footer []byte) (e schemaElement, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		from, number, known := len(footer)-len(t.rest), int64(0), true
 		var err error
@@ -107,7 +107,7 @@ func (t *thrift) element(footer []byte) (e schemaElement, err error) {
 		case kind == thriftI32 && (id == elementPhysical || id == elementConverted || id == schemaChildren):
 			err = t.number(&number)
 		case kind == thriftStruct && id == elementLogical:
-			known, err = t.knownLogical()
+			known, err = knownLogical(t)
 		default:
 			err = t.skip(kind, maxFooterDepth)
 		}
@@ -128,16 +128,16 @@ func (t *thrift) element(footer []byte) (e schemaElement, err error) {
 }
 
 // knownLogical reads a logical type and reports whether the library knows it.
-func (t *thrift) knownLogical() (known bool, err error) {
+func knownLogical(t *thrift) (known bool, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		member, err := true, error(nil)
 		switch {
 		case kind != thriftStruct || id < 1 || id > logicalLast || id == logicalUnassigned:
 			member, err = false, t.skip(kind, maxFooterDepth)
 		case id == logicalTime || id == logicalTimestamp:
-			member, err = t.knownUnit()
+			member, err = knownUnit(t)
 		case id == logicalGeography:
-			member, err = t.knownAlgorithm()
+			member, err = knownAlgorithm(t)
 		default:
 			err = t.skip(kind, maxFooterDepth)
 		}
@@ -148,7 +148,7 @@ func (t *thrift) knownLogical() (known bool, err error) {
 }
 
 // knownUnit reads the type of a time or timestamp.
-func (t *thrift) knownUnit() (known bool, err error) {
+func knownUnit(t *thrift) (known bool, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		if id != timeUnit || kind != thriftStruct {
 			return t.skip(kind, maxFooterDepth)
@@ -162,7 +162,7 @@ func (t *thrift) knownUnit() (known bool, err error) {
 }
 
 // knownAlgorithm reads the type of geography, whose algorithm may be missing.
-func (t *thrift) knownAlgorithm() (known bool, err error) {
+func knownAlgorithm(t *thrift) (known bool, err error) {
 	known = true
 	err = t.fields(func(id int64, kind byte) error {
 		if id != geographyAlgorithm || kind != thriftI32 {

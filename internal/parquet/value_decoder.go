@@ -3,12 +3,13 @@ package parquet
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // valueDecoder decodes the values of a primitive column: plain, dictionary-encoded or, if they are
@@ -51,18 +52,17 @@ func (l *valueDecoder) size() int {
 
 var errSurplus = errors.New("a page has more values or levels than rows")
 
-// leafForm returns the form and the width of a leaf's values if valueDecoder can decode its
-// pages in a row group, and a width of 0 otherwise. kind is the leaf's Arrow type in the library.
-func (f *Footer) leafForm(group, leaf int, kind arrow.DataType) (valueForm, int) {
-	described := f.meta.Schema.Column(leaf)
-	stored := described.PhysicalType()
+// leafForm returns the form and the width of a chunk's values if valueDecoder can decode its
+// pages, and a width of 0 otherwise. kind is the leaf's Arrow type in the library.
+func leafForm(of *chunkInfo, kind arrow.DataType) (valueForm, int) {
+	stored := of.Column.PhysicalType()
 	if stored == parquet.Types.FixedLenByteArray {
-		return f.fixedForm(group, leaf, kind)
+		return fixedForm(of, kind)
 	}
-	if !f.encodedAs(group, leaf) {
+	if !of.encodedAs() {
 		return sameForm, 0
 	}
-	switch storageOf(kind).ID() {
+	switch batch.StorageOf(kind).ID() {
 	case arrow.INT32, arrow.DATE32, arrow.TIME32, arrow.FLOAT32:
 		if stored == parquet.Types.Int32 || stored == parquet.Types.Float {
 			return sameForm, 4
@@ -77,22 +77,6 @@ func (f *Footer) leafForm(group, leaf int, kind arrow.DataType) (valueForm, int)
 		}
 	}
 	return sameForm, 0
-}
-
-// encodedAs reports whether all pages of a leaf's chunk are plain, dictionary-encoded, or have one
-// of some other encodings. Writers also list the encodings of levels: parquet-mr lists BIT_PACKED
-// for the levels that a column does not have. Pages with such levels are refused as they are read.
-func (f *Footer) encodedAs(group, leaf int, others ...parquet.Encoding) bool {
-	for _, e := range f.meta.RowGroups[group].Columns[leaf].MetaData.Encodings {
-		switch e := parquet.Encoding(e); e {
-		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE, parquet.Encodings.BitPacked:
-		default:
-			if !slices.Contains(others, e) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // next returns the next data page, which is valid until the next call, or nil after the
@@ -136,10 +120,6 @@ func (l *valueDecoder) open(p *page) error {
 	default:
 		return unlisted(p.encoding)
 	}
-}
-
-func unlisted(e parquet.Encoding) error {
-	return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
 }
 
 // indicesOf returns the decoder of a page's indices, which start with their width.

@@ -46,7 +46,7 @@ func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*
 	starts := &pageStarts{}
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
 		at := len(chunk) - len(t.rest)
-		h, body, err := t.body()
+		h, body, err := readBody(&t)
 		if err != nil {
 			return nil, false
 		}

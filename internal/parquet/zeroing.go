@@ -3,14 +3,7 @@ package parquet
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 )
-
-// resizeBits gives a buffer n bits, all clear.
-func resizeBits(b *memory.Buffer, n int) {
-	b.Resize(int(bitutil.BytesForBits(int64(n))))
-	clear(b.Bytes())
-}
 
 // overwritesValues reports whether the library writes every value of a type except those
 // under nulls: then it is cheaper to clear these afterwards than all values before.

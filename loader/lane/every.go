@@ -3,8 +3,7 @@ package lane
 import (
 	"context"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
-
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -117,7 +116,7 @@ func (r *Reader) checkCounted() error {
 // their number.
 func (l *laneReader) skip(ctx context.Context, n int64) (rowCount, error) {
 	nothing := newSelection(nil, nil, nil)
-	defer func() { releaseAll(nothing.ended) }()
+	defer func() { batch.ReleaseAll(nothing.ended...) }()
 	skipped, err := rowCount{}, error(nil)
 	if l.key != nil {
 		skipped, err = l.takeRequests(ctx, n, nothing, func(int) error { return nil })
@@ -176,10 +175,4 @@ func (l *laneReader) jump(rows int64) {
 		l.at.Row -= windows.RowsBefore(l.at.Window)
 	}
 	l.consumed += rows
-}
-
-func releaseAll(ranges []array.RecordReader) {
-	for _, r := range ranges {
-		r.Release()
-	}
 }

@@ -228,6 +228,6 @@ func (s *selection) release() {
 	for _, x := range s.runs {
 		x.batch.Release()
 	}
-	releaseAll(s.ended)
+	batch.ReleaseAll(s.ended...)
 	s.held.Release()
 }

@@ -46,7 +46,7 @@ func sameNames(want *arrow.StructType, have arrow.DataType) bool {
 
 func (n *fieldNode) conformStruct(a *array.Struct) (arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, len(n.children))
-	defer releaseAll(children)
+	defer batch.ReleaseAll(children...)
 	for i, c := range n.children {
 		field := a.Field(i)
 		if a.NullN() > 0 && field.DataType().ID() == c.wanted.ID() { // conform refuses other types, of which some have no validity
@@ -142,7 +142,7 @@ func (n *fieldNode) conformElements(elements arrow.Array) (arrow.ArrayData, erro
 		return nil, fault.New(fault.Invalid, "column %s has a map with null entries", n.path)
 	}
 	children := make([]arrow.ArrayData, 2)
-	defer releaseAll(children)
+	defer batch.ReleaseAll(children...)
 	for i, c := range n.children {
 		var err error
 		if children[i], err = c.conform(entries.Field(i)); err != nil {
@@ -167,14 +167,6 @@ func elementsOf(values arrow.Array, used [][2]int64) (arrow.Array, error) {
 		defer parts[i].Release()
 	}
 	return array.Concatenate(parts, batch.Default())
-}
-
-func releaseAll(data []arrow.ArrayData) {
-	for _, d := range data {
-		if d != nil {
-			d.Release()
-		}
-	}
 }
 
 // observe adds the values of a conformed column to the bounds of its leaves, and checks that

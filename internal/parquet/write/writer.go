@@ -139,7 +139,7 @@ func (w *DataWriter) take(ctx context.Context, b arrow.RecordBatch) error {
 		return err
 	}
 	columns := make([]arrow.ArrayData, len(w.columns))
-	defer releaseAll(columns)
+	defer batch.ReleaseAll(columns...)
 	for i, n := range w.columns {
 		var err error
 		if columns[i], err = n.conform(b.Column(i)); err != nil {
@@ -188,7 +188,7 @@ func (w *DataWriter) start(ctx context.Context) error {
 	first := w.first.batches
 	for i, columns := range first {
 		err := w.encode(ctx, columns, int64(columns[0].Len()))
-		releaseAll(columns)
+		batch.ReleaseAll(columns...)
 		w.first.batches = first[i+1:]
 		if err != nil {
 			return err
@@ -431,7 +431,7 @@ func (w *DataWriter) finish(ctx context.Context) (WrittenFile, error) {
 // Release frees the memory of the DataWriter.
 func (w *DataWriter) Release() {
 	for _, columns := range w.first.batches {
-		releaseAll(columns)
+		batch.ReleaseAll(columns...)
 	}
 	w.first, w.group = rows{}, nil
 	if w.reserved > 0 {

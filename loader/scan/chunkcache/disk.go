@@ -3,9 +3,9 @@ package chunkcache
 import (
 	"errors"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 )
 
@@ -83,7 +83,7 @@ func (c *ColumnCache) known(of ChunkID) *cachedUnit {
 // dictionaries.
 func unitOf(c *ColumnCache, of ChunkID, stored *StoredColumn) *cachedUnit {
 	defer stored.Held.Release()
-	defer releaseAll(stored.Arrays)
+	defer batch.ReleaseAll(stored.Arrays...)
 	u := &cachedUnit{of: of, unchecked: stored.Unchecked, place: -1}
 	values, ok := dictionaryOf(stored.Arrays)
 	if !ok {
@@ -136,7 +136,7 @@ func (c *ColumnCache) offer(u *cachedUnit, e *effects) func() {
 		for _, p := range rows {
 			values.Arrays = append(values.Arrays, u.slice(p))
 		}
-		defer releaseAll(values.Arrays)
+		defer batch.ReleaseAll(values.Arrays...)
 		c.options.Disk.Put(u.of, values, func() {
 			var e effects
 			c.mu.Lock()
@@ -146,11 +146,5 @@ func (c *ColumnCache) offer(u *cachedUnit, e *effects) func() {
 			c.mu.Unlock()
 			c.apply(e)
 		})
-	}
-}
-
-func releaseAll(arrays []arrow.Array) {
-	for _, a := range arrays {
-		a.Release()
 	}
 }

@@ -1,0 +1,32 @@
+package parquet
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// columnDecoder decodes a column of the open row group without the library.
+type columnDecoder interface {
+	// read decodes the next rows, fewer only at the end of the column. The caller
+	// releases the result.
+	read(rows int, mem memory.Allocator) (arrow.ArrayData, error)
+	// skip passes the next rows. It fails if the column ends before.
+	skip(rows int) error
+	// release frees the memory of the pages.
+	release()
+}
+
+// newColumn returns the decoder of the chunk of a top-level column with one leaf, or nil if there is none. field is
+// the column in the library, rows the number of its rows, and from has its pages.
+func newColumn(of *chunkInfo, field arrow.Field, rows int64, from *pages) columnDecoder {
+	if flat := newFlatColumn(of, field, from); flat != nil {
+		return flat
+	}
+	if list := newListColumn(of, field, rows, from); list != nil {
+		return list
+	}
+	if text := newByteArrayColumn(of, field, from); text != nil {
+		return text
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package parquet
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+)
+
+// chunkInfo describes a column chunk, as a footer does.
+type chunkInfo struct {
+	Column       *schema.Column
+	Codec        compress.Compression
+	Encodings    []parquet.Encoding // of the pages and of their levels
+	Values       int64              // of the data pages, with nulls
+	Uncompressed int64              // bytes before compression
+}
+
+// encodedAs reports whether all pages are plain, dictionary-encoded, or have one
+// of some other encodings. Writers also list the encodings of levels: parquet-mr lists BIT_PACKED
+// for the levels that a column does not have. Pages with such levels are refused as they are read.
+func (c *chunkInfo) encodedAs(others ...parquet.Encoding) bool {
+	for _, e := range c.Encodings {
+		switch e {
+		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE, parquet.Encodings.BitPacked:
+		default:
+			if !slices.Contains(others, e) {
+				return false
+			}
+		}
+	}
+	return true
+}
