@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 const (
@@ -165,35 +166,35 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 	if err := f.readAt(ctx, memory.NewBufferBytes(head), at); err != nil {
 		return nil, fault.Op(err, "read a bloom filter of %s", f.Location())
 	}
-	t := thrift{rest: head}
+	t := thrift.Reader{Rest: head}
 	size, err := readBloomHeader(&t)
-	begins := at + int64(len(head)-len(t.rest))
+	begins := at + int64(len(head)-len(t.Rest))
 	switch {
 	case err != nil, size < bloomBlock, size%bloomBlock != 0, size > f.size-begins:
 		return nil, nil //nolint:nilnil // no filter is no error
 	case length != nil && int64(*length) != begins-at+size:
 		return nil, nil //nolint:nilnil // something else is stored there
 	}
-	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock), prefix: t.rest}, nil //nolint:gosec // it is positive
+	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock), prefix: t.Rest}, nil //nolint:gosec // it is positive
 }
 
 // readBloomHeader reads the header of a bloom filter. It returns the size of its blocks, or
 // -1 if its algorithm, hash or compression is unknown.
-func readBloomHeader(t *thrift) (int64, error) {
+func readBloomHeader(t *thrift.Reader) (int64, error) {
 	size, known := int64(-1), 0
-	err := t.fields(func(id int64, kind byte) error {
+	err := t.Fields(func(id int64, kind byte) error {
 		switch {
-		case id == 1 && kind == thriftI32:
-			return t.number(&size)
-		case id >= 2 && id <= 4 && kind == thriftStruct: // algorithm, hash and compression
-			return t.fields(func(choice int64, kind byte) error {
-				if choice == 1 && kind == thriftStruct { // each has one choice so far
+		case id == 1 && kind == thrift.I32:
+			return t.Number(&size)
+		case id >= 2 && id <= 4 && kind == thrift.Struct: // algorithm, hash and compression
+			return t.Fields(func(choice int64, kind byte) error {
+				if choice == 1 && kind == thrift.Struct { // each has one choice so far
 					known |= 1 << id
 				}
-				return t.skip(kind, maxThriftDepth)
+				return t.Skip(kind, thrift.MaxDepth)
 			})
 		default:
-			return t.skip(kind, maxThriftDepth)
+			return t.Skip(kind, thrift.MaxDepth)
 		}
 	})
 	if known != 1<<2|1<<3|1<<4 {

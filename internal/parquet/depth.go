@@ -1,6 +1,10 @@
 package parquet
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
+)
 
 const (
 	// footerSchema is the field id of the schema in a footer: a list of elements, parents
@@ -18,13 +22,13 @@ var errDeep = errors.New("columns are nested too deeply")
 // checkDepth returns an error if a footer nests columns too deeply. It runs before
 // anything recurses into them.
 func checkDepth(footer []byte) error {
-	t, read := thrift{rest: footer}, errors.New("the schema is read")
-	err := t.fields(func(id int64, kind byte) error {
-		if id != footerSchema || kind != thriftList {
-			return t.skip(kind, maxFooterDepth)
+	t, read := thrift.Reader{Rest: footer}, errors.New("the schema is read")
+	err := t.Fields(func(id int64, kind byte) error {
+		if id != footerSchema || kind != thrift.List {
+			return t.Skip(kind, maxFooterDepth)
 		}
 		var left []int64 // children to come of each column around the next one
-		err := t.list(thriftStruct, func() error {
+		err := t.List(thrift.Struct, func() error {
 			children, err := readChildren(&t)
 			for len(left) > 0 && left[len(left)-1] == 0 {
 				left = left[:len(left)-1]
@@ -52,12 +56,12 @@ func checkDepth(footer []byte) error {
 }
 
 // readChildren reads a schema element and returns its number of children.
-func readChildren(t *thrift) (n int64, err error) {
-	err = t.fields(func(id int64, kind byte) error {
-		if id == schemaChildren && kind == thriftI32 {
-			return t.number(&n)
+func readChildren(t *thrift.Reader) (n int64, err error) {
+	err = t.Fields(func(id int64, kind byte) error {
+		if id == schemaChildren && kind == thrift.I32 {
+			return t.Number(&n)
 		}
-		return t.skip(kind, maxFooterDepth)
+		return t.Skip(kind, maxFooterDepth)
 	})
 	return n, err
 }

@@ -6,18 +6,20 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // PageHeaders returns the start and end of each page header in a column chunk.
 func PageHeaders(chunk []byte) ([][2]int, error) {
 	var out [][2]int
-	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		from := len(chunk) - len(t.rest)
+	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
+		from := len(chunk) - len(t.Rest)
 		h, _, err := readBody(&t)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, [2]int{from, len(chunk) - len(t.rest) - int(h.stored)})
+		out = append(out, [2]int{from, len(chunk) - len(t.Rest) - int(h.stored)})
 	}
 	return out, nil
 }
@@ -53,7 +55,7 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 // headers; -1 for a dictionary.
 func PageRows(f *File, leaf int, chunk []byte) ([]int64, error) {
 	var out []int64
-	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
+	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
 		h, _, err := readBody(&t)
 		switch {
 		case err != nil:
@@ -76,7 +78,7 @@ func DictionaryBytes(f *File, leaf int) (int, bool) {
 	if f.obj.ReadAt(context.Background(), memory.NewBufferBytes(chunk), span.start) != nil {
 		return 0, false
 	}
-	h, _, err := readBody(&thrift{rest: chunk})
+	h, _, err := readBody(&thrift.Reader{Rest: chunk})
 	return int(h.uncompressed), err == nil && h.kind == pageDictionary
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/thrift"
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -194,11 +195,11 @@ var errFooter = errors.New("it ends too early, or claims more than it holds")
 // checkFooter returns an error for a stored footer that claims more than it holds, or nests too
 // deeply, and the number of structs in it.
 func checkFooter(stored []byte) (structs int64, err error) {
-	walk := thrift{rest: stored}
-	if walk.skip(thriftStruct, maxFooterDepth) != nil {
+	walk := thrift.Reader{Rest: stored}
+	if walk.Skip(thrift.Struct, maxFooterDepth) != nil {
 		return 0, errFooter
 	}
-	return walk.structs, checkDepth(stored)
+	return walk.Structs, checkDepth(stored)
 }
 
 // CheckFooterOf returns an error if the footer of a file claims more than it holds, or nests too deeply: the library

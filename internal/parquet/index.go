@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // maxColumnIndex is the maximum size of a column index: a larger one is not worth a read.
@@ -55,9 +56,9 @@ func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arr
 		return Statistics{}, fault.Op(err, "read the page index of %s", f.Location())
 	}
 	out := c.unbounded(f.groups[rowGroup].Rows)
-	t := thrift{rest: into.Bytes()}
+	t := thrift.Reader{Rest: into.Bytes()}
 	index, err := readColumnIndex(&t)
-	if err != nil || len(t.rest) > 0 || !index.whole() {
+	if err != nil || len(t.Rest) > 0 || !index.whole() {
 		return out, nil //nolint:nilerr // an unusable index means unknown
 	}
 	if nulls := index.nullCount(); nulls <= out.Rows {
@@ -74,43 +75,43 @@ type columnIndex struct {
 	nulls    []int64 // number of nulls; empty: unknown
 }
 
-func readColumnIndex(t *thrift) (out columnIndex, err error) {
-	err = t.fields(func(id int64, kind byte) error {
-		if kind != thriftList || id < 1 || id > 5 {
-			return t.skip(kind, maxThriftDepth)
+func readColumnIndex(t *thrift.Reader) (out columnIndex, err error) {
+	err = t.Fields(func(id int64, kind byte) error {
+		if kind != thrift.List || id < 1 || id > 5 {
+			return t.Skip(kind, thrift.MaxDepth)
 		}
 		switch id {
 		case 1:
-			return t.list(thriftTrue, func() error {
-				b, err := t.byte()
-				out.null = append(out.null, b == thriftTrue)
+			return t.List(thrift.True, func() error {
+				b, err := t.Byte()
+				out.null = append(out.null, b == thrift.True)
 				return err
 			})
 		case 2:
-			return t.list(thriftBinary, func() error { return readBinary(t, &out.min) })
+			return t.List(thrift.Binary, func() error { return readBinary(t, &out.min) })
 		case 3:
-			return t.list(thriftBinary, func() error { return readBinary(t, &out.max) })
+			return t.List(thrift.Binary, func() error { return readBinary(t, &out.max) })
 		case 5:
-			return t.list(thriftI64, func() error {
-				n, err := t.varint()
+			return t.List(thrift.I64, func() error {
+				n, err := t.Varint()
 				out.nulls = append(out.nulls, n)
 				return err
 			})
 		default:
-			return t.skip(kind, maxThriftDepth)
+			return t.Skip(kind, thrift.MaxDepth)
 		}
 	})
 	return out, err
 }
 
 // binary appends a byte string, which aliases the buffer.
-func readBinary(t *thrift, into *[][]byte) error {
-	n, err := t.uvarint()
-	if err != nil || n > uint64(len(t.rest)) {
-		return errThrift
+func readBinary(t *thrift.Reader, into *[][]byte) error {
+	n, err := t.Uvarint()
+	if err != nil || n > uint64(len(t.Rest)) {
+		return thrift.Err
 	}
-	*into = append(*into, t.rest[:n:n])
-	return t.skipBytes(n)
+	*into = append(*into, t.Rest[:n:n])
+	return t.SkipBytes(n)
 }
 
 // whole reports whether all lists have an element per page.

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // countPages returns the rows of the data pages of a leaf of lists if the open row group is shared,
@@ -54,9 +56,9 @@ func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
 	defer from.release()
 	width := bits.Len(uint(r.file.meta.Schema.Column(leaf).MaxRepetitionLevel()))
 	for {
-		t := thrift{rest: from.rest}
+		t := thrift.Reader{Rest: from.rest}
 		if h, _, err := readBody(&t); err == nil && h.kind == pageDictionary {
-			from.rest = t.rest
+			from.rest = t.Rest
 		}
 		next, err := from.next()
 		if next == nil || err != nil {

@@ -3,6 +3,8 @@ package parquet
 import (
 	"errors"
 	"hash/crc32"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 const (
@@ -28,7 +30,7 @@ var (
 
 // readPage reads a page and verifies its checksum. It returns the header, and the stored
 // bytes.
-func readPage(t *thrift) (pageHeader, []byte, error) {
+func readPage(t *thrift.Reader) (pageHeader, []byte, error) {
 	h, body, err := readBody(t)
 	if err == nil {
 		err = h.check(body)
@@ -37,16 +39,16 @@ func readPage(t *thrift) (pageHeader, []byte, error) {
 }
 
 // readBody reads a page without verifying its checksum.
-func readBody(t *thrift) (pageHeader, []byte, error) {
+func readBody(t *thrift.Reader) (pageHeader, []byte, error) {
 	h, err := readHeader(t)
 	switch {
 	case err != nil:
 		return h, nil, err
-	case h.stored < 0 || h.stored > int64(len(t.rest)):
+	case h.stored < 0 || h.stored > int64(len(t.Rest)):
 		return h, nil, errPageReaches
 	}
-	body := t.rest[:h.stored]
-	t.rest = t.rest[h.stored:]
+	body := t.Rest[:h.stored]
+	t.Rest = t.Rest[h.stored:]
 	return h, body, nil
 }
 
@@ -74,47 +76,47 @@ type pageHeader struct {
 }
 
 // readHeader reads a page header.
-func readHeader(t *thrift) (pageHeader, error) {
+func readHeader(t *thrift.Reader) (pageHeader, error) {
 	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, rows: -1, valuesCompressed: true}
-	err := t.fields(func(id int64, kind byte) error {
+	err := t.Fields(func(id int64, kind byte) error {
 		switch {
-		case id == headerKind && kind == thriftI32:
-			return t.number(&h.kind)
-		case id == headerPlainSize && kind == thriftI32:
-			return t.number(&h.uncompressed)
-		case id == headerStoredSize && kind == thriftI32:
-			return t.number(&h.stored)
-		case id == headerCRC && kind == thriftI32:
-			v, err := t.varint()
+		case id == headerKind && kind == thrift.I32:
+			return t.Number(&h.kind)
+		case id == headerPlainSize && kind == thrift.I32:
+			return t.Number(&h.uncompressed)
+		case id == headerStoredSize && kind == thrift.I32:
+			return t.Number(&h.stored)
+		case id == headerCRC && kind == thrift.I32:
+			v, err := t.Varint()
 			sum := uint32(v) //nolint:gosec // the checksum is stored as a signed number
 			h.crc = &sum
 			return err
-		case id == headerData && kind == thriftStruct:
-			return t.numbers(&h.count, &h.encoding, &h.definitionEncoding, &h.repetitionEncoding)
-		case id == headerDictionary && kind == thriftStruct:
-			return t.numbers(&h.count, &h.encoding)
-		case id == headerDataV2 && kind == thriftStruct:
+		case id == headerData && kind == thrift.Struct:
+			return t.Numbers(&h.count, &h.encoding, &h.definitionEncoding, &h.repetitionEncoding)
+		case id == headerDictionary && kind == thrift.Struct:
+			return t.Numbers(&h.count, &h.encoding)
+		case id == headerDataV2 && kind == thrift.Struct:
 			return readDataV2(t, &h)
 		default:
-			return t.skip(kind, maxThriftDepth)
+			return t.Skip(kind, thrift.MaxDepth)
 		}
 	})
 	return h, err
 }
 
 // readDataV2 reads the header of a version 2 data page.
-func readDataV2(t *thrift, h *pageHeader) error {
+func readDataV2(t *thrift.Reader, h *pageHeader) error {
 	var nulls int64
 	into := []*int64{&h.count, &nulls, &h.rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
-	return t.fields(func(id int64, kind byte) error {
+	return t.Fields(func(id int64, kind byte) error {
 		switch {
-		case id >= 1 && id <= int64(len(into)) && kind == thriftI32:
-			return t.number(into[id-1])
-		case id == 7 && (kind == thriftTrue || kind == thriftFalse):
-			h.valuesCompressed = kind == thriftTrue
+		case id >= 1 && id <= int64(len(into)) && kind == thrift.I32:
+			return t.Number(into[id-1])
+		case id == 7 && (kind == thrift.True || kind == thrift.False):
+			h.valuesCompressed = kind == thrift.True
 			return nil
 		default:
-			return t.skip(kind, maxThriftDepth-1)
+			return t.Skip(kind, thrift.MaxDepth-1)
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // pageStats sums up the page headers of a column chunk. It bounds what decoding the chunk
@@ -77,14 +79,14 @@ func checkPages(of *chunkInfo, chunk []byte, verify bool) (pageStats, error) {
 // walk adds the pages of a column chunk, or of a part of one, and calls each with their headers. With verify it also checks
 // their checksums.
 func (c *pageStats) walk(chunk []byte, described *schema.Column, verify bool, each func(*pageHeader) error) error {
-	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		before := len(t.rest)
+	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
+		before := len(t.Rest)
 		h, body, err := readBody(&t)
 		if err == nil && verify {
 			err = h.check(body)
 		}
 		if err == nil {
-			err = c.add(&h, int64(before-len(t.rest)-len(body)), described)
+			err = c.add(&h, int64(before-len(t.Rest)-len(body)), described)
 		}
 		if err == nil {
 			err = each(&h)

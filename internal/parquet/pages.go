@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // maxPage is the maximum uncompressed size of a page, the same as in the library: a
@@ -65,12 +67,12 @@ func (p *pages) next() (*page, error) {
 		if len(p.rest) == 0 {
 			p.rest, p.then = p.then, nil
 		}
-		t := thrift{rest: p.rest}
+		t := thrift.Reader{Rest: p.rest}
 		h, body, err := readPage(&t)
 		if err != nil {
 			return nil, err
 		}
-		p.rest = t.rest
+		p.rest = t.Rest
 		if h.kind != pageDictionary && !h.isData() {
 			continue // checkPages compares the number of values with the footer's
 		}

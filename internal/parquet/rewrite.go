@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // rewrittenChunk replaces a chunk of the open row group that the library cannot decode:
@@ -211,7 +213,7 @@ func (w *chunkRewriter) page(p *page, size int, values func()) {
 // append writes the header of a version 1 data page, or of a dictionary page, in the
 // compact protocol.
 func (h *pageHeader) append(out []byte) []byte {
-	number := func(v int64) { out = binary.AppendVarint(append(out, 1<<4|thriftI32), v) } // the next field
+	number := func(v int64) { out = binary.AppendVarint(append(out, 1<<4|thrift.I32), v) } // the next field
 	number(h.kind)
 	number(h.uncompressed)
 	number(h.stored)
@@ -219,7 +221,7 @@ func (h *pageHeader) append(out []byte) []byte {
 	if h.kind == pageDictionary {
 		field = headerDictionary
 	}
-	out = append(out, (field-headerStoredSize)<<4|thriftStruct)
+	out = append(out, (field-headerStoredSize)<<4|thrift.Struct)
 	number(h.count)
 	number(h.encoding)
 	if h.kind == pageData {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/parquet/parquettest"
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // fixedColumn is a column of three bytes, required or optional.
@@ -66,10 +67,10 @@ func TestRewrittenDeltas(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			in := thrift{rest: w.out}
+			in := thrift.Reader{Rest: w.out}
 			h, body, err := readPage(&in)
 			require.NoError(t, err)
-			require.Empty(t, in.rest)
+			require.Empty(t, in.Rest)
 			require.Equal(t, []int64{pageData, int64(c.page.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
 			if c.optional > 0 {
 				length := binary.LittleEndian.Uint32(body)
@@ -136,7 +137,7 @@ func TestRewrittenNumbers(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			in := thrift{rest: w.out}
+			in := thrift.Reader{Rest: w.out}
 			h, body, err := readPage(&in)
 			require.NoError(t, err)
 			require.Equal(t, []int64{pageData, int64(c.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // The format gets new types over time, and the library refuses a footer with a type that it does
@@ -53,21 +54,21 @@ func (u *unknownTypes) any() bool { return len(u.logical) > 0 || len(u.physical)
 // given one if there are none.
 func knownTypes(footer []byte) ([]byte, unknownTypes, error) {
 	u := unknownTypes{logical: map[int]bool{}, physical: map[int]bool{}}
-	t, done := thrift{rest: footer}, errors.New("the schema is read")
+	t, done := thrift.Reader{Rest: footer}, errors.New("the schema is read")
 	out, copied := []byte(nil), 0
-	err := t.fields(func(id int64, kind byte) error {
-		if id != footerSchema || kind != thriftList {
-			return t.skip(kind, maxFooterDepth)
+	err := t.Fields(func(id int64, kind byte) error {
+		if id != footerSchema || kind != thrift.List {
+			return t.Skip(kind, maxFooterDepth)
 		}
-		err := t.list(thriftStruct, func() error {
-			from := len(footer) - len(t.rest)
+		err := t.List(thrift.Struct, func() error {
+			from := len(footer) - len(t.Rest)
 			e, err := readElement(&t, footer)
 			if err != nil || !u.add(e) {
 				return err
 			}
 			out = append(out, footer[copied:from]...)
 			out = e.appendKnown(out, footer)
-			copied = len(footer) - len(t.rest)
+			copied = len(footer) - len(t.Rest)
 			return nil
 		})
 		if err == nil {
@@ -99,17 +100,17 @@ type elementField struct {
 }
 
 // readElement reads an element of the schema of a footer.
-func readElement(t *thrift, footer []byte) (e schemaElement, err error) {
-	err = t.fields(func(id int64, kind byte) error {
-		from, number, known := len(footer)-len(t.rest), int64(0), true
+func readElement(t *thrift.Reader, footer []byte) (e schemaElement, err error) {
+	err = t.Fields(func(id int64, kind byte) error {
+		from, number, known := len(footer)-len(t.Rest), int64(0), true
 		var err error
 		switch {
-		case kind == thriftI32 && (id == elementPhysical || id == elementConverted || id == schemaChildren):
-			err = t.number(&number)
-		case kind == thriftStruct && id == elementLogical:
+		case kind == thrift.I32 && (id == elementPhysical || id == elementConverted || id == schemaChildren):
+			err = t.Number(&number)
+		case kind == thrift.Struct && id == elementLogical:
 			known, err = knownLogical(t)
 		default:
-			err = t.skip(kind, maxFooterDepth)
+			err = t.Skip(kind, maxFooterDepth)
 		}
 		switch id {
 		case elementPhysical:
@@ -121,25 +122,25 @@ func readElement(t *thrift, footer []byte) (e schemaElement, err error) {
 		case elementLogical:
 			e.unknownAnnotation = e.unknownAnnotation || !known
 		}
-		e.fields = append(e.fields, elementField{id: id, kind: kind, from: from, to: len(footer) - len(t.rest)})
+		e.fields = append(e.fields, elementField{id: id, kind: kind, from: from, to: len(footer) - len(t.Rest)})
 		return err
 	})
 	return e, err
 }
 
 // knownLogical reads a logical type and reports whether the library knows it.
-func knownLogical(t *thrift) (known bool, err error) {
-	err = t.fields(func(id int64, kind byte) error {
+func knownLogical(t *thrift.Reader) (known bool, err error) {
+	err = t.Fields(func(id int64, kind byte) error {
 		member, err := true, error(nil)
 		switch {
-		case kind != thriftStruct || id < 1 || id > logicalLast || id == logicalUnassigned:
-			member, err = false, t.skip(kind, maxFooterDepth)
+		case kind != thrift.Struct || id < 1 || id > logicalLast || id == logicalUnassigned:
+			member, err = false, t.Skip(kind, maxFooterDepth)
 		case id == logicalTime || id == logicalTimestamp:
 			member, err = knownUnit(t)
 		case id == logicalGeography:
 			member, err = knownAlgorithm(t)
 		default:
-			err = t.skip(kind, maxFooterDepth)
+			err = t.Skip(kind, maxFooterDepth)
 		}
 		known = known || member
 		return err
@@ -148,28 +149,28 @@ func knownLogical(t *thrift) (known bool, err error) {
 }
 
 // knownUnit reads the type of a time or timestamp.
-func knownUnit(t *thrift) (known bool, err error) {
-	err = t.fields(func(id int64, kind byte) error {
-		if id != timeUnit || kind != thriftStruct {
-			return t.skip(kind, maxFooterDepth)
+func knownUnit(t *thrift.Reader) (known bool, err error) {
+	err = t.Fields(func(id int64, kind byte) error {
+		if id != timeUnit || kind != thrift.Struct {
+			return t.Skip(kind, maxFooterDepth)
 		}
-		return t.fields(func(id int64, kind byte) error {
+		return t.Fields(func(id int64, kind byte) error {
 			known = known || id >= 1 && id <= lastTimeUnit
-			return t.skip(kind, maxFooterDepth)
+			return t.Skip(kind, maxFooterDepth)
 		})
 	})
 	return known, err
 }
 
 // knownAlgorithm reads the type of geography, whose algorithm may be missing.
-func knownAlgorithm(t *thrift) (known bool, err error) {
+func knownAlgorithm(t *thrift.Reader) (known bool, err error) {
 	known = true
-	err = t.fields(func(id int64, kind byte) error {
-		if id != geographyAlgorithm || kind != thriftI32 {
-			return t.skip(kind, maxFooterDepth)
+	err = t.Fields(func(id int64, kind byte) error {
+		if id != geographyAlgorithm || kind != thrift.I32 {
+			return t.Skip(kind, maxFooterDepth)
 		}
 		var algorithm int64
-		err := t.number(&algorithm)
+		err := t.Number(&algorithm)
 		known = algorithm >= 0 && algorithm <= lastAlgorithm
 		return err
 	})

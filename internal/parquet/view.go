@@ -4,6 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // chunkView is the part of a column chunk that is decoded when only some rows of the row group are
@@ -44,15 +46,15 @@ type pageStart struct {
 func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*pageStarts, bool) {
 	described := f.meta.Schema.Column(leaf)
 	starts := &pageStarts{}
-	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		at := len(chunk) - len(t.rest)
+	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
+		at := len(chunk) - len(t.Rest)
 		h, body, err := readBody(&t)
 		if err != nil {
 			return nil, false
 		}
 		switch {
 		case h.kind == pageDictionary && starts.values == 0 && starts.dictionary == 0:
-			starts.dictionary = len(chunk) - len(t.rest)
+			starts.dictionary = len(chunk) - len(t.Rest)
 		case h.kind == pageDictionary:
 			return nil, false
 		case h.isData():
