@@ -1,8 +1,11 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"errors"
 	"hash/crc32"
+
+	"github.com/apache/arrow-go/v18/parquet"
 
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
@@ -119,4 +122,25 @@ func readDataV2(t *thrift.Reader, h *pageHeader) error {
 			return t.Skip(kind, thrift.MaxDepth-1)
 		}
 	})
+}
+
+// append writes the header of a version 1 data page, or of a dictionary page, in the
+// compact protocol.
+func (h *pageHeader) append(out []byte) []byte {
+	number := func(v int64) { out = binary.AppendVarint(append(out, 1<<4|thrift.I32), v) } // the next field
+	number(h.kind)
+	number(h.uncompressed)
+	number(h.stored)
+	field := byte(headerData)
+	if h.kind == pageDictionary {
+		field = headerDictionary
+	}
+	out = append(out, (field-headerStoredSize)<<4|thrift.Struct)
+	number(h.count)
+	number(h.encoding)
+	if h.kind == pageData {
+		number(int64(parquet.Encodings.RLE))
+		number(int64(parquet.Encodings.RLE))
+	}
+	return append(out, 0, 0)
 }

@@ -247,6 +247,14 @@ func valuesDecoded(rows int64, described *schema.Column) int64 {
 	return 2 * max(rows, minLevels)
 }
 
+// maxPageHeader bounds the size of the page headers written here, which have few fields.
+const maxPageHeader = 64
+
+// plainBytes bounds the size of the pages with plain values.
+func (c *pageStats) plainBytes(width int64) int64 {
+	return c.uncompressed + c.values*width + c.pages*maxPageHeader
+}
+
 // decodedBytes estimates the size of the chunk's rows in memory. Strings that repeat a
 // dictionary value take more.
 func (c *pageStats) decodedBytes(rows int64, described *schema.Column) int64 {

@@ -9,8 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
-
-	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // rewrittenChunk replaces a chunk of the open row group that the library cannot decode:
@@ -22,9 +20,6 @@ type rewrittenChunk struct {
 	at         int64  // its offset, past the end of the file
 	dictionary int64  // bytes of the dictionary page
 }
-
-// maxPageHeader bounds the size of the page headers written here, which have few fields.
-const maxPageHeader = 64
 
 // mustRewrite reports whether the library cannot decode a chunk.
 func mustRewrite(c *pageStats, described *schema.Column) bool {
@@ -56,11 +51,6 @@ func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 	made.content, made.dictionary = w.out, w.dictionary
 	r.group.rewritten[leaf] = made
 	return w.stats, err
-}
-
-// plainBytes bounds the size of the pages with plain values.
-func (c *pageStats) plainBytes(width int64) int64 {
-	return c.uncompressed + c.values*width + c.pages*maxPageHeader
 }
 
 // chunkRewriter writes pages with plain values or dictionary indices.
@@ -208,27 +198,6 @@ func (w *chunkRewriter) page(p *page, size int, values func()) {
 		w.dictionary = int64(len(w.out))
 	}
 	w.stats.count(&h, header)
-}
-
-// append writes the header of a version 1 data page, or of a dictionary page, in the
-// compact protocol.
-func (h *pageHeader) append(out []byte) []byte {
-	number := func(v int64) { out = binary.AppendVarint(append(out, 1<<4|thrift.I32), v) } // the next field
-	number(h.kind)
-	number(h.uncompressed)
-	number(h.stored)
-	field := byte(headerData)
-	if h.kind == pageDictionary {
-		field = headerDictionary
-	}
-	out = append(out, (field-headerStoredSize)<<4|thrift.Struct)
-	number(h.count)
-	number(h.encoding)
-	if h.kind == pageData {
-		number(int64(parquet.Encodings.RLE))
-		number(int64(parquet.Encodings.RLE))
-	}
-	return append(out, 0, 0)
 }
 
 // viewedByLibrary makes the views of the leaves that the library decodes readable, and returns
