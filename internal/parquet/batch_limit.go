@@ -1,6 +1,10 @@
 package parquet
 
-import "github.com/apache/arrow-go/v18/parquet"
+import (
+	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/parquet/page"
+)
 
 // defaultRunBytes is the default of ReadOptions.RunBytes: far below the 2 GiB that the
 // offsets of a string column can address, and enough for full batches of strings of 2
@@ -9,9 +13,9 @@ const defaultRunBytes = 32 << 20
 
 // limitBatch reduces the rows of a batch if a column that the library decodes could come out much
 // larger than its pages: a dictionary stores a long value once, but a batch repeats it.
-func (r *Reader) limitBatch(leaf int, c pageStats) error {
+func (r *Reader) limitBatch(leaf int, c page.Stats) error {
 	var far deltaSizes
-	if c.hasDeltas {
+	if c.HasDeltas {
 		var err error
 		if far, err = r.checkDeltas(leaf); err != nil {
 			return err
@@ -27,7 +31,7 @@ func (r *Reader) limitBatch(leaf int, c pageStats) error {
 		r.limitFixed(leaf, c)
 	}
 	// The library assembles delta-encoded values in memory of its own.
-	together := min(far.maxPage, far.maxValue*valuesDecoded(r.group.maxRows, described))
+	together := min(far.maxPage, far.maxValue*page.ValuesDecoded(r.group.maxRows, described))
 	if err := r.account.reserve(together, 0); err != nil {
 		return err
 	}
@@ -36,9 +40,9 @@ func (r *Reader) limitBatch(leaf int, c pageStats) error {
 }
 
 // limitText is limitBatch for a column of strings that this package decodes.
-func (r *Reader) limitText(text *byteArrayColumn, leaf int, c pageStats) error {
+func (r *Reader) limitText(text *byteArrayColumn, leaf int, c page.Stats) error {
 	var far deltaSizes
-	if c.hasPrefixes { // else no value is longer than its page
+	if c.HasPrefixes { // else no value is longer than its page
 		var err error
 		if far, err = r.checkDeltas(leaf); err != nil {
 			return err
@@ -52,18 +56,18 @@ func (r *Reader) limitText(text *byteArrayColumn, leaf int, c pageStats) error {
 }
 
 // limitFixed is limitBatch for values whose width is fixed.
-func (r *Reader) limitFixed(leaf int, c pageStats) {
+func (r *Reader) limitFixed(leaf int, c page.Stats) {
 	if described := r.file.meta.Schema.Column(leaf); described.PhysicalType() == parquet.Types.FixedLenByteArray {
-		r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, decodedWidth(described)))
+		r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, page.DecodedWidth(described)))
 	}
 }
 
 // limitValues reduces the rows of a batch for values of a variable length. maxDelta is the length
 // of the longest value among the deltas; maxLength returns that in the dictionary.
-func (r *Reader) limitValues(c pageStats, maxDelta int64, maxLength func() (int64, error)) error {
-	valueBytes := max(c.maxMeanValue, maxDelta)
+func (r *Reader) limitValues(c page.Stats, maxDelta int64, maxLength func() (int64, error)) error {
+	valueBytes := max(c.MaxMeanValue, maxDelta)
 	// The longest value, if all others were empty.
-	if bound := c.dictionary.bytes - 4*c.dictionary.values; c.dictionary.values > 0 && r.rowsFor(&c, bound) < r.group.maxRows {
+	if bound := c.Dictionary.Bytes - 4*c.Dictionary.Values; c.Dictionary.Values > 0 && r.rowsFor(&c, bound) < r.group.maxRows {
 		value, err := maxLength()
 		if err != nil {
 			return err
@@ -81,14 +85,14 @@ func (r *Reader) checkDeltas(leaf int) (out deltaSizes, err error) {
 	if err != nil {
 		return out, err
 	}
-	defer p.release()
+	defer p.Release()
 	return measureDeltas(p)
 }
 
 // rowsFor returns how many rows with values of a length fit in RunBytes, at least one.
 // Lists count with their average length.
-func (r *Reader) rowsFor(c *pageStats, length int64) int64 {
-	perRow := max((c.values+c.rows-1)/max(c.rows, 1), 1)
+func (r *Reader) rowsFor(c *page.Stats, length int64) int64 {
+	perRow := max((c.Values+c.Rows-1)/max(c.Rows, 1), 1)
 	limit := r.opts.RunBytes
 	if length > limit/perRow {
 		return 1
@@ -104,6 +108,6 @@ func (r *Reader) maxDictionaryValue(leaf int) (maxBytes int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer p.release()
+	defer p.Release()
 	return longestEntry(p)
 }

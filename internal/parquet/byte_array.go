@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 var errDictionary = errors.New("a dictionary does not have as many values as its header declares")
@@ -27,7 +28,7 @@ type byteArrayColumn struct {
 	optional bool
 
 	begun    bool            // the pages before first are read
-	first    *page           // the first data page, until it is opened
+	first    *page.Page      // the first data page, until it is opened
 	beginErr error           // error of reading first
 	views    []uint64        // views of the dictionary's values, in scratch memory
 	maxValue int64           // bytes of the dictionary's longest value
@@ -45,11 +46,11 @@ func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & mat
 
 // newByteArrayColumn returns a byteArrayColumn for the chunk of a top-level column, or
 // nil if it cannot decode the column. from has its pages.
-func newByteArrayColumn(of *chunkInfo, field arrow.Field, from *pages) *byteArrayColumn {
+func newByteArrayColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *byteArrayColumn {
 	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 || of.Column.PhysicalType() != parquet.Types.ByteArray {
 		return nil
 	}
-	if id := field.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !of.encodedAs(parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray) {
+	if id := field.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !of.EncodedAs(parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray) {
 		return nil
 	}
 	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
@@ -67,7 +68,7 @@ func (c *byteArrayColumn) begin() error {
 
 // next returns the next data page, or nil after the last. It keeps and indexes the
 // dictionary.
-func (c *byteArrayColumn) next() (*page, error) {
+func (c *byteArrayColumn) next() (*page.Page, error) {
 	known := c.dictionary != nil
 	next, err := c.valueDecoder.next()
 	if err == nil && !known && c.dictionary != nil {
@@ -88,7 +89,7 @@ func (c *byteArrayColumn) index() error {
 		return errDictionary
 	}
 	if c.entries > 0 {
-		c.views = arrow.Uint64Traits.CastFromBytes(c.pages.scratch.Allocate(c.entries * viewBytes))
+		c.views = arrow.Uint64Traits.CastFromBytes(c.pages.Scratch.Allocate(c.entries * page.ViewBytes))
 	}
 	at := 0
 	for i := range c.views {
@@ -107,16 +108,16 @@ func (c *byteArrayColumn) index() error {
 }
 
 // longestEntry returns the length of the longest value in the dictionary of pages of byte arrays.
-func longestEntry(from *pages) (longest int64, err error) {
+func longestEntry(from *page.Reader) (longest int64, err error) {
 	for {
-		next, err := from.next()
+		next, err := from.Next()
 		if next == nil || err != nil {
 			return longest, err
 		}
-		if !next.dictionary {
+		if !next.Dictionary {
 			return longest, nil // dictionaries precede the data
 		}
-		for values := next.values; len(values) > 0; {
+		for values := next.Values; len(values) > 0; {
 			length, ok := byteArrayAt(values, 0)
 			if !ok {
 				return 0, errDictionary
@@ -151,8 +152,8 @@ func (c *byteArrayColumn) nextPage() (bool, error) {
 	if next == nil || err != nil {
 		return false, err
 	}
-	c.levels = rleDecoder{rest: next.definition, width: 1}
-	c.left = next.count
+	c.levels = rleDecoder{rest: next.Definition, width: 1}
+	c.left = next.Count
 	return true, c.open(next)
 }
 
@@ -287,7 +288,7 @@ func copyText(into, from []byte, length int) {
 // release frees the memory of the pages and views.
 func (c *byteArrayColumn) release() {
 	if c.views != nil {
-		c.pages.scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
+		c.pages.Scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
 	}
 	if c.coded != nil {
 		c.coded.Release()

@@ -6,23 +6,25 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 var errValues = errors.New("the values of a page do not match its schema")
 
 // checkContent returns an error if the levels or values in the pages of a leaf do not match its schema.
-func checkContent(from *pages, described *schema.Column) error {
+func checkContent(from *page.Reader, described *schema.Column) error {
 	for {
-		next, err := from.next()
+		next, err := from.Next()
 		if next == nil || err != nil {
 			return err
 		}
-		if next.dictionary {
+		if next.Dictionary {
 			continue
 		}
-		if !levelsValid(next.repetition, next.count, int(described.MaxRepetitionLevel())) ||
-			!levelsValid(next.definition, next.count, int(described.MaxDefinitionLevel())) {
-			return errLevels
+		if !levelsValid(next.Repetition, next.Count, int(described.MaxRepetitionLevel())) ||
+			!levelsValid(next.Definition, next.Count, int(described.MaxDefinitionLevel())) {
+			return page.ErrLevels
 		}
 		if described.MaxDefinitionLevel() == 0 && !valuesValid(next, described) {
 			return errValues
@@ -54,12 +56,12 @@ func levelsValid(stored []byte, count, maxLevel int) bool {
 
 // valuesValid reports whether a plain or dictionary-encoded page has as many values as
 // its header counts. The library checks the other encodings.
-func valuesValid(p *page, described *schema.Column) bool {
-	switch p.encoding {
+func valuesValid(p *page.Page, described *schema.Column) bool {
+	switch p.Encoding {
 	case parquet.Encodings.Plain:
-		return plainValid(p.values, p.count, described)
+		return plainValid(p.Values, p.Count, described)
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
-		return indicesValid(p.values, p.count)
+		return indicesValid(p.Values, p.Count)
 	default:
 		return true
 	}

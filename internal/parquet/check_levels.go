@@ -19,7 +19,7 @@ func (r *Reader) checkLevels(c column) error {
 			return err
 		}
 		err = checkContent(p, r.file.meta.Schema.Column(leaf))
-		p.release()
+		p.Release()
 		if err != nil {
 			return err
 		}

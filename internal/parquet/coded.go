@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/release"
 )
 
@@ -17,8 +18,8 @@ const DefaultMinRepeats = 8
 
 // mayCode reports whether a column of the open row group is decoded as codes, given its pages:
 // all of them have indices, and values repeat.
-func (r *Reader) mayCode(c column, pages *pageStats) bool {
-	return c.coded && !pages.hasValues && pages.dictionary.values > 0 && pages.dictionary.values*int64(r.opts.MinRepeats) <= r.group.left
+func (r *Reader) mayCode(c column, pages *page.Stats) bool {
+	return c.coded && !pages.HasValues && pages.Dictionary.Values > 0 && pages.Dictionary.Values*int64(r.opts.MinRepeats) <= r.group.left
 }
 
 // checked returns coded data, which needs no conversion, as an array.

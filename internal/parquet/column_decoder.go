@@ -3,6 +3,8 @@ package parquet
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // columnDecoder decodes a column of the open row group without the library.
@@ -18,7 +20,7 @@ type columnDecoder interface {
 
 // newColumn returns the decoder of the chunk of a top-level column with one leaf, or nil if there is none. field is
 // the column in the library, rows the number of its rows, and from has its pages.
-func newColumn(of *chunkInfo, field arrow.Field, rows int64, from *pages) columnDecoder {
+func newColumn(of *page.Chunk, field arrow.Field, rows int64, from *page.Reader) columnDecoder {
 	if flat := newFlatColumn(of, field, from); flat != nil {
 		return flat
 	}

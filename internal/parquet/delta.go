@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // maxMiniblock bounds the values of a miniblock, for which the library allocates memory
@@ -136,13 +138,13 @@ type deltaSizes struct {
 }
 
 // measureDeltas validates the parts of pages that the library trusts, and bounds their values.
-func measureDeltas(from *pages) (out deltaSizes, err error) {
+func measureDeltas(from *page.Reader) (out deltaSizes, err error) {
 	for {
-		next, err := from.next()
+		next, err := from.Next()
 		if next == nil || err != nil {
 			return out, err
 		}
-		if next.dictionary {
+		if next.Dictionary {
 			continue
 		}
 		if err := out.add(next); err != nil {
@@ -152,13 +154,13 @@ func measureDeltas(from *pages) (out deltaSizes, err error) {
 }
 
 // add adds a data page.
-func (o *deltaSizes) add(p *page) error {
-	switch p.encoding {
+func (o *deltaSizes) add(p *page.Page) error {
+	switch p.Encoding {
 	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray:
-		if len(p.values) == 0 {
+		if len(p.Values) == 0 {
 			return nil // all null
 		}
-		_, err := newDeltaDecoder(p.values, p.count)
+		_, err := newDeltaDecoder(p.Values, p.Count)
 		return err
 	case parquet.Encodings.DeltaByteArray:
 		return o.addPrefixed(p)
@@ -168,7 +170,7 @@ func (o *deltaSizes) add(p *page) error {
 }
 
 // addPrefixed adds a page of DELTA_BYTE_ARRAY.
-func (o *deltaSizes) addPrefixed(p *page) error {
+func (o *deltaSizes) addPrefixed(p *page.Page) error {
 	d, _, err := newDeltaValues(p)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package parquet
 
 import (
 	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // deltaValues are the lengths of the values of an open page of DELTA_LENGTH_BYTE_ARRAY or
@@ -19,12 +21,12 @@ func (d *deltaValues) exhausted() bool { return d == nil || d.suffixes.left == 0
 
 // newDeltaValues returns the lengths of a page's values, and the bytes after them. A page without
 // values may be empty, or have any bytes behind the first header: arrow-go leaves some.
-func newDeltaValues(p *page) (*deltaValues, []byte, error) {
-	d := &deltaValues{prefixed: p.encoding == parquet.Encodings.DeltaByteArray}
-	if len(p.values) == 0 {
+func newDeltaValues(p *page.Page) (*deltaValues, []byte, error) {
+	d := &deltaValues{prefixed: p.Encoding == parquet.Encodings.DeltaByteArray}
+	if len(p.Values) == 0 {
 		return d, nil, nil
 	}
-	first, rest, err := lengthsAt(p.values, p.count)
+	first, rest, err := lengthsAt(p.Values, p.Count)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -35,7 +37,7 @@ func newDeltaValues(p *page) (*deltaValues, []byte, error) {
 		return d, rest, nil
 	}
 	d.prefixes = first
-	if d.suffixes, rest, err = lengthsAt(rest, p.count); err != nil {
+	if d.suffixes, rest, err = lengthsAt(rest, p.Count); err != nil {
 		return nil, nil, err
 	}
 	if d.prefixes.left != d.suffixes.left {
@@ -45,12 +47,12 @@ func newDeltaValues(p *page) (*deltaValues, []byte, error) {
 }
 
 // openDeltas starts decoding a page of deltas.
-func (l *valueDecoder) openDeltas(p *page) error {
-	if l.width > 0 && (p.encoding != parquet.Encodings.DeltaByteArray || l.form != fixedBytes && l.form != fixedDecimal) {
-		return unlisted(p.encoding)
+func (l *valueDecoder) openDeltas(p *page.Page) error {
+	if l.width > 0 && (p.Encoding != parquet.Encodings.DeltaByteArray || l.form != fixedBytes && l.form != fixedDecimal) {
+		return page.Unlisted(p.Encoding)
 	}
 	if l.last == nil && l.longest > 0 {
-		l.last = l.pages.scratch.Allocate(l.longest)
+		l.last = l.pages.Scratch.Allocate(l.longest)
 	}
 	var err error
 	l.deltas, l.values, err = newDeltaValues(p)

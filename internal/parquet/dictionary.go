@@ -5,6 +5,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // sharedDictionaries are the decompressed dictionaries of a row group whose stored bytes are
@@ -60,9 +62,9 @@ func (d *sharedDictionaries) release(from memory.Allocator) {
 
 // sharesDictionary reports whether readers share the dictionary of a leaf. One that is not
 // compressed is part of the stored bytes.
-func (r *Reader) sharesDictionary(leaf int, c *pageStats) bool {
+func (r *Reader) sharesDictionary(leaf int, c *page.Stats) bool {
 	f := r.source.fetched
-	return f != nil && f.shared != nil && c.dictionary.bytes > 0 && r.codec(leaf) != compress.Codecs.Uncompressed
+	return f != nil && f.shared != nil && c.Dictionary.Bytes > 0 && r.codec(leaf) != compress.Codecs.Uncompressed
 }
 
 // openDictionary decompresses the dictionary of a column if it is shared and not known.
@@ -80,7 +82,7 @@ func (r *Reader) openDictionary(c column, counted groupStats) (err error) {
 
 // dictionary returns the decompressed dictionary of a leaf if it is shared. The first reader
 // decompresses it, for which it reserves memory before others can wait for it.
-func (r *Reader) dictionary(leaf int, c *pageStats) ([]byte, error) {
+func (r *Reader) dictionary(leaf int, c *page.Stats) ([]byte, error) {
 	if !r.sharesDictionary(leaf, c) {
 		return nil, nil
 	}
@@ -89,7 +91,7 @@ func (r *Reader) dictionary(leaf int, c *pageStats) ([]byte, error) {
 		return values, nil
 	}
 	r.account.asking.Lock()
-	err := r.account.reserve(c.dictionary.bytes, 0)
+	err := r.account.reserve(c.Dictionary.Bytes, 0)
 	r.account.asking.Unlock()
 	if err != nil {
 		return nil, err
@@ -97,14 +99,14 @@ func (r *Reader) dictionary(leaf int, c *pageStats) ([]byte, error) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if one.values != nil {
-		r.account.release(c.dictionary.bytes)
+		r.account.release(c.Dictionary.Bytes)
 		return one.values, nil
 	}
 	if err := r.decompressDictionary(leaf, one); one.values == nil || err != nil {
-		r.account.release(c.dictionary.bytes)
+		r.account.release(c.Dictionary.Bytes)
 		return nil, err
 	}
-	one.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)
+	one.spare = r.keep(c.Dictionary.Bytes, r.source.fetched.drop)
 	return one.values, nil
 }
 
@@ -115,12 +117,12 @@ func (r *Reader) decompressDictionary(leaf int, into *sharedDictionary) error {
 	if err != nil {
 		return err
 	}
-	from.scratch = r.source.fetched.memory
-	defer from.release()
-	first, err := from.next()
-	if first == nil || err != nil || !first.dictionary {
+	from.Scratch = r.source.fetched.memory
+	defer from.Release()
+	first, err := from.Next()
+	if first == nil || err != nil || !first.Dictionary {
 		return err
 	}
-	into.values, into.buffer, from.dictionary = first.values, from.dictionary, nil
+	into.values, into.buffer, from.Dictionary = first.Values, from.Dictionary, nil
 	return nil
 }

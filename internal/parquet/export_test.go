@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
@@ -15,11 +16,11 @@ func PageHeaders(chunk []byte) ([][2]int, error) {
 	var out [][2]int
 	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
 		from := len(chunk) - len(t.Rest)
-		h, _, err := readBody(&t)
+		h, _, err := page.ReadBody(&t)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, [2]int{from, len(chunk) - len(t.Rest) - int(h.stored)})
+		out = append(out, [2]int{from, len(chunk) - len(t.Rest) - int(h.Stored)})
 	}
 	return out, nil
 }
@@ -29,7 +30,7 @@ func CheckPages(f *File, content []byte) error {
 	for group := range f.meta.RowGroups {
 		for leaf := range f.meta.RowGroups[group].Columns {
 			span := f.chunkSpan(group, leaf)
-			if _, err := checkPages(f.describe(group, leaf), content[span.start:span.start+span.length], false); err != nil {
+			if _, err := page.Check(f.describe(group, leaf), content[span.start:span.start+span.length], false); err != nil {
 				return err
 			}
 		}
@@ -56,16 +57,16 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 func PageRows(f *File, leaf int, chunk []byte) ([]int64, error) {
 	var out []int64
 	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
-		h, _, err := readBody(&t)
+		h, _, err := page.ReadBody(&t)
 		switch {
 		case err != nil:
 			return nil, err
-		case !h.isData():
+		case !h.IsData():
 			out = append(out, -1)
 		case f.meta.Schema.Column(leaf).MaxRepetitionLevel() > 0:
-			out = append(out, h.rows)
+			out = append(out, h.Rows)
 		default:
-			out = append(out, h.count)
+			out = append(out, h.Count)
 		}
 	}
 	return out, nil
@@ -78,8 +79,8 @@ func DictionaryBytes(f *File, leaf int) (int, bool) {
 	if f.obj.ReadAt(context.Background(), memory.NewBufferBytes(chunk), span.start) != nil {
 		return 0, false
 	}
-	h, _, err := readBody(&thrift.Reader{Rest: chunk})
-	return int(h.uncompressed), err == nil && h.kind == pageDictionary
+	h, _, err := page.ReadBody(&thrift.Reader{Rest: chunk})
+	return int(h.Uncompressed), err == nil && h.Kind == page.Dictionary
 }
 
 // ViewOf returns the rows of the open row group that the pages which a reader decodes of a leaf

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -281,7 +282,7 @@ func (f *File) checkCodes(group int, columns []column) error {
 	for _, c := range columns {
 		for _, leaf := range c.leaves {
 			described := f.meta.RowGroups[group].Columns[leaf].MetaData
-			if codec := compress.Compression(described.Codec); !knownCodec(codec) {
+			if codec := compress.Compression(described.Codec); !page.KnownCodec(codec) {
 				return fault.New(fault.Invalid, "column %s is compressed with %s, which this version does not read", c.conversion.path, codec).
 					WithRemedy("rewrite the file with another codec, such as zstd")
 			}

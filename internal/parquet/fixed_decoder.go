@@ -8,13 +8,14 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // fixedForm is leafForm for fixed-length bytes, which may be decimals. Pages of INT96 have the same
 // form. The library refuses decimals of more than 16 bytes.
-func fixedForm(of *chunkInfo, kind arrow.DataType) (valueForm, int) {
+func fixedForm(of *page.Chunk, kind arrow.DataType) (valueForm, int) {
 	width := of.Column.TypeLength()
-	if !of.encodedAs(parquet.Encodings.DeltaByteArray) {
+	if !of.EncodedAs(parquet.Encodings.DeltaByteArray) {
 		return sameForm, 0
 	}
 	switch kind := batch.StorageOf(kind); kind.ID() {
@@ -31,7 +32,7 @@ func fixedForm(of *chunkInfo, kind arrow.DataType) (valueForm, int) {
 }
 
 // newValueDecoder returns the decoder of a column whose values have a fixed width.
-func newValueDecoder(from *pages, form valueForm, width int) valueDecoder {
+func newValueDecoder(from *page.Reader, form valueForm, width int) valueDecoder {
 	return valueDecoder{pages: from, form: form, width: width, longest: width}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
@@ -68,45 +69,45 @@ func TestBigEndian(t *testing.T) {
 }
 
 // indicesPage is a page of dictionary indices of eight bits.
-func indicesPage(indices ...byte) page {
+func indicesPage(indices ...byte) page.Page {
 	values := []byte{8}
 	for _, i := range indices {
 		values = append(values, 1<<1, i)
 	}
-	return page{count: len(indices), encoding: parquet.Encodings.RLEDict, values: values}
+	return page.Page{Count: len(indices), Encoding: parquet.Encodings.RLEDict, Values: values}
 }
 
 // deltasPage is a page of DELTA_BYTE_ARRAY.
-func deltasPage(prefixes, suffixes []int32, rest string) page {
-	return page{
-		count: len(prefixes), encoding: parquet.Encodings.DeltaByteArray,
-		values: append(append(parquettest.Deltas(prefixes...), parquettest.Deltas(suffixes...)...), rest...),
+func deltasPage(prefixes, suffixes []int32, rest string) page.Page {
+	return page.Page{
+		Count: len(prefixes), Encoding: parquet.Encodings.DeltaByteArray,
+		Values: append(append(parquettest.Deltas(prefixes...), parquettest.Deltas(suffixes...)...), rest...),
 	}
 }
 
 // lengthsPage is a page of DELTA_LENGTH_BYTE_ARRAY.
-func lengthsPage(lengths []int32, rest string) page {
-	return page{count: len(lengths), encoding: parquet.Encodings.DeltaLengthByteArray, values: append(parquettest.Deltas(lengths...), rest...)}
+func lengthsPage(lengths []int32, rest string) page.Page {
+	return page.Page{Count: len(lengths), Encoding: parquet.Encodings.DeltaLengthByteArray, Values: append(parquettest.Deltas(lengths...), rest...)}
 }
 
 // withCount changes the number of values that the header of a page declares.
-func withCount(p page, count int) page {
-	p.count = count
+func withCount(p page.Page, count int) page.Page {
+	p.Count = count
 	return p
 }
 
 // onePage makes a chunk of one uncompressed page, after a dictionary if there is one.
-func onePage(dictionary []byte, entries int, p page) *pages {
+func onePage(dictionary []byte, entries int, p page.Page) *page.Reader {
 	var chunk []byte
-	add := func(h pageHeader, values []byte) {
-		h.uncompressed, h.stored = int64(len(values)), int64(len(values))
-		chunk = append(h.append(chunk), values...)
+	add := func(h page.Header, values []byte) {
+		h.Uncompressed, h.Stored = int64(len(values)), int64(len(values))
+		chunk = append(h.Append(chunk), values...)
 	}
 	if dictionary != nil {
-		add(pageHeader{kind: pageDictionary, count: int64(entries)}, dictionary)
+		add(page.Header{Kind: page.Dictionary, Count: int64(entries)}, dictionary)
 	}
-	add(pageHeader{kind: pageData, count: int64(p.count), encoding: int64(p.encoding)}, p.values)
-	return &pages{rest: chunk, stored: true, scratch: memory.DefaultAllocator}
+	add(page.Header{Kind: page.Data, Count: int64(p.Count), Encoding: int64(p.Encoding)}, p.Values)
+	return &page.Reader{Rest: chunk, Stored: true, Scratch: memory.DefaultAllocator}
 }
 
 // TestDamagedFixedValues expects that dictionaries and pages have the declared number of values, all
@@ -119,22 +120,22 @@ func TestDamagedFixedValues(t *testing.T) {
 		form       valueForm
 		dictionary []byte
 		entries    int
-		page       page
+		page       page.Page
 		err        string
 		unskipped  bool // skipping does not find it
 	}{
-		"plain":                      {form: fixedBytes, page: page{count: 2, values: []byte("abcdef")}},
-		"plain decimals":             {form: fixedDecimal, page: page{count: 2, values: []byte("abcdef")}},
+		"plain":                      {form: fixedBytes, page: page.Page{Count: 2, Values: []byte("abcdef")}},
+		"plain decimals":             {form: fixedDecimal, page: page.Page{Count: 2, Values: []byte("abcdef")}},
 		"indices":                    {form: fixedBytes, dictionary: dictionary, entries: 2, page: indicesPage(1, 0, 1)},
 		"indices of decimals":        {form: fixedDecimal, dictionary: dictionary, entries: 2, page: indicesPage(1, 0, 1)},
 		"deltas":                     {form: fixedBytes, page: deltasPage([]int32{0, 2, 3}, []int32{3, 1, 0}, "abcd")},
 		"deltas of decimals":         {form: fixedDecimal, page: deltasPage([]int32{0, 2, 3}, []int32{3, 1, 0}, "abcd")},
-		"too few":                    {form: fixedBytes, page: page{count: 2, values: []byte("abcde")}, err: "fewer values than rows"},
-		"too few decimals":           {form: fixedDecimal, page: page{count: 2, values: []byte("abcde")}, err: "fewer values than rows"},
-		"too many":                   {form: fixedBytes, page: page{count: 2, values: []byte("abcdefg")}, err: "more values or levels than rows"},
+		"too few":                    {form: fixedBytes, page: page.Page{Count: 2, Values: []byte("abcde")}, err: "fewer values than rows"},
+		"too few decimals":           {form: fixedDecimal, page: page.Page{Count: 2, Values: []byte("abcde")}, err: "fewer values than rows"},
+		"too many":                   {form: fixedBytes, page: page.Page{Count: 2, Values: []byte("abcdefg")}, err: "more values or levels than rows"},
 		"an index out of range":      {form: fixedBytes, dictionary: dictionary, entries: 2, page: indicesPage(1, 2), err: "beyond the dictionary", unskipped: true},
 		"a decimal out of range":     {form: fixedDecimal, dictionary: dictionary, entries: 2, page: indicesPage(2), err: "beyond the dictionary", unskipped: true},
-		"a packed index out of it":   {form: fixedBytes, dictionary: dictionary, entries: 2, page: page{count: 2, encoding: parquet.Encodings.RLEDict, values: []byte{2, 3, 0b1001, 0}}, err: "beyond the dictionary", unskipped: true},
+		"a packed index out of it":   {form: fixedBytes, dictionary: dictionary, entries: 2, page: page.Page{Count: 2, Encoding: parquet.Encodings.RLEDict, Values: []byte{2, 3, 0b1001, 0}}, err: "beyond the dictionary", unskipped: true},
 		"an index, no dictionary":    {form: fixedDecimal, page: indicesPage(0), err: "beyond the dictionary", unskipped: true},
 		"too few indices":            {form: fixedBytes, dictionary: dictionary, entries: 2, page: withCount(indicesPage(1), 2), err: "cannot be read"},
 		"too many indices":           {form: fixedBytes, dictionary: dictionary, entries: 2, page: withCount(indicesPage(1, 1), 1), err: "more values or levels than rows"},
@@ -158,7 +159,7 @@ func TestDamagedFixedValues(t *testing.T) {
 				if c.form != fixedBytes {
 					column.kind = &arrow.Decimal128Type{Precision: 7}
 				}
-				rows, err := c.page.count, error(nil)
+				rows, err := c.page.Count, error(nil)
 				if skip {
 					if err = column.skip(rows); err == nil {
 						err = column.skip(1) // finds a surplus
@@ -187,9 +188,9 @@ func TestDamagedFixedValues(t *testing.T) {
 func TestDamagedDeltaTexts(t *testing.T) {
 	t.Parallel()
 	negative := lengthsPage([]int32{1, 1}, "ab")
-	negative.values = append(parquettest.Deltas(1, -1), "ab"...)
+	negative.Values = append(parquettest.Deltas(1, -1), "ab"...)
 	for name, c := range map[string]struct {
-		page page
+		page page.Page
 		want []string
 		err  string
 	}{
@@ -207,8 +208,8 @@ func TestDamagedDeltaTexts(t *testing.T) {
 		"suffixes missing":         {deltasPage([]int32{0, 1}, []int32{1, 2}, "ab"), nil, "fewer values than rows|deltas of a page"},
 		"suffixes left over":       {deltasPage([]int32{0, 1}, []int32{1, 2}, "abcd"), nil, "more values or levels than rows"},
 		"more suffixes":            {deltasPage([]int32{0}, []int32{1, 1}, "ab"), nil, "deltas of a page"},
-		"no lengths":               {page{count: 1, encoding: parquet.Encodings.DeltaByteArray}, nil, "fewer values than rows"},
-		"damaged lengths":          {page{count: 1, encoding: parquet.Encodings.DeltaLengthByteArray, values: []byte{1, 2, 3}}, nil, "deltas of a page"},
+		"no lengths":               {page.Page{Count: 1, Encoding: parquet.Encodings.DeltaByteArray}, nil, "fewer values than rows"},
+		"damaged lengths":          {page.Page{Count: 1, Encoding: parquet.Encodings.DeltaLengthByteArray, Values: []byte{1, 2, 3}}, nil, "deltas of a page"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,7 +230,7 @@ func TestDamagedDeltaTexts(t *testing.T) {
 }
 
 // textsOf reads the texts of a page in batches of a number of rows, behind some that it skips.
-func textsOf(p page, step, skipped int) ([]string, error) {
+func textsOf(p page.Page, step, skipped int) ([]string, error) {
 	column := &byteArrayColumn{valueDecoder: valueDecoder{pages: onePage(nil, 0, p), longest: 5}, kind: arrow.BinaryTypes.String}
 	defer column.release()
 	if err := column.skip(skipped); err != nil {
@@ -255,8 +256,8 @@ func textsOf(p page, step, skipped int) ([]string, error) {
 // null, even if the surplus ones are empty.
 func TestSurplusDeltasAreAnError(t *testing.T) {
 	t.Parallel()
-	for _, p := range []page{lengthsPage([]int32{1, 0}, "a"), deltasPage([]int32{0, 0}, []int32{1, 0}, "a")} {
-		l := valueDecoder{pages: &pages{scratch: memory.DefaultAllocator}, longest: 1}
+	for _, p := range []page.Page{lengthsPage([]int32{1, 0}, "a"), deltasPage([]int32{0, 0}, []int32{1, 0}, "a")} {
+		l := valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}, longest: 1}
 		require.NoError(t, l.open(&p))
 		c := byteArrayColumn{valueDecoder: l}
 		require.NoError(t, c.passDeltas(1))
@@ -274,7 +275,7 @@ func TestDeltasWithoutValues(t *testing.T) {
 	t.Parallel()
 	none := binary.AppendVarint([]byte{0x80, 1, 4, 0}, 0)
 	for _, encoding := range []parquet.Encoding{parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray} {
-		p := page{encoding: encoding, values: append(none, 0, 0, 7)}
+		p := page.Page{Encoding: encoding, Values: append(none, 0, 0, 7)}
 		d, rest, err := newDeltaValues(&p)
 		require.NoError(t, err)
 		require.True(t, d.exhausted())
@@ -287,7 +288,7 @@ func TestDeltasWithoutValues(t *testing.T) {
 // TestLevelsOfOldWriters refuses levels that are encoded as BIT_PACKED, which chunks may list.
 func TestLevelsOfOldWriters(t *testing.T) {
 	t.Parallel()
-	p := pages{optional: true}
-	h := pageHeader{count: 1, definitionEncoding: int64(parquet.Encodings.BitPacked)}
-	require.ErrorContains(t, p.splitLevels(&page{values: make([]byte, 9)}, &h), "levels are encoded as BIT_PACKED")
+	p := page.Reader{Optional: true}
+	h := page.Header{Count: 1, DefinitionEncoding: int64(parquet.Encodings.BitPacked)}
+	require.ErrorContains(t, p.SplitLevels(&page.Page{Values: make([]byte, 9)}, &h), "levels are encoded as BIT_PACKED")
 }

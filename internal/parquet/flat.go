@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // flatColumn decodes a column of numbers, decimals or fixed-length bytes that is not nested, and
@@ -25,7 +26,7 @@ type flatColumn struct {
 
 // newFlatColumn returns a flatColumn for the chunk of a top-level column, or nil if it
 // cannot decode the column. from has its pages.
-func newFlatColumn(of *chunkInfo, field arrow.Field, from *pages) *flatColumn {
+func newFlatColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *flatColumn {
 	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 {
 		return nil
 	}
@@ -135,7 +136,7 @@ func (c *flatColumn) nextPage() (bool, error) {
 	if next == nil {
 		return false, err
 	}
-	c.levels = rleDecoder{rest: next.definition, width: 1}
-	c.left = next.count
+	c.levels = rleDecoder{rest: next.Definition, width: 1}
+	c.left = next.Count
 	return true, c.open(next)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -364,9 +365,9 @@ func (f *Footer) chunkSpan(group, leaf int) span {
 }
 
 // describe returns what the footer tells of a column chunk.
-func (f *Footer) describe(group, leaf int) *chunkInfo {
+func (f *Footer) describe(group, leaf int) *page.Chunk {
 	m := f.meta.RowGroups[group].Columns[leaf].MetaData
-	out := &chunkInfo{
+	out := &page.Chunk{
 		Column: f.meta.Schema.Column(leaf), Codec: compress.Compression(m.Codec),
 		Encodings: make([]parquet.Encoding, len(m.Encodings)), Values: m.NumValues, Uncompressed: m.TotalUncompressedSize,
 	}

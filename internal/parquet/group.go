@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // openRowGroup is the row group that a Reader decodes. columns is nil if none is open.
@@ -152,10 +153,10 @@ func (r *Reader) openLibrary() (err error) {
 
 // groupStats is the memory that decoding a row group takes, in bytes.
 type groupStats struct {
-	scratch int64             // for pages and dictionaries
-	heap    int64             // allocated by the library on the Go heap
-	decoded int64             // the decoded rows that are read
-	leaves  map[int]pageStats // by leaf
+	scratch int64              // for pages and dictionaries
+	heap    int64              // allocated by the library on the Go heap
+	decoded int64              // the decoded rows that are read
+	leaves  map[int]page.Stats // by leaf
 }
 
 // addLeaf adds a leaf, by its page headers.
@@ -166,7 +167,7 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 	if err != nil {
 		return columnError(c, err)
 	}
-	if found.lacksChecksum {
+	if found.LacksChecksum {
 		if err := r.withoutChecksum(c); err != nil {
 			return err
 		}
@@ -184,13 +185,13 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 			return columnError(c, err)
 		}
 	}
-	found.rows = rows
+	found.Rows = rows
 	sum.leaves[leaf] = found
-	sum.decoded += found.decodedBytes(rows, described) * r.group.left / rows
+	sum.decoded += found.DecodedBytes(rows, described) * r.group.left / rows
 	if own {
-		sum.scratch += found.decoderMemory(r.codec(leaf), described)
+		sum.scratch += found.DecoderMemory(r.codec(leaf), described)
 		if r.sharesDictionary(leaf, &found) {
-			sum.scratch -= found.dictionary.bytes
+			sum.scratch -= found.Dictionary.Bytes
 		}
 		return nil
 	}
@@ -200,7 +201,7 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 	if r.streams {
 		chunk = min(chunk, streamBuffer)
 	}
-	more, made := found.libraryMemory(chunk, r.group.maxRows, described)
+	more, made := found.LibraryMemory(chunk, r.group.maxRows, described)
 	sum.scratch, sum.heap = sum.scratch+more, sum.heap+made
 	return nil
 }
@@ -208,7 +209,7 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 // reservePages walks all page headers and reserves the memory to decode the pages.
 func (r *Reader) reservePages() (groupStats, error) {
 	r.group.maxRows = min(int64(r.opts.BatchRows), r.group.left)
-	sum := groupStats{leaves: map[int]pageStats{}}
+	sum := groupStats{leaves: map[int]page.Stats{}}
 	for _, c := range r.columns {
 		if c.field < 0 {
 			continue
@@ -235,11 +236,11 @@ func (r *Reader) codec(leaf int) compress.Compression {
 	return compress.Compression(r.file.meta.RowGroups[r.group.index].Columns[leaf].MetaData.Codec)
 }
 
-// checkPages compares a leaf's pages with the footer. With verify it also checks their
+// page.Check compares a leaf's pages with the footer. With verify it also checks their
 // checksums, which the library does not.
-func (r *Reader) checkPages(leaf int, verify bool) (out pageStats, err error) {
+func (r *Reader) checkPages(leaf int, verify bool) (out page.Stats, err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-	return checkPages(r.file.describe(r.group.index, leaf), r.source.loaded(r.file.chunkSpan(r.group.index, leaf)), verify)
+	return page.Check(r.file.describe(r.group.index, leaf), r.source.loaded(r.file.chunkSpan(r.group.index, leaf)), verify)
 }
 
 // openColumn opens a column whose pages are reserved, and limits the rows of a batch for
@@ -288,7 +289,7 @@ func (r *Reader) decodes(c column) bool { return r.newDecoder(c, nil) != nil }
 
 // newDecoder returns this package's decoder for a top-level column and its pages, or nil
 // if there is none.
-func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
+func (r *Reader) newDecoder(c column, from *page.Reader) columnDecoder {
 	if r.file.hasLongChunks() {
 		return nil
 	}
@@ -305,9 +306,9 @@ func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
 }
 
 // pages returns the pages of a leaf in the open row group.
-func (r *Reader) pages(leaf int) (*pages, error) {
+func (r *Reader) pages(leaf int) (*page.Reader, error) {
 	chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
-	all, err := newPages(r.file.describe(r.group.index, leaf), chunk, r.scratch)
+	all, err := page.NewReader(r.file.describe(r.group.index, leaf), chunk, r.scratch)
 	if view, ok := r.group.views[leaf]; ok && err == nil {
 		return view.pages(all), nil
 	}
@@ -326,7 +327,7 @@ func (r *Reader) openDecoder(c column, counted groupStats) (columnDecoder, error
 		return nil, err
 	}
 	stats := counted.leaves[leaf]
-	if from.known, err = r.dictionary(leaf, &stats); err != nil {
+	if from.Known, err = r.dictionary(leaf, &stats); err != nil {
 		return nil, err
 	}
 	return r.newDecoder(c, from), nil

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // levelWindow is the number of levels decoded at a time: small enough for the L1 cache,
@@ -33,10 +35,10 @@ type listLevels struct {
 var errContinued = errors.New("a list continues that did not start with an element")
 
 // open starts decoding the levels of a page.
-func (l *listLevels) open(p *page) {
-	l.repetition = rleDecoder{rest: p.repetition, width: 1}
-	l.definition = rleDecoder{rest: p.definition, width: bits.Len(uint(l.element))}
-	l.left, l.size, l.at = p.count, 0, 0
+func (l *listLevels) open(p *page.Page) {
+	l.repetition = rleDecoder{rest: p.Repetition, width: 1}
+	l.definition = rleDecoder{rest: p.Definition, width: bits.Len(uint(l.element))}
+	l.left, l.size, l.at = p.Count, 0, 0
 }
 
 // load decodes the next window after the last level of the open one. It returns false at

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // listColumn decodes a column of lists of numbers, decimals or fixed-length bytes, plain or
@@ -28,7 +29,7 @@ type listColumn struct {
 
 // newListColumn returns a listColumn for the chunk of a top-level column, or nil if it
 // cannot decode the column. from has its pages, which have rows rows, by the footer.
-func newListColumn(of *chunkInfo, field arrow.Field, rows int64, from *pages) *listColumn {
+func newListColumn(of *page.Chunk, field arrow.Field, rows int64, from *page.Reader) *listColumn {
 	kind, ok := field.Type.(*arrow.ListType)
 	if !ok {
 		return nil

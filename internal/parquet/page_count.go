@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
@@ -20,7 +21,7 @@ func (r *Reader) countPages(leaf int) ([]pageCount, error) {
 	if err != nil {
 		return nil, err
 	}
-	need := stats.body.size
+	need := stats.Body.Size
 	if r.codec(leaf) == compress.Codecs.Uncompressed {
 		need = 0
 	}
@@ -52,15 +53,15 @@ func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
 	if err != nil {
 		return nil, err
 	}
-	from.scratch = r.opts.Scratch
-	defer from.release()
+	from.Scratch = r.opts.Scratch
+	defer from.Release()
 	width := bits.Len(uint(r.file.meta.Schema.Column(leaf).MaxRepetitionLevel()))
 	for {
-		t := thrift.Reader{Rest: from.rest}
-		if h, _, err := readBody(&t); err == nil && h.kind == pageDictionary {
-			from.rest = t.Rest
+		t := thrift.Reader{Rest: from.Rest}
+		if h, _, err := page.ReadBody(&t); err == nil && h.Kind == page.Dictionary {
+			from.Rest = t.Rest
 		}
-		next, err := from.next()
+		next, err := from.Next()
 		if next == nil || err != nil {
 			return counts, err
 		}
@@ -73,16 +74,16 @@ func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
 }
 
 // countRows counts the rows that begin in a page, by its repetition levels.
-func countRows(p *page, width int) (pageCount, error) {
-	out := pageCount{begins: p.count == 0 || beginsRow(p.repetition, 1<<width-1)}
-	levels := rleDecoder{rest: p.repetition, width: width}
+func countRows(p *page.Page, width int) (pageCount, error) {
+	out := pageCount{begins: p.Count == 0 || beginsRow(p.Repetition, 1<<width-1)}
+	levels := rleDecoder{rest: p.Repetition, width: width}
 	if width == 1 {
-		continued, err := levels.skipDefined(p.count)
-		out.rows = int64(p.count - continued)
+		continued, err := levels.skipDefined(p.Count)
+		out.rows = int64(p.Count - continued)
 		return out, err
 	}
 	var window [levelWindow]byte
-	for left := p.count; left > 0; left -= levelWindow {
+	for left := p.Count; left > 0; left -= levelWindow {
 		some := window[:min(left, levelWindow)]
 		if err := levels.bytes(some); err != nil {
 			return out, err

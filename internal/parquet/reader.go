@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // streamBuffer is the size of the library's buffer for each stream.
@@ -79,7 +80,7 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.FileReader, err error) {
 	props := parquet.NewReaderProperties(r.scratch)
 	props.BufferedStreamEnabled = r.streams
-	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = maxPage, maxPage
+	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = page.MaxBytes, page.MaxBytes
 	pages, err := file.NewParquetReader(r.source, file.WithMetadata(meta), file.WithReadProps(props))
 	if err != nil {
 		return nil, nil, damaged(r.file.Location(), "%w", err)

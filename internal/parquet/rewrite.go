@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // rewrittenChunk replaces a chunk of the open row group that the library cannot decode:
@@ -22,28 +24,28 @@ type rewrittenChunk struct {
 }
 
 // mustRewrite reports whether the library cannot decode a chunk.
-func mustRewrite(c *pageStats, described *schema.Column) bool {
-	return c.hasDeltas && (described.PhysicalType() == parquet.Types.FixedLenByteArray || described.PhysicalType() == parquet.Types.Int32)
+func mustRewrite(c *page.Stats, described *schema.Column) bool {
+	return c.HasDeltas && (described.PhysicalType() == parquet.Types.FixedLenByteArray || described.PhysicalType() == parquet.Types.Int32)
 }
 
 // rewrite allocates and writes the replacement of a leaf's chunk, and returns its
-// pageStats.
-func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
+// page.Stats.
+func (r *Reader) rewrite(leaf int, c *page.Stats) (out page.Stats, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	described := r.file.meta.Schema.Column(leaf)
-	width := minValueWidth(described)
-	if c.maxPageValues > maxPage/max(width, 1) {
-		return out, errPageSize
+	width := page.MinValueWidth(described)
+	if c.MaxPageValues > page.MaxBytes/max(width, 1) {
+		return out, page.ErrSize
 	}
-	size := c.plainBytes(width)
-	if err := r.scratch.extend(c.decoderMemory(r.codec(leaf), described) + size); err != nil {
+	size := c.PlainBytes(width)
+	if err := r.scratch.extend(c.DecoderMemory(r.codec(leaf), described) + size); err != nil {
 		return out, err
 	}
 	from, err := r.pages(leaf)
 	if err != nil {
 		return out, err
 	}
-	defer from.release()
+	defer from.Release()
 	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0], last: r.scratch.Allocate(int(width))}
 	defer r.scratch.Free(w.last)
 	made := rewrittenChunk{at: r.source.add(w.out[:size], false)}
@@ -59,23 +61,23 @@ type chunkRewriter struct {
 	out        []byte
 	last       []byte // room for a value
 	dictionary int64
-	stats      pageStats // of the written pages
+	stats      page.Stats // of the written pages
 }
 
-func (w *chunkRewriter) pages(from *pages) error {
+func (w *chunkRewriter) pages(from *page.Reader) error {
 	for {
-		p, err := from.next()
+		p, err := from.Next()
 		if p == nil || err != nil {
 			return err
 		}
 		stored := w.described.PhysicalType()
 		switch {
-		case p.encoding == parquet.Encodings.DeltaByteArray && stored == parquet.Types.FixedLenByteArray && !p.dictionary:
+		case p.Encoding == parquet.Encodings.DeltaByteArray && stored == parquet.Types.FixedLenByteArray && !p.Dictionary:
 			err = w.deltas(p)
-		case p.encoding == parquet.Encodings.DeltaBinaryPacked && stored == parquet.Types.Int32 && !p.dictionary:
+		case p.Encoding == parquet.Encodings.DeltaBinaryPacked && stored == parquet.Types.Int32 && !p.Dictionary:
 			err = w.numbers(p)
 		default:
-			w.page(p, len(p.values), func() { w.out = append(w.out, p.values...) })
+			w.page(p, len(p.Values), func() { w.out = append(w.out, p.Values...) })
 		}
 		if err != nil {
 			return err
@@ -84,8 +86,8 @@ func (w *chunkRewriter) pages(from *pages) error {
 }
 
 // deltas writes a page of fixed-length bytes as deltas as a plain page.
-func (w *chunkRewriter) deltas(p *page) error {
-	if len(p.values) == 0 && w.described.MaxDefinitionLevel() == 0 {
+func (w *chunkRewriter) deltas(p *page.Page) error {
+	if len(p.Values) == 0 && w.described.MaxDefinitionLevel() == 0 {
 		return errDeltas
 	}
 	width := w.described.TypeLength()
@@ -106,11 +108,11 @@ func (w *chunkRewriter) deltas(p *page) error {
 }
 
 // numbers writes a page of INT32 as deltas as a plain page.
-func (w *chunkRewriter) numbers(p *page) error {
+func (w *chunkRewriter) numbers(p *page.Page) error {
 	var from deltaDecoder
-	if len(p.values) > 0 || w.described.MaxDefinitionLevel() == 0 { // a page of nulls may be empty
+	if len(p.Values) > 0 || w.described.MaxDefinitionLevel() == 0 { // a page of nulls may be empty
 		var err error
-		if from, err = newDeltaDecoder(p.values, p.count); err != nil {
+		if from, err = newDeltaDecoder(p.Values, p.Count); err != nil {
 			return err
 		}
 	}
@@ -130,11 +132,11 @@ func (w *chunkRewriter) numbers(p *page) error {
 
 // plain writes a page of n values of a width as a plain page. values writes the values. The page must have exactly
 // one for each maximum definition level.
-func (w *chunkRewriter) plain(p *page, n, width int, values func(out []byte) error) error {
+func (w *chunkRewriter) plain(p *page.Page, n, width int, values func(out []byte) error) error {
 	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) {
 		return errDeltas
 	}
-	p.encoding = parquet.Encodings.Plain
+	p.Encoding = parquet.Encodings.Plain
 	before, err := len(w.out), error(nil)
 	w.page(p, n*width, func() {
 		at := len(w.out)
@@ -149,14 +151,14 @@ func (w *chunkRewriter) plain(p *page, n, width int, values func(out []byte) err
 
 // countDefined returns how many of a page's definition levels are the maximum, or -1 if
 // they cannot be decoded.
-func countDefined(p *page, maxLevel int) int {
+func countDefined(p *page.Page, maxLevel int) int {
 	if maxLevel == 0 {
-		return p.count
+		return p.Count
 	}
-	levels := rleDecoder{rest: p.definition, width: bits.Len(uint(maxLevel))}
+	levels := rleDecoder{rest: p.Definition, width: bits.Len(uint(maxLevel))}
 	var window [levelWindow]byte
 	present := 0
-	for left := p.count; left > 0; left -= levelWindow {
+	for left := p.Count; left > 0; left -= levelWindow {
 		n := min(left, levelWindow)
 		if levels.bytes(window[:n]) != nil {
 			return -1
@@ -171,33 +173,33 @@ func countDefined(p *page, maxLevel int) int {
 }
 
 // page writes a version 1 page. size is the number of bytes that values appends.
-func (w *chunkRewriter) page(p *page, size int, values func()) {
-	h := pageHeader{kind: pageData, count: int64(p.count), encoding: int64(p.encoding), uncompressed: int64(size)}
-	if p.dictionary {
-		h.kind, h.encoding = pageDictionary, int64(parquet.Encodings.Plain)
+func (w *chunkRewriter) page(p *page.Page, size int, values func()) {
+	h := page.Header{Kind: page.Data, Count: int64(p.Count), Encoding: int64(p.Encoding), Uncompressed: int64(size)}
+	if p.Dictionary {
+		h.Kind, h.Encoding = page.Dictionary, int64(parquet.Encodings.Plain)
 	}
 	levels := [][]byte{}
-	if w.described.MaxRepetitionLevel() > 0 && !p.dictionary {
-		levels = append(levels, p.repetition)
+	if w.described.MaxRepetitionLevel() > 0 && !p.Dictionary {
+		levels = append(levels, p.Repetition)
 	}
-	if w.described.MaxDefinitionLevel() > 0 && !p.dictionary {
-		levels = append(levels, p.definition)
+	if w.described.MaxDefinitionLevel() > 0 && !p.Dictionary {
+		levels = append(levels, p.Definition)
 	}
 	for _, l := range levels {
-		h.uncompressed += 4 + int64(len(l))
+		h.Uncompressed += 4 + int64(len(l))
 	}
-	h.stored = h.uncompressed
+	h.Stored = h.Uncompressed
 	before := len(w.out)
-	w.out = h.append(w.out)
+	w.out = h.Append(w.out)
 	header := int64(len(w.out) - before)
 	for _, l := range levels {
 		w.out = append(binary.LittleEndian.AppendUint32(w.out, uint32(len(l))), l...)
 	}
 	values()
-	if p.dictionary {
+	if p.Dictionary {
 		w.dictionary = int64(len(w.out))
 	}
-	w.stats.count(&h, header)
+	w.stats.Count(&h, header)
 }
 
 // viewedByLibrary makes the views of the leaves that the library decodes readable, and returns

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
@@ -25,18 +26,18 @@ func fixedColumn(t *testing.T, definition int16) *schema.Column {
 // no byte left over.
 func TestRewrittenDeltas(t *testing.T) {
 	t.Parallel()
-	of := func(count int, prefixes, suffixes []int32, bytes string) *page {
-		return &page{
-			count: count, encoding: parquet.Encodings.DeltaByteArray,
-			values: append(append(parquettest.Deltas(prefixes...), parquettest.Deltas(suffixes...)...), bytes...),
+	of := func(count int, prefixes, suffixes []int32, bytes string) *page.Page {
+		return &page.Page{
+			Count: count, Encoding: parquet.Encodings.DeltaByteArray,
+			Values: append(append(parquettest.Deltas(prefixes...), parquettest.Deltas(suffixes...)...), bytes...),
 		}
 	}
 	nulls := of(5, []int32{0, 2}, []int32{3, 1}, "abcd")
-	nulls.definition = append(parquettest.Run(3, 0, 1), parquettest.Run(2, 1, 1)...)
+	nulls.Definition = append(parquettest.Run(3, 0, 1), parquettest.Run(2, 1, 1)...)
 	more := of(5, []int32{0, 2}, []int32{3, 1}, "abcd")
-	more.definition = parquettest.Run(5, 1, 1)
+	more.Definition = parquettest.Run(5, 1, 1)
 	for name, c := range map[string]struct {
-		page     *page
+		page     *page.Page
 		optional int16
 		want     string // "": damage
 	}{
@@ -52,10 +53,10 @@ func TestRewrittenDeltas(t *testing.T) {
 		"bytes left over":                   {of(2, []int32{0, 2}, []int32{3, 1}, "abcde"), 0, ""},
 		"bytes missing":                     {of(2, []int32{0, 2}, []int32{3, 1}, "abc"), 0, ""},
 		"more prefixes than suffixes":       {of(2, []int32{0, 2}, []int32{3}, "abc"), 0, ""},
-		"empty, required":                   {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray}, 0, ""},
-		"undecodable lengths":               {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray, values: []byte{1, 2, 3}}, 0, ""},
-		"undecodable levels":                {&page{count: 9, encoding: parquet.Encodings.DeltaByteArray, definition: []byte{0}}, 1, ""},
-		"all null, without lengths":         {&page{count: 2, encoding: parquet.Encodings.DeltaByteArray, definition: parquettest.Run(2, 0, 1)}, 1, "none"},
+		"empty, required":                   {&page.Page{Count: 1, Encoding: parquet.Encodings.DeltaByteArray}, 0, ""},
+		"undecodable lengths":               {&page.Page{Count: 1, Encoding: parquet.Encodings.DeltaByteArray, Values: []byte{1, 2, 3}}, 0, ""},
+		"undecodable levels":                {&page.Page{Count: 9, Encoding: parquet.Encodings.DeltaByteArray, Definition: []byte{0}}, 1, ""},
+		"all null, without lengths":         {&page.Page{Count: 2, Encoding: parquet.Encodings.DeltaByteArray, Definition: parquettest.Run(2, 0, 1)}, 1, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,21 +69,21 @@ func TestRewrittenDeltas(t *testing.T) {
 			}
 			require.NoError(t, err)
 			in := thrift.Reader{Rest: w.out}
-			h, body, err := readPage(&in)
+			h, body, err := page.Read(&in)
 			require.NoError(t, err)
 			require.Empty(t, in.Rest)
-			require.Equal(t, []int64{pageData, int64(c.page.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
+			require.Equal(t, []int64{page.Data, int64(c.page.Count), int64(parquet.Encodings.Plain), h.Stored}, []int64{h.Kind, h.Count, h.Encoding, h.Uncompressed})
 			if c.optional > 0 {
 				length := binary.LittleEndian.Uint32(body)
-				require.Equal(t, c.page.definition, body[4:4+length])
+				require.Equal(t, c.page.Definition, body[4:4+length])
 				body = body[4+length:]
 			}
 			if c.want == "none" {
 				c.want = ""
 			}
 			require.Equal(t, c.want, string(body))
-			require.Equal(t, int64(len(w.out)), w.stats.uncompressed+w.stats.headerBytes)
-			require.False(t, w.stats.hasDeltas)
+			require.Equal(t, int64(len(w.out)), w.stats.Uncompressed+w.stats.HeaderBytes)
+			require.False(t, w.stats.HasDeltas)
 		})
 	}
 }
@@ -130,7 +131,7 @@ func TestRewrittenNumbers(t *testing.T) {
 			node, err := schema.NewPrimitiveNode("c", parquet.Repetition(c.optional), parquet.Types.Int32, -1, -1)
 			require.NoError(t, err)
 			w := chunkRewriter{described: schema.NewColumn(node, c.optional, 0)}
-			err = w.numbers(&page{count: c.count, encoding: parquet.Encodings.DeltaBinaryPacked, values: c.values, definition: c.levels})
+			err = w.numbers(&page.Page{Count: c.count, Encoding: parquet.Encodings.DeltaBinaryPacked, Values: c.values, Definition: c.levels})
 			if c.want == nil {
 				require.ErrorIs(t, err, errDeltas)
 				require.Empty(t, w.out)
@@ -138,9 +139,9 @@ func TestRewrittenNumbers(t *testing.T) {
 			}
 			require.NoError(t, err)
 			in := thrift.Reader{Rest: w.out}
-			h, body, err := readPage(&in)
+			h, body, err := page.Read(&in)
 			require.NoError(t, err)
-			require.Equal(t, []int64{pageData, int64(c.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
+			require.Equal(t, []int64{page.Data, int64(c.count), int64(parquet.Encodings.Plain), h.Stored}, []int64{h.Kind, h.Count, h.Encoding, h.Uncompressed})
 			if c.optional > 0 {
 				body = body[4+binary.LittleEndian.Uint32(body):]
 			}

@@ -10,12 +10,13 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // valueDecoder decodes the values of a primitive column: plain, dictionary-encoded or, if they are
 // bytes, as deltas. It does not look at levels, which encode nulls and lists.
 type valueDecoder struct {
-	pages *pages
+	pages *page.Reader
 	form  valueForm
 	width int // bytes of a stored value; 0: variable
 
@@ -54,12 +55,12 @@ var errSurplus = errors.New("a page has more values or levels than rows")
 
 // leafForm returns the form and the width of a chunk's values if valueDecoder can decode its
 // pages, and a width of 0 otherwise. kind is the leaf's Arrow type in the library.
-func leafForm(of *chunkInfo, kind arrow.DataType) (valueForm, int) {
+func leafForm(of *page.Chunk, kind arrow.DataType) (valueForm, int) {
 	stored := of.Column.PhysicalType()
 	if stored == parquet.Types.FixedLenByteArray {
 		return fixedForm(of, kind)
 	}
-	if !of.encodedAs() {
+	if !of.EncodedAs() {
 		return sameForm, 0
 	}
 	switch batch.StorageOf(kind).ID() {
@@ -82,32 +83,32 @@ func leafForm(of *chunkInfo, kind arrow.DataType) (valueForm, int) {
 // next returns the next data page, which is valid until the next call, or nil after the
 // last. It keeps the dictionary page, which precedes the data pages. All values of the
 // previous page must have been taken.
-func (l *valueDecoder) next() (*page, error) {
+func (l *valueDecoder) next() (*page.Page, error) {
 	if len(l.values) > 0 || !l.indices.exhausted() || !l.deltas.exhausted() { // levels decoded as values, for example
 		return nil, errSurplus
 	}
 	for {
-		next, err := l.pages.next()
+		next, err := l.pages.Next()
 		if next == nil || err != nil {
 			return nil, err
 		}
-		if !next.dictionary {
+		if !next.Dictionary {
 			return next, nil
 		}
 		if l.dictionary != nil {
 			return nil, errors.New("a column has two dictionaries")
 		}
-		if l.width > 0 && len(next.values) != next.count*l.width {
-			return nil, fmt.Errorf("a dictionary of %d values has %d bytes", next.count, len(next.values))
+		if l.width > 0 && len(next.Values) != next.Count*l.width {
+			return nil, fmt.Errorf("a dictionary of %d values has %d bytes", next.Count, len(next.Values))
 		}
-		l.dictionary, l.entries = next.values, next.count
+		l.dictionary, l.entries = next.Values, next.Count
 	}
 }
 
 // open starts decoding the values of a page.
-func (l *valueDecoder) open(p *page) error {
-	l.values, l.indices, l.indexed, l.deltas = p.values, rleDecoder{}, false, nil
-	switch p.encoding {
+func (l *valueDecoder) open(p *page.Page) error {
+	l.values, l.indices, l.indexed, l.deltas = p.Values, rleDecoder{}, false, nil
+	switch p.Encoding {
 	case parquet.Encodings.Plain:
 		return nil
 	case parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray:
@@ -115,10 +116,10 @@ func (l *valueDecoder) open(p *page) error {
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
 		var err error
 		l.indexed, l.values = true, nil
-		l.indices, err = indicesOf(p.values)
+		l.indices, err = indicesOf(p.Values)
 		return err
 	default:
-		return unlisted(p.encoding)
+		return page.Unlisted(p.Encoding)
 	}
 }
 
@@ -211,8 +212,8 @@ func spread[T uint32 | uint64 | decimal128.Num](out []T, validity []byte, at, pr
 // release frees the memory of the pages.
 func (l *valueDecoder) release() {
 	if l.last != nil {
-		l.pages.scratch.Free(l.last)
+		l.pages.Scratch.Free(l.last)
 	}
-	l.pages.release()
+	l.pages.Release()
 	l.dictionary, l.values, l.deltas, l.last = nil, nil, nil, nil
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // TestSurplusValuesAreAnError expects an error for a page with more values than rows: it
 // held something else, such as levels.
 func TestSurplusValuesAreAnError(t *testing.T) {
-	l := &valueDecoder{pages: &pages{}, width: 8, values: make([]byte, 16)}
+	l := &valueDecoder{pages: &page.Reader{}, width: 8, values: make([]byte, 16)}
 	out := make([]byte, 8)
 	require.NoError(t, l.take(out, 1))
 	_, err := l.next()
@@ -39,27 +40,27 @@ func TestSurplusRunsAreAnError(t *testing.T) {
 	once.rest = once.rest[:2]
 	for name, next := range map[string]func(h rleDecoder) error{
 		"indices": func(h rleDecoder) error {
-			l := valueDecoder{pages: &pages{}, width: 8, indexed: true, indices: h}
+			l := valueDecoder{pages: &page.Reader{}, width: 8, indexed: true, indices: h}
 			_, err := l.next()
 			return err
 		},
 		"levels": func(h rleDecoder) error {
-			c := flatColumn{valueDecoder: valueDecoder{pages: &pages{}}, optional: true, levels: h}
+			c := flatColumn{valueDecoder: valueDecoder{pages: &page.Reader{}}, optional: true, levels: h}
 			_, err := c.nextPage()
 			return err
 		},
 		"definition levels of lists": func(h rleDecoder) error {
-			c := listColumn{valueDecoder: valueDecoder{pages: &pages{}}, levels: listLevels{definition: h}}
+			c := listColumn{valueDecoder: valueDecoder{pages: &page.Reader{}}, levels: listLevels{definition: h}}
 			_, err := c.load()
 			return err
 		},
 		"repetition levels": func(h rleDecoder) error {
-			c := listColumn{valueDecoder: valueDecoder{pages: &pages{}}, levels: listLevels{repetition: h}}
+			c := listColumn{valueDecoder: valueDecoder{pages: &page.Reader{}}, levels: listLevels{repetition: h}}
 			_, err := c.load()
 			return err
 		},
 		"levels of strings": func(h rleDecoder) error {
-			c := byteArrayColumn{valueDecoder: valueDecoder{pages: &pages{}}, levels: h}
+			c := byteArrayColumn{valueDecoder: valueDecoder{pages: &page.Reader{}}, levels: h}
 			_, err := c.nextPage()
 			return err
 		},
@@ -84,37 +85,37 @@ func plainTexts(values ...string) []byte {
 func TestDamagedByteArrays(t *testing.T) {
 	two := plainTexts("a", "bc")
 	for name, c := range map[string]struct {
-		dictionary *page
-		data       page
+		dictionary *page.Page
+		data       page.Page
 		err        string
 	}{
-		"plain":                         {nil, page{values: two, count: 2}, ""},
-		"dictionary":                    {&page{values: two, count: 2}, page{values: []byte{1, 3, 0b10}, count: 2, encoding: parquet.Encodings.RLEDict}, ""},
-		"no values":                     {&page{}, page{count: 0, encoding: parquet.Encodings.RLEDict}, ""},
-		"fewer than the dictionary":     {&page{values: two, count: 1}, page{}, "as many values as its header declares"},
-		"more than the dictionary":      {&page{values: two, count: 3}, page{}, "as many values as its header declares"},
-		"far more than the dictionary":  {&page{values: two, count: 1 << 30}, page{}, "as many values as its header declares"},
-		"zero of two":                   {&page{values: two}, page{}, "as many values as its header declares"},
-		"a truncated dictionary":        {&page{values: two[:len(two)-1], count: 2}, page{}, "as many values as its header declares"},
-		"an index out of range":         {&page{values: two, count: 2}, page{values: []byte{2, 3, 0b1001, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
-		"an index without a dictionary": {nil, page{values: []byte{1, 3, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
-		"more than the page":            {nil, page{values: two, count: 3}, "fewer values than rows"},
-		"a truncated value":             {nil, page{values: two[:len(two)-1], count: 2}, "fewer values than rows"},
-		"more indices than rows":        {&page{values: two, count: 2}, page{values: []byte{1, 4 << 1, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
-		"another run of indices":        {&page{values: two, count: 2}, page{values: []byte{1, 2 << 1, 0, 2 << 1, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
-		"padding":                       {&page{values: two, count: 2}, page{values: []byte{1, 3, 0b00}, count: 1, encoding: parquet.Encodings.RLEDict}, ""},
-		"a surplus group":               {&page{values: two, count: 2}, page{values: []byte{1, 5, 0, 0}, count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
-		"a block of padding":            {&page{values: two, count: 2}, page{values: append([]byte{1, 65}, bytes.Repeat([]byte{1}, 32)...), count: 1, encoding: parquet.Encodings.RLEDict}, ""},
-		"blocks of padding":             {&page{values: two, count: 2}, page{values: append([]byte{1, 129, 1}, bytes.Repeat([]byte{1}, 64)...), count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
-		"less than a block":             {&page{values: two, count: 2}, page{values: append([]byte{1, 63}, make([]byte, 31)...), count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
-		"fewer than the page":           {nil, page{values: two, count: 1}, "more values or levels than rows"},
-		"an unlisted encoding":          {nil, page{values: two, count: 2, encoding: parquet.Encodings.ByteStreamSplit}, "does not list"},
+		"plain":                         {nil, page.Page{Values: two, Count: 2}, ""},
+		"dictionary":                    {&page.Page{Values: two, Count: 2}, page.Page{Values: []byte{1, 3, 0b10}, Count: 2, Encoding: parquet.Encodings.RLEDict}, ""},
+		"no values":                     {&page.Page{}, page.Page{Count: 0, Encoding: parquet.Encodings.RLEDict}, ""},
+		"fewer than the dictionary":     {&page.Page{Values: two, Count: 1}, page.Page{}, "as many values as its header declares"},
+		"more than the dictionary":      {&page.Page{Values: two, Count: 3}, page.Page{}, "as many values as its header declares"},
+		"far more than the dictionary":  {&page.Page{Values: two, Count: 1 << 30}, page.Page{}, "as many values as its header declares"},
+		"zero of two":                   {&page.Page{Values: two}, page.Page{}, "as many values as its header declares"},
+		"a truncated dictionary":        {&page.Page{Values: two[:len(two)-1], Count: 2}, page.Page{}, "as many values as its header declares"},
+		"an index out of range":         {&page.Page{Values: two, Count: 2}, page.Page{Values: []byte{2, 3, 0b1001, 0}, Count: 2, Encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
+		"an index without a dictionary": {nil, page.Page{Values: []byte{1, 3, 0}, Count: 2, Encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
+		"more than the page":            {nil, page.Page{Values: two, Count: 3}, "fewer values than rows"},
+		"a truncated value":             {nil, page.Page{Values: two[:len(two)-1], Count: 2}, "fewer values than rows"},
+		"more indices than rows":        {&page.Page{Values: two, Count: 2}, page.Page{Values: []byte{1, 4 << 1, 0}, Count: 2, Encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"another run of indices":        {&page.Page{Values: two, Count: 2}, page.Page{Values: []byte{1, 2 << 1, 0, 2 << 1, 0}, Count: 2, Encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"padding":                       {&page.Page{Values: two, Count: 2}, page.Page{Values: []byte{1, 3, 0b00}, Count: 1, Encoding: parquet.Encodings.RLEDict}, ""},
+		"a surplus group":               {&page.Page{Values: two, Count: 2}, page.Page{Values: []byte{1, 5, 0, 0}, Count: 8, Encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"a block of padding":            {&page.Page{Values: two, Count: 2}, page.Page{Values: append([]byte{1, 65}, bytes.Repeat([]byte{1}, 32)...), Count: 1, Encoding: parquet.Encodings.RLEDict}, ""},
+		"blocks of padding":             {&page.Page{Values: two, Count: 2}, page.Page{Values: append([]byte{1, 129, 1}, bytes.Repeat([]byte{1}, 64)...), Count: 8, Encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"less than a block":             {&page.Page{Values: two, Count: 2}, page.Page{Values: append([]byte{1, 63}, make([]byte, 31)...), Count: 8, Encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"fewer than the page":           {nil, page.Page{Values: two, Count: 1}, "more values or levels than rows"},
+		"an unlisted encoding":          {nil, page.Page{Values: two, Count: 2, Encoding: parquet.Encodings.ByteStreamSplit}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			column := &byteArrayColumn{valueDecoder: valueDecoder{pages: &pages{scratch: memory.DefaultAllocator}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
+			column := &byteArrayColumn{valueDecoder: valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
 			var err error
 			if c.dictionary != nil {
-				column.dictionary, column.entries = c.dictionary.values, c.dictionary.count
+				column.dictionary, column.entries = c.dictionary.Values, c.dictionary.Count
 				err = column.index()
 			}
 			var out arrow.ArrayData
@@ -126,7 +127,7 @@ func TestDamagedByteArrays(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, c.data.count, out.Len())
+			require.Equal(t, c.data.Count, out.Len())
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
@@ -18,9 +19,9 @@ type chunkView struct {
 	rows, values     int64  // of body; values are levels, if there are any
 }
 
-// pages returns the pages of the view, given those of the whole chunk from newPages.
-func (v *chunkView) pages(whole *pages) *pages {
-	whole.rest, whole.then = v.dictionary, v.body
+// pages returns the pages of the view, given those of the whole chunk from page.NewReader.
+func (v *chunkView) pages(whole *page.Reader) *page.Reader {
+	whole.Rest, whole.Then = v.dictionary, v.body
 	return whole
 }
 
@@ -48,16 +49,16 @@ func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*
 	starts := &pageStarts{}
 	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
 		at := len(chunk) - len(t.Rest)
-		h, body, err := readBody(&t)
+		h, body, err := page.ReadBody(&t)
 		if err != nil {
 			return nil, false
 		}
 		switch {
-		case h.kind == pageDictionary && starts.values == 0 && starts.dictionary == 0:
+		case h.Kind == page.Dictionary && starts.values == 0 && starts.dictionary == 0:
 			starts.dictionary = len(chunk) - len(t.Rest)
-		case h.kind == pageDictionary:
+		case h.Kind == page.Dictionary:
 			return nil, false
-		case h.isData():
+		case h.IsData():
 			count, ok := countOf(&h, body, described)
 			if len(counts) > 0 {
 				count, counts, ok = counts[0], counts[1:], true
@@ -73,11 +74,11 @@ func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*
 }
 
 // add adds a data page.
-func (s *pageStarts) add(h *pageHeader, count pageCount, at int) {
+func (s *pageStarts) add(h *page.Header, count pageCount, at int) {
 	if count.begins {
 		s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
 	}
-	s.rows, s.values = s.rows+count.rows, s.values+h.count
+	s.rows, s.values = s.rows+count.rows, s.values+h.Count
 }
 
 // pageCount is the number of rows that begin in a page, and whether the first one begins with it.
@@ -87,15 +88,15 @@ type pageCount struct {
 }
 
 // countOf returns the rows of a data page by its header. It returns false if the header does not have their number.
-func countOf(h *pageHeader, body []byte, described *schema.Column) (pageCount, bool) {
+func countOf(h *page.Header, body []byte, described *schema.Column) (pageCount, bool) {
 	if described.MaxRepetitionLevel() == 0 {
-		return pageCount{rows: h.count, begins: true}, h.count >= 0
+		return pageCount{rows: h.Count, begins: true}, h.Count >= 0
 	}
-	if h.kind != pageDataV2 || h.rows < 0 || h.rows > h.count || h.repetitionBytes < 0 || h.repetitionBytes > int64(len(body)) {
+	if h.Kind != page.DataV2 || h.Rows < 0 || h.Rows > h.Count || h.RepetitionBytes < 0 || h.RepetitionBytes > int64(len(body)) {
 		return pageCount{}, false
 	}
-	begins := h.count == 0 || beginsRow(body[:h.repetitionBytes], int(described.MaxRepetitionLevel()))
-	return pageCount{rows: h.rows, begins: true}, begins
+	begins := h.Count == 0 || beginsRow(body[:h.RepetitionBytes], int(described.MaxRepetitionLevel()))
+	return pageCount{rows: h.Rows, begins: true}, begins
 }
 
 // beginsRow reports whether the first of the repetition levels of a page is that of a new row.
@@ -170,10 +171,10 @@ func (r *Reader) viewColumn(c column, from, to int64) error {
 
 // viewStats sums up the page headers of a view. With verify it also checks the checksums of its
 // pages.
-func (f *Footer) viewStats(leaf int, v *chunkView, verify bool) (pageStats, error) {
-	c := pageStats{}
+func (f *Footer) viewStats(leaf int, v *chunkView, verify bool) (page.Stats, error) {
+	c := page.Stats{}
 	for _, part := range [][]byte{v.dictionary, v.body} {
-		if err := c.walk(part, f.meta.Schema.Column(leaf), verify, func(*pageHeader) error { return nil }); err != nil {
+		if err := c.Walk(part, f.meta.Schema.Column(leaf), verify, func(*page.Header) error { return nil }); err != nil {
 			return c, err
 		}
 	}

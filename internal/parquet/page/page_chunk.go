@@ -1,4 +1,4 @@
-package parquet
+package page
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// chunkInfo describes a column chunk, as a footer does.
-type chunkInfo struct {
+// Chunk describes a column chunk, as a footer does.
+type Chunk struct {
 	Column       *schema.Column
 	Codec        compress.Compression
 	Encodings    []parquet.Encoding // of the pages and of their levels
@@ -17,10 +17,10 @@ type chunkInfo struct {
 	Uncompressed int64              // bytes before compression
 }
 
-// encodedAs reports whether all pages are plain, dictionary-encoded, or have one
+// EncodedAs reports whether all pages are plain, dictionary-encoded, or have one
 // of some other encodings. Writers also list the encodings of levels: parquet-mr lists BIT_PACKED
 // for the levels that a column does not have. Pages with such levels are refused as they are read.
-func (c *chunkInfo) encodedAs(others ...parquet.Encoding) bool {
+func (c *Chunk) EncodedAs(others ...parquet.Encoding) bool {
 	for _, e := range c.Encodings {
 		switch e {
 		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE, parquet.Encodings.BitPacked:

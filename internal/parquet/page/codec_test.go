@@ -1,4 +1,4 @@
-package parquet_test
+package page_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package parquet
+package page
 
 import (
 	"encoding/binary"

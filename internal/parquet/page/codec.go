@@ -1,4 +1,4 @@
-package parquet
+package page
 
 import (
 	"encoding/binary"
@@ -54,8 +54,8 @@ func init() { //nolint:gochecknoinits // the library's table is not guarded, so 
 	}
 }
 
-// knownCodec reports whether pages of a codec can be read.
-func knownCodec(name compress.Compression) bool {
+// KnownCodec reports whether pages of a codec can be read.
+func KnownCodec(name compress.Compression) bool {
 	_, err := compress.GetCodec(name)
 	return err == nil
 }
@@ -94,7 +94,7 @@ func boundedBrotli(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 		}
 		out, err := decode(make([]byte, 1), src)
 		if err == nil && len(out) > 0 {
-			err = errPageSize
+			err = ErrSize
 		}
 		return out, err
 	}

@@ -1,4 +1,4 @@
-package parquet
+package page
 
 import (
 	"encoding/binary"
@@ -21,9 +21,9 @@ const (
 	headerDataV2     = 8
 
 	// The kinds of pages that are read. Pages of other kinds, such as indexes, are skipped.
-	pageData       = 0
-	pageDictionary = 2
-	pageDataV2     = 3
+	Data       = 0
+	Dictionary = 2
+	DataV2     = 3
 )
 
 var (
@@ -31,73 +31,73 @@ var (
 	errPageChecksum = errors.New("a page does not match its checksum")
 )
 
-// readPage reads a page and verifies its checksum. It returns the header, and the stored
+// Read reads a page and verifies its checksum. It returns the header, and the stored
 // bytes.
-func readPage(t *thrift.Reader) (pageHeader, []byte, error) {
-	h, body, err := readBody(t)
+func Read(t *thrift.Reader) (Header, []byte, error) {
+	h, body, err := ReadBody(t)
 	if err == nil {
 		err = h.check(body)
 	}
 	return h, body, err
 }
 
-// readBody reads a page without verifying its checksum.
-func readBody(t *thrift.Reader) (pageHeader, []byte, error) {
+// ReadBody reads a page without verifying its checksum.
+func ReadBody(t *thrift.Reader) (Header, []byte, error) {
 	h, err := readHeader(t)
 	switch {
 	case err != nil:
 		return h, nil, err
-	case h.stored < 0 || h.stored > int64(len(t.Rest)):
+	case h.Stored < 0 || h.Stored > int64(len(t.Rest)):
 		return h, nil, errPageReaches
 	}
-	body := t.Rest[:h.stored]
-	t.Rest = t.Rest[h.stored:]
+	body := t.Rest[:h.Stored]
+	t.Rest = t.Rest[h.Stored:]
 	return h, body, nil
 }
 
 // check compares the stored bytes of a page with its checksum, if it has one.
-func (h *pageHeader) check(body []byte) error {
+func (h *Header) check(body []byte) error {
 	if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
 		return errPageChecksum
 	}
 	return nil
 }
 
-// pageHeader is a Thrift PageHeader. Missing numbers are -1.
-type pageHeader struct {
-	kind         int64
-	uncompressed int64   // bytes before compression
-	stored       int64   // bytes in the file
+// Header is a Thrift PageHeader. Missing numbers are -1.
+type Header struct {
+	Kind         int64
+	Uncompressed int64   // bytes before compression
+	Stored       int64   // bytes in the file
 	crc          *uint32 // nil: none
 
 	// Of the data or dictionary page header.
-	count, encoding                        int64
-	definitionEncoding, repetitionEncoding int64
-	definitionBytes, repetitionBytes       int64 // version 2
-	rows                                   int64 // version 2
+	Count, Encoding                        int64
+	DefinitionEncoding, repetitionEncoding int64
+	definitionBytes, RepetitionBytes       int64 // version 2
+	Rows                                   int64 // version 2
 	valuesCompressed                       bool  // version 2: whether the values are compressed
 }
 
 // readHeader reads a page header.
-func readHeader(t *thrift.Reader) (pageHeader, error) {
-	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, rows: -1, valuesCompressed: true}
+func readHeader(t *thrift.Reader) (Header, error) {
+	h := Header{Kind: -1, Uncompressed: -1, Stored: -1, Count: -1, Encoding: -1, DefinitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, RepetitionBytes: -1, Rows: -1, valuesCompressed: true}
 	err := t.Fields(func(id int64, kind byte) error {
 		switch {
 		case id == headerKind && kind == thrift.I32:
-			return t.Number(&h.kind)
+			return t.Number(&h.Kind)
 		case id == headerPlainSize && kind == thrift.I32:
-			return t.Number(&h.uncompressed)
+			return t.Number(&h.Uncompressed)
 		case id == headerStoredSize && kind == thrift.I32:
-			return t.Number(&h.stored)
+			return t.Number(&h.Stored)
 		case id == headerCRC && kind == thrift.I32:
 			v, err := t.Varint()
 			sum := uint32(v) //nolint:gosec // the checksum is stored as a signed number
 			h.crc = &sum
 			return err
 		case id == headerData && kind == thrift.Struct:
-			return t.Numbers(&h.count, &h.encoding, &h.definitionEncoding, &h.repetitionEncoding)
+			return t.Numbers(&h.Count, &h.Encoding, &h.DefinitionEncoding, &h.repetitionEncoding)
 		case id == headerDictionary && kind == thrift.Struct:
-			return t.Numbers(&h.count, &h.encoding)
+			return t.Numbers(&h.Count, &h.Encoding)
 		case id == headerDataV2 && kind == thrift.Struct:
 			return readDataV2(t, &h)
 		default:
@@ -108,9 +108,9 @@ func readHeader(t *thrift.Reader) (pageHeader, error) {
 }
 
 // readDataV2 reads the header of a version 2 data page.
-func readDataV2(t *thrift.Reader, h *pageHeader) error {
+func readDataV2(t *thrift.Reader, h *Header) error {
 	var nulls int64
-	into := []*int64{&h.count, &nulls, &h.rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
+	into := []*int64{&h.Count, &nulls, &h.Rows, &h.Encoding, &h.definitionBytes, &h.RepetitionBytes}
 	return t.Fields(func(id int64, kind byte) error {
 		switch {
 		case id >= 1 && id <= int64(len(into)) && kind == thrift.I32:
@@ -124,21 +124,21 @@ func readDataV2(t *thrift.Reader, h *pageHeader) error {
 	})
 }
 
-// append writes the header of a version 1 data page, or of a dictionary page, in the
+// Append writes the header of a version 1 data page, or of a dictionary page, in the
 // compact protocol.
-func (h *pageHeader) append(out []byte) []byte {
+func (h *Header) Append(out []byte) []byte {
 	number := func(v int64) { out = binary.AppendVarint(append(out, 1<<4|thrift.I32), v) } // the next field
-	number(h.kind)
-	number(h.uncompressed)
-	number(h.stored)
+	number(h.Kind)
+	number(h.Uncompressed)
+	number(h.Stored)
 	field := byte(headerData)
-	if h.kind == pageDictionary {
+	if h.Kind == Dictionary {
 		field = headerDictionary
 	}
 	out = append(out, (field-headerStoredSize)<<4|thrift.Struct)
-	number(h.count)
-	number(h.encoding)
-	if h.kind == pageData {
+	number(h.Count)
+	number(h.Encoding)
+	if h.Kind == Data {
 		number(int64(parquet.Encodings.RLE))
 		number(int64(parquet.Encodings.RLE))
 	}

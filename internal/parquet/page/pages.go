@@ -1,0 +1,171 @@
+package page
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/penstock/penstock/internal/parquet/thrift"
+)
+
+// MaxBytes is the maximum uncompressed size of a page, the same as in the library: a
+// damaged header may declare any size.
+const MaxBytes = 256 << 20
+
+// Reader splits a column chunk into pages in place. The library copies each page before it
+// decompresses it, and parses its header into a tree. Decompression is left to the
+// library.
+type Reader struct {
+	Rest     []byte // of the chunk, from the next page on
+	Then     []byte // pages after rest, elsewhere in the chunk
+	codec    compress.Codec
+	Stored   bool // not compressed
+	repeated bool // whether pages have repetition levels
+	Optional bool // whether pages have definition levels
+	Scratch  memory.Allocator
+
+	Known      []byte // the decompressed dictionary, if it is shared
+	Dictionary []byte // allocated from scratch
+	body       []byte // allocated from scratch
+}
+
+// Page is one page. Its bytes alias the chunk or scratch memory: a dictionary's remain
+// valid until release, those of other pages until the next page.
+type Page struct {
+	Dictionary bool
+	Count      int // values, or levels if there are any
+	Encoding   parquet.Encoding
+	Repetition []byte // as stored
+	Definition []byte
+	Values     []byte
+}
+
+var (
+	ErrLevels    = errors.New("the levels of a page do not match its schema")
+	errPageShort = errors.New("a page is shorter than its levels")
+	ErrSize      = errors.New("a page does not have the size that its header declares")
+)
+
+// NewReader returns the pages of a chunk.
+func NewReader(of *Chunk, chunk []byte, scratch memory.Allocator) (*Reader, error) {
+	p := &Reader{
+		Rest: chunk, Stored: of.Codec == compress.Codecs.Uncompressed, Scratch: scratch,
+		repeated: of.Column.MaxRepetitionLevel() > 0, Optional: of.Column.MaxDefinitionLevel() > 0,
+	}
+	var err error
+	p.codec, err = compress.GetCodec(of.Codec)
+	return p, err
+}
+
+// Next returns the next data or dictionary page, or nil after the last.
+func (p *Reader) Next() (*Page, error) {
+	for len(p.Rest) > 0 || len(p.Then) > 0 {
+		if len(p.Rest) == 0 {
+			p.Rest, p.Then = p.Then, nil
+		}
+		t := thrift.Reader{Rest: p.Rest}
+		h, body, err := Read(&t)
+		if err != nil {
+			return nil, err
+		}
+		p.Rest = t.Rest
+		if h.Kind != Dictionary && !h.IsData() {
+			continue // Check compares the number of values with the footer's
+		}
+		return p.open(&h, body)
+	}
+	return nil, nil //nolint:nilnil // no page is no error
+}
+
+// open decompresses a page and separates levels from values.
+func (p *Reader) open(h *Header, body []byte) (*Page, error) {
+	out := &Page{Count: int(h.Count), Encoding: parquet.Encoding(h.Encoding)}
+	if h.Uncompressed < 0 || h.Uncompressed > MaxBytes || h.Count < 0 {
+		return nil, ErrSize
+	}
+	var err error
+	switch h.Kind {
+	case Dictionary:
+		out.Dictionary = true
+		if p.Known != nil && int64(len(p.Known)) == h.Uncompressed {
+			out.Values = p.Known
+			return out, nil
+		}
+		out.Values, err = p.decompress(&p.Dictionary, body, h.Uncompressed, !p.Stored)
+	case Data:
+		if out.Values, err = p.decompress(&p.body, body, h.Uncompressed, !p.Stored); err == nil {
+			err = p.SplitLevels(out, h)
+		}
+	case DataV2:
+		levels := h.RepetitionBytes + h.definitionBytes
+		if h.RepetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.Uncompressed {
+			return nil, errPageShort
+		}
+		if !p.repeated && h.RepetitionBytes > 0 || !p.Optional && h.definitionBytes > 0 {
+			return nil, ErrLevels
+		}
+		out.Repetition, out.Definition = body[:h.RepetitionBytes], body[h.RepetitionBytes:levels]
+		out.Values, err = p.decompress(&p.body, body[levels:], h.Uncompressed-levels, !p.Stored && h.valuesCompressed)
+	}
+	return out, err
+}
+
+// decompress returns the decompressed body in memory that it keeps in into, or the body
+// itself if it is not compressed.
+func (p *Reader) decompress(into *[]byte, body []byte, size int64, compressed bool) ([]byte, error) {
+	if compressed && len(body) > 0 {
+		if int64(cap(*into)) < size {
+			p.Scratch.Free(*into)
+			*into = nil
+			*into = p.Scratch.Allocate(int(size))
+		}
+		var err error
+		if body, err = compress.Decode(p.codec, (*into)[:size], body); err != nil {
+			return nil, fmt.Errorf("a page cannot be decompressed: %w", err)
+		}
+	}
+	if int64(len(body)) != size {
+		return nil, ErrSize
+	}
+	return body, nil
+}
+
+// SplitLevels separates the levels of a version 1 page from its values. They precede the
+// values, each with its length.
+func (p *Reader) SplitLevels(out *Page, h *Header) error {
+	for _, kind := range []struct {
+		there    bool
+		encoding int64
+		into     *[]byte
+	}{
+		{p.repeated, h.repetitionEncoding, &out.Repetition},
+		{p.Optional, h.DefinitionEncoding, &out.Definition},
+	} {
+		if !kind.there {
+			continue
+		}
+		if encoding := parquet.Encoding(kind.encoding); encoding != parquet.Encodings.RLE {
+			return fmt.Errorf("levels are encoded as %s", encoding)
+		}
+		if len(out.Values) < 4 {
+			return errPageShort
+		}
+		length := uint64(binary.LittleEndian.Uint32(out.Values))
+		if length > uint64(len(out.Values)-4) {
+			return errPageShort
+		}
+		*kind.into, out.Values = out.Values[4:4+length], out.Values[4+length:]
+	}
+	return nil
+}
+
+// Release frees the memory.
+func (p *Reader) Release() {
+	p.Scratch.Free(p.Dictionary)
+	p.Scratch.Free(p.body)
+	*p = Reader{Scratch: p.Scratch}
+}
