@@ -51,7 +51,7 @@ func (r *Reader) limitText(text *byteArrayColumn, leaf int, c page.Stats) error 
 	if err := r.scratch.extend(far.maxValue); err != nil {
 		return err
 	}
-	text.longest = int(far.maxValue)
+	text.expect(int(far.maxValue))
 	return r.limitValues(c, far.maxValue, text.maxLength)
 }
 

@@ -83,6 +83,9 @@ func (c *byteArrayColumn) maxLength() (int64, error) {
 	return c.maxValue, err
 }
 
+// expect sets the length of the longest value in pages of DELTA_BYTE_ARRAY.
+func (c *byteArrayColumn) expect(longest int) { c.longest = longest }
+
 // index finds the values of the dictionary.
 func (c *byteArrayColumn) index() error {
 	if c.entries > len(c.dictionary)/4 {

@@ -176,11 +176,11 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 	chunk, rows := r.file.chunkSpan(r.group.index, leaf).length, r.file.groups[r.group.index].Rows
 	if viewed {
 		chunk, rows = int64(len(view.dictionary)+len(view.body)), view.rows
-		if found, err = r.file.viewStats(leaf, &view, !own); err != nil {
+		if found, err = view.stats(described, !own); err != nil {
 			return columnError(c, err)
 		}
 	}
-	if !own && mustRewrite(&found, described) {
+	if !own && mustReplace(&found, described) {
 		if found, err = r.rewrite(leaf, &found); err != nil {
 			return columnError(c, err)
 		}
@@ -276,11 +276,11 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	for _, leaf := range c.leaves {
 		leaves[leaf] = true
 	}
-	decoder := r.group.cleared
+	library := r.group.cleared
 	if c.conversion.flat {
-		decoder = r.group.plain
+		library = r.group.plain
 	}
-	r.group.columns[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group.index})
+	r.group.columns[i], err = library.GetFieldReader(r.ctx, c.field, leaves, []int{r.group.index})
 	return err
 }
 

@@ -164,7 +164,13 @@ func (c boundsDecoder) across(x columnIndex) (lower, upper any) {
 func compareBounds(a, b any) int {
 	switch a := a.(type) {
 	case bool:
-		return level(a) - level(b.(bool))
+		switch {
+		case a == b.(bool):
+			return 0
+		case a:
+			return 1
+		}
+		return -1
 	case int64:
 		return cmp.Compare(a, b.(int64))
 	case float64:

@@ -1,12 +1,7 @@
 package parquet
 
 import (
-	"math/bits"
-
 	"github.com/apache/arrow-go/v18/parquet/compress"
-
-	"github.com/penstock/penstock/internal/parquet/page"
-	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
 // countPages returns the rows of the data pages of a leaf of lists if the open row group is shared,
@@ -55,44 +50,5 @@ func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
 	}
 	from.Scratch = r.opts.Scratch
 	defer from.Release()
-	width := bits.Len(uint(r.file.meta.Schema.Column(leaf).MaxRepetitionLevel()))
-	for {
-		t := thrift.Reader{Rest: from.Rest}
-		if h, _, err := page.ReadBody(&t); err == nil && h.Kind == page.Dictionary {
-			from.Rest = t.Rest
-		}
-		next, err := from.Next()
-		if next == nil || err != nil {
-			return counts, err
-		}
-		count, err := countRows(next, width)
-		if err != nil {
-			return nil, err
-		}
-		counts = append(counts, count)
-	}
-}
-
-// countRows counts the rows that begin in a page, by its repetition levels.
-func countRows(p *page.Page, width int) (pageCount, error) {
-	out := pageCount{begins: p.Count == 0 || beginsRow(p.Repetition, 1<<width-1)}
-	levels := rleDecoder{rest: p.Repetition, width: width}
-	if width == 1 {
-		continued, err := levels.skipDefined(p.Count)
-		out.rows = int64(p.Count - continued)
-		return out, err
-	}
-	var window [levelWindow]byte
-	for left := p.Count; left > 0; left -= levelWindow {
-		some := window[:min(left, levelWindow)]
-		if err := levels.bytes(some); err != nil {
-			return out, err
-		}
-		for _, level := range some {
-			if level == 0 {
-				out.rows++
-			}
-		}
-	}
-	return out, nil
+	return countPages(from, r.file.meta.Schema.Column(leaf))
 }

@@ -1,14 +1,9 @@
 package parquet
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
-	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/parquet/page"
 )
@@ -21,11 +16,6 @@ type rewrittenChunk struct {
 	content    []byte // scratch memory
 	at         int64  // its offset, past the end of the file
 	dictionary int64  // bytes of the dictionary page
-}
-
-// mustRewrite reports whether the library cannot decode a chunk.
-func mustRewrite(c *page.Stats, described *schema.Column) bool {
-	return c.HasDeltas && (described.PhysicalType() == parquet.Types.FixedLenByteArray || described.PhysicalType() == parquet.Types.Int32)
 }
 
 // rewrite allocates and writes the replacement of a leaf's chunk, and returns its
@@ -46,160 +36,12 @@ func (r *Reader) rewrite(leaf int, c *page.Stats) (out page.Stats, err error) {
 		return out, err
 	}
 	defer from.Release()
-	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0], last: r.scratch.Allocate(int(width))}
-	defer r.scratch.Free(w.last)
-	made := rewrittenChunk{at: r.source.add(w.out[:size], false)}
-	err = w.pages(from)
-	made.content, made.dictionary = w.out, w.dictionary
-	r.group.rewritten[leaf] = made
-	return w.stats, err
-}
-
-// chunkRewriter writes pages with plain values or dictionary indices.
-type chunkRewriter struct {
-	described  *schema.Column
-	out        []byte
-	last       []byte // room for a value
-	dictionary int64
-	stats      page.Stats // of the written pages
-}
-
-func (w *chunkRewriter) pages(from *page.Reader) error {
-	for {
-		p, err := from.Next()
-		if p == nil || err != nil {
-			return err
-		}
-		stored := w.described.PhysicalType()
-		switch {
-		case p.Encoding == parquet.Encodings.DeltaByteArray && stored == parquet.Types.FixedLenByteArray && !p.Dictionary:
-			err = w.deltas(p)
-		case p.Encoding == parquet.Encodings.DeltaBinaryPacked && stored == parquet.Types.Int32 && !p.Dictionary:
-			err = w.numbers(p)
-		default:
-			w.page(p, len(p.Values), func() { w.out = append(w.out, p.Values...) })
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// deltas writes a page of fixed-length bytes as deltas as a plain page.
-func (w *chunkRewriter) deltas(p *page.Page) error {
-	if len(p.Values) == 0 && w.described.MaxDefinitionLevel() == 0 {
-		return errDeltas
-	}
-	width := w.described.TypeLength()
-	from := valueDecoder{form: fixedBytes, width: width, last: w.last}
-	if err := from.openDeltas(p); err != nil {
-		return err
-	}
-	n := from.deltas.suffixes.left
-	return w.plain(p, n, width, func(out []byte) error {
-		if err := from.takeDeltas(out, n); err != nil {
-			return err
-		}
-		if len(from.values) > 0 {
-			return errDeltas
-		}
-		return nil
-	})
-}
-
-// numbers writes a page of INT32 as deltas as a plain page.
-func (w *chunkRewriter) numbers(p *page.Page) error {
-	var from deltaDecoder
-	if len(p.Values) > 0 || w.described.MaxDefinitionLevel() == 0 { // a page of nulls may be empty
-		var err error
-		if from, err = newDeltaDecoder(p.Values, p.Count); err != nil {
-			return err
-		}
-	}
-	from.values = true
-	return w.plain(p, from.left, arrow.Int32SizeBytes, func(out []byte) error {
-		var window [valueWindow]int32
-		for len(out) > 0 {
-			some := window[:min(len(out)/arrow.Int32SizeBytes, valueWindow)]
-			if err := from.read(some); err != nil {
-				return err
-			}
-			out = out[copy(out, arrow.Int32Traits.CastToBytes(some)):]
-		}
-		return nil
-	})
-}
-
-// plain writes a page of n values of a width as a plain page. values writes the values. The page must have exactly
-// one for each maximum definition level.
-func (w *chunkRewriter) plain(p *page.Page, n, width int, values func(out []byte) error) error {
-	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) {
-		return errDeltas
-	}
-	p.Encoding = parquet.Encodings.Plain
-	before, err := len(w.out), error(nil)
-	w.page(p, n*width, func() {
-		at := len(w.out)
-		w.out = append(w.out, make([]byte, n*width)...)
-		err = values(w.out[at:])
-	})
-	if err != nil {
-		w.out = w.out[:before]
-	}
-	return err
-}
-
-// countDefined returns how many of a page's definition levels are the maximum, or -1 if
-// they cannot be decoded.
-func countDefined(p *page.Page, maxLevel int) int {
-	if maxLevel == 0 {
-		return p.Count
-	}
-	levels := rleDecoder{rest: p.Definition, width: bits.Len(uint(maxLevel))}
-	var window [levelWindow]byte
-	present := 0
-	for left := p.Count; left > 0; left -= levelWindow {
-		n := min(left, levelWindow)
-		if levels.bytes(window[:n]) != nil {
-			return -1
-		}
-		for _, level := range window[:n] {
-			if int(level) == maxLevel {
-				present++
-			}
-		}
-	}
-	return present
-}
-
-// page writes a version 1 page. size is the number of bytes that values appends.
-func (w *chunkRewriter) page(p *page.Page, size int, values func()) {
-	h := page.Header{Kind: page.Data, Count: int64(p.Count), Encoding: int64(p.Encoding), Uncompressed: int64(size)}
-	if p.Dictionary {
-		h.Kind, h.Encoding = page.Dictionary, int64(parquet.Encodings.Plain)
-	}
-	levels := [][]byte{}
-	if w.described.MaxRepetitionLevel() > 0 && !p.Dictionary {
-		levels = append(levels, p.Repetition)
-	}
-	if w.described.MaxDefinitionLevel() > 0 && !p.Dictionary {
-		levels = append(levels, p.Definition)
-	}
-	for _, l := range levels {
-		h.Uncompressed += 4 + int64(len(l))
-	}
-	h.Stored = h.Uncompressed
-	before := len(w.out)
-	w.out = h.Append(w.out)
-	header := int64(len(w.out) - before)
-	for _, l := range levels {
-		w.out = append(binary.LittleEndian.AppendUint32(w.out, uint32(len(l))), l...)
-	}
-	values()
-	if p.Dictionary {
-		w.dictionary = int64(len(w.out))
-	}
-	w.stats.Count(&h, header)
+	room, last := r.scratch.Allocate(int(size)), r.scratch.Allocate(int(width))
+	defer r.scratch.Free(last)
+	at := r.source.add(room, false)
+	made, err := Replace(from, described, room, last)
+	r.group.rewritten[leaf] = rewrittenChunk{content: made.Content, at: at, dictionary: made.Dictionary}
+	return made.Stats, err
 }
 
 // viewedByLibrary makes the views of the leaves that the library decodes readable, and returns

@@ -1,135 +1,5 @@
 package parquet
 
-import (
-	"math/bits"
-
-	"github.com/apache/arrow-go/v18/parquet/schema"
-
-	"github.com/penstock/penstock/internal/parquet/page"
-	"github.com/penstock/penstock/internal/parquet/thrift"
-)
-
-// chunkView is the part of a column chunk that is decoded when only some rows of the row group are
-// read: its dictionary, and the data pages from the one with the first row to the one with the
-// last. The pages before and after are neither decompressed nor decoded, and their checksums are
-// not verified.
-type chunkView struct {
-	dictionary, body []byte // of the chunk
-	row              int64  // in the row group, at which body begins
-	rows, values     int64  // of body; values are levels, if there are any
-}
-
-// pages returns the pages of the view, given those of the whole chunk from page.NewReader.
-func (v *chunkView) pages(whole *page.Reader) *page.Reader {
-	whole.Rest, whole.Then = v.dictionary, v.body
-	return whole
-}
-
-// pageStarts are the data pages of a chunk that begin with a new row.
-type pageStarts struct {
-	at         []pageStart
-	dictionary int   // where the dictionary page ends; 0: there is none
-	rows       int64 // of all pages so far
-	values     int64
-}
-
-// pageStart is a data page, and the number of rows and values before it.
-type pageStart struct {
-	offset       int // of its header in the chunk
-	rows, values int64
-}
-
-// findPages returns the data pages of a leaf's chunk in a row group. It returns false if the
-// headers lack the number of rows of a page, as they always do for lists in version 1 pages, if
-// they contradict the footer, or if a page continues a row, which the format forbids in version 2:
-// its writer may count rows in another way. counts has the rows of the data pages if they were
-// counted; otherwise it is nil.
-func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*pageStarts, bool) {
-	described := f.meta.Schema.Column(leaf)
-	starts := &pageStarts{}
-	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
-		at := len(chunk) - len(t.Rest)
-		h, body, err := page.ReadBody(&t)
-		if err != nil {
-			return nil, false
-		}
-		switch {
-		case h.Kind == page.Dictionary && starts.values == 0 && starts.dictionary == 0:
-			starts.dictionary = len(chunk) - len(t.Rest)
-		case h.Kind == page.Dictionary:
-			return nil, false
-		case h.IsData():
-			count, ok := countOf(&h, body, described)
-			if len(counts) > 0 {
-				count, counts, ok = counts[0], counts[1:], true
-			}
-			if !ok {
-				return nil, false
-			}
-			starts.add(&h, count, at)
-		}
-	}
-	starts.at = append(starts.at, pageStart{offset: len(chunk), rows: starts.rows, values: starts.values})
-	return starts, starts.rows == f.groups[group].Rows && starts.at[0].rows == 0
-}
-
-// add adds a data page.
-func (s *pageStarts) add(h *page.Header, count pageCount, at int) {
-	if count.begins {
-		s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
-	}
-	s.rows, s.values = s.rows+count.rows, s.values+h.Count
-}
-
-// pageCount is the number of rows that begin in a page, and whether the first one begins with it.
-type pageCount struct {
-	rows   int64
-	begins bool
-}
-
-// countOf returns the rows of a data page by its header. It returns false if the header does not have their number.
-func countOf(h *page.Header, body []byte, described *schema.Column) (pageCount, bool) {
-	if described.MaxRepetitionLevel() == 0 {
-		return pageCount{rows: h.Count, begins: true}, h.Count >= 0
-	}
-	if h.Kind != page.DataV2 || h.Rows < 0 || h.Rows > h.Count || h.RepetitionBytes < 0 || h.RepetitionBytes > int64(len(body)) {
-		return pageCount{}, false
-	}
-	begins := h.Count == 0 || beginsRow(body[:h.RepetitionBytes], int(described.MaxRepetitionLevel()))
-	return pageCount{rows: h.Rows, begins: true}, begins
-}
-
-// beginsRow reports whether the first of the repetition levels of a page is that of a new row.
-func beginsRow(repetition []byte, maxLevel int) bool {
-	levels := rleDecoder{rest: repetition, width: bits.Len(uint(maxLevel))}
-	var first [1]byte
-	return levels.bytes(first[:]) == nil && first[0] == 0
-}
-
-// before returns the last page that begins at or before a row.
-func (s *pageStarts) before(row int64) pageStart {
-	found := s.at[0]
-	for _, one := range s.at {
-		if one.rows > found.rows && one.rows <= row {
-			found = one
-		}
-	}
-	return found
-}
-
-// view returns the pages from one on, to the one before the first that begins at a row or after
-// it.
-func (s *pageStarts) view(chunk []byte, from pageStart, to int64) chunkView {
-	end := s.at[len(s.at)-1]
-	for i := len(s.at) - 1; i >= 0 && s.at[i].rows >= to; i-- {
-		end = s.at[i]
-	}
-	return chunkView{
-		dictionary: chunk[:s.dictionary], body: chunk[from.offset:end.offset],
-		row: from.rows, rows: end.rows - from.rows, values: end.values - from.values,
-	}
-}
-
 // viewColumn sets the views of a column's leaves for the rows [from, to) of the open row group.
 // All leaves begin at the same row, since the library reads them together. A column whose page
 // headers do not tell their rows has no views: its rows before from are decoded, and dropped.
@@ -140,13 +10,14 @@ func (r *Reader) viewColumn(c column, from, to int64) error {
 	all := make([]*pageStarts, len(c.leaves))
 	for i, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
-		found, ok := r.file.findPages(r.group.index, leaf, chunk, nil)
+		of, rows := r.file.describe(r.group.index, leaf), r.file.groups[r.group.index].Rows
+		found, ok := findPages(of, rows, chunk, nil)
 		if !ok && from > 0 {
 			counts, err := r.countPages(leaf)
 			if err != nil {
 				return err
 			}
-			found, ok = r.file.findPages(r.group.index, leaf, chunk, counts)
+			found, ok = findPages(of, rows, chunk, counts)
 		}
 		if !ok {
 			return nil
@@ -167,18 +38,6 @@ func (r *Reader) viewColumn(c column, from, to int64) error {
 		r.group.views[leaf] = all[i].view(chunk, all[i].before(begin), to)
 	}
 	return nil
-}
-
-// viewStats sums up the page headers of a view. With verify it also checks the checksums of its
-// pages.
-func (f *Footer) viewStats(leaf int, v *chunkView, verify bool) (page.Stats, error) {
-	c := page.Stats{}
-	for _, part := range [][]byte{v.dictionary, v.body} {
-		if err := c.Walk(part, f.meta.Schema.Column(leaf), verify, func(*page.Header) error { return nil }); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
 }
 
 // wanted returns the rows [from, to) of a row group that are read, counted within it.

@@ -1,0 +1,186 @@
+package parquet
+
+import (
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/page"
+	"github.com/penstock/penstock/internal/parquet/thrift"
+)
+
+// chunkView is the part of a column chunk that is decoded when only some rows of the row group are
+// read: its dictionary, and the data pages from the one with the first row to the one with the
+// last. The pages before and after are neither decompressed nor decoded, and their checksums are
+// not verified.
+type chunkView struct {
+	dictionary, body []byte // of the chunk
+	row              int64  // in the row group, at which body begins
+	rows, values     int64  // of body; values are levels, if there are any
+}
+
+// pages returns the pages of the view, given those of the whole chunk from page.NewReader.
+func (v *chunkView) pages(whole *page.Reader) *page.Reader {
+	whole.Rest, whole.Then = v.dictionary, v.body
+	return whole
+}
+
+// pageStarts are the data pages of a chunk that begin with a new row.
+type pageStarts struct {
+	at         []pageStart
+	dictionary int   // where the dictionary page ends; 0: there is none
+	rows       int64 // of all pages so far
+	values     int64
+}
+
+// pageStart is a data page, and the number of rows and values before it.
+type pageStart struct {
+	offset       int // of its header in the chunk
+	rows, values int64
+}
+
+// findPages returns the data pages of a chunk, which has rows rows. It returns false if the
+// headers lack the number of rows of a page, as they always do for lists in version 1 pages, if
+// they contradict the footer, or if a page continues a row, which the format forbids in version 2:
+// its writer may count rows in another way. counts has the rows of the data pages if they were
+// counted; otherwise it is nil.
+func findPages(of *page.Chunk, rows int64, chunk []byte, counts []pageCount) (*pageStarts, bool) {
+	starts := &pageStarts{}
+	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
+		at := len(chunk) - len(t.Rest)
+		h, body, err := page.ReadBody(&t)
+		if err != nil {
+			return nil, false
+		}
+		switch {
+		case h.Kind == page.Dictionary && starts.values == 0 && starts.dictionary == 0:
+			starts.dictionary = len(chunk) - len(t.Rest)
+		case h.Kind == page.Dictionary:
+			return nil, false
+		case h.IsData():
+			count, ok := countOf(&h, body, of.Column)
+			if len(counts) > 0 {
+				count, counts, ok = counts[0], counts[1:], true
+			}
+			if !ok {
+				return nil, false
+			}
+			starts.add(&h, count, at)
+		}
+	}
+	starts.at = append(starts.at, pageStart{offset: len(chunk), rows: starts.rows, values: starts.values})
+	return starts, starts.rows == rows && starts.at[0].rows == 0
+}
+
+// add adds a data page.
+func (s *pageStarts) add(h *page.Header, count pageCount, at int) {
+	if count.begins {
+		s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
+	}
+	s.rows, s.values = s.rows+count.rows, s.values+h.Count
+}
+
+// pageCount is the number of rows that begin in a page, and whether the first one begins with it.
+type pageCount struct {
+	rows   int64
+	begins bool
+}
+
+// countOf returns the rows of a data page by its header. It returns false if the header does not have their number.
+func countOf(h *page.Header, body []byte, described *schema.Column) (pageCount, bool) {
+	if described.MaxRepetitionLevel() == 0 {
+		return pageCount{rows: h.Count, begins: true}, h.Count >= 0
+	}
+	if h.Kind != page.DataV2 || h.Rows < 0 || h.Rows > h.Count || h.RepetitionBytes < 0 || h.RepetitionBytes > int64(len(body)) {
+		return pageCount{}, false
+	}
+	begins := h.Count == 0 || beginsRow(body[:h.RepetitionBytes], int(described.MaxRepetitionLevel()))
+	return pageCount{rows: h.Rows, begins: true}, begins
+}
+
+// beginsRow reports whether the first of the repetition levels of a page is that of a new row.
+func beginsRow(repetition []byte, maxLevel int) bool {
+	levels := rleDecoder{rest: repetition, width: bits.Len(uint(maxLevel))}
+	var first [1]byte
+	return levels.bytes(first[:]) == nil && first[0] == 0
+}
+
+// before returns the last page that begins at or before a row.
+func (s *pageStarts) before(row int64) pageStart {
+	found := s.at[0]
+	for _, one := range s.at {
+		if one.rows > found.rows && one.rows <= row {
+			found = one
+		}
+	}
+	return found
+}
+
+// view returns the pages from one on, to the one before the first that begins at a row or after
+// it.
+func (s *pageStarts) view(chunk []byte, from pageStart, to int64) chunkView {
+	end := s.at[len(s.at)-1]
+	for i := len(s.at) - 1; i >= 0 && s.at[i].rows >= to; i-- {
+		end = s.at[i]
+	}
+	return chunkView{
+		dictionary: chunk[:s.dictionary], body: chunk[from.offset:end.offset],
+		row: from.rows, rows: end.rows - from.rows, values: end.values - from.values,
+	}
+}
+
+// stats sums up the page headers of the view. With verify it also checks the checksums of its
+// pages.
+func (v *chunkView) stats(of *schema.Column, verify bool) (page.Stats, error) {
+	c := page.Stats{}
+	for _, part := range [][]byte{v.dictionary, v.body} {
+		if err := c.Walk(part, of, verify, func(*page.Header) error { return nil }); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// countPages decompresses the data pages of a leaf and counts the rows that begin in each.
+func countPages(from *page.Reader, of *schema.Column) (counts []pageCount, err error) {
+	width := bits.Len(uint(of.MaxRepetitionLevel()))
+	for {
+		t := thrift.Reader{Rest: from.Rest}
+		if h, _, err := page.ReadBody(&t); err == nil && h.Kind == page.Dictionary {
+			from.Rest = t.Rest
+		}
+		next, err := from.Next()
+		if next == nil || err != nil {
+			return counts, err
+		}
+		count, err := countRows(next, width)
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, count)
+	}
+}
+
+// countRows counts the rows that begin in a page, by its repetition levels.
+func countRows(p *page.Page, width int) (pageCount, error) {
+	out := pageCount{begins: p.Count == 0 || beginsRow(p.Repetition, 1<<width-1)}
+	levels := rleDecoder{rest: p.Repetition, width: width}
+	if width == 1 {
+		continued, err := levels.skipDefined(p.Count)
+		out.rows = int64(p.Count - continued)
+		return out, err
+	}
+	var window [levelWindow]byte
+	for left := p.Count; left > 0; left -= levelWindow {
+		some := window[:min(left, levelWindow)]
+		if err := levels.bytes(some); err != nil {
+			return out, err
+		}
+		for _, level := range some {
+			if level == 0 {
+				out.rows++
+			}
+		}
+	}
+	return out, nil
+}
