@@ -3,6 +3,7 @@ package parquet
 import (
 	"github.com/apache/arrow-go/v18/parquet"
 
+	"github.com/penstock/penstock/internal/parquet/decoder"
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
@@ -14,7 +15,7 @@ const defaultRunBytes = 32 << 20
 // limitBatch reduces the rows of a batch if a column that the library decodes could come out much
 // larger than its pages: a dictionary stores a long value once, but a batch repeats it.
 func (r *Reader) limitBatch(leaf int, c page.Stats) error {
-	var far deltaSizes
+	var far decoder.DeltaSizes
 	if c.HasDeltas {
 		var err error
 		if far, err = r.checkDeltas(leaf); err != nil {
@@ -24,14 +25,14 @@ func (r *Reader) limitBatch(leaf int, c page.Stats) error {
 	described := r.file.meta.Schema.Column(leaf)
 	switch described.PhysicalType() {
 	case parquet.Types.ByteArray:
-		if err := r.limitValues(c, far.maxValue, func() (int64, error) { return r.maxDictionaryValue(leaf) }); err != nil {
+		if err := r.limitValues(c, far.MaxValue, func() (int64, error) { return r.maxDictionaryValue(leaf) }); err != nil {
 			return err
 		}
 	case parquet.Types.FixedLenByteArray:
 		r.limitFixed(leaf, c)
 	}
 	// The library assembles delta-encoded values in memory of its own.
-	together := min(far.maxPage, far.maxValue*page.ValuesDecoded(r.group.maxRows, described))
+	together := min(far.MaxPage, far.MaxValue*page.ValuesDecoded(r.group.maxRows, described))
 	if err := r.account.reserve(together, 0); err != nil {
 		return err
 	}
@@ -40,19 +41,19 @@ func (r *Reader) limitBatch(leaf int, c page.Stats) error {
 }
 
 // limitText is limitBatch for a column of strings that this package decodes.
-func (r *Reader) limitText(text *byteArrayColumn, leaf int, c page.Stats) error {
-	var far deltaSizes
+func (r *Reader) limitText(text *decoder.Text, leaf int, c page.Stats) error {
+	var far decoder.DeltaSizes
 	if c.HasPrefixes { // else no value is longer than its page
 		var err error
 		if far, err = r.checkDeltas(leaf); err != nil {
 			return err
 		}
 	}
-	if err := r.scratch.extend(far.maxValue); err != nil {
+	if err := r.scratch.extend(far.MaxValue); err != nil {
 		return err
 	}
-	text.expect(int(far.maxValue))
-	return r.limitValues(c, far.maxValue, text.maxLength)
+	text.Expect(int(far.MaxValue))
+	return r.limitValues(c, far.MaxValue, text.MaxLength)
 }
 
 // limitFixed is limitBatch for values whose width is fixed.
@@ -79,14 +80,14 @@ func (r *Reader) limitValues(c page.Stats, maxDelta int64, maxLength func() (int
 }
 
 // checkDeltas validates the parts of a leaf's pages that the library trusts.
-func (r *Reader) checkDeltas(leaf int) (out deltaSizes, err error) {
+func (r *Reader) checkDeltas(leaf int) (out decoder.DeltaSizes, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	p, err := r.pages(leaf)
 	if err != nil {
 		return out, err
 	}
 	defer p.Release()
-	return measureDeltas(p)
+	return decoder.MeasureDeltas(p)
 }
 
 // rowsFor returns how many rows with values of a length fit in RunBytes, at least one.
@@ -109,5 +110,5 @@ func (r *Reader) maxDictionaryValue(leaf int) (maxBytes int64, err error) {
 		return 0, err
 	}
 	defer p.Release()
-	return longestEntry(p)
+	return decoder.LongestEntry(p)
 }

@@ -1,5 +1,9 @@
 package parquet
 
+import (
+	"github.com/penstock/penstock/internal/parquet/decoder"
+)
+
 // needsLevelCheck reports whether the file requires a column, something in it, or a
 // struct around it that the table does not require. That is legal, but it may also be a
 // damaged footer, and then the library would read levels as values.
@@ -18,7 +22,7 @@ func (r *Reader) checkLevels(c column) error {
 		if err != nil {
 			return err
 		}
-		err = checkContent(p, r.file.meta.Schema.Column(leaf))
+		err = decoder.CheckContent(p, r.file.meta.Schema.Column(leaf))
 		p.Release()
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"github.com/penstock/penstock/internal/parquet/decoder"
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
@@ -16,7 +17,7 @@ import (
 type sharedDictionaries struct {
 	mu     sync.Mutex // held while pages are counted
 	leaf   map[int]*sharedDictionary
-	counts map[int][]pageCount // by leaf
+	counts map[int][]decoder.PageCount // by leaf
 }
 
 // sharedDictionary is the dictionary of one leaf.

@@ -87,7 +87,7 @@ func DictionaryBytes(f *File, leaf int) (int, bool) {
 // have, or false if it decodes all.
 func (r *Reader) ViewOf(leaf int) (from, to int64, viewed bool) {
 	v, viewed := r.group.views[leaf]
-	return v.row, v.row + v.rows, viewed
+	return v.Row, v.Row + v.Rows, viewed
 }
 
 // OfLibrary returns the names of the columns of the open row group that the library decodes.

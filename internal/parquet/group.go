@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/parquet/decoder"
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
@@ -16,7 +17,7 @@ type openRowGroup struct {
 	index     int                    // in the file
 	left      int64                  // rows that are not decoded yet
 	end       int64                  // row in the file after them
-	views     map[int]chunkView      // by leaf, of the columns that are not decoded from their first row, or to their last
+	views     map[int]decoder.View   // by leaf, of the columns that are not decoded from their first row, or to their last
 	maxRows   int64                  // of a batch
 	rowBytes  int64                  // estimated memory of a decoded row
 	heap      int64                  // reserved for what the library allocates by itself
@@ -24,7 +25,7 @@ type openRowGroup struct {
 
 	cleared, plain *pqarrow.FileReader     // the Reader's, or those of the rewritten chunks
 	columns        []*pqarrow.ColumnReader // of the library; nil: absent, or in decoders
-	decoders       []columnDecoder         // of this package; nil for the other columns
+	decoders       []decoder.Column        // of this package; nil for the other columns
 }
 
 // nextGroup closes the open row group and opens the next one. group.columns is nil after the last
@@ -59,8 +60,8 @@ func (r *Reader) openGroup(group int) error {
 	r.group.index = group
 	from, to := r.wanted(group)
 	r.group.left, r.group.end = to-from, r.file.groups[group].FirstRow+to
-	r.group.rewritten, r.group.views = map[int]rewrittenChunk{}, map[int]chunkView{}
-	r.group.columns, r.group.decoders = make([]*pqarrow.ColumnReader, len(r.columns)), make([]columnDecoder, len(r.columns))
+	r.group.rewritten, r.group.views = map[int]rewrittenChunk{}, map[int]decoder.View{}
+	r.group.columns, r.group.decoders = make([]*pqarrow.ColumnReader, len(r.columns)), make([]decoder.Column, len(r.columns))
 	if r.group.left == 0 {
 		return nil
 	}
@@ -175,12 +176,12 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 	described := r.file.meta.Schema.Column(leaf)
 	chunk, rows := r.file.chunkSpan(r.group.index, leaf).length, r.file.groups[r.group.index].Rows
 	if viewed {
-		chunk, rows = int64(len(view.dictionary)+len(view.body)), view.rows
-		if found, err = view.stats(described, !own); err != nil {
+		chunk, rows = int64(len(view.Dictionary)+len(view.Body)), view.Rows
+		if found, err = view.Stats(described, !own); err != nil {
 			return columnError(c, err)
 		}
 	}
-	if !own && mustReplace(&found, described) {
+	if !own && decoder.MustReplace(&found, described) {
 		if found, err = r.rewrite(leaf, &found); err != nil {
 			return columnError(c, err)
 		}
@@ -236,7 +237,7 @@ func (r *Reader) codec(leaf int) compress.Compression {
 	return compress.Compression(r.file.meta.RowGroups[r.group.index].Columns[leaf].MetaData.Codec)
 }
 
-// page.Check compares a leaf's pages with the footer. With verify it also checks their
+// checkPages compares a leaf's pages with the footer. With verify it also checks their
 // checksums, which the library does not.
 func (r *Reader) checkPages(leaf int, verify bool) (out page.Stats, err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
@@ -251,7 +252,7 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	if r.group.decoders[i], err = r.openDecoder(c, counted); err != nil {
 		return err
 	}
-	text, _ := r.group.decoders[i].(*byteArrayColumn)
+	text, _ := r.group.decoders[i].(*decoder.Text)
 	if r.group.decoders[i] != nil && text == nil {
 		r.limitFixed(c.leaves[0], counted.leaves[c.leaves[0]])
 		return nil
@@ -263,7 +264,7 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	}
 	if text != nil {
 		if stats := counted.leaves[c.leaves[0]]; r.mayCode(c, &stats) {
-			return text.code(r.newDetached) // codes have a fixed width
+			return text.Code(r.newDetached) // codes have a fixed width
 		}
 		return r.limitText(text, c.leaves[0], counted.leaves[c.leaves[0]])
 	}
@@ -287,9 +288,9 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 // decodes reports whether this package decodes a column of the open row group.
 func (r *Reader) decodes(c column) bool { return r.newDecoder(c, nil) != nil }
 
-// newDecoder returns this package's decoder for a top-level column and its pages, or nil
+// newDecoder returns our decoder for a top-level column and its pages, or nil
 // if there is none.
-func (r *Reader) newDecoder(c column, from *page.Reader) columnDecoder {
+func (r *Reader) newDecoder(c column, from *page.Reader) decoder.Column {
 	if r.file.hasLongChunks() {
 		return nil
 	}
@@ -300,9 +301,9 @@ func (r *Reader) newDecoder(c column, from *page.Reader) columnDecoder {
 	leaf := field.Leaves[0]
 	of, rows := r.file.describe(r.group.index, leaf), r.file.groups[r.group.index].Rows
 	if v, ok := r.group.views[leaf]; ok {
-		of.Values, rows = v.values, v.rows
+		of.Values, rows = v.Values, v.Rows
 	}
-	return newColumn(of, field.arrow, rows, from)
+	return decoder.New(of, field.arrow, rows, from)
 }
 
 // pages returns the pages of a leaf in the open row group.
@@ -310,14 +311,14 @@ func (r *Reader) pages(leaf int) (*page.Reader, error) {
 	chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
 	all, err := page.NewReader(r.file.describe(r.group.index, leaf), chunk, r.scratch)
 	if view, ok := r.group.views[leaf]; ok && err == nil {
-		return view.pages(all), nil
+		return view.Pages(all), nil
 	}
 	return all, err
 }
 
 // openDecoder opens a top-level column if this package decodes it, and otherwise returns
 // nil. Page checksums are verified as pages are read.
-func (r *Reader) openDecoder(c column, counted groupStats) (columnDecoder, error) {
+func (r *Reader) openDecoder(c column, counted groupStats) (decoder.Column, error) {
 	if !r.decodes(c) {
 		return nil, nil //nolint:nilnil // no decoder is not an error
 	}
@@ -350,7 +351,7 @@ func (r *Reader) closeColumns() {
 	}
 	for _, c := range r.group.decoders {
 		if c != nil {
-			c.release()
+			c.Release()
 		}
 	}
 	r.memory.releaseAll()

@@ -2,12 +2,14 @@ package parquet
 
 import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/penstock/penstock/internal/parquet/decoder"
 )
 
-// countPages returns the rows of the data pages of a leaf of lists if the open row group is shared,
+// decoder.CountPages returns the rows of the data pages of a leaf of lists if the open row group is shared,
 // or nil: a reader that does not share it decodes the pages before its rows only once. The first
 // reader decompresses all pages to count their rows. If that fails, so will decoding them.
-func (r *Reader) countPages(leaf int) ([]pageCount, error) {
+func (r *Reader) countPages(leaf int) ([]decoder.PageCount, error) {
 	f := r.source.fetched
 	if f == nil || f.shared == nil {
 		return nil, nil
@@ -35,14 +37,14 @@ func (r *Reader) countPages(leaf int) ([]pageCount, error) {
 		counts = nil
 	}
 	if all.counts == nil {
-		all.counts = map[int][]pageCount{}
+		all.counts = map[int][]decoder.PageCount{}
 	}
 	all.counts[leaf] = counts
 	return counts, nil
 }
 
 // countLevels decompresses the data pages of a leaf and counts the rows that begin in each.
-func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
+func (r *Reader) countLevels(leaf int) (counts []decoder.PageCount, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	from, err := r.pages(leaf)
 	if err != nil {
@@ -50,5 +52,5 @@ func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
 	}
 	from.Scratch = r.opts.Scratch
 	defer from.Release()
-	return countPages(from, r.file.meta.Schema.Column(leaf))
+	return decoder.CountPages(from, r.file.meta.Schema.Column(leaf))
 }

@@ -361,7 +361,7 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 
 func (r *Reader) runDecoder(i int, rows int64) (out arrow.ArrayData, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.group.decoders[i].read(int(rows), r.batchMemory)
+	return r.group.decoders[i].Read(int(rows), r.batchMemory)
 }
 
 func (r *Reader) runLibrary(i int, rows int64) (out *arrow.Chunked, err error) {

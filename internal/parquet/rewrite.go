@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 
+	"github.com/penstock/penstock/internal/parquet/decoder"
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
@@ -39,7 +40,7 @@ func (r *Reader) rewrite(leaf int, c *page.Stats) (out page.Stats, err error) {
 	room, last := r.scratch.Allocate(int(size)), r.scratch.Allocate(int(width))
 	defer r.scratch.Free(last)
 	at := r.source.add(room, false)
-	made, err := Replace(from, described, room, last)
+	made, err := decoder.Replace(from, described, room, last)
 	r.group.rewritten[leaf] = rewrittenChunk{content: made.Content, at: at, dictionary: made.Dictionary}
 	return made.Stats, err
 }
@@ -54,8 +55,8 @@ func (r *Reader) viewedByLibrary() map[int]int64 {
 		}
 		for _, leaf := range c.leaves {
 			if v, ok := r.group.views[leaf]; ok && r.group.rewritten[leaf].content == nil {
-				out[leaf] = r.source.add(v.dictionary, true)
-				r.source.add(v.body, true)
+				out[leaf] = r.source.add(v.Dictionary, true)
+				r.source.add(v.Body, true)
 			}
 		}
 	}
@@ -83,7 +84,7 @@ func (r *Reader) rewrittenFooter(views map[int]int64) *metadata.FileMetaData {
 		}
 		described.TotalCompressedSize = size
 		if v, ok := r.group.views[leaf]; ok {
-			described.NumValues = v.values
+			described.NumValues = v.Values
 		}
 	}
 	for leaf, w := range r.group.rewritten {
@@ -93,7 +94,7 @@ func (r *Reader) rewrittenFooter(views map[int]int64) *metadata.FileMetaData {
 	}
 	for leaf, at := range views {
 		v := r.group.views[leaf]
-		place(leaf, at, int64(len(v.dictionary)), int64(len(v.dictionary)+len(v.body)))
+		place(leaf, at, int64(len(v.Dictionary)), int64(len(v.Dictionary)+len(v.Body)))
 	}
 	return &out
 }

@@ -1,5 +1,9 @@
 package parquet
 
+import (
+	"github.com/penstock/penstock/internal/parquet/decoder"
+)
+
 // viewColumn sets the views of a column's leaves for the rows [from, to) of the open row group.
 // All leaves begin at the same row, since the library reads them together. A column whose page
 // headers do not tell their rows has no views: its rows before from are decoded, and dropped.
@@ -7,17 +11,17 @@ func (r *Reader) viewColumn(c column, from, to int64) error {
 	if r.file.hasLongChunks() {
 		return nil
 	}
-	all := make([]*pageStarts, len(c.leaves))
+	all := make([]*decoder.PageStarts, len(c.leaves))
 	for i, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
 		of, rows := r.file.describe(r.group.index, leaf), r.file.groups[r.group.index].Rows
-		found, ok := findPages(of, rows, chunk, nil)
+		found, ok := decoder.FindPages(of, rows, chunk, nil)
 		if !ok && from > 0 {
 			counts, err := r.countPages(leaf)
 			if err != nil {
 				return err
 			}
-			found, ok = findPages(of, rows, chunk, counts)
+			found, ok = decoder.FindPages(of, rows, chunk, counts)
 		}
 		if !ok {
 			return nil
@@ -28,14 +32,14 @@ func (r *Reader) viewColumn(c column, from, to int64) error {
 	for aligned := false; !aligned; {
 		aligned = true
 		for _, starts := range all {
-			if at := starts.before(begin); at.rows < begin {
-				begin, aligned = at.rows, false
+			if at := starts.Before(begin); at.Rows < begin {
+				begin, aligned = at.Rows, false
 			}
 		}
 	}
 	for i, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
-		r.group.views[leaf] = all[i].view(chunk, all[i].before(begin), to)
+		r.group.views[leaf] = all[i].View(chunk, all[i].Before(begin), to)
 	}
 	return nil
 }
@@ -63,7 +67,7 @@ func (r *Reader) dropRows(i int, rows int64) error {
 		got := int64(out.Len())
 		out.Release()
 		if got == 0 {
-			return errRowsMissing
+			return decoder.ErrRowsMissing
 		}
 		rows -= got
 	}
@@ -72,7 +76,7 @@ func (r *Reader) dropRows(i int, rows int64) error {
 
 func (r *Reader) skipDecoder(i int, rows int64) (err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.group.decoders[i].skip(int(rows))
+	return r.group.decoders[i].Skip(int(rows))
 }
 
 // dropBefore drops the rows of all columns before the first one that is read.
@@ -85,7 +89,7 @@ func (r *Reader) dropBefore(from int64) error {
 		if c.field < 0 {
 			return nil
 		}
-		drop := from - r.group.views[c.leaves[0]].row
+		drop := from - r.group.views[c.leaves[0]].Row
 		return r.dropColumn(i, drop)
 	})
 }

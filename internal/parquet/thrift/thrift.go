@@ -21,9 +21,11 @@ const (
 	Map    = 11
 	Struct = 12
 
-	MaxDepth = 16 // maximum nesting; page headers need four
+	// MaxDepth is the maximum nesting of structs to skip; page headers need four.
+	MaxDepth = 16
 )
 
+// Err is the error of bytes that are not in the compact protocol.
 var Err = errors.New("a page header cannot be read")
 
 // Reader reads the compact protocol from the front of a buffer.
@@ -179,6 +181,7 @@ func (t *Reader) skipElement(kind byte, depth int) error {
 	return t.Skip(kind, depth)
 }
 
+// Byte reads a byte.
 func (t *Reader) Byte() (byte, error) {
 	if len(t.Rest) == 0 {
 		return 0, Err
@@ -188,6 +191,7 @@ func (t *Reader) Byte() (byte, error) {
 	return b, nil
 }
 
+// Uvarint reads an unsigned number of variable length.
 func (t *Reader) Uvarint() (uint64, error) {
 	v, n := binary.Uvarint(t.Rest)
 	if n <= 0 {
@@ -197,6 +201,7 @@ func (t *Reader) Uvarint() (uint64, error) {
 	return v, nil
 }
 
+// Varint reads a signed number of variable length.
 func (t *Reader) Varint() (int64, error) {
 	v, n := binary.Varint(t.Rest)
 	if n <= 0 {
@@ -206,6 +211,7 @@ func (t *Reader) Varint() (int64, error) {
 	return v, nil
 }
 
+// SkipBytes skips n bytes.
 func (t *Reader) SkipBytes(n uint64) error {
 	if n > uint64(len(t.Rest)) {
 		return Err

@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"encoding/binary"

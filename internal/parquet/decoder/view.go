@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"math/bits"
@@ -9,24 +9,24 @@ import (
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
 
-// chunkView is the part of a column chunk that is decoded when only some rows of the row group are
+// View is the part of a column chunk that is decoded when only some rows of the row group are
 // read: its dictionary, and the data pages from the one with the first row to the one with the
 // last. The pages before and after are neither decompressed nor decoded, and their checksums are
 // not verified.
-type chunkView struct {
-	dictionary, body []byte // of the chunk
-	row              int64  // in the row group, at which body begins
-	rows, values     int64  // of body; values are levels, if there are any
+type View struct {
+	Dictionary, Body []byte // of the chunk
+	Row              int64  // in the row group, at which body begins
+	Rows, Values     int64  // of body; values are levels, if there are any
 }
 
-// pages returns the pages of the view, given those of the whole chunk from page.NewReader.
-func (v *chunkView) pages(whole *page.Reader) *page.Reader {
-	whole.Rest, whole.Then = v.dictionary, v.body
+// Pages returns the pages of the view, given those of the whole chunk from page.NewReader.
+func (v *View) Pages(whole *page.Reader) *page.Reader {
+	whole.Rest, whole.Then = v.Dictionary, v.Body
 	return whole
 }
 
-// pageStarts are the data pages of a chunk that begin with a new row.
-type pageStarts struct {
+// PageStarts are the data pages of a chunk that begin with a new row.
+type PageStarts struct {
 	at         []pageStart
 	dictionary int   // where the dictionary page ends; 0: there is none
 	rows       int64 // of all pages so far
@@ -36,16 +36,16 @@ type pageStarts struct {
 // pageStart is a data page, and the number of rows and values before it.
 type pageStart struct {
 	offset       int // of its header in the chunk
-	rows, values int64
+	Rows, values int64
 }
 
-// findPages returns the data pages of a chunk, which has rows rows. It returns false if the
+// FindPages returns the data pages of a chunk, which has rows rows. It returns false if the
 // headers lack the number of rows of a page, as they always do for lists in version 1 pages, if
 // they contradict the footer, or if a page continues a row, which the format forbids in version 2:
 // its writer may count rows in another way. counts has the rows of the data pages if they were
 // counted; otherwise it is nil.
-func findPages(of *page.Chunk, rows int64, chunk []byte, counts []pageCount) (*pageStarts, bool) {
-	starts := &pageStarts{}
+func FindPages(of *page.Chunk, rows int64, chunk []byte, counts []PageCount) (*PageStarts, bool) {
+	starts := &PageStarts{}
 	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
 		at := len(chunk) - len(t.Rest)
 		h, body, err := page.ReadBody(&t)
@@ -68,34 +68,34 @@ func findPages(of *page.Chunk, rows int64, chunk []byte, counts []pageCount) (*p
 			starts.add(&h, count, at)
 		}
 	}
-	starts.at = append(starts.at, pageStart{offset: len(chunk), rows: starts.rows, values: starts.values})
-	return starts, starts.rows == rows && starts.at[0].rows == 0
+	starts.at = append(starts.at, pageStart{offset: len(chunk), Rows: starts.rows, values: starts.values})
+	return starts, starts.rows == rows && starts.at[0].Rows == 0
 }
 
 // add adds a data page.
-func (s *pageStarts) add(h *page.Header, count pageCount, at int) {
+func (s *PageStarts) add(h *page.Header, count PageCount, at int) {
 	if count.begins {
-		s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
+		s.at = append(s.at, pageStart{offset: at, Rows: s.rows, values: s.values})
 	}
 	s.rows, s.values = s.rows+count.rows, s.values+h.Count
 }
 
-// pageCount is the number of rows that begin in a page, and whether the first one begins with it.
-type pageCount struct {
+// PageCount is the number of rows that begin in a page, and whether the first one begins with it.
+type PageCount struct {
 	rows   int64
 	begins bool
 }
 
 // countOf returns the rows of a data page by its header. It returns false if the header does not have their number.
-func countOf(h *page.Header, body []byte, described *schema.Column) (pageCount, bool) {
+func countOf(h *page.Header, body []byte, described *schema.Column) (PageCount, bool) {
 	if described.MaxRepetitionLevel() == 0 {
-		return pageCount{rows: h.Count, begins: true}, h.Count >= 0
+		return PageCount{rows: h.Count, begins: true}, h.Count >= 0
 	}
 	if h.Kind != page.DataV2 || h.Rows < 0 || h.Rows > h.Count || h.RepetitionBytes < 0 || h.RepetitionBytes > int64(len(body)) {
-		return pageCount{}, false
+		return PageCount{}, false
 	}
 	begins := h.Count == 0 || beginsRow(body[:h.RepetitionBytes], int(described.MaxRepetitionLevel()))
-	return pageCount{rows: h.Rows, begins: true}, begins
+	return PageCount{rows: h.Rows, begins: true}, begins
 }
 
 // beginsRow reports whether the first of the repetition levels of a page is that of a new row.
@@ -105,35 +105,35 @@ func beginsRow(repetition []byte, maxLevel int) bool {
 	return levels.bytes(first[:]) == nil && first[0] == 0
 }
 
-// before returns the last page that begins at or before a row.
-func (s *pageStarts) before(row int64) pageStart {
+// Before returns the last page that begins at or before a row.
+func (s *PageStarts) Before(row int64) pageStart {
 	found := s.at[0]
 	for _, one := range s.at {
-		if one.rows > found.rows && one.rows <= row {
+		if one.Rows > found.Rows && one.Rows <= row {
 			found = one
 		}
 	}
 	return found
 }
 
-// view returns the pages from one on, to the one before the first that begins at a row or after
+// View returns the pages from one on, to the one before the first that begins at a row or after
 // it.
-func (s *pageStarts) view(chunk []byte, from pageStart, to int64) chunkView {
+func (s *PageStarts) View(chunk []byte, from pageStart, to int64) View {
 	end := s.at[len(s.at)-1]
-	for i := len(s.at) - 1; i >= 0 && s.at[i].rows >= to; i-- {
+	for i := len(s.at) - 1; i >= 0 && s.at[i].Rows >= to; i-- {
 		end = s.at[i]
 	}
-	return chunkView{
-		dictionary: chunk[:s.dictionary], body: chunk[from.offset:end.offset],
-		row: from.rows, rows: end.rows - from.rows, values: end.values - from.values,
+	return View{
+		Dictionary: chunk[:s.dictionary], Body: chunk[from.offset:end.offset],
+		Row: from.Rows, Rows: end.Rows - from.Rows, Values: end.values - from.values,
 	}
 }
 
-// stats sums up the page headers of the view. With verify it also checks the checksums of its
+// Stats sums up the page headers of the view. With verify it also checks the checksums of its
 // pages.
-func (v *chunkView) stats(of *schema.Column, verify bool) (page.Stats, error) {
+func (v *View) Stats(of *schema.Column, verify bool) (page.Stats, error) {
 	c := page.Stats{}
-	for _, part := range [][]byte{v.dictionary, v.body} {
+	for _, part := range [][]byte{v.Dictionary, v.Body} {
 		if err := c.Walk(part, of, verify, func(*page.Header) error { return nil }); err != nil {
 			return c, err
 		}
@@ -141,8 +141,8 @@ func (v *chunkView) stats(of *schema.Column, verify bool) (page.Stats, error) {
 	return c, nil
 }
 
-// countPages decompresses the data pages of a leaf and counts the rows that begin in each.
-func countPages(from *page.Reader, of *schema.Column) (counts []pageCount, err error) {
+// CountPages decompresses the data pages of a leaf and counts the rows that begin in each.
+func CountPages(from *page.Reader, of *schema.Column) (counts []PageCount, err error) {
 	width := bits.Len(uint(of.MaxRepetitionLevel()))
 	for {
 		t := thrift.Reader{Rest: from.Rest}
@@ -162,8 +162,8 @@ func countPages(from *page.Reader, of *schema.Column) (counts []pageCount, err e
 }
 
 // countRows counts the rows that begin in a page, by its repetition levels.
-func countRows(p *page.Page, width int) (pageCount, error) {
-	out := pageCount{begins: p.Count == 0 || beginsRow(p.Repetition, 1<<width-1)}
+func countRows(p *page.Page, width int) (PageCount, error) {
+	out := PageCount{begins: p.Count == 0 || beginsRow(p.Repetition, 1<<width-1)}
 	levels := rleDecoder{rest: p.Repetition, width: width}
 	if width == 1 {
 		continued, err := levels.skipDefined(p.Count)

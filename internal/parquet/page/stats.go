@@ -15,7 +15,7 @@ import (
 // takes before anything is decompressed.
 type Stats struct {
 	pages         int64
-	Rows          int64 // set by addLeaf
+	Rows          int64 // set by the caller
 	Values        int64 // of data pages, with nulls
 	MaxPageValues int64 // values of the largest data page
 	Uncompressed  int64 // uncompressed bytes of all pages

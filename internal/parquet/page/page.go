@@ -44,11 +44,13 @@ type Page struct {
 	Values     []byte
 }
 
-var (
-	ErrLevels    = errors.New("the levels of a page do not match its schema")
-	errPageShort = errors.New("a page is shorter than its levels")
-	ErrSize      = errors.New("a page does not have the size that its header declares")
-)
+// ErrLevels is the error of levels that a column does not have, or of too many or too few.
+var ErrLevels = errors.New("the levels of a page do not match its schema")
+
+// ErrSize is the error of a page that contradicts its header, or is too large.
+var ErrSize = errors.New("a page does not have the size that its header declares")
+
+var errPageShort = errors.New("a page is shorter than its levels")
 
 // NewReader returns the pages of a chunk.
 func NewReader(of *Chunk, chunk []byte, scratch memory.Allocator) (*Reader, error) {

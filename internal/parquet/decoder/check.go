@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 
 var errValues = errors.New("the values of a page do not match its schema")
 
-// checkContent returns an error if the levels or values in the pages of a leaf do not match its schema.
-func checkContent(from *page.Reader, described *schema.Column) error {
+// CheckContent returns an error if the levels or values in the pages of a leaf do not match its schema.
+func CheckContent(from *page.Reader, described *schema.Column) error {
 	for {
 		next, err := from.Next()
 		if next == nil || err != nil {

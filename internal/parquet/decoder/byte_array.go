@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"encoding/binary"
@@ -18,11 +18,11 @@ import (
 
 var errDictionary = errors.New("a dictionary does not have as many values as its header declares")
 
-// byteArrayColumn decodes a column of strings or bytes that is not nested, and plain,
+// Text decodes a column of strings or bytes that is not nested, and plain,
 // dictionary-encoded or encoded as deltas. The library decodes these too, but it does not expose its
 // dictionary, which would have to be decompressed twice to bound the size of rows, and it
 // appends values one by one.
-type byteArrayColumn struct {
+type Text struct {
 	valueDecoder
 	kind     arrow.DataType
 	optional bool
@@ -44,20 +44,20 @@ func view(start, length int) uint64 { return uint64(start)<<32 | uint64(length) 
 
 func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
 
-// newByteArrayColumn returns a byteArrayColumn for the chunk of a top-level column, or
+// newByteArrayColumn returns a Text for the chunk of a top-level column, or
 // nil if it cannot decode the column. from has its pages.
-func newByteArrayColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *byteArrayColumn {
+func newByteArrayColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *Text {
 	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 || of.Column.PhysicalType() != parquet.Types.ByteArray {
 		return nil
 	}
 	if id := field.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !of.EncodedAs(parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray) {
 		return nil
 	}
-	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
+	return &Text{valueDecoder: valueDecoder{pages: from}, kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
 }
 
 // begin reads the pages up to the first data page: a dictionary precedes the data.
-func (c *byteArrayColumn) begin() error {
+func (c *Text) begin() error {
 	if c.begun {
 		return c.beginErr
 	}
@@ -68,7 +68,7 @@ func (c *byteArrayColumn) begin() error {
 
 // next returns the next data page, or nil after the last. It keeps and indexes the
 // dictionary.
-func (c *byteArrayColumn) next() (*page.Page, error) {
+func (c *Text) next() (*page.Page, error) {
 	known := c.dictionary != nil
 	next, err := c.valueDecoder.next()
 	if err == nil && !known && c.dictionary != nil {
@@ -77,17 +77,17 @@ func (c *byteArrayColumn) next() (*page.Page, error) {
 	return next, err
 }
 
-// maxLength returns the length in bytes of the dictionary's longest value.
-func (c *byteArrayColumn) maxLength() (int64, error) {
+// MaxLength returns the length in bytes of the dictionary's longest value.
+func (c *Text) MaxLength() (int64, error) {
 	err := c.begin()
 	return c.maxValue, err
 }
 
-// expect sets the length of the longest value in pages of DELTA_BYTE_ARRAY.
-func (c *byteArrayColumn) expect(longest int) { c.longest = longest }
+// Expect sets the length of the longest value in pages of DELTA_BYTE_ARRAY.
+func (c *Text) Expect(longest int) { c.longest = longest }
 
 // index finds the values of the dictionary.
-func (c *byteArrayColumn) index() error {
+func (c *Text) index() error {
 	if c.entries > len(c.dictionary)/4 {
 		return errDictionary
 	}
@@ -110,8 +110,8 @@ func (c *byteArrayColumn) index() error {
 	return nil
 }
 
-// longestEntry returns the length of the longest value in the dictionary of pages of byte arrays.
-func longestEntry(from *page.Reader) (longest int64, err error) {
+// LongestEntry returns the length of the longest value in the dictionary of pages of byte arrays.
+func LongestEntry(from *page.Reader) (longest int64, err error) {
 	for {
 		next, err := from.Next()
 		if next == nil || err != nil {
@@ -141,7 +141,7 @@ func byteArrayAt(values []byte, at int) (int, bool) {
 }
 
 // nextPage opens the next data page. It returns false after the last.
-func (c *byteArrayColumn) nextPage() (bool, error) {
+func (c *Text) nextPage() (bool, error) {
 	if !c.levels.exhausted() {
 		return false, errSurplus
 	}
@@ -160,9 +160,9 @@ func (c *byteArrayColumn) nextPage() (bool, error) {
 	return true, c.open(next)
 }
 
-// read decodes the next rows into memory of mem, fewer only at the end of the column. The
+// Read decodes the next rows into memory of mem, fewer only at the end of the column. The
 // caller releases the result.
-func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+func (c *Text) Read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	if c.coded != nil {
 		return c.readCodes(rows, mem)
 	}
@@ -175,8 +175,8 @@ func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData,
 	return out.finish(c.kind), nil
 }
 
-// skip implements columnDecoder.
-func (c *byteArrayColumn) skip(rows int) error {
+// Skip implements Column.
+func (c *Text) Skip(rows int) error {
 	return skipPages(rows, &c.left, c.nextPage, func(n int) error {
 		present, err := c.levels.skipPresent(c.optional, n)
 		if err != nil {
@@ -200,7 +200,7 @@ func (c *byteArrayColumn) skip(rows int) error {
 }
 
 // decode decodes n rows of the open page.
-func (c *byteArrayColumn) decode(out *byteArrayBuilder, n int) error {
+func (c *Text) decode(out *byteArrayBuilder, n int) error {
 	present := n
 	if c.optional {
 		var err error
@@ -223,7 +223,7 @@ func (c *byteArrayColumn) decode(out *byteArrayBuilder, n int) error {
 }
 
 // takePlain appends the next n plain values of the open page.
-func (c *byteArrayColumn) takePlain(out *byteArrayBuilder, n int) error {
+func (c *Text) takePlain(out *byteArrayBuilder, n int) error {
 	at := 0
 	for range n {
 		length, ok := byteArrayAt(c.values, at)
@@ -250,7 +250,7 @@ func (c *byteArrayColumn) takePlain(out *byteArrayBuilder, n int) error {
 
 // takeIndexed appends the values at the next n indices of the open page. It sums up their
 // lengths before it copies the first one; the indices are kept where the ends of the values will be.
-func (c *byteArrayColumn) takeIndexed(out *byteArrayBuilder, n int) error {
+func (c *Text) takeIndexed(out *byteArrayBuilder, n int) error {
 	ends := out.ends(n)
 	indices := arrow.Uint32Traits.CastFromBytes(arrow.Int32Traits.CastToBytes(ends))
 	if err := c.indices.numbers(indices, len(c.views)); err != nil {
@@ -288,19 +288,19 @@ func copyText(into, from []byte, length int) {
 	}
 }
 
-// release frees the memory of the pages and views.
-func (c *byteArrayColumn) release() {
+// Release frees the memory of the pages and views.
+func (c *Text) Release() {
 	if c.views != nil {
 		c.pages.Scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
 	}
 	if c.coded != nil {
 		c.coded.Release()
 	}
-	c.valueDecoder.release()
+	c.valueDecoder.Release()
 	c.views, c.first, c.coded = nil, nil, nil
 }
 
-// byteArrayBuilder collects the rows of a byteArrayColumn.
+// byteArrayBuilder collects the rows of a Text.
 type byteArrayBuilder struct {
 	rows, nulls int
 	bytes       int // of all values so far

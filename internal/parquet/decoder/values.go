@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"errors"
@@ -209,8 +209,8 @@ func spread[T uint32 | uint64 | decimal128.Num](out []T, validity []byte, at, pr
 	}
 }
 
-// release frees the memory of the pages.
-func (l *valueDecoder) release() {
+// Release frees the memory of the pages.
+func (l *valueDecoder) Release() {
 	if l.last != nil {
 		l.pages.Scratch.Free(l.last)
 	}

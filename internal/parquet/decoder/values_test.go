@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func TestSurplusRunsAreAnError(t *testing.T) {
 			return err
 		},
 		"levels of strings": func(h rleDecoder) error {
-			c := byteArrayColumn{valueDecoder: valueDecoder{pages: &page.Reader{}}, levels: h}
+			c := Text{valueDecoder: valueDecoder{pages: &page.Reader{}}, levels: h}
 			_, err := c.nextPage()
 			return err
 		},
@@ -112,7 +112,7 @@ func TestDamagedByteArrays(t *testing.T) {
 		"an unlisted encoding":          {nil, page.Page{Values: two, Count: 2, Encoding: parquet.Encodings.ByteStreamSplit}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			column := &byteArrayColumn{valueDecoder: valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
+			column := &Text{valueDecoder: valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
 			var err error
 			if c.dictionary != nil {
 				column.dictionary, column.entries = c.dictionary.Values, c.dictionary.Count
@@ -120,7 +120,7 @@ func TestDamagedByteArrays(t *testing.T) {
 			}
 			var out arrow.ArrayData
 			if err == nil {
-				out, err = column.read(9, memory.DefaultAllocator)
+				out, err = column.Read(9, memory.DefaultAllocator)
 			}
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)

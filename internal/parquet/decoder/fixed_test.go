@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"bytes"
@@ -161,16 +161,16 @@ func TestDamagedFixedValues(t *testing.T) {
 				}
 				rows, err := c.page.Count, error(nil)
 				if skip {
-					if err = column.skip(rows); err == nil {
-						err = column.skip(1) // finds a surplus
+					if err = column.Skip(rows); err == nil {
+						err = column.Skip(1) // finds a surplus
 						if c.err == "" || c.unskipped {
-							require.ErrorIs(t, err, errRowsMissing)
+							require.ErrorIs(t, err, ErrRowsMissing)
 							continue
 						}
 					}
 				} else {
 					var out arrow.ArrayData
-					if out, err = column.read(rows+1, memory.DefaultAllocator); err == nil {
+					if out, err = column.Read(rows+1, memory.DefaultAllocator); err == nil {
 						require.Equal(t, rows, out.Len())
 					}
 				}
@@ -231,14 +231,14 @@ func TestDamagedDeltaTexts(t *testing.T) {
 
 // textsOf reads the texts of a page in batches of a number of rows, behind some that it skips.
 func textsOf(p page.Page, step, skipped int) ([]string, error) {
-	column := &byteArrayColumn{valueDecoder: valueDecoder{pages: onePage(nil, 0, p), longest: 5}, kind: arrow.BinaryTypes.String}
-	defer column.release()
-	if err := column.skip(skipped); err != nil {
+	column := &Text{valueDecoder: valueDecoder{pages: onePage(nil, 0, p), longest: 5}, kind: arrow.BinaryTypes.String}
+	defer column.Release()
+	if err := column.Skip(skipped); err != nil {
 		return nil, err
 	}
 	var got []string
 	for {
-		data, err := column.read(step, memory.DefaultAllocator)
+		data, err := column.Read(step, memory.DefaultAllocator)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +259,7 @@ func TestSurplusDeltasAreAnError(t *testing.T) {
 	for _, p := range []page.Page{lengthsPage([]int32{1, 0}, "a"), deltasPage([]int32{0, 0}, []int32{1, 0}, "a")} {
 		l := valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}, longest: 1}
 		require.NoError(t, l.open(&p))
-		c := byteArrayColumn{valueDecoder: l}
+		c := Text{valueDecoder: l}
 		require.NoError(t, c.passDeltas(1))
 		_, err := c.next()
 		require.ErrorIs(t, err, errSurplus)

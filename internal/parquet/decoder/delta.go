@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"encoding/binary"
@@ -130,15 +130,15 @@ func (d deltaDecoder) after() ([]byte, error) {
 	return d.rest, nil
 }
 
-// deltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. They may exceed the size of the
+// DeltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. They may exceed the size of the
 // pages, since each value may begin with all of the one before.
-type deltaSizes struct {
-	maxValue int64 // bytes of the longest value
-	maxPage  int64 // bytes of all values of the largest page
+type DeltaSizes struct {
+	MaxValue int64 // bytes of the longest value
+	MaxPage  int64 // bytes of all values of the largest page
 }
 
-// measureDeltas validates the parts of pages that the library trusts, and bounds their values.
-func measureDeltas(from *page.Reader) (out deltaSizes, err error) {
+// MeasureDeltas validates the parts of pages that the library trusts, and bounds their values.
+func MeasureDeltas(from *page.Reader) (out DeltaSizes, err error) {
 	for {
 		next, err := from.Next()
 		if next == nil || err != nil {
@@ -154,7 +154,7 @@ func measureDeltas(from *page.Reader) (out deltaSizes, err error) {
 }
 
 // add adds a data page.
-func (o *deltaSizes) add(p *page.Page) error {
+func (o *DeltaSizes) add(p *page.Page) error {
 	switch p.Encoding {
 	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray:
 		if len(p.Values) == 0 {
@@ -170,7 +170,7 @@ func (o *deltaSizes) add(p *page.Page) error {
 }
 
 // addPrefixed adds a page of DELTA_BYTE_ARRAY.
-func (o *deltaSizes) addPrefixed(p *page.Page) error {
+func (o *DeltaSizes) addPrefixed(p *page.Page) error {
 	d, _, err := newDeltaValues(p)
 	if err != nil {
 		return err
@@ -187,9 +187,9 @@ func (o *deltaSizes) addPrefixed(p *page.Page) error {
 				return errDeltas
 			}
 			last = int64(prefix) + int64(suffixes[i])
-			o.maxValue, sum = max(o.maxValue, last), sum+last
+			o.MaxValue, sum = max(o.MaxValue, last), sum+last
 		}
 	}
-	o.maxPage = max(o.maxPage, sum)
+	o.MaxPage = max(o.MaxPage, sum)
 	return nil
 }

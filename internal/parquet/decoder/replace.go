@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"encoding/binary"
@@ -18,12 +18,12 @@ type Replacement struct {
 	Stats      page.Stats // of the pages
 }
 
-// mustReplace reports whether the library cannot decode a chunk.
-func mustReplace(c *page.Stats, described *schema.Column) bool {
+// MustReplace reports whether the library cannot decode a chunk.
+func MustReplace(c *page.Stats, described *schema.Column) bool {
 	return c.HasDeltas && (described.PhysicalType() == parquet.Types.FixedLenByteArray || described.PhysicalType() == parquet.Types.Int32)
 }
 
-// Replace writes a chunk for the library in place of one that mustReplace. out has room for its pages, last for one value.
+// Replace writes a chunk for the library in place of one that MustReplace. out has room for its pages, last for one value.
 func Replace(from *page.Reader, of *schema.Column, out, last []byte) (Replacement, error) {
 	w := chunkRewriter{described: of, out: out[:0], last: last}
 	err := w.pages(from)

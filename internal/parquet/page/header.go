@@ -20,10 +20,12 @@ const (
 	headerDictionary = 7
 	headerDataV2     = 8
 
-	// The kinds of pages that are read. Pages of other kinds, such as indexes, are skipped.
-	Data       = 0
+	// Data is the kind of version 1 data pages. Pages of kinds that are not listed, such as indexes, are skipped.
+	Data = 0
+	// Dictionary is the kind of dictionary pages.
 	Dictionary = 2
-	DataV2     = 3
+	// DataV2 is the kind of version 2 data pages.
+	DataV2 = 3
 )
 
 var (

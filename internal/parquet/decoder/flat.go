@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"errors"
@@ -37,9 +37,9 @@ func newFlatColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *flatCo
 	return &flatColumn{valueDecoder: newValueDecoder(from, form, width), kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
 }
 
-// read decodes the next rows into memory of mem, fewer only at the end of the column.
+// Read decodes the next rows into memory of mem, fewer only at the end of the column.
 // Values under nulls are zero. The caller releases the result.
-func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+func (c *flatColumn) Read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	values := memory.NewResizableBuffer(mem)
 	defer values.Release()
 	size := c.size()
@@ -85,8 +85,8 @@ func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(
 	return at, nil
 }
 
-// skip implements columnDecoder.
-func (c *flatColumn) skip(rows int) error {
+// Skip implements Column.
+func (c *flatColumn) Skip(rows int) error {
 	return skipPages(rows, &c.left, c.nextPage, func(n int) error {
 		present, err := c.levels.skipPresent(c.optional, n)
 		if err != nil {
@@ -96,14 +96,14 @@ func (c *flatColumn) skip(rows int) error {
 	})
 }
 
-// errRowsMissing is the error of a column that ends early.
-var errRowsMissing = errors.New("the pages have fewer rows than the row group")
+// ErrRowsMissing is the error of a column that ends early.
+var ErrRowsMissing = errors.New("the pages have fewer rows than the row group")
 
 // skipPages is pageByPage for rows that are skipped.
 func skipPages(rows int, left *int, nextPage func() (bool, error), skip func(n int) error) error {
 	at, err := pageByPage(rows, left, nextPage, func(_, n int) error { return skip(n) })
 	if err == nil && at < rows {
-		err = errRowsMissing
+		err = ErrRowsMissing
 	}
 	return err
 }

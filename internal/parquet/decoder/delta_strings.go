@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"github.com/apache/arrow-go/v18/parquet"
@@ -116,7 +116,7 @@ func (l *valueDecoder) assemble(prefix, suffix int) ([]byte, error) {
 }
 
 // takeDeltas appends the next n values of a page of deltas.
-func (c *byteArrayColumn) takeDeltas(out *byteArrayBuilder, n int) error {
+func (c *Text) takeDeltas(out *byteArrayBuilder, n int) error {
 	ends := out.ends(n)
 	if err := c.deltas.suffixes.read(ends); err != nil { // replaced below
 		return err
@@ -145,7 +145,7 @@ func (c *byteArrayColumn) takeDeltas(out *byteArrayBuilder, n int) error {
 }
 
 // takePrefixed appends values whose suffixes have the lengths in ends, in total bytes.
-func (c *byteArrayColumn) takePrefixed(out *byteArrayBuilder, ends []int32, bytes int) error {
+func (c *Text) takePrefixed(out *byteArrayBuilder, ends []int32, bytes int) error {
 	var window [valueWindow]int32
 	ahead := c.deltas.prefixes
 	for left := len(ends); left > 0; left -= valueWindow {
@@ -181,7 +181,7 @@ func (c *byteArrayColumn) takePrefixed(out *byteArrayBuilder, ends []int32, byte
 }
 
 // keepLast copies the previous value of the next one, whose batch may be released before.
-func (c *byteArrayColumn) keepLast(before []byte) error {
+func (c *Text) keepLast(before []byte) error {
 	if len(before) > len(c.last) {
 		return errDeltas
 	}
@@ -190,7 +190,7 @@ func (c *byteArrayColumn) keepLast(before []byte) error {
 }
 
 // passDeltas skips the next n values of a page of deltas.
-func (c *byteArrayColumn) passDeltas(n int) error {
+func (c *Text) passDeltas(n int) error {
 	var prefixes, suffixes [valueWindow]int32
 	for n > 0 {
 		some := min(n, valueWindow)

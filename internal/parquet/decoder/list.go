@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"math"
@@ -55,9 +55,9 @@ func level(adds bool) int {
 	return 0
 }
 
-// read decodes the next rows into memory of mem, fewer only at the end of the column.
+// Read decodes the next rows into memory of mem, fewer only at the end of the column.
 // Values under nulls are zero. The caller releases the result.
-func (c *listColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+func (c *listColumn) Read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	out := newListBuilder(c, mem)
 	defer out.release()
 	out.prepare(c, rows)
@@ -83,8 +83,8 @@ func (c *listColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	return out.finish(c), nil
 }
 
-// skip implements columnDecoder.
-func (c *listColumn) skip(rows int) error {
+// Skip implements Column.
+func (c *listColumn) Skip(rows int) error {
 	passed := &listBuilder{dropped: true}
 	for passed.rows < rows || c.levels.at == c.levels.size {
 		more, err := c.load()
@@ -93,7 +93,7 @@ func (c *listColumn) skip(rows int) error {
 		}
 		if !more {
 			if passed.rows < rows {
-				return errRowsMissing
+				return ErrRowsMissing
 			}
 			return nil
 		}

@@ -1,4 +1,4 @@
-package parquet
+package decoder
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// code makes the column return codes instead of values. The dictionary's values are in memory of
+// Code makes the column return codes instead of values. The dictionary's values are in memory of
 // allocate, since batches share them and may outlive the column.
-func (c *byteArrayColumn) code(allocate func(size int) (*memory.Buffer, error)) error {
+func (c *Text) Code(allocate func(size int) (*memory.Buffer, error)) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *byteArrayColumn) code(allocate func(size int) (*memory.Buffer, error)) 
 }
 
 // readCodes is read for a coded column.
-func (c *byteArrayColumn) readCodes(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+func (c *Text) readCodes(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	codes, validity := memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)
 	defer batch.ReleaseAll(codes, validity)
 	codes.Resize(rows * arrow.Int32SizeBytes)
