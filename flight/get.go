@@ -87,27 +87,14 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 	o.stream = newParkableStream(source, o.inflight, o.slot, o.running)
 	defer source.Release()
-	o.watchStalls(o.stream)
-	defer o.unwatchStalls(o.stream)
+	o.parking.add(o.stream)
+	defer o.parking.remove(o.stream)
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
 	if err == nil {
 		o.runs.add(o.tablesID, o.staging)
 	}
 	return err
-}
-
-// watchStalls adds a stream to those that are checked for stalls, until unwatchStalls.
-func (s *Server) watchStalls(one *parkableStream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.parkable[one] = struct{}{}
-}
-
-func (s *Server) unwatchStalls(one *parkableStream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.parkable, one)
 }
 
 // contextCause returns the cause of a context that the server ended, instead of the error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/flight/frames"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
@@ -75,17 +76,46 @@ func (s *parkableStream) Next() bool {
 	return s.Stream.Next()
 }
 
+// parking parks and ends streams whose clients take nothing. It is safe for concurrent use.
+type parking struct {
+	admission    *admission
+	answers      *answers
+	budget       *budget.Budget
+	pressed      func() bool            // see Options.Pressed
+	wanted       func(host string) bool // see Options.Wanted
+	stallTimeout time.Duration
+
+	mu      sync.Mutex
+	streams map[*parkableStream]struct{}
+
+	parked sync.WaitGroup // goroutines that park
+}
+
+// add adds a stream to those that are checked for stalls, until remove.
+func (p *parking) add(one *parkableStream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams[one] = struct{}{}
+}
+
+// remove is the opposite of add.
+func (p *parking) remove(one *parkableStream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.streams, one)
+}
+
 // park parks a stream if it waits for its client. If pressed, it is parked because
 // other streams need memory or its slot, and the source may refuse because it has only just resumed. Parking may
 // wait for what the source prefetches.
-func (s *Server) park(one *parkableStream, pressed bool) {
+func (p *parking) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
-		s.admission.Stay(&one.slot.claim)
+		p.admission.Stay(&one.slot.claim)
 		return
 	}
-	s.parked.Go(func() {
+	p.parked.Go(func() {
 		defer one.parking.Store(false)
-		defer s.admission.Stay(&one.slot.claim)
+		defer p.admission.Stay(&one.slot.claim)
 		if !one.mu.TryLock() {
 			return
 		}
@@ -103,25 +133,25 @@ func (s *Server) park(one *parkableStream, pressed bool) {
 	})
 }
 
-// watchStreams parks and ends stalled streams, until over is closed.
-func (s *Server) watchStreams(over <-chan struct{}) {
+// watch parks and ends stalled streams, until over is closed.
+func (p *parking) watch(over <-chan struct{}) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
-	defer s.parked.Wait()
-	queued := s.admission.Queued()
+	defer p.parked.Wait()
+	queued := p.admission.Queued()
 	for {
 		select {
 		case <-over:
 			return
 		case <-queued:
-			queued = s.admission.Queued()
-			s.makeRoom()
+			queued = p.admission.Queued()
+			p.makeRoom()
 		case <-ticker.C:
-			pressed := s.options.Pressed()
-			s.checkStalled(pressed)
-			s.checkAnswers(pressed)
-			s.admission.relax(s.options.Budget.Plentiful())
-			s.makeRoom()
+			pressed := p.pressed()
+			p.checkStalled(pressed)
+			p.checkAnswers(pressed)
+			p.admission.relax(p.budget.Plentiful())
+			p.makeRoom()
 		}
 	}
 }
@@ -129,8 +159,8 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 // checkStalled checks the stalled streams. It marks the batches of those that are stuck, so that
 // the budget does not wait for them; ends those that exceed the stall timeout; and parks those
 // that are idle or whose memory others need.
-func (s *Server) checkStalled(pressed bool) {
-	for _, one := range s.byProgress() {
+func (p *parking) checkStalled(pressed bool) {
+	for _, one := range p.byProgress() {
 		still := one.inflight.Still()
 		if still < frames.StalledAfter {
 			return
@@ -139,48 +169,48 @@ func (s *Server) checkStalled(pressed bool) {
 			one.inflight.MarkStalled()
 		}
 		switch {
-		case still >= s.options.StallTimeout:
+		case still >= p.stallTimeout:
 			one.endStalled(still)
 		case still >= idleAfter:
-			s.park(one, false)
-		case pressed || s.options.Wanted(one.slot.claim.Client):
-			s.park(one, true)
+			p.park(one, false)
+		case pressed || p.wanted(one.slot.claim.Client):
+			p.park(one, true)
 		}
 	}
 }
 
 // checkAnswers ends the calls whose clients do not read their answers.
-func (s *Server) checkAnswers(pressed bool) {
-	after := s.options.StallTimeout
+func (p *parking) checkAnswers(pressed bool) {
+	after := p.stallTimeout
 	if pressed {
 		after = min(after, stuckAfter)
 	}
-	s.answers.cutStalled(after)
+	p.answers.cutStalled(after)
 }
 
 // makeRoom parks as many stalled streams as other streams wait for slots.
-func (s *Server) makeRoom() {
-	if s.Waiting() == 0 {
+func (p *parking) makeRoom() {
+	if p.admission.Counts().Waiting == 0 {
 		return
 	}
-	for _, one := range s.byProgress() {
+	for _, one := range p.byProgress() {
 		if one.inflight.Still() < frames.StalledAfter {
 			return
 		}
-		if s.admission.Yield(&one.slot.claim) {
-			s.park(one, true)
+		if p.admission.Yield(&one.slot.claim) {
+			p.park(one, true)
 		}
 	}
 }
 
 // byProgress returns the streams, those that have taken nothing for longest first.
-func (s *Server) byProgress() []*parkableStream {
-	s.mu.Lock()
-	seats := make([]*parkableStream, 0, len(s.parkable))
-	for one := range s.parkable {
+func (p *parking) byProgress() []*parkableStream {
+	p.mu.Lock()
+	seats := make([]*parkableStream, 0, len(p.streams))
+	for one := range p.streams {
 		seats = append(seats, one)
 	}
-	s.mu.Unlock()
+	p.mu.Unlock()
 	slices.SortFunc(seats, func(a, b *parkableStream) int { return cmp.Compare(a.inflight.Moved(), b.inflight.Moved()) })
 	return seats
 }

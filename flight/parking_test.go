@@ -113,7 +113,7 @@ func TestSlowStepsKeepTheirStreams(t *testing.T) {
 	require.Eventually(t, waits, time.Minute, time.Millisecond, "no stream waits for the memory of the other's batch")
 	for range 2 * time.Second / checkEvery { // a training step
 		clock.Add(int64(checkEvery))
-		s.server.checkStalled(b.Pressed())
+		s.server.parking.checkStalled(b.Pressed())
 	}
 	var all sync.WaitGroup
 	for i, stream := range []arrowflight.FlightService_DoGetClient{one, two} {
@@ -173,7 +173,7 @@ func rushing() func() time.Time {
 func TestParkedStreamsHoldNoSlot(t *testing.T) {
 	t.Parallel()
 	var s *served
-	made := parking(heavy(t, nil, 20))
+	made := canPark(heavy(t, nil, 20))
 	s = serve(t, Options{MaxStreams: 1, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
 		c := made(ctx)
 		next := c.next
@@ -208,7 +208,7 @@ func TestRanksInLockstepComplete(t *testing.T) {
 	t.Parallel()
 	const jobs, ranks, batches = 2, 3, 12
 	for _, slots := range []int{2, 4} {
-		s := serve(t, Options{MaxStreams: slots, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
+		s := serve(t, Options{MaxStreams: slots, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), canPark(heavy(t, nil, batches)))})
 		ctx, fail := context.WithTimeout(t.Context(), time.Minute) // one failure ends all
 		defer fail()
 		var all sync.WaitGroup
@@ -265,8 +265,8 @@ func (b *barrier) wait(ctx context.Context) error {
 // open returns how many streams have slots.
 func (a *admission) open() int { return a.Counts().Taken }
 
-// parking returns a constructor of streams that can be parked.
-func parking(made func(context.Context) *canned) func(context.Context) *canned {
+// canPark returns a constructor of streams that can be parked.
+func canPark(made func(context.Context) *canned) func(context.Context) *canned {
 	return func(ctx context.Context) *canned {
 		c := made(ctx)
 		c.park = func(bool) bool { return true }

@@ -169,11 +169,10 @@ type Server struct {
 	redeemSlots *planSlots // of streams, whose plans have been evicted since their tickets were made
 	runs        lastRuns
 
-	mu       sync.Mutex
-	streams  int
-	parkable map[*parkableStream]struct{}
+	parking *parking
 
-	parked sync.WaitGroup // goroutines that park
+	mu      sync.Mutex
+	streams int
 }
 
 // withDefaults returns the options with a value for each one that is not set.
@@ -212,7 +211,7 @@ func (options Options) withDefaults() Options {
 // New returns a server. Nothing starts before Serve.
 func New(options Options) *Server {
 	options = options.withDefaults()
-	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: frames.NewEncodings()}
+	s := &Server{options: options, health: health.NewServer(), encodings: frames.NewEncodings()}
 	s.guard = &guard{policy: options.Policy, datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, audit: options.Audit, log: options.Logger}
 	s.tickets = &tickets{
 		keys: options.Keys, clock: options.Clock, ticks: options.Ticks, lifetime: options.Lifetime, renewal: options.Renewal,
@@ -231,6 +230,10 @@ func New(options Options) *Server {
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare, options.Ticks)
+	s.parking = &parking{
+		admission: s.admission, answers: s.answers, budget: options.Budget, pressed: options.Pressed, wanted: options.Wanted,
+		stallTimeout: options.StallTimeout, streams: map[*parkableStream]struct{}{},
+	}
 	s.callGrace = callGrace
 	s.arrivals = newArrivals(maxArriving, options.Ticks)
 	s.connections.read = s.arrivals.add
@@ -270,7 +273,7 @@ func (s *Server) Serve(on net.Listener) error {
 	over, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		s.watchStreams(over)
+		s.parking.watch(over)
 	}()
 	defer func() {
 		close(over)
