@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/store"
@@ -90,7 +91,7 @@ func begin(t *testing.T, folder, name string) {
 	t.Helper()
 	upload, err := store.Local{}.Begin(t.Context(), filepath.Join(folder, name), nil)
 	require.NoError(t, err)
-	require.NoError(t, upload.Write(t.Context(), []byte("left")))
+	require.NoError(t, upload.Write(t.Context(), memory.NewBufferBytes([]byte("left"))))
 }
 
 // spec: orphan-1, orphan-2, orphan-3, orphan-6, orphan-7

@@ -49,10 +49,7 @@ func (o *boundedObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64)
 		return struct{}{}, o.Object.ReadAt(ctx, p, off)
 	})
 	o.opened.endAfter(pending)
-	if pending != nil {
-		p.Retain()
-		pending.WhenReturned(p.Release)
-	}
+	keepWhile(pending, p)
 	return err
 }
 

@@ -39,7 +39,8 @@ func (b *Bounded) Discard(ctx context.Context, unfinished FolderEntry) error {
 	if !ok {
 		return Unlistable(unfinished.Location)
 	}
-	return b.change(ctx, "discard", unfinished.Location, func(ctx context.Context) error { return under.Discard(ctx, unfinished) })
+	_, err := b.change(ctx, "discard", unfinished.Location, func(ctx context.Context) error { return under.Discard(ctx, unfinished) })
+	return err
 }
 
 // boundedListing is a listing whose calls may be left behind. The listing under it is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -42,9 +44,10 @@ type boundedUpload struct {
 	over    bool // a call has failed, also one that could not be made
 }
 
-func (u *boundedUpload) Write(ctx context.Context, p []byte) error {
+func (u *boundedUpload) Write(ctx context.Context, p *memory.Buffer) error {
 	pending, err := u.next(ctx, "write", func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
-	return withPending(err, pending)
+	keepWhile(pending, p)
+	return err
 }
 
 func (u *boundedUpload) Finish(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -52,7 +53,7 @@ func TestUploadsThatHang(t *testing.T) {
 				u, err := h.Begin(t.Context(), "/t/a", nil)
 				p := []byte("abc")
 				for _, next := range []func() error{
-					func() error { return u.Write(t.Context(), p) },
+					func() error { return u.Write(t.Context(), memory.NewBufferBytes(p)) },
 					func() error {
 						if c.call == errstore.Abort {
 							return u.Abort(t.Context())
@@ -112,7 +113,9 @@ func TestAbortThatDoesNotRun(t *testing.T) {
 // spec: storage-34
 func TestChangesThatHang(t *testing.T) {
 	for call, do := range map[errstore.Call]func(*hanging) error{
-		errstore.Create: func(h *hanging) error { return h.Create(context.Background(), "/t/a", []byte("abc")) },
+		errstore.Create: func(h *hanging) error {
+			return h.Create(context.Background(), "/t/a", memory.NewBufferBytes([]byte("abc")))
+		},
 		errstore.Remove: func(h *hanging) error { return h.Remove(context.Background(), "/t/a") },
 		errstore.Discard: func(h *hanging) error {
 			return h.Discard(context.Background(), store.FolderEntry{Location: "/t/a", Upload: "x"})
@@ -148,4 +151,46 @@ func TestListingsThatHang(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, h.calls.LeftBehind())
 	})
+}
+
+// TestBuffersOfCallsLeftBehind: a buffer is freed when the call that was left behind has returned
+// and its caller has released it, whatever a decorator makes of the error.
+func TestBuffersOfCallsLeftBehind(t *testing.T) {
+	for call, do := range map[errstore.Call]func(*hanging, *memory.Buffer) error{
+		errstore.Create: func(h *hanging, p *memory.Buffer) error { return h.Create(context.Background(), "/t/a", p) },
+		errstore.Write: func(h *hanging, p *memory.Buffer) error {
+			u, err := h.Begin(context.Background(), "/t/a", nil)
+			if err != nil {
+				return err
+			}
+			return errors.Join(u.Write(context.Background(), p), u.Abort(context.Background()))
+		},
+		errstore.Read: func(h *hanging, p *memory.Buffer) error {
+			h.under.Put("/t/a", make([]byte, p.Len()))
+			o, err := h.Open(context.Background(), "/t/a", int64(p.Len()))
+			if err != nil {
+				return err
+			}
+			return errors.Join(o.ReadAt(context.Background(), p, 0), o.Close())
+		},
+	} {
+		t.Run(call.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHanging(call)
+				p, freed := storetest.NewBuffer([]byte("abc"))
+				require.Error(t, do(h, p)) // dropped, as a decorator might
+				p.Release()
+				synctest.Wait()
+				select {
+				case <-freed:
+					require.Fail(t, "the buffer was freed under a call")
+				default:
+				}
+				close(h.gate)
+				<-freed
+				synctest.Wait()
+				require.Empty(t, h.calls.LeftBehind())
+			})
+		})
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -41,7 +43,7 @@ func (c *Confined) may(location string, folder bool) error {
 }
 
 // Create implements Writer.
-func (c *Confined) Create(ctx context.Context, location string, content []byte) error {
+func (c *Confined) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if err := c.may(location, false); err != nil {
 		return err
 	}

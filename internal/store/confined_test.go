@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -36,7 +37,7 @@ func TestConfinedRefuses(t *testing.T) {
 		_, listed := s.List(t.Context(), location)
 		_, unfinished := s.Unfinished(t.Context(), location)
 		return map[string]error{
-			"create": s.Create(t.Context(), location, nil), "remove": s.Remove(t.Context(), location), "begin": begun,
+			"create": s.Create(t.Context(), location, memory.NewBufferBytes(nil)), "remove": s.Remove(t.Context(), location), "begin": begun,
 			"list": listed, "unfinished": unfinished, "discard": s.Discard(t.Context(), store.FolderEntry{Location: location, Upload: "x"}),
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 const (
@@ -99,12 +101,12 @@ func makeFolder(path string) error {
 func (u *localUpload) Location() string { return u.location }
 
 // Write implements Upload.
-func (u *localUpload) Write(ctx context.Context, p []byte) error {
+func (u *localUpload) Write(ctx context.Context, p *memory.Buffer) error {
 	if err := u.next(ctx); err != nil {
 		return err
 	}
-	_, err := u.file.Write(p)
-	if u.unsynced += len(p); err == nil && u.unsynced >= syncBytes {
+	_, err := u.file.Write(p.Bytes())
+	if u.unsynced += p.Len(); err == nil && u.unsynced >= syncBytes {
 		u.unsynced = 0
 		err = u.system.syncFile(u.file)
 	}

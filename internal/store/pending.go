@@ -1,6 +1,10 @@
 package store
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
 
 // Pending is a call that its caller stopped waiting for: it was left behind, and may still run.
 // A nil *Pending is a call that has returned.
@@ -54,4 +58,12 @@ func (p *Pending) WhenReturned(f func()) {
 	}
 	p.mu.Unlock()
 	f()
+}
+
+// keepWhile keeps a reference to the buffer of a call that was left behind until it returns.
+func keepWhile(left *Pending, p *memory.Buffer) {
+	if left != nil {
+		p.Retain()
+		left.WhenReturned(p.Release)
+	}
 }

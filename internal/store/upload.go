@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
 )
@@ -26,9 +28,9 @@ type Uploader interface {
 // Its calls must not overlap. After a call has failed, only Abort may follow.
 type Upload interface {
 	// Write appends p. It may wait until storage has taken earlier bytes, or until memory is
-	// free. When it returns without an error, the caller may use p again. After an error, p
-	// belongs to the store until WhenReturned.
-	Write(ctx context.Context, p []byte) error
+	// free. When it returns without an error, the caller may use p again. After an error, the
+	// store may keep a reference to p and read it.
+	Write(ctx context.Context, p *memory.Buffer) error
 	// Finish completes the file, and returns when it is durable. It fails with Conflict if
 	// there is already a file, which it does not change. If UnknownOutcome holds for
 	// its error, the file may be there, complete, now or later; after any other error it is

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -42,7 +43,7 @@ func begin(t *testing.T, s store.Uploader, location string) store.Upload {
 	t.Helper()
 	u, err := s.Begin(t.Context(), location, nil)
 	require.NoError(t, err)
-	require.NoError(t, u.Write(t.Context(), []byte("abc")))
+	require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes([]byte("abc"))))
 	return u
 }
 
@@ -159,7 +160,7 @@ func TestWrittenBytesReachTheDisk(t *testing.T) {
 	u, err := s.Begin(t.Context(), t.TempDir()+"/a", nil)
 	require.NoError(t, err)
 	for range 3 {
-		require.NoError(t, u.Write(t.Context(), make([]byte, 32<<20)))
+		require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(make([]byte, 32<<20))))
 	}
 	require.Equal(t, 1, syncs)
 	require.NoError(t, u.Finish(t.Context()))

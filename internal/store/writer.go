@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -15,8 +17,8 @@ import (
 type Writer interface {
 	// Create creates a file with a content, and returns when it is durable. Folders are
 	// made as needed. It returns Conflict if the file exists, and does not change it. After any other error
-	// the file may or may not exist, and content must not be modified before WhenReturned.
-	Create(ctx context.Context, location string, content []byte) error
+	// the file may or may not exist, and the store may keep a reference to content and read it.
+	Create(ctx context.Context, location string, content *memory.Buffer) error
 	// Remove removes a file if it exists.
 	Remove(ctx context.Context, location string) error
 }
@@ -35,7 +37,7 @@ var (
 )
 
 // Create creates a local file. It removes one that it cannot write completely.
-func (Local) Create(ctx context.Context, location string, content []byte) error {
+func (Local) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -53,7 +55,7 @@ func (Local) Create(ctx context.Context, location string, content []byte) error 
 	if err != nil {
 		return unwritten(location, err)
 	}
-	_, err = file.Write(content)
+	_, err = file.Write(content.Bytes())
 	if err == nil {
 		err = file.Sync()
 	}
@@ -97,12 +99,14 @@ func unwritten(location string, err error) error {
 }
 
 // Create creates a file. A file that is created after its caller left stays.
-func (b *Bounded) Create(ctx context.Context, location string, content []byte) error {
+func (b *Bounded) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	under, ok := b.under.(Writer)
 	if !ok {
 		return ReadOnly(location)
 	}
-	return b.change(ctx, "write", location, func(ctx context.Context) error { return under.Create(ctx, location, content) })
+	pending, err := b.change(ctx, "write", location, func(ctx context.Context) error { return under.Create(ctx, location, content) })
+	keepWhile(pending, content)
+	return err
 }
 
 // Remove removes a file.
@@ -111,18 +115,19 @@ func (b *Bounded) Remove(ctx context.Context, location string) error {
 	if !ok {
 		return ReadOnly(location)
 	}
-	return b.change(ctx, "remove", location, func(ctx context.Context) error { return under.Remove(ctx, location) })
+	_, err := b.change(ctx, "remove", location, func(ctx context.Context) error { return under.Remove(ctx, location) })
+	return err
 }
 
 // change runs a call that changes storage. The outcome of a call that is left behind is unknown.
-func (b *Bounded) change(ctx context.Context, verb, location string, do func(context.Context) error) error {
+func (b *Bounded) change(ctx context.Context, verb, location string, do func(context.Context) error) (*Pending, error) {
 	_, pending, err := await(ctx, b.calls, b.calls.of(location), subject{verb: verb, location: location}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, do(ctx)
 	})
 	if pending != nil {
-		return WithUnknownOutcome(withPending(err, pending))
+		err = WithUnknownOutcome(err)
 	}
-	return err
+	return pending, err
 }
 
 // ReadOnly returns the error for a write to a store that only reads.

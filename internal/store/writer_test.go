@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -43,7 +44,7 @@ func TestWritesThatFail(t *testing.T) {
 	require.ErrorIs(t, store.Local{}.Remove(ended, dir+"/a"), over)
 	require.NoError(t, os.WriteFile(dir+"/file", nil, 0o600))
 	for _, location := range []string{dir + "/file/a", dir + "/file/a/b"} {
-		err := store.Local{}.Create(t.Context(), location, nil)
+		err := store.Local{}.Create(t.Context(), location, memory.NewBufferBytes(nil))
 		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
 		require.Equal(t, location, fault.As(err).File)
 		_, err = store.Local{}.Begin(t.Context(), location, nil)
@@ -55,7 +56,7 @@ func TestWritesThatFail(t *testing.T) {
 	_, err = store.Local{}.Begin(t.Context(), dir+"/folder/", nil)
 	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String())
 	reader := store.NewBounded(onlyReads{storetest.NewMemory()}, store.NewCalls(store.Options{}))
-	require.EqualError(t, reader.Create(t.Context(), dir+"/a", nil), store.ReadOnly(dir+"/a").Error())
+	require.EqualError(t, reader.Create(t.Context(), dir+"/a", memory.NewBufferBytes(nil)), store.ReadOnly(dir+"/a").Error())
 	require.EqualError(t, reader.Remove(t.Context(), dir+"/a"), store.ReadOnly(dir+"/a").Error())
 	_, err = reader.Begin(t.Context(), dir+"/a", nil)
 	require.EqualError(t, err, store.ReadOnly(dir+"/a").Error())

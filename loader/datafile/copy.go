@@ -6,7 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/parquet/chunk"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -18,8 +17,7 @@ const copyBytes = 4 << 20
 // the file's bytes. After an error the caller discards the files.
 func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) error {
 	part := u.part(nil, f.Partition)
-	to, err := part.Next(ctx)
-	if err != nil {
+	if _, err := part.Next(ctx); err != nil {
 		return err
 	}
 	held, err := u.call.options.Budget.ReserveFor(ctx, "bytes of a file that is copied", copyBytes)
@@ -27,7 +25,7 @@ func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) 
 		return err
 	}
 	f.Bytes = from.Size() // the manifest's may be wrong, see icebergcat.Options
-	if err := copyContent(ctx, to, from, budget.NewBuffer(make([]byte, copyBytes), held)); err != nil {
+	if err := copyContent(ctx, part.current, from, budget.NewBuffer(make([]byte, copyBytes), held)); err != nil {
 		return err
 	}
 	if err := part.current.Finish(ctx); err != nil {
@@ -41,13 +39,13 @@ func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) 
 }
 
 // copyContent copies the content of an object through p, which it releases.
-func copyContent(ctx context.Context, to chunk.Destination, from store.Object, p *memory.Buffer) error {
+func copyContent(ctx context.Context, to store.Upload, from store.Object, p *memory.Buffer) error {
 	defer p.Release()
 	for at := int64(0); at < from.Size(); at += int64(p.Len()) {
 		part := memory.SliceBuffer(p, 0, int(min(int64(p.Len()), from.Size()-at)))
 		err := from.ReadAt(ctx, part, at)
 		if err == nil {
-			err = to.Write(ctx, part.Bytes())
+			err = to.Write(ctx, part)
 		}
 		part.Release()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -184,7 +185,7 @@ func TestOrphanFilesOnS3(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(files.Close)
 	for _, name := range []string{"t/data/own-live", "t/data/own-left", "t/data/other", "t2/own-left"} {
-		require.NoError(t, files.Create(t.Context(), "s3://lake/"+name, []byte("x")))
+		require.NoError(t, files.Create(t.Context(), "s3://lake/"+name, memory.NewBufferBytes([]byte("x"))))
 	}
 	for _, name := range []string{"t/data/own-begun", "t/data/other-begun"} {
 		require.NoError(t, gateway.Begin(t.Context(), "lake", name))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
@@ -111,7 +113,7 @@ func (nowhere) Begin(_ context.Context, location string, _ store.Reserve) (store
 }
 
 // Create implements store.Writer.
-func (nowhere) Create(context.Context, string, []byte) error { return nil }
+func (nowhere) Create(context.Context, string, *memory.Buffer) error { return nil }
 
 // Remove implements store.Writer.
 func (nowhere) Remove(context.Context, string) error { return nil }
@@ -120,7 +122,7 @@ func (nowhere) Remove(context.Context, string) error { return nil }
 type forgetting string
 
 // Write implements store.Upload.
-func (forgetting) Write(context.Context, []byte) error { return nil }
+func (forgetting) Write(context.Context, *memory.Buffer) error { return nil }
 
 // Finish implements store.Upload.
 func (forgetting) Finish(context.Context) error { return nil }

@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/write"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 )
@@ -99,11 +98,10 @@ func (w *deleteWriter) end(ctx context.Context) error {
 	return w.create(ctx, location, content)
 }
 
-// create writes a file. If the call is left behind, its bytes stay reserved until it returns.
+// create writes a file.
 func (w *deleteWriter) create(ctx context.Context, location string, content []byte) error {
-	err := w.Files.Create(ctx, location, content)
+	err := w.held.Lend(content, func(p *memory.Buffer) error { return w.Files.Create(ctx, location, p) })
 	if err != nil {
-		store.WhenReturned(err, w.held.Split(int64(len(content))).Release)
 		return fault.As(err).In(w.table.Name, location)
 	}
 	return nil

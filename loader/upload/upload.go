@@ -39,11 +39,14 @@ type destination struct {
 
 // Write implements chunk.Destination.
 func (d destination) Write(ctx context.Context, p []byte) error {
-	err := d.Upload.Write(ctx, p)
+	left, err := d.budget.Reserve("bytes of an upload that was left behind", 0)
 	if err != nil {
-		if held, full := d.budget.Reserve("bytes of an upload that was left behind", int64(len(p))); full == nil {
-			store.WhenReturned(err, held.Release)
-		}
+		return err
+	}
+	b := budget.NewBuffer(p, left)
+	defer b.Release()
+	if err = d.Upload.Write(ctx, b); err != nil {
+		_ = left.Grow(int64(len(p))) // the failure of the write is reported
 	}
 	return err
 }

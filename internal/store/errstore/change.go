@@ -3,6 +3,8 @@ package errstore
 import (
 	"context"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -25,7 +27,7 @@ func (s *Store) change(ctx context.Context, call Call, location string, do func(
 }
 
 // Create implements store.Writer.
-func (s *Store) Create(ctx context.Context, location string, content []byte) error {
+func (s *Store) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	w, ok := s.inner.(store.Writer)
 	if !ok {
 		return store.ReadOnly(location)
@@ -65,7 +67,7 @@ type faultyUpload struct {
 	store *Store
 }
 
-func (u *faultyUpload) Write(ctx context.Context, p []byte) error {
+func (u *faultyUpload) Write(ctx context.Context, p *memory.Buffer) error {
 	return u.store.change(ctx, Write, u.Location(), func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -15,7 +16,7 @@ import (
 
 // all makes every call once, and returns the error of the first one that fails.
 func all(ctx context.Context, s *errstore.Store) error {
-	if err := s.Create(ctx, "/t/created", []byte("abc")); err != nil {
+	if err := s.Create(ctx, "/t/created", memory.NewBufferBytes([]byte("abc"))); err != nil {
 		return err
 	}
 	u, err := s.Begin(ctx, "/t/uploaded", nil)
@@ -31,7 +32,7 @@ func all(ctx context.Context, s *errstore.Store) error {
 		return err
 	}
 	for _, call := range []func() error{
-		func() error { return u.Write(ctx, []byte("abc")) },
+		func() error { return u.Write(ctx, memory.NewBufferBytes([]byte("abc"))) },
 		func() error { return u.Finish(ctx) },
 		func() error { return other.Abort(ctx) },
 		func() error { return s.Remove(ctx, "/t/created") },
@@ -98,7 +99,7 @@ type onlyReads struct{ store.Store }
 
 func TestStoresThatOnlyRead(t *testing.T) {
 	s := errstore.New(onlyReads{storetest.NewMemory()})
-	require.EqualError(t, s.Create(t.Context(), "/a", nil), store.ReadOnly("/a").Error())
+	require.EqualError(t, s.Create(t.Context(), "/a", memory.NewBufferBytes(nil)), store.ReadOnly("/a").Error())
 	require.EqualError(t, s.Remove(t.Context(), "/a"), store.ReadOnly("/a").Error())
 	_, err := s.Begin(t.Context(), "/a", nil)
 	require.EqualError(t, err, store.ReadOnly("/a").Error())

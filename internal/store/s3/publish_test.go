@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -87,7 +88,7 @@ func TestPublish(t *testing.T) {
 			f.answers[0] = c.after
 			u, err := f.open(t, nil).Begin(t.Context(), location, nil)
 			require.NoError(t, err)
-			require.NoError(t, u.Write(t.Context(), []byte("text")))
+			require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes([]byte("text"))))
 			err = u.Finish(t.Context())
 			if c.kind == fault.Internal {
 				require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestComplete(t *testing.T) {
 			}
 			u, err := f.open(t, nil).Begin(t.Context(), location, nil)
 			require.NoError(t, err)
-			require.NoError(t, u.Write(t.Context(), make([]byte, partBytes+1)))
+			require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(make([]byte, partBytes+1))))
 			err = u.Finish(t.Context())
 			if c.kind == fault.Internal {
 				require.NoError(t, err)
@@ -188,7 +189,7 @@ func TestPartsThatFail(t *testing.T) {
 	u, err := f.open(t, nil).Begin(t.Context(), location, nil)
 	require.NoError(t, err)
 	for range 20 {
-		if err = u.Write(t.Context(), make([]byte, partBytes)); err != nil {
+		if err = u.Write(t.Context(), memory.NewBufferBytes(make([]byte, partBytes))); err != nil {
 			break
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
@@ -109,12 +110,12 @@ func (u *upload) failure() error { return context.Cause(u.life) }
 // Location implements store.Upload.
 func (u *upload) Location() string { return u.file.location }
 
-// Write implements store.Upload. It copies p.
-func (u *upload) Write(ctx context.Context, p []byte) error {
+// Write implements store.Upload. It copies the bytes.
+func (u *upload) Write(ctx context.Context, from *memory.Buffer) error {
 	if err := u.next(ctx); err != nil {
 		return err
 	}
-	for len(p) > 0 {
+	for p := from.Bytes(); len(p) > 0; {
 		if err := u.makeRoom(ctx, len(p)); err != nil {
 			u.state = uploadOver
 			return err

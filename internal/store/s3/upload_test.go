@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -54,7 +55,7 @@ func upload(ctx context.Context, s *s3.Store, location string, content []byte, r
 	}
 	for rest := content; len(rest) > 0; {
 		n := min(len(rest), 1<<20)
-		if err := u.Write(ctx, rest[:n]); err != nil {
+		if err := u.Write(ctx, memory.NewBufferBytes(rest[:n])); err != nil {
 			return u, err
 		}
 		rest = rest[n:]
@@ -87,7 +88,7 @@ func TestRequestsOfUploads(t *testing.T) {
 	l.proxy.Reset()
 	u, err := s.Begin(t.Context(), "s3://lake/aborted", nil)
 	require.NoError(t, err)
-	require.NoError(t, u.Write(t.Context(), content(10)))
+	require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(content(10))))
 	require.NoError(t, u.Abort(t.Context()))
 	require.Empty(t, l.proxy.Requests())
 }
@@ -202,7 +203,7 @@ func TestUploadsNeedOneBuffer(t *testing.T) {
 	require.NoError(t, err)
 	for rest := content(4*partBytes + 5); len(rest) > 0; {
 		n := min(len(rest), partBytes) // the first buffer has the size of its part at once
-		require.NoError(t, u.Write(ctx, rest[:n]))
+		require.NoError(t, u.Write(ctx, memory.NewBufferBytes(rest[:n])))
 		rest = rest[n:]
 	}
 	require.NoError(t, u.Finish(t.Context()))
@@ -234,7 +235,7 @@ func TestMemoryOfUploads(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for range 8 {
-		require.NoError(t, u.Write(t.Context(), make([]byte, partBytes)))
+		require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(make([]byte, partBytes))))
 	}
 	require.NoError(t, u.Finish(t.Context()))
 	now, peak := held.Bytes()
@@ -251,7 +252,7 @@ func TestUploadsWithoutMemory(t *testing.T) {
 	}
 	u, err := f.open(t, nil).Begin(t.Context(), location, none)
 	require.NoError(t, err)
-	require.Equal(t, fault.Exhausted, fault.KindOf(u.Write(t.Context(), []byte("a"))))
+	require.Equal(t, fault.Exhausted, fault.KindOf(u.Write(t.Context(), memory.NewBufferBytes([]byte("a")))))
 	require.NoError(t, u.Abort(t.Context()))
 	require.Zero(t, f.count())
 }

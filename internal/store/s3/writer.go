@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -13,7 +14,7 @@ import (
 var _ store.Writer = (*Store)(nil)
 
 // Create creates a file as an upload of one part does, and reads content where it is.
-func (s *Store) Create(ctx context.Context, location string, content []byte) error {
+func (s *Store) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -22,7 +23,7 @@ func (s *Store) Create(ctx context.Context, location string, content []byte) err
 		return err
 	}
 	u := s.newUpload(&object{store: s, location: location, bucket: bucket, key: key, does: writes})
-	u.filling = &buffer{content: content}
+	u.filling = &buffer{content: content.Bytes()}
 	return u.putWhole(ctx)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -76,7 +77,7 @@ func TestCreateIsConditional(t *testing.T) {
 					outcomes = append(outcomes, r.Outcome)
 				}
 			})
-			err := s.Create(t.Context(), location, []byte("text"))
+			err := s.Create(t.Context(), location, memory.NewBufferBytes([]byte("text")))
 			if c.text == "" {
 				require.NoError(t, err)
 			} else {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -27,13 +29,13 @@ func (m *Memory) SetModified(location string, at time.Time) {
 }
 
 // Create implements store.Writer. It copies the content.
-func (m *Memory) Create(ctx context.Context, location string, content []byte) error {
+func (m *Memory) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.create(location, slices.Clone(content))
+	return m.create(location, slices.Clone(content.Bytes()))
 }
 
 // create adds a file; m.mu is held.
@@ -90,13 +92,13 @@ func (u *memoryUpload) next(ctx context.Context) error {
 	return nil
 }
 
-func (u *memoryUpload) Write(ctx context.Context, p []byte) error {
+func (u *memoryUpload) Write(ctx context.Context, p *memory.Buffer) error {
 	u.store.mu.Lock()
 	defer u.store.mu.Unlock()
 	if err := u.next(ctx); err != nil {
 		return err
 	}
-	u.content = append(u.content, p...)
+	u.content = append(u.content, p.Bytes()...)
 	return nil
 }
 

@@ -120,7 +120,7 @@ func (w Writing) begin(t *testing.T, location string, n int) store.Upload {
 	u, err := w.uploader().Begin(t.Context(), location, nil)
 	require.NoError(t, err)
 	require.Equal(t, location, u.Location())
-	require.NoError(t, u.Write(t.Context(), sample(n)))
+	require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(sample(n))))
 	return u
 }
 
@@ -140,11 +140,11 @@ func written(t *testing.T, w Writing) {
 		scratch := make([]byte, 70_001)
 		for rest := content; len(rest) > 0; {
 			n := copy(scratch[:min(len(rest), 1+len(rest)*7%len(scratch))], rest)
-			require.NoError(t, u.Write(t.Context(), scratch[:n]))
+			require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(scratch[:n])))
 			rest = rest[n:]
 			clear(scratch)
 		}
-		require.NoError(t, u.Write(t.Context(), nil))
+		require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(nil)))
 		requireAbsent(t, w.Store, location)
 		require.Empty(t, Entries(t, w.lister().List, w.Folder))
 		require.NoError(t, u.Finish(t.Context()))
@@ -189,7 +189,7 @@ func aborted(t *testing.T, w Writing) {
 		held, location := &Held{}, w.Folder+"/aborted.parquet"
 		u, err := w.uploader().Begin(t.Context(), location, held.Reserve)
 		require.NoError(t, err)
-		require.NoError(t, u.Write(t.Context(), sample(size)))
+		require.NoError(t, u.Write(t.Context(), memory.NewBufferBytes(sample(size))))
 		for range 2 {
 			require.NoError(t, u.Abort(t.Context()))
 			now, _ := held.Bytes()
@@ -205,14 +205,14 @@ func afterEnd(t *testing.T, w Writing) {
 	u := w.begin(t, location, 10)
 	require.NoError(t, u.Finish(t.Context()))
 	for range 2 {
-		require.Equal(t, fault.Internal, fault.KindOf(u.Write(t.Context(), sample(1))))
+		require.Equal(t, fault.Internal, fault.KindOf(u.Write(t.Context(), memory.NewBufferBytes(sample(1)))))
 		require.Equal(t, fault.Internal, fault.KindOf(u.Finish(t.Context())))
 		require.NoError(t, u.Abort(t.Context()))
 	}
 	require.Equal(t, sample(10), Content(t, w.Store, location))
 	u = w.begin(t, w.Folder+"/aborted too.parquet", 10)
 	require.NoError(t, u.Abort(t.Context()))
-	require.Equal(t, fault.Internal, fault.KindOf(u.Write(t.Context(), sample(1))))
+	require.Equal(t, fault.Internal, fault.KindOf(u.Write(t.Context(), memory.NewBufferBytes(sample(1)))))
 	require.Equal(t, fault.Internal, fault.KindOf(u.Finish(t.Context())))
 }
 
@@ -223,12 +223,12 @@ func endedCalls(t *testing.T, w Writing) {
 	_, err := w.uploader().Begin(ended, w.Folder+"/a", nil)
 	require.ErrorIs(t, err, mine)
 	for _, call := range []func(store.Upload) error{
-		func(u store.Upload) error { return u.Write(ended, sample(10)) },
+		func(u store.Upload) error { return u.Write(ended, memory.NewBufferBytes(sample(10))) },
 		func(u store.Upload) error { return u.Finish(ended) },
 	} {
 		u := w.begin(t, w.Folder+"/a", w.Begun+1)
 		require.ErrorIs(t, call(u), mine)
-		require.Error(t, u.Write(t.Context(), sample(10)), "a call has failed")
+		require.Error(t, u.Write(t.Context(), memory.NewBufferBytes(sample(10))), "a call has failed")
 		require.NoError(t, u.Abort(t.Context()))
 		requireAbsent(t, w.Store, w.Folder+"/a")
 	}

@@ -28,20 +28,20 @@ func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
 	content := sample(10_000)
 	t.Run("a new file has the given content", func(t *testing.T) {
 		at := location("new 100%25?#.json")
-		require.NoError(t, w.Create(t.Context(), at, content))
+		require.NoError(t, w.Create(t.Context(), at, memory.NewBufferBytes(content)))
 		require.Equal(t, content, read(t, at))
 	})
 	t.Run("an existing file is not changed", func(t *testing.T) {
 		at := location("there.json")
-		require.NoError(t, w.Create(t.Context(), at, content))
-		err := w.Create(t.Context(), at, []byte("other"))
+		require.NoError(t, w.Create(t.Context(), at, memory.NewBufferBytes(content)))
+		err := w.Create(t.Context(), at, memory.NewBufferBytes([]byte("other")))
 		require.Equal(t, fault.Conflict.String(), fault.KindOf(err).String())
 		require.Equal(t, at, fault.As(err).File)
 		require.Equal(t, content, read(t, at))
 	})
 	t.Run("removing a file twice succeeds", func(t *testing.T) {
 		at := location("gone.json")
-		require.NoError(t, w.Create(t.Context(), at, content))
+		require.NoError(t, w.Create(t.Context(), at, memory.NewBufferBytes(content)))
 		for range 2 {
 			require.NoError(t, w.Remove(t.Context(), at))
 			_, err := s.Open(t.Context(), at, store.SizeUnknown)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -78,7 +79,7 @@ func (s accidentStore) Open(ctx context.Context, location string, size int64) (o
 	return out, err
 }
 
-func (s accidentStore) Create(ctx context.Context, location string, content []byte) error {
+func (s accidentStore) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	return s.call("create", func() error { return s.Local.Create(ctx, location, content) })
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
@@ -28,8 +30,7 @@ func File(ctx context.Context, source *metadata.Source, file metafile.Allowance,
 	if !ok {
 		return locator.Refused, fault.As(store.ReadOnly(file.Location)).In(file.Table, file.Location)
 	}
-	if err := writer.Create(ctx, file.Location, content); err != nil {
-		store.WhenReturned(err, file.Held.Split(file.Held.Held()).Release)
+	if err := file.Held.Lend(content, func(p *memory.Buffer) error { return writer.Create(ctx, file.Location, p) }); err != nil {
 		return locator.Refused, fault.As(err).In(file.Table, file.Location)
 	}
 	outcome, err := locator.Refused, confirm(ctx, source, source.Files, file, content)

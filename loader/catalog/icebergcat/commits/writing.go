@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
@@ -166,12 +168,16 @@ func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, 
 		return err
 	}
 	a.files = append(a.files, location)
-	err = writer.Create(ctx, location, content)
-	if err != nil && fault.KindOf(err) != fault.Conflict {
-		store.WhenReturned(err, meta.File.Held.Split(int64(len(content))).Release)
+	err = meta.File.Held.Lend(content, func(p *memory.Buffer) error {
+		err := writer.Create(ctx, location, p)
+		if err != nil && fault.KindOf(err) == fault.Conflict {
+			return nil // its name is random: an earlier request of Create was answered too late
+		}
+		return err
+	})
+	if err != nil {
 		return fault.As(err).In(w.table, location)
 	}
-	// Its name is random: if it exists, an earlier request of Create was answered too late.
 	file := meta.File
 	file.Location = location
 	return confirm(ctx, w.source, meta.Files, file, content)

@@ -138,7 +138,7 @@ func NewFakeCloud(t *testing.T) (*FakeCloud, *Writer) {
 }
 
 // Create implements store.Writer. It takes the credentials of reads.
-func (s *fakeStore) Create(ctx context.Context, location string, content []byte) error {
+func (s *fakeStore) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if err := s.renew(ctx); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
@@ -414,11 +415,11 @@ type Forgetful struct {
 }
 
 // Create implements store.Writer.
-func (f Forgetful) Create(ctx context.Context, location string, content []byte) error {
+func (f Forgetful) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if f.Keep < 0 {
 		return nil
 	}
-	return f.Local.Create(ctx, location, content[:min(f.Keep, len(content))])
+	return f.Local.Create(ctx, location, memory.NewBufferBytes(content.Bytes()[:min(f.Keep, content.Len())]))
 }
 
 // Tables are those of the writer, as a REST server knows them.
