@@ -14,18 +14,18 @@ type entries[V any] struct {
 }
 
 // entry holds the value of one key, or its absence. Invariants:
-//   - the entry is in its entries while refs, guarded by entries.mu, is positive;
+//   - the entry is in entries.byKey while refs is positive; entries.mu guards refs;
 //   - value, loaded and kept are read and written only while locked is full.
 type entry[V any] struct {
 	key    string
 	refs   int
-	locked chan struct{} // a mutex: full while some goroutine has it
+	locked chan struct{} // a mutex: full while a goroutine holds it
 	value  V
 	loaded bool
-	kept   bool // beyond its last Need: only its Shared releases the value
+	kept   bool // the value outlives its last Need, and only the Shared releases it
 }
 
-// acquire returns the entry of a key with a reference, which the caller releases.
+// acquire returns the entry of a key, and adds a reference that the caller must release.
 func (s *entries[V]) acquire(key string) *entry[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *entries[V]) release(e *entry[V]) (last bool) {
 	return e.refs == 0
 }
 
-// isLast reports whether an entry has one reference.
+// isLast reports whether an entry has only one reference left.
 func (s *entries[V]) isLast(e *entry[V]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,8 @@ func (s *entries[V]) isLast(e *entry[V]) bool {
 // markWaiting marks the stream of ctx as waiting until the Handle is released.
 type markWaiting func(ctx context.Context) *release.Handle
 
-// get calls use, which must not block, with the entry's value. It loads a missing value.
+// get calls use with the entry's value, which it loads first if it is missing. The entry is locked
+// meanwhile, so use must not block.
 func (e *entry[V]) get(ctx context.Context, mark markWaiting, load func(ctx context.Context) (V, error), use func(V)) error {
 	if err := e.lock(ctx, mark); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (e *entry[V]) tryLock() bool {
 
 func (e *entry[V]) unlock() { <-e.locked }
 
-// clear removes the value. The entry is locked.
+// clear removes the value. The caller has locked the entry.
 func (e *entry[V]) clear() {
 	var none V
 	e.value, e.loaded, e.kept = none, false, false

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// backfillFlags are what a feature is, and how its staging table is laid out.
+// backfillFlags are the flags that define a feature and the layout of its staging table.
 type backfillFlags struct {
 	config            *string
 	table             *string
@@ -40,12 +40,13 @@ const (
 func backfillCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backfill DATASET|TABLE", Short: "Print the Spark SQL of a feature's staging table, and its dataset",
-		Long: "Print the Spark SQL that creates and fills a staging table for a feature, laid out as the training\n" +
-			"table of a dataset: buckets of the key that divide its buckets or are a multiple of them, the same\n" +
-			"partition of time, rows sorted by the key. The dataset that reads the table is printed, too.\n\n" +
-			"A feature that replaces a column is a column of its own, to which the dataset gives the old name.\n" +
-			"For a table that no dataset has as training table, a dataset is proposed. Nothing is executed:\n" +
-			"only metadata is read. docs/features.md has an example.",
+		Long: "Print the Spark SQL that creates and fills a staging table for a feature. Its layout follows the\n" +
+			"training table of a dataset: the same partition of time, and a number of buckets of the key that\n" +
+			"divides the training table's number or is a multiple of it. Rows are sorted by the key. The command\n" +
+			"also prints the dataset that reads the table.\n\n" +
+			"With --replaces, the new feature gets a column of its own, and the dataset renames it to the old\n" +
+			"column. Given a training table that no dataset uses, the command proposes a dataset. It executes\n" +
+			"nothing and reads only metadata. docs/features.md has an example.",
 		Example: "  penstock init backfill homefeed --config penstock.yaml --table features.ctr_v2 --column ctr_v2:float\n" +
 			"  penstock init backfill homefeed --config penstock.yaml --table features.ctr_v2 --column ctr_v2:float --replaces ctr\n" +
 			"  penstock init backfill homefeed --config penstock.yaml --removes ctr",
@@ -54,12 +55,12 @@ func backfillCommand(p process) *cobra.Command {
 		config:       configFlag(c),
 		table:        cmdline.Text(c, "table", "TABLE", "the staging table to create, as [catalog.]namespace.table"),
 		columns:      cmdline.Texts(c, "column", "NAME:TYPE", "a column to backfill, such as clicks:list<long>; repeat it for several"),
-		replaces:     cmdline.Text(c, "replaces", "COLUMN", "the column of the dataset that gets the values of the new one"),
+		replaces:     cmdline.Text(c, "replaces", "COLUMN", "the column of the dataset that gets the values of the new column"),
 		removes:      cmdline.Text(c, "removes", "COLUMN", "the column of the dataset to remove; without --table and --column"),
 		key:          cmdline.Text(c, "key", "a,b", "the columns of the training table to join by (default: the dataset's key)"),
 		sort:         cmdline.Text(c, "sort", "a,b", "the columns to sort the staging table by (default: its key)"),
 		buckets:      c.Flags().Int("buckets", 0, "the buckets of the key (default: as many as the training table has)"),
-		unaligned:    c.Flags().Bool("unaligned", false, "no partition of time: a row of a key is for all partitions of the training table"),
+		unaligned:    c.Flags().Bool("unaligned", false, "no partition of time: a row applies to all partitions of the training table"),
 		sparkCatalog: cmdline.Text(c, "spark-catalog", "NAME", "the name of the catalog in Spark (default: names are as in the config file)"),
 		print:        cmdline.Text(c, "print", "WHAT", "sql, yaml, or all: SQL with the dataset as comments (default all)"),
 	}
@@ -86,12 +87,12 @@ func (f backfillFlags) check(c *cobra.Command) error {
 		return cmdline.Errorf("--print %s: want sql, yaml or all", *f.print)
 	case given("removes"):
 		if i := slices.IndexFunc(layout, given); i >= 0 {
-			return cmdline.Errorf("--removes cannot be combined with --%s: it creates no table", layout[i])
+			return cmdline.Errorf("--removes cannot be combined with --%s, because it creates no table", layout[i])
 		}
 	case *f.table == "" || len(*f.columns) == 0:
 		return cmdline.Errorf("%s needs --table TABLE and --column NAME:TYPE, or --removes COLUMN", c.CommandPath())
 	case given("replaces") && len(*f.columns) > 1:
-		return cmdline.Errorf("--replaces takes one --column: a column is replaced by one column")
+		return cmdline.Errorf("--replaces takes one --column, since one column replaces the old one")
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (p process) backfill(ctx context.Context, c *config.Config, e *engine.Engin
 	return err
 }
 
-// script makes the script that the flags ask for.
+// script generates the script that the flags specify.
 func (f backfillFlags) script(ctx context.Context, c *config.Config, tables catalog.Catalog, target backfill.Target) (*backfill.Script, error) {
 	if *f.removes != "" {
 		return backfill.Remove(target, *f.removes)
@@ -144,7 +145,7 @@ func (f backfillFlags) script(ctx context.Context, c *config.Config, tables cata
 	return backfill.Add(target, plan)
 }
 
-// namesIn returns the names of a list with commas; nil for "".
+// namesIn returns the names in a comma-separated list; nil for "".
 func namesIn(list string) []string {
 	if list == "" {
 		return nil
@@ -156,7 +157,7 @@ func namesIn(list string) []string {
 	return out
 }
 
-// backfillTarget returns a dataset of the config file with its tables, or a new one of a table.
+// backfillTarget returns a dataset of the config file, or a new dataset if name is that of a table, with its tables.
 func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalog, name string) (backfill.Target, error) {
 	target := backfill.Target{}
 	var known []string
@@ -187,7 +188,7 @@ func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalo
 	return target, nil
 }
 
-// unusedName returns the last part of a table's name, or all of it if a dataset has that name.
+// unusedName returns the last part of a table's name, or the whole name if a dataset is already named like the last part.
 func unusedName(table string, known []string) string {
 	short := table[strings.LastIndexByte(table, '.')+1:]
 	if slices.Contains(known, short) {
@@ -196,7 +197,7 @@ func unusedName(table string, known []string) string {
 	return short
 }
 
-// checkAbsent returns an error if a table exists already, or could not be found later.
+// checkAbsent returns an error if a table already exists, or if the config file could not name it after its creation.
 func checkAbsent(ctx context.Context, c *config.Config, tables catalog.Catalog, table string) error {
 	if !strings.Contains(table, ".") {
 		return fault.InvalidField("--table", "%q has no namespace", table).WithRemedy("write namespace.table")
@@ -221,7 +222,8 @@ func catalogOf(c *config.Config, table string) string {
 	return ""
 }
 
-// sparkName returns the name of a table in Spark, where its catalog may have another name; "": the same.
+// sparkName returns the name of a table in Spark, given the name of its catalog there; "": the table has the name that it has in
+// the config file.
 func sparkName(c *config.Config, table, name string) string {
 	if name == "" {
 		return table

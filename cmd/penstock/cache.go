@@ -17,7 +17,7 @@ func cacheCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "cache", Short: "List or drop what a server keeps for later streams",
 		Long: "List or drop what a server keeps for later streams: decoded columns of row groups, and\n" +
-			"build sides of staging tables. Neither changes the rows of any stream.",
+			"build sides of staging tables. Neither command changes the rows of any stream.",
 		Example: "  penstock cache ls --uri grpc://127.0.0.1:8815\n  penstock cache drop ml.impressions --uri grpc://127.0.0.1:8815",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -51,9 +51,9 @@ func cacheListCommand(p process) *cobra.Command {
 
 func cacheDropCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "drop [TABLE]", Short: "Drop the columns of a table, in memory and on disk, or everything", Args: cmdline.AtMostOne,
-		Long: "Drop the decoded columns of a table, in memory and on disk, by its name, or by its uuid if the\n" +
-			"catalog no longer has it. Without a table, drop everything that is kept.",
+		Use: "drop [TABLE]", Short: "Drop the cached columns of a table, in memory and on disk, or the whole cache", Args: cmdline.AtMostOne,
+		Long: "Drop the decoded columns of a table, in memory and on disk. Give the name of the table, or its\n" +
+			"uuid if the catalog no longer has it. Without a table, drop everything that the server keeps.",
 		Example: "  penstock cache drop --uri grpc://127.0.0.1:8815",
 	}
 	from := newSourceFlags(c)
@@ -73,7 +73,7 @@ func cacheDropCommand(p process) *cobra.Command {
 	return c
 }
 
-// printCache prints what is kept as a table.
+// printCache prints the content of the cache: a table of files, and totals.
 func (p terminal) printCache(list flight.CacheList) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TABLE\tFILE\tCOLUMNS\tBYTES\tHITS\tSECONDS")

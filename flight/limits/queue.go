@@ -1,9 +1,9 @@
 // Package limits shares a limited number of places among clients, by one rule.
 //
 // A client is a subject or a host. No client has more than its share of the places. A free place goes to the client that has the
-// fewest, then to the one whose calls have cost the least time of late, then to the one whose last turn is longest ago. The
-// claims of one client have their places in order of arrival. If too many claims wait, the last one of the client with most of
-// them is refused.
+// fewest places. Among equals, it goes to the client that has used the least time recently, if the queue counts time, and then to
+// the client whose last turn is the longest ago. Claims of the same client get places in order of arrival. If too many claims
+// wait, the queue refuses the latest claim of the client that has the most of them. A Special claim may have priority.
 package limits
 
 import (
@@ -16,24 +16,24 @@ import (
 // Options are the limits of a queue.
 type Options struct {
 	Places  int  // 0: no limit, and nothing is counted
-	Percent int  // of the places that one client may have, but at least one place
+	Percent int  // the share of one client, in percent of Places; it is at least one place
 	Local   bool // the client "", which is all Unix domain sockets, may have all places
-	// Claims and Bytes bound the claims that wait, and what they hold meanwhile. One claim may wait whatever it holds.
+	// Claims and Bytes limit how many claims wait, and how many bytes they hold while they wait. A single claim may exceed Bytes.
 	Claims int
 	Bytes  int64
 	// Full returns the error of a claim that is refused because the queue is full. It is called under the lock of the queue.
 	Full func(Counts) error
-	// Costly counts the time for which a client has places against it.
+	// Costly makes clients that recently held places for less time go first.
 	Costly bool
 	Clock  func() time.Time
 }
 
-// Queue is places, and the claims that wait for them. It is safe for concurrent use.
+// Queue holds places, and the claims that wait for them. It is safe for concurrent use.
 //
 // Its invariants are:
-//   - no more places are taken or kept than there are, except for one claim that needs more than there are at present;
-//   - no client has more than its share, including what is kept in its name;
-//   - no claim waits while its client has less than its share and a place is free, except behind one that needs several places.
+//   - at most Counts.Most places are taken or kept when a place is given, unless one claim alone needs more places than that;
+//   - no client has more than its share, including places that are kept in its name, except the client "" if Local is set;
+//   - no claim waits while it could have a free place within its client's share, except behind a claim that needs several places.
 type Queue struct {
 	options Options
 	share   int
@@ -43,15 +43,15 @@ type Queue struct {
 	taken    int
 	kept     int // of all Kept
 	clients  map[string]*client
-	waiting  []*Claim // in order of arrival
-	bytes    int64    // of waiting
-	turn     int64    // counts the places that were given, and the clients that came
-	yielding int      // claims whose holders give their places up for those that wait
-	closed   error    // why claims that are not firm do not wait any more
-	queued   chan struct{}
+	waiting  []*Claim      // in order of arrival
+	bytes    int64         // of waiting
+	turn     int64         // number of places given and clients added so far; it orders turns
+	yielding int           // number of claims whose holders are giving up their places
+	closed   error         // the error of claims that would wait and are not firm; nil: open
+	queued   chan struct{} // closed when the next claim begins to wait
 }
 
-// NewQueue returns a queue whose places are free.
+// NewQueue returns a queue whose places are all free.
 func NewQueue(options Options) *Queue {
 	return &Queue{
 		options: options, share: shareOf(options.Places, options.Percent), most: options.Places,
@@ -76,7 +76,7 @@ func (q *Queue) Counts() (now Counts) {
 	return now
 }
 
-// Current is Counts within Look or Change.
+// Current is like Counts. It is called within Look or Change.
 func (q *Queue) Current() Counts {
 	return Counts{Places: q.options.Places, Share: q.share, Most: q.most, Taken: q.taken, Kept: q.kept, Waiting: len(q.waiting), Bytes: q.bytes}
 }
@@ -89,21 +89,21 @@ func (q *Queue) Held(name string) int {
 	return 0
 }
 
-// Free returns how many places are neither taken nor kept. It is negative if there are fewer than before. It is called within
-// Look or Change.
+// Free returns how many places are neither taken nor kept. It is negative if Limit has set a limit below the number of places
+// in use. It is called within Look or Change.
 func (q *Queue) Free() int { return q.most - q.taken - q.kept }
 
 // Limit changes how many of the places may be taken or kept at present. It is called within Change.
 func (q *Queue) Limit(most int) { q.most = min(most, q.options.Places) }
 
-// Look calls a function that looks at claims and places, and changes nothing of them.
+// Look calls a function that reads the state of claims and places but does not change it.
 func (q *Queue) Look(look func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	look()
 }
 
-// Change calls a function that changes what claims have or need, and gives places to those that can have them then.
+// Change calls a function that changes what claims have or need. It then gives free places to the claims that can have them.
 func (q *Queue) Change(change func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,8 +111,8 @@ func (q *Queue) Change(change func()) {
 	q.grant()
 }
 
-// Enter waits until a claim has a place; one that has it keeps it. If it has none after some time, late returns for how much
-// longer it may wait, or else why it fails.
+// Enter waits until a claim has a place. It returns at once if the claim already has one. If the claim still waits after patience,
+// Enter calls late, which returns how much longer the claim may wait, or the error with which it fails.
 func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, late func() (more time.Duration, err error)) error {
 	if q.options.Places == 0 || !q.arrive(c) {
 		return c.err
@@ -135,7 +135,7 @@ func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, lat
 	}
 }
 
-// arrive gives a claim a place, or refuses it, or adds it to those that wait: then it returns true.
+// arrive gives a claim a place, refuses it, or makes it wait. It reports whether the claim waits.
 func (q *Queue) arrive(c *Claim) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -158,7 +158,7 @@ func (q *Queue) arrive(c *Claim) bool {
 // waits reports whether a claim waits. q.mu is held.
 func (q *Queue) waits(c *Claim) bool { return slices.Contains(q.waiting, c) }
 
-// Close refuses the claims that wait, and those that would from now on, except for firm ones.
+// Close refuses all claims that wait, and all later claims that would have to wait, except firm ones.
 func (q *Queue) Close(why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +167,7 @@ func (q *Queue) Close(why error) {
 	q.grant()
 }
 
-// refuse refuses all claims if the queue is closed, and otherwise as many as are too many. q.mu is held.
+// refuse refuses the claims in excess of the limits, or every claim that is not firm if the queue is closed. q.mu is held.
 func (q *Queue) refuse() {
 	for c := q.excess(); c != nil; c = q.excess() {
 		q.unqueue(c)
@@ -178,8 +178,8 @@ func (q *Queue) refuse() {
 	}
 }
 
-// excess returns the claim that is refused next: the last one of the client that has most of them, or of the bytes; nil if no
-// claim is refused. q.mu is held.
+// excess returns the next claim to refuse: the latest claim of the client whose waiting claims are the most in number, or hold the
+// most bytes if there are too many bytes. It returns nil if no claim is to be refused. q.mu is held.
 func (q *Queue) excess() *Claim {
 	if q.closed == nil && len(q.waiting) <= q.options.Claims && q.bytes <= q.options.Bytes {
 		return nil
@@ -224,7 +224,7 @@ func (q *Queue) grant() {
 	}
 }
 
-// next returns the claim that has the next place; nil if none can have one. q.mu is held.
+// next returns the claim that gets the next place, and its terms, or nil if no claim can have one. q.mu is held.
 func (q *Queue) next() (*Claim, Terms) {
 	var first *Claim
 	var best Terms
@@ -246,7 +246,7 @@ func (q *Queue) next() (*Claim, Terms) {
 		}
 	}
 	if first != nil && best.Places > q.Free()+best.Of.Places() && q.taken+q.kept > 0 {
-		return nil, Terms{} // it needs several places, which the claims behind it leave to it
+		return nil, Terms{} // it needs several places, and the claims behind it must not take them
 	}
 	return first, best
 }
@@ -257,7 +257,7 @@ func (q *Queue) exceeds(c *client, terms Terms) bool {
 		return false
 	}
 	places := terms.Places
-	if terms.Of != nil && terms.Of.client == c { // they count already
+	if terms.Of != nil && terms.Of.client == c { // the kept places count already
 		places -= terms.Of.Places()
 	}
 	return places > 0 && c.held+places > q.share
@@ -276,13 +276,13 @@ func (q *Queue) take(c *Claim, terms Terms) {
 	}
 }
 
-// unqueue removes a claim from those that wait. q.mu is held.
+// unqueue removes a claim from the waiting claims. q.mu is held.
 func (q *Queue) unqueue(c *Claim) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *Claim) bool { return o == c })
 	q.bytes -= c.Bytes
 }
 
-// abandon ends the wait of a claim, unless it has got its place or was refused just now.
+// abandon ends the wait of a claim, unless the claim has just got its place or has just been refused.
 func (q *Queue) abandon(c *Claim, why error) error {
 	q.Change(func() {
 		if q.waits(c) {
@@ -300,8 +300,8 @@ func (q *Queue) Queued() <-chan struct{} {
 	return q.queued
 }
 
-// Yield reports whether the holder of a claim should give its place up for another one that waits and could have it. No more
-// claims yield than wait. If the holder keeps its place, it calls Stay.
+// Yield reports whether the holder of a claim should give up its place for a waiting claim that could have it. It returns true
+// only while fewer claims yield than wait for the place. If the holder keeps its place after all, it calls Stay.
 func (q *Queue) Yield(c *Claim) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -323,7 +323,7 @@ func (q *Queue) stay(c *Claim) {
 	}
 }
 
-// couldHave returns how many claims wait that could have the place of another one. q.mu is held.
+// couldHave returns how many waiting claims could have the place of a claim. q.mu is held.
 func (q *Queue) couldHave(of *Claim) int {
 	could := 0
 	for _, c := range q.waiting {

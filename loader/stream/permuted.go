@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
-// permutedRun is an open run, whose rows are permuted within windows: each of its parts is joined on its own,
-// and a window takes rows of all of them.
+// permutedRun is an open run. Its rows are permuted within windows: each part of the run is joined separately, and a window
+// takes rows from all parts.
 type permutedRun struct {
 	*sequences
 	number int // of the lane
@@ -19,17 +19,17 @@ type permutedRun struct {
 	run    plan.Run
 	joined *joined.RunJoin
 	parts  []*partReader
-	left   map[int]int // by index of a range in the lane: its sections that were not opened
-	begun  int         // number of windows that were begun
-	// borders has, by row of a split, the first row there that does not continue a request, see border.
+	left   map[int]int // by index of a range in the lane: how many of its sections have not been opened
+	begun  int         // number of windows that have begun
+	// borders caches the results of border. Its keys are rows of a split: Split and From.
 	borders map[plan.Range]int64
 }
 
-// windowStart holds the counts of the rows before a window.
+// windowStart holds the counts of a run's rows before a window.
 type windowStart struct {
 	window  int64
 	counts  []joiner.Counts
-	divided int64
+	divided int64 // how many times earlier windows divided a request
 }
 
 // openRun opens a run of a lane at the beginning of the window that contains the lane's position.
@@ -72,7 +72,7 @@ func (r *permutedRun) options() shuffle.Options {
 // whole reports whether no window divides a request.
 func (r *permutedRun) whole() bool { return r.spec.Plan.Rows.Requests }
 
-// declare makes the parts, given the sections of each.
+// declare makes the parts, given the sections of each, and skips the ranges without sections.
 func (r *permutedRun) declare(sections [][]plan.Section) {
 	for i := range r.run.Ranges() {
 		r.left[r.run.First+i] = 0
@@ -90,7 +90,8 @@ func (r *permutedRun) declare(sections [][]plan.Section) {
 	}
 }
 
-// openParts opens the first section of each part, and returns the parts that have rows, or one without rows if none has.
+// openParts opens the first section of each part, and returns the parts that have rows. If no part has rows, it returns an
+// empty one.
 func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error) {
 	var parts []shuffle.PartRows
 	for _, p := range r.parts {
@@ -107,22 +108,22 @@ func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error)
 	return parts, nil
 }
 
-// section returns a section as it is joined, without its Transform.
+// section returns the specification by which a section is joined, without its Transform.
 func (r *permutedRun) section(of plan.Section) joined.SectionSpec {
 	out := joined.SectionSpec{Index: of.Range, Of: of.Rows, Rows: of.Rows, Scanned: of.Rows}
 	switch p := r.spec.Plan; {
 	case p.Relation.Distinct != nil:
-		out.Scanned = r.sequences.joined.Range(r.number, of.Range) // repeated rows are known only after reading all rows
+		out.Scanned = r.sequences.joined.Range(r.number, of.Range) // finding repeated rows requires all rows of the range
 	case !r.whole() && len(r.spec.Key) > 0:
-		out.Scanned.From = max(0, of.Rows.From-rowsBefore(p)) // to know which request the first row continues
+		out.Scanned.From = max(0, of.Rows.From-rowsBefore(p)) // to find out whether the first row continues a request
 	}
 	return out
 }
 
-// maxRowsBefore is the number of rows that are scanned before a section if the row before it may be dropped.
+// maxRowsBefore is the number of rows to scan before a section if deletes, filters or a sample may drop the row before it.
 const maxRowsBefore = 128
 
-// rowsBefore returns the number of rows to scan before a section.
+// rowsBefore returns the number of rows to scan before a section to find the request of the row before it.
 func rowsBefore(p *plan.Plan) int64 {
 	if p.Inexact == "" {
 		return 1
@@ -141,7 +142,7 @@ func (r *permutedRun) begins(window int64) {
 	}
 }
 
-// prefetch starts to read the first rows of the lane's next run, and to build what they are joined with.
+// prefetch starts to read the first rows of the lane's next run, and to build the build sides that they are joined with.
 func (r *permutedRun) prefetch(next *plan.Run) {
 	all, first := r.specs(r.sectionsOf(next, 0))
 	r.sequences.joined.Expect(r.number, all)
@@ -151,7 +152,7 @@ func (r *permutedRun) prefetch(next *plan.Run) {
 	}
 }
 
-// sectionsOf returns the sections of each part of a run from a window on.
+// sectionsOf returns the sections of each part of a run, from a window to the end.
 func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]plan.Section {
 	out := make([][]plan.Section, len(run.Parts))
 	for i := range run.Parts {
@@ -160,7 +161,7 @@ func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]plan.Section {
 	return out
 }
 
-// specs returns the sections of several parts as they are joined, and of these the first ones of each part.
+// specs returns the specifications of all sections of some parts, and those of the first section of each part.
 func (r *permutedRun) specs(parts [][]plan.Section) (all, first []joined.SectionSpec) {
 	for _, sections := range parts {
 		for i, section := range sections {
@@ -194,13 +195,13 @@ func (r *permutedRun) before(window int64) windowStart {
 	return sum
 }
 
-// release ends the run, whose sequence was released.
+// release releases the run. It is called when the run's sequence is released.
 func (r *permutedRun) release() {
 	for _, p := range r.parts {
 		p.release()
 	}
 	r.joined.Release()
-	if r.permuted[r.number] == r { // otherwise its counts were taken back
+	if r.permuted[r.number] == r { // otherwise rewind has taken its counts back
 		r.sequences.divided += r.divided()
 		delete(r.permuted, r.number)
 	}

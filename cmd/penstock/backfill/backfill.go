@@ -1,9 +1,9 @@
-// Package backfill writes what backfills a feature: the Spark SQL of a staging table that is laid
-// out for a training table, and the dataset that reads it.
+// Package backfill generates Spark SQL that creates and fills a staging table for a feature, laid
+// out for a training table, and the dataset that reads the staging table.
 //
-// A feature is new (Add), has other values from now on (Replace), or is no longer wanted (Remove).
-// Every dataset that the package returns is bound to its tables and can be decoded: a script that
-// cannot work is an error. The package is pure: the tables are arguments, and nothing is executed.
+// Add adds features to a dataset, Replace gives a column new values, and Remove removes a column.
+// Each function binds the dataset to its tables and decodes it before it returns, and fails if the
+// script could not work. The package is pure: the tables are arguments, and nothing is executed.
 package backfill
 
 import (
@@ -26,7 +26,7 @@ type Target struct {
 	Training *catalog.Table
 	Staging  []*catalog.Table          // one per entry of the dataset
 	Others   []dataset.Dataset         // the other datasets of the config file
-	SQLName  func(table string) string // the name of a table in Spark, with dots; nil: as in the dataset
+	SQLName  func(table string) string // returns the name of a table in Spark, with dots; nil: names are as in the dataset
 }
 
 // Feature is a column to backfill.
@@ -41,7 +41,7 @@ type StagingPlan struct {
 	Features  []Feature
 	Key       []string // columns of the training table; nil: the dataset's key, or the bucketed columns
 	Buckets   int      // of the key; 0: as many as the training table has
-	Unaligned bool     // whether one row of a key is for all partitions of the training table
+	Unaligned bool     // whether a row applies to all partitions of the training table
 	Sort      []string // columns of the staging table; nil: its key
 }
 
@@ -62,14 +62,14 @@ func Add(to Target, p StagingPlan) (*Script, error) {
 	return s.script(to, to.Dataset, to.Staging, nil)
 }
 
-// Replace returns the script that gives a column of the dataset, old, the values of a new feature,
-// the only one of the plan. The new feature is a column of its own; the dataset gives it the name of the old one.
+// Replace returns the script that gives column old of the dataset the values of a new feature. The plan
+// must have exactly one feature. It gets a column of its own, which the dataset renames to old.
 func Replace(in Target, p StagingPlan, old string) (*Script, error) {
 	if len(p.Features) != 1 {
-		return nil, fault.New(fault.Invalid, "a column is replaced by one column, and %d are given", len(p.Features))
+		return nil, fault.New(fault.Invalid, "one column replaces a column, but the plan has %d", len(p.Features))
 	}
 	if p.Features[0].Name == old {
-		return nil, fault.InvalidField("--column", "the new column has the name %q of the old one", old).
+		return nil, fault.InvalidField("--column", "the new column has the same name as the old one, %q", old).
 			WithRemedy("give it a name of its own, such as %s_v2: the dataset swaps the names", old)
 	}
 	found, err := in.find(old)
@@ -127,17 +127,17 @@ func Remove(from Target, column string) (*Script, error) {
 	return &Script{SQL: from.removal(t, found, len(d.Staging) < len(from.Dataset.Staging)), Dataset: d}, nil
 }
 
-// alike reports whether two states of tables are of one table, and have one schema: both lose a column that is dropped. A table
-// that entries read at several refs is opened for each of them.
+// alike reports whether a and b are the same table with the same schema, so that both lose a column that is dropped. A table that
+// entries read at several refs has one value per ref.
 func alike(a, b *catalog.Table) bool {
 	return a == b || a.Pin.UUID == b.Pin.UUID && a.Pin.Schema == b.Pin.Schema && (a.Pin.UUID != "" || a.Name == b.Name)
 }
 
-// alsoLost returns a column of the dataset that another one, without a column, lacks besides it.
+// alsoLost returns a column, other than the given one, that dataset t has and dataset now lacks. It reports whether there is one.
 func (t Target) alsoLost(now Target, column string) (string, bool) {
 	before, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {
-		return "", false // it has been bound
+		return "", false // unreachable: find has bound it
 	}
 	after, err := resolve.Bind(now.Dataset.Defaults(), now.Training, now.Staging)
 	if err != nil {
@@ -155,7 +155,7 @@ func inUse(t *catalog.Table, found resolve.Output, why string) error {
 	return fault.New(fault.Invalid, "column %s of %s cannot be removed: %s", found.Field.Name, t.Name, why).In(t.Name, "")
 }
 
-// find returns the column of a name of the dataset.
+// find returns the column of the dataset that has a name and comes from a table.
 func (t Target) find(name string) (resolve.Output, error) {
 	r, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {
@@ -168,7 +168,7 @@ func (t Target) find(name string) (resolve.Output, error) {
 		}
 		names = append(names, o.Name)
 	}
-	e := fault.New(fault.NotFound, "dataset %s has no column %q of a table", t.Dataset.Name, name)
+	e := fault.New(fault.NotFound, "dataset %s has no column %q that comes from a table", t.Dataset.Name, name)
 	e.Faults = []fault.Field{{Field: "column", Message: e.Message, Nearest: fault.Nearest(name, names)}}
 	if near := e.Faults[0].Nearest; near != "" {
 		return resolve.Output{}, e.WithRemedy("did you mean %q?", near)
@@ -176,8 +176,8 @@ func (t Target) find(name string) (resolve.Output, error) {
 	return resolve.Output{}, e.WithRemedy("penstock datasets %s lists its columns", t.Dataset.Name)
 }
 
-// without returns the dataset without a column of a staging entry, and the tables of its entries. An
-// entry that then does nothing is left out.
+// without returns the dataset without a column of a staging entry, and the tables of its entries. It
+// also removes the entry if the entry no longer affects the result.
 func (t Target) without(o resolve.Output) (dataset.Dataset, []*catalog.Table) {
 	d := t.Dataset.Defaults()
 	d.Staging = slices.Clone(d.Staging)
@@ -197,7 +197,7 @@ func (t Target) without(o resolve.Output) (dataset.Dataset, []*catalog.Table) {
 	return d, slices.Delete(slices.Clone(t.Staging), o.Table, o.Table+1)
 }
 
-// listed returns the columns that an entry provides, also if it does not list them.
+// listed returns the columns that an entry provides, even if the entry does not list them.
 func listed(e dataset.Staging, t *catalog.Table) []dataset.Column {
 	if e.Columns != nil {
 		return slices.Clone(e.Columns)
@@ -223,7 +223,7 @@ func withoutField(t *catalog.Table, gone catalog.Field) *catalog.Table {
 	return &out
 }
 
-// check binds a dataset to its tables, and decodes its text.
+// check returns an error if a dataset cannot be bound to its tables, or its canonical form cannot be decoded.
 func check(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) error {
 	if _, err := resolve.Bind(d.Defaults(), training, staging); err != nil {
 		return err

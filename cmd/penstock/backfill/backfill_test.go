@@ -309,14 +309,14 @@ func TestScriptsThatCannotWork(t *testing.T) {
 			to.Dataset, to.Training.Specs = dataset.Dataset{Name: "x"}, nil
 			to.Staging = nil
 		}),
-		"has no column \"labl\" of a table":                    replace("v:int", "labl"),
-		"the new column has the name \"ctr\"":                  replace("ctr:int", "ctr"),
-		"an overlay replaces values of one type":               replace("v:int", "ctr"),
-		"part of the key":                                      replace("v:long", "request_id"),
-		"has no column \"x\" of a table":                       remove("x", same),
-		"partitioned by it":                                    remove("surface", same),
-		`key[0]: table ml.impressions has no column "user.id"`: remove("user", func(d *backfill.Target) { d.Dataset.Key = []string{"user.id"} }),
-		`no column "ctr"`:                                      remove("ctr", func(d *backfill.Target) { d.Dataset.Training.RequestLevel = []string{"ctr"} }),
+		"has no column \"labl\" that comes from a table":           replace("v:int", "labl"),
+		"the new column has the same name as the old one, \"ctr\"": replace("ctr:int", "ctr"),
+		"an overlay replaces values of one type":                   replace("v:int", "ctr"),
+		"part of the key":                                          replace("v:long", "request_id"),
+		"has no column \"x\" that comes from a table":              remove("x", same),
+		"partitioned by it":                                        remove("surface", same),
+		`key[0]: table ml.impressions has no column "user.id"`:     remove("user", func(d *backfill.Target) { d.Dataset.Key = []string{"user.id"} }),
+		`no column "ctr"`:                                          remove("ctr", func(d *backfill.Target) { d.Dataset.Training.RequestLevel = []string{"ctr"} }),
 		`staging[0].order_by[0]: table features.history has no column`: remove("country", func(d *backfill.Target) {
 			d.Dataset.Staging[0].Duplicates, d.Dataset.Staging[0].OrderBy = rule.DuplicatesLast, []dataset.OrderBy{{Column: "country"}}
 		}),
@@ -329,7 +329,7 @@ func TestScriptsThatCannotWork(t *testing.T) {
 		require.Contains(t, []fault.Kind{fault.Invalid, fault.NotFound}, fault.KindOf(err), want)
 	}
 	_, err := backfill.Replace(home(daily()...), backfill.StagingPlan{Table: "features.v", Features: features(t, "a:int", "b:int")}, "ctr")
-	require.ErrorContains(t, err, "replaced by one column")
+	require.ErrorContains(t, err, "one column replaces a column")
 }
 
 // Types have Iceberg's names, in any case; others are refused with the list of them.

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/proposal"
 )
 
-// Text returns the script and, as comments, the dataset.
+// Text returns the SQL of the script, followed by the dataset as comments.
 func (s *Script) Text() string {
 	var b strings.Builder
 	b.WriteString(s.SQL)
@@ -28,10 +28,10 @@ func (s *Script) YAML() string {
 		Staging  []json.RawMessage `json:"staging"`
 	}
 	if err := json.Unmarshal(s.Dataset.Canonical(), &of); err != nil {
-		return "" // unreachable: check has decoded it
+		return "" // unreachable: check has decoded this JSON
 	}
 	var b strings.Builder
-	b.WriteString("# The dataset in the config file. It replaces one of this name.\ndatasets:\n  " + proposal.Plainly(s.Dataset.Name) + ":\n")
+	b.WriteString("# The dataset for the config file. It replaces any dataset of the same name.\ndatasets:\n  " + proposal.Plainly(s.Dataset.Name) + ":\n")
 	b.WriteString("    training: " + flow(of.Training) + "\n")
 	if len(of.Key) > 0 {
 		b.WriteString("    key: " + flow(of.Key) + "\n")

@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Report is what a server counts of a stream, in its last message.
+// Report holds the counts that a server sends in the last message of a stream.
 type Report struct {
 	Rows     int64             `json:"rows"`
-	Requests int64             `json:"requests"` // of Rows; 0 unless batches are of requests
+	Requests int64             `json:"requests"` // requests in Rows; 0 unless batches consist of whole requests
 	Staging  map[string]Counts `json:"staging"`
 }
 
@@ -20,7 +20,7 @@ type Report struct {
 type Counts struct {
 	Rows    int64  `json:"rows"`
 	Matched int64  `json:"matched"`
-	Warning string `json:"warning"` // of the first stream that has one
+	Warning string `json:"warning"` // the first one that a stream reported
 }
 
 // parseReport decodes the JSON of a report.
@@ -51,12 +51,12 @@ type Shards struct {
 	Grouped bool   // a row is a request
 	Total   Report // of the streams that have ended
 
-	pending []func() (*stream, error) // opens the streams to come
-	open    *stream                   // nil between two streams
+	pending []func() (*stream, error) // open the next streams, in order
+	open    *stream                   // nil before, between and after streams
 	err     error
 }
 
-// Err returns why Next ended early, or nil.
+// Err returns the error that made Next return false, or nil if all streams were read.
 func (s *Shards) Err() error { return s.err }
 
 // RecordBatch returns the batch that Next moved to.
@@ -100,7 +100,7 @@ func (s *Shards) finish() {
 	s.Release()
 }
 
-// Release ends the stream that is open, if any.
+// Release releases the open stream, if any.
 func (s *Shards) Release() {
 	if s.open != nil {
 		s.open.Release()

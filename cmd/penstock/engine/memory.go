@@ -12,28 +12,28 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// How large the Go heap may grow beyond the memory budget: see heapLimit.
+// Constants of heapLimit.
 const (
-	heapBeside  = 160 << 20 // bytes on top of five quarters of the budget
-	processRest = 96 << 20  // bytes of the process outside the Go runtime: its program, mapped files
+	heapBeside  = 160 << 20 // bytes added to 5/4 of the budget
+	processRest = 96 << 20  // bytes of the process outside the Go runtime, such as its program and mapped files
 	heapShare   = 90        // the maximum percentage of the machine's memory
 )
 
 // garbageShare is GOGC: the garbage that may accumulate, in percent of live memory. Live
-// memory is mostly buffers without pointers, which cost the collector little, so it may run
-// often: Go's default of 100 would double the peak.
+// memory is mostly buffers without pointers, which are cheap to mark, so the collector can run
+// often. Go's default of 100 would double the peak.
 const garbageShare = 25
 
-// heapLimit returns the soft limit of Go's memory, in bytes, for a budget and the memory of a
-// machine (0: unknown): 5/4 of the budget plus 160 MiB, so that the process stays within
-// 96 MiB more, but at most 90 % of the machine.
+// heapLimit returns the soft memory limit of the Go runtime, in bytes, for a budget and the memory
+// of a machine (0: unknown): 5/4 of the budget plus 160 MiB, but at most 90 % of the machine. The
+// process needs at most 96 MiB more than the limit.
 //
 // Near its soft limit, the collector runs all the time, at up to half of the CPU. Live memory
 // must therefore stay below the limit. It consists of reservations, at most the budget; cached
 // plans and footers, 1/16 of the budget, and metadata of tables, 1/64; and the free buffers of two
-// pools, 1/16 and 64 MiB. That leaves 7/64 and 96 MiB for what the pools round up (about 1/16),
-// for the runtime, for gRPC, and for garbage. Only a machine that is too small for its budget
-// can reach the limit: BoundHeap logs a warning.
+// pools, 1/16 and 64 MiB. That leaves 7/64 and 96 MiB for rounding in the pools (about 1/16),
+// for the runtime, for gRPC, and for garbage. Live memory can reach the limit only if the machine
+// is too small for the budget. BoundHeap logs a warning if the process may outgrow the machine.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside
@@ -43,12 +43,12 @@ func heapLimit(budget, machine int64) int64 {
 	return limit
 }
 
-// maxPooled returns how many free bytes each of the two pools may keep under a budget: what
-// heapLimit assumes.
+// maxPooled returns how many free bytes each of the two pools may keep for a budget. heapLimit
+// relies on it.
 func maxPooled(budget int64) int64 { return min(batch.MaxFree, 32<<20+budget/32) }
 
-// BoundHeap sets the limits of the collector for a memory budget, and the memory of a machine (0: unknown). GOGC and
-// GOMEMLIMIT override them.
+// BoundHeap sets the garbage percentage and the soft memory limit of the Go runtime for a memory
+// budget and the memory of a machine (0: unknown). The variables GOGC and GOMEMLIMIT override them.
 func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine int64) {
 	if env("GOGC") == "" {
 		debug.SetGCPercent(garbageShare)
@@ -57,38 +57,38 @@ func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine i
 		debug.SetMemoryLimit(heapLimit(budget, machine))
 	}
 	if peak := heapLimit(budget, 0); machine > 0 && peak > machine-processRest {
-		log.Warn("the memory budget is too large for this machine or container: lower memory, or give it more",
+		log.Warn("the memory budget is too large for this machine or container: lower `memory` in the config file, or add memory to the machine",
 			"memory", budget, "may_need", peak+processRest, "has", machine)
 	}
 }
 
 const (
-	// idleAfter is how long the process is idle before it returns memory: longer than the
-	// pause between two streams of a trainer, so that the second reuses the memory of the
-	// first.
+	// idleAfter is the time between two checks: a process that was idle for that long returns
+	// memory. It is longer than the pause between two streams of a trainer, so that the second
+	// stream reuses the memory of the first.
 	idleAfter = 5 * time.Second
-	// maxIdleBytes is how much an idle process may allocate in that time, for health checks
-	// and scrapes of the metrics.
+	// maxIdleBytes is how many bytes a process may allocate between two checks and still count
+	// as idle: health checks and scrapes of the metrics allocate some.
 	maxIdleBytes = 16 << 20
 )
 
-// trimmed is a pool of memory. Trim drops what was not used since the last call, and reports whether
-// anything was used.
+// trimmed is a pool of memory. Trim drops the memory that was not used since the last call, and
+// reports whether any was used.
 type trimmed interface{ Trim() (used bool) }
 
-// idleMemory returns the memory that ended streams leave behind to the system. It would stay
-// otherwise: in the pools, for the next stream, and as garbage, because an idle process does
-// not collect.
+// idleMemory returns memory to the system after streams have ended. Otherwise the process would
+// keep that memory: in the pools, for the next stream, and as garbage, because an idle process
+// does not run the collector.
 //
 // Every idleAfter, the pools drop the buffers that were not used since the last check, even
-// while streams run. If the process was idle between two checks, garbage is collected and all
-// free memory returned, once: a server under load is never stopped for it.
+// while streams run. The first check that finds the process idle after it was busy also
+// collects garbage and returns all free memory to the system. A server under load never pauses for that.
 type idleMemory struct {
 	pools     []trimmed
-	allocated func() uint64 // bytes ever allocated on the heap
-	free      func()        // collects garbage, and returns free memory
+	allocated func() uint64 // total bytes allocated on the heap so far
+	free      func()        // collects garbage, and returns free memory to the system
 
-	before uint64 // allocated at the last check
+	before uint64 // the result of allocated at the last check
 	due    bool   // the process was busy since memory was last returned
 }
 
@@ -96,7 +96,7 @@ func newIdleMemory(pools []trimmed) *idleMemory {
 	return &idleMemory{pools: pools, allocated: allocated, free: freeMemory}
 }
 
-// run checks until ctx ends.
+// run checks every idleAfter until ctx ends.
 func (m *idleMemory) run(ctx context.Context) {
 	ticker := time.NewTicker(idleAfter)
 	defer ticker.Stop()
@@ -134,7 +134,8 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// freeMemory collects twice: free lists such as gRPC's survive one collection.
+// freeMemory collects garbage, and returns free memory to the system. It collects twice, because
+// free lists such as gRPC's survive one collection.
 func freeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()

@@ -15,23 +15,23 @@ import (
 	"github.com/penstock/penstock/loader/catalog/sqlcat"
 )
 
-// The types of catalogs, with PyIceberg's names.
+// The catalog types, as PyIceberg names them.
 const (
 	typeSQL       = "sql"
 	typeREST      = "rest"
 	typeDirectory = "directory"
 )
 
-// kinds returns the types that are served, each with the function that opens it.
+// kinds returns the supported catalog types, each with the function that opens a catalog of the type.
 func kinds() map[string]func(Options, context.Context, *metadata.Source) error {
 	return map[string]func(Options, context.Context, *metadata.Source) error{
 		typeSQL: Options.openSQL, typeREST: Options.openREST, typeDirectory: Options.openDirectory,
 	}
 }
 
-// unsupported returns well-known types that are not served, with remedies.
+// unsupported returns well-known catalog types that are not supported, each with a remedy.
 func unsupported() map[string]string {
-	const rest = "put an Iceberg REST catalog before it, and use type: rest"
+	const rest = "put an Iceberg REST catalog in front of it, and use type: rest"
 	return map[string]string{
 		"glue": "use Glue's own Iceberg REST endpoint: type: rest, uri: https://glue.REGION.amazonaws.com/iceberg, " +
 			"warehouse: ACCOUNT, rest.sigv4-enabled: true, rest.signing-name: glue, rest.signing-region: REGION",
@@ -41,7 +41,7 @@ func unsupported() map[string]string {
 	}
 }
 
-// aliases returns other words for types that are served.
+// aliases returns other names of supported catalog types.
 func aliases() map[string]string {
 	return map[string]string{
 		"sqlite": typeSQL, "sqlite3": typeSQL, "postgres": typeSQL, "postgresql": typeSQL,
@@ -50,7 +50,7 @@ func aliases() map[string]string {
 	}
 }
 
-// open opens the Locator and the files of a source.
+// open sets the Locator and the Files of a source.
 func (o Options) open(ctx context.Context, s *metadata.Source) error {
 	if open, ok := kinds()[o.Type]; ok {
 		s.Files = o.files(o.Properties, nil)
@@ -73,7 +73,7 @@ func (o Options) open(ctx context.Context, s *metadata.Source) error {
 
 func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && len(o.Stores) == 0 {
-		return fault.InvalidField("warehouse", "storage %s: is not served by this version", scheme).
+		return fault.InvalidField("warehouse", "storage scheme %q is not served by this version", scheme).
 			WithRemedy("%s", o.Stores.Served())
 	}
 	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock})
@@ -84,7 +84,7 @@ func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 	return nil
 }
 
-// checkWrites returns an error if tables are to be changed in a catalog that takes no changes.
+// checkWrites returns an error if the options allow writes and the catalog does not support them.
 func (o Options) checkWrites(l locator.Locator) error {
 	switch l.(type) {
 	case locator.Swapper, locator.Updater:
@@ -97,7 +97,8 @@ func (o Options) checkWrites(l locator.Locator) error {
 		WithRemedy("leave writes out, or keep the tables in a catalog of type sql or rest")
 }
 
-// tablesPrefix begins properties with the paths of metadata files: tables.NAMESPACE.TABLE.
+// tablesPrefix is the prefix of properties that give the path of a table's metadata file:
+// tables.NAMESPACE.TABLE.
 const tablesPrefix = "tables."
 
 func (o Options) openDirectory(_ context.Context, s *metadata.Source) error {

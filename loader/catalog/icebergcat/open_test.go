@@ -36,7 +36,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		{
 			"hive", func(o *icebergcat.Options) { o.Type = "hive" }, fault.Invalid,
-			`type: catalog type "hive" is not served by this version; put an Iceberg REST catalog before it, and use type: rest`,
+			`type: catalog type "hive" is not served by this version; put an Iceberg REST catalog in front of it, and use type: rest`,
 		},
 		{
 			"glue", func(o *icebergcat.Options) { o.Type = "glue" }, fault.Invalid,
@@ -56,7 +56,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		{
 			"another storage", func(o *icebergcat.Options) { o.Warehouse = "s3://bucket/path" }, fault.Invalid,
-			"warehouse: storage s3: is not served by this version",
+			`warehouse: storage scheme "s3" is not served by this version`,
 		},
 		{
 			"no file", func(o *icebergcat.Options) { o.URI = "sqlite:///none.db" }, fault.NotFound,

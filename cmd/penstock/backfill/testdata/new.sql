@@ -38,7 +38,7 @@ SELECT `request_id`, `day`, `ctr_v2`
 FROM <source>
 WHERE `request_id` IS NOT NULL;
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   home:
 --     training: {table: ml.impressions}

@@ -40,7 +40,7 @@ SELECT `odd ``name```, `at`, `a: b`, `nested`
 FROM <source>
 WHERE `odd ``name``` IS NOT NULL;
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   home:
 --     training: {table: ml.impressions}

@@ -7,7 +7,7 @@
 --  DROP TABLE `features`.`history`;
 ALTER TABLE `features`.`history` DROP COLUMN `country`;
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   home:
 --     training: {table: ml.impressions}

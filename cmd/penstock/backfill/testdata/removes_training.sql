@@ -3,7 +3,7 @@
 
 ALTER TABLE `ml`.`impressions` DROP COLUMN `ctr`;
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   home:
 --     training: {table: ml.impressions}

@@ -43,7 +43,7 @@ WHERE `request_id` IS NOT NULL;
 --  ALTER TABLE `features`.`history` DROP COLUMN `country`;
 -- Other datasets of the config file that read this table: other.
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   home:
 --     training: {table: ml.impressions}

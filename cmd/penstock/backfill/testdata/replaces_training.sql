@@ -44,7 +44,7 @@ WHERE `request_id` IS NOT NULL;
 --  ALTER TABLE `ml`.`impressions` RENAME COLUMN `ctr` TO `ctr_old`;
 --  ALTER TABLE `ml`.`impressions` RENAME COLUMN `ctr_v2` TO `ctr`;
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   home:
 --     training: {table: ml.impressions}

@@ -36,7 +36,7 @@ SELECT `id`, `age`
 FROM <source>
 WHERE `id` IS NOT NULL;
 
--- # The dataset in the config file. It replaces one of this name.
+-- # The dataset for the config file. It replaces any dataset of the same name.
 -- datasets:
 --   impressions:
 --     training: {table: ml.impressions}
