@@ -35,7 +35,7 @@ type OrphanSearch struct {
 // maintenanceActions returns the actions of a TableMaintenance.
 func (s *service) maintenanceActions() []action {
 	return []action{
-		{name: "compact", description: "Rewrite the small files of a table, and those with deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.compact},
+		{name: "compact", description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.compact},
 		{name: "restore", description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.restore},
 		{name: "orphans", description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", needs: policy.Stage, change: s.orphans},
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// runningStream is a stream of batches, from the time at which its ticket was accepted, as the action status shows it. The
-// goroutine of its call writes it, and others read it.
+// runningStream is the state of a stream of batches that the action status shows. It exists from the time at which the ticket
+// is accepted. The goroutine of the stream's call writes it; other goroutines read it.
 type runningStream struct {
-	id      string // random: it tells nothing of other streams
+	id      string // random, so that it reveals nothing about other streams
 	client  string // see call.client
 	subject string
 	plan    string
@@ -25,7 +25,7 @@ type runningStream struct {
 	began   time.Time
 	waits   *waits.Waits
 
-	extent atomic.Pointer[streamExtent] // nil: it is not planned yet
+	extent atomic.Pointer[streamExtent] // nil until the stream is planned
 	sent   streamCounts
 	parked atomic.Bool
 }
@@ -43,7 +43,7 @@ type streamCounts struct {
 	step                         atomic.Int64 // of its last cursor, counted from the start of the plan
 }
 
-// runningStreams is the streams of a server that run or wait for a slot. It is safe for concurrent use.
+// runningStreams holds the streams of a server that run or wait for a slot. It is safe for concurrent use.
 type runningStreams struct {
 	clock, ticks func() time.Time
 
@@ -55,7 +55,7 @@ func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
 	return &runningStreams{clock: clock, ticks: ticks, all: map[*runningStream]struct{}{}}
 }
 
-// begin adds the stream of a ticket, and returns a context whose waits are those of the stream.
+// begin adds the stream of a ticket. It returns the stream, and a context that records waits in it.
 func (r *runningStreams) begin(ctx context.Context, c *call, of content, query dataset.Query) (context.Context, *runningStream) {
 	one := &runningStream{
 		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.client(), subject: c.caller.Subject, //nolint:gosec // it is not a secret
@@ -91,16 +91,16 @@ func (r *runningStreams) list(may func(*runningStream) bool) []*runningStream {
 	return out
 }
 
-// planned notes how much the stream has to send.
+// planned records how much the stream has to send.
 func (one *runningStream) planned(p planned) {
 	extent := &streamExtent{lanes: len(p.Lanes) / p.Query.Shard.Of, rows: unknown, steps: unknown}
-	if p.part.IsZero() { // otherwise it has some splits alone
+	if p.part.IsZero() { // a part has only some of the splits
 		extent.rows, extent.steps = p.limited(p.rowsOf(p.Query.Shard)), p.summary().Steps
 	}
 	one.extent.Store(extent)
 }
 
-// progress notes what the stream has sent.
+// progress records what the stream has sent.
 func (o *streamSender) progress() {
 	sent := &o.running.sent
 	sent.rows.Store(o.rows)

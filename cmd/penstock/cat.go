@@ -34,16 +34,16 @@ type catFlags struct {
 	format, output *string
 	limit          *int64
 	width          *int
-	ends           bool // the stream ends soon after the limit, with its report
+	ends           bool // whether the query is limited, so that its stream ends with a report soon after the limit
 }
 
 func catCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: cmdline.AtMostOne,
-		Long: "Print the rows of a query: as a table, CSV, JSON lines, an Arrow or a Parquet file.\n\n" +
-			"The wire of the query applies: with indexed, the columns of a staging table are one struct;\n" +
-			"with grouped, a row is a request; auto is plain.\n\n" +
-			"With --config, rows are read in process, with --uri, from a server. The number of rows, and\n" +
+		Long: "Print the rows of a query as a table, CSV, JSON lines, or an Arrow or Parquet file.\n\n" +
+			"The query's wire applies: if it is indexed, the columns of a staging table are one struct;\n" +
+			"if it is grouped, each row is a request; auto means plain.\n\n" +
+			"With --config, rows are read in process; with --uri, from a server. The number of rows, and\n" +
 			"how many of them matched each staging table, are printed on standard error.",
 		Example: "  penstock cat homefeed --config penstock.yaml --columns request_id,label --limit 5\n" +
 			"  penstock cat homefeed --uri grpc://127.0.0.1:8815 --shard 0/4 --lanes 4 --format arrow --output part.arrow",
@@ -51,7 +51,7 @@ func catCommand(p process) *cobra.Command {
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	flags := catFlags{
 		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE, else table)"),
-		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output, the default; a file is created, or replaced, once it is complete"),
+		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output (the default); the file is created or replaced once it is complete"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "the maximum number of rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters per line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
@@ -85,9 +85,9 @@ func catCommand(p process) *cobra.Command {
 	return c
 }
 
-// limited returns a query that ends after one row more than a limit, so that its report says what
-// these rows matched. 0 is no limit. It returns false, and the query as it is, if that may not have a
-// limit.
+// limited returns the query with a limit of one row more than the given one, so that the stream ends
+// with a report of what these rows matched. It returns the query unchanged, and false, if there is no
+// limit (0), or if the query has a limit or a field that does not allow one.
 func limited(query []byte, limit int64) ([]byte, bool) {
 	fields := map[string]json.RawMessage{}
 	if limit == 0 || limit == math.MaxInt64 || json.Unmarshal(query, &fields) != nil {
@@ -118,7 +118,7 @@ func (p terminal) writeOutput(path string, f func(io.Writer) error) error {
 	return err
 }
 
-// resolveFormat sets a format that was not given, by the extension of the output file, and
+// resolveFormat sets the format from the extension of the output file if no format was given. It
 // returns an error if the extension is that of another format.
 func (f catFlags) resolveFormat() error {
 	named := strings.TrimPrefix(filepath.Ext(*f.output), ".")
@@ -132,12 +132,12 @@ func (f catFlags) resolveFormat() error {
 	case !slices.Contains(rowformat.Names(), *f.format):
 		return unknownFormat(*f.format)
 	case named != "" && named != *f.format:
-		return cmdline.Errorf("--output %s has the extension of another format than --format %s: leave --format out, or name another file", *f.output, *f.format)
+		return cmdline.Errorf("--output %s has the extension of a format other than --format %s: leave --format out, or name another file", *f.output, *f.format)
 	}
 	return nil
 }
 
-// unknownFormat returns the error of a format that does not exist.
+// unknownFormat returns the error for a format that does not exist.
 func unknownFormat(name string) error {
 	meant := ""
 	if near := fault.Nearest(name, rowformat.Names()); near != "" {
@@ -157,7 +157,7 @@ func (p process) tableWidth() int {
 	return tableWidth
 }
 
-// print writes rows up to the limit, and their number on standard error.
+// print writes rows to w, up to the limit, and prints their number on standard error.
 func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags) error {
 	out, err := rowformat.New(*flags.format, w, rows.Schema, *flags.width)
 	if err != nil {
@@ -210,9 +210,8 @@ func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags) error 
 	return nil
 }
 
-// warnOfMatches prints the warnings of a report.
-// matchedSoFar describes how many of the rows that were read matched each staging table, if the query is
-// limited to them: then its stream ends with a report. A failure to get it fails nothing.
+// matchedSoFar describes how many of the rows that were read matched each staging table. It returns "" if the
+// query is not limited to these rows, so that the stream does not end with a report, or if the report cannot be read.
 func matchedSoFar(rows *client.Shards, flags catFlags) string {
 	if !flags.ends {
 		return ""
@@ -226,6 +225,7 @@ func matchedSoFar(rows *client.Shards, flags catFlags) string {
 	return ""
 }
 
+// warnOfMatches prints the warnings of a report.
 func (p terminal) warnOfMatches(r client.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
 		if warning := r.Staging[name].Warning; warning != "" {

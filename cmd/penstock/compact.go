@@ -26,13 +26,14 @@ type compactFlags struct {
 
 func compactCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "compact TABLE", Short: "Rewrite the small files of a staging table, and those with deletes",
-		Long: "Rewrite the files of a staging table that are small, have deletes on them, are of an older partition\n" +
-			"spec, or do not declare the table's sort order. Deleted rows are left out, all other rows stay, each\n" +
-			"once. Files are replaced in groups, by one commit each: a command that was stopped can be run\n" +
-			"again, and continues with the rest.\n\n" +
-			"Readers that take the first or the last row of a key find the same row as before: files whose rows\n" +
-			"would change their order stay, and are counted. --any-order rewrites these too.",
+		Use: "compact TABLE", Short: "Rewrite files of a staging table that are small or have deletes",
+		Long: "Rewrite the files of a staging table that are small, have deletes, have an older partition spec, or\n" +
+			"do not declare the table's sort order. Deleted rows are left out; every other row is kept exactly\n" +
+			"once. Files are replaced in groups, with one commit for each group. If the command is stopped, run\n" +
+			"it again: it continues with the rest.\n\n" +
+			"Readers that take the first or the last row of a key find the same row as before: files in which\n" +
+			"rows of a key would change their order are counted, but not rewritten. --any-order rewrites these\n" +
+			"files too.",
 		Example: "  penstock compact features.history --config penstock.yaml\n" +
 			"  penstock compact features.history --partition ts_day=2026-11-01 --min-files 2 --dry-run --config penstock.yaml",
 		Args: oneTable,
@@ -40,11 +41,11 @@ func compactCommand(p process) *cobra.Command {
 	f := compactFlags{
 		changeFlags: newChangeFlags(c),
 		partition:   cmdline.Texts(c, "partition", "FIELD=VALUE", "rewrite only files of partitions with this value, as in ts_day=2026-11-01; may be repeated"),
-		key:         cmdline.Text(c, "key", "COLUMNS", "columns that are equal in all rows of a key, with commas (default: those of the table's buckets)"),
-		minFiles:    cmdline.Text(c, "min-files", "N", "the number of small files of a partition from which on they are rewritten (default 4)"),
+		key:         cmdline.Text(c, "key", "COLUMNS", "columns that are equal in all rows of a key, separated by commas (default: the table's bucketed columns)"),
+		minFiles:    cmdline.Text(c, "min-files", "N", "rewrite small files only if a partition has at least this many (default 4)"),
 		fileSize:    cmdline.Text(c, "file-size", "SIZE", "the size of new files (default 256MiB); files of less than three quarters of it are small"),
 		branch:      cmdline.Text(c, "branch", "NAME", "the branch whose files are rewritten (default main)"),
-		anyOrder:    c.Flags().Bool("any-order", false, "also rewrite files whose rows of a key then come in another order; refused if a dataset takes the first or last of them"),
+		anyOrder:    c.Flags().Bool("any-order", false, "also rewrite files in which rows of a key change their order; refused if a dataset takes the first or last row of a key"),
 		dry:         c.Flags().Bool("dry-run", false, "print what would be rewritten"),
 		asJSON:      c.Flags().Bool("json", false, "print the result as JSON"),
 	}
@@ -72,12 +73,12 @@ func oneTable(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// request returns the request that the flags make.
+// request returns the request that the flags describe.
 func (f compactFlags) request(table string) (decode.CompactCommand, error) {
 	out := decode.CompactCommand{Table: table, Branch: *f.branch, Partition: *f.partition, Key: columnNames(*f.key), AnyOrder: *f.anyOrder, DryRun: *f.dry, Progress: true}
 	if *f.minFiles != "" {
 		n, err := strconv.Atoi(*f.minFiles)
-		if err != nil || n < 2 { //nolint:mnd // one file becomes no fewer
+		if err != nil || n < 2 { //nolint:mnd // rewriting a single file does not reduce the number
 			return out, cmdline.Errorf("--min-files %q is not a number above 1", *f.minFiles)
 		}
 		out.MinFiles = n
@@ -102,7 +103,7 @@ func compactText(request decode.CompactCommand, r maintenance.CompactionResult) 
 	case request.DryRun:
 		line("dry run: nothing was written to table %s", request.Table)
 		line("to rewrite: files %d, bytes %d, rows %d", r.Files, r.Bytes, r.Rows)
-		line("new files about %d", r.FilesWritten)
+		line("new files: about %d", r.FilesWritten)
 	default:
 		line("snapshot %d of table %s, after %s", r.Snapshot, request.Table, fault.Count(r.Commits, "commit"))
 		line("rewritten: files %d, bytes %d, rows %d", r.Files, r.Bytes, r.Rows)
@@ -110,8 +111,8 @@ func compactText(request decode.CompactCommand, r maintenance.CompactionResult) 
 		line("deleted rows left out: %d", r.Deleted)
 	}
 	if r.Kept > 0 {
-		line("files that stay, since rows of a key would change their order: %d", r.Kept)
-		line("(--key names columns that are equal in all rows of a key; --any-order rewrites them all the same)")
+		line("files not rewritten, because rows of a key would change their order: %d", r.Kept)
+		line("(--key names columns that are equal in all rows of a key; --any-order rewrites these files too)")
 	}
 	return b.String()
 }

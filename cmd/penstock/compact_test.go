@@ -27,7 +27,7 @@ func TestTablesAreCompacted(t *testing.T) {
 	dry := run(t, "compact", "features.history", "--dry-run", "--config", l.config)
 	require.Zero(t, dry.code, dry.stderr)
 	require.Contains(t, dry.stdout, "to rewrite: files 5, bytes ")
-	require.Contains(t, dry.stdout, ", rows 10\nnew files about 1\n")
+	require.Contains(t, dry.stdout, ", rows 10\nnew files: about 1\n")
 	got := run(t, "compact", "features.history", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "after 1 commit\nrewritten: files 5, bytes ")

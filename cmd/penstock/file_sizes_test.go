@@ -123,7 +123,7 @@ datasets: {ids: {training: {table: ml.ids}, key: [id]}, more: {training: {table:
 			for _, table := range []string{"ml.ids", "ml.more", "ml.rows"} {
 				require.Equal(t, 1, strings.Count(log.String(), "table="+table+" "), log.String())
 			}
-			require.Equal(t, 3, strings.Count(log.String(), "a file has another size than its manifest says"), log.String())
+			require.Equal(t, 3, strings.Count(log.String(), "the size of a file differs from its manifest"), log.String())
 			// A file that was replaced by one of another size is read again.
 			require.NoError(t, os.WriteFile(filepath.Join(l.dir, "ml.idsb.parquet"), idsOf(t, 10, parquettest.Options{CreatedBy: "another"}), 0o600))
 			rows, err := readDataset(t, e, "ids")

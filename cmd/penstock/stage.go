@@ -52,8 +52,8 @@ func stageCommand(p process) *cobra.Command {
 	f := stageFlags{
 		changeFlags: newChangeFlags(c),
 		mode:        cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
-		key:         cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
-		sort:        cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
+		key:         cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: the table's bucketed columns)"),
+		sort:        cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, separated by commas, as in user_id,\"ts desc\" (default: the key)"),
 		buckets:     cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
 		like:        cmdline.Text(c, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"),
 		partition:   cmdline.Texts(c, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated"),
@@ -117,7 +117,7 @@ func (f stageFlags) request(table string) (dataset.TableWrite, error) {
 	return out, nil
 }
 
-// columnNames splits a list with commas.
+// columnNames splits a list that is separated by commas.
 func columnNames(text string) []string {
 	var out []string
 	for one := range strings.SplitSeq(text, ",") {

@@ -42,11 +42,11 @@ func (m *Metrics) Cache(read CacheSource) {
 		evicted:     desc("penstock_cache_evicted_total", "Columns of row groups that were dropped for others."),
 		passed:      desc("penstock_cache_passed_total", "Columns of row groups, or of parts of them, for which there was no room."),
 		givenUp:     desc("penstock_cache_given_up_bytes_total", "Bytes that were dropped because streams needed the memory."),
-		mixed:       desc("penstock_cache_mixed_total", "Columns of row groups that are not written to disk, since some of their rows are codes and others texts."),
+		mixed:       desc("penstock_cache_mixed_total", "Columns of row groups that are not written to disk, since some of their rows are codes and some are texts."),
 		hits:        desc("penstock_cache_hits_total", "Columns of row groups, or of parts of them, that streams read from memory, by table.", "table"),
 		hitBytes:    desc("penstock_cache_hit_bytes_total", "Decoded bytes that streams read from memory, by table.", "table"),
 		keptSides:   desc("penstock_kept_build_sides", "Build sides in memory that no stream needs."),
-		sideBytes:   desc("penstock_kept_build_sides_bytes", "Bytes of these build sides."),
+		sideBytes:   desc("penstock_kept_build_sides_bytes", "Bytes of build sides in memory that no stream needs."),
 		sideHits:    desc("penstock_kept_build_sides_hits_total", "How often a stream used a build side that was kept."),
 	})
 }

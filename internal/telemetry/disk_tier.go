@@ -22,7 +22,7 @@ func (m *Metrics) DiskTier(read func() disk.TierStats) {
 	m.registry.MustRegister(diskTierMetrics{
 		read:   read,
 		chunks: desc("penstock_disk_cache_chunks", "Decoded columns of row groups in the folder cache_dir."),
-		bytes:  desc("penstock_disk_cache_bytes", "Bytes of these files, also incomplete ones, that count toward cache_disk."),
+		bytes:  desc("penstock_disk_cache_bytes", "Bytes of files in cache_dir, including incomplete ones, that count toward cache_disk."),
 		limit:  desc("penstock_disk_cache_limit_bytes", "The setting cache_disk."),
 		queued: desc("penstock_disk_cache_queued_bytes", "Bytes of the memory budget for columns that wait to be written to disk."),
 		reads: desc("penstock_disk_cache_reads_total",

@@ -188,7 +188,7 @@ func (m *Metrics) Streams(p Places) {
 	m.registry.MustRegister(
 		gauge("penstock_streams_waiting", "Streams that wait because max_streams are open.", p.Waiting),
 		gauge("penstock_writes_open", "Calls of clients that write rows to tables.", func() int { open, _ := p.Writes(); return open }),
-		gauge("penstock_writes_waiting", "Calls of clients that wait for a place to write rows.", func() int { _, waiting := p.Writes(); return waiting }),
+		gauge("penstock_writes_waiting", "Calls of clients that wait until they may write rows to tables.", func() int { _, waiting := p.Writes(); return waiting }),
 	)
 }
 

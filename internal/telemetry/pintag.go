@@ -11,7 +11,7 @@ import (
 func (m *Metrics) PinTags() func(pintag.Look) {
 	looks := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "penstock_pin_tag_looks_total",
-		Help: "Checks of the tags of pinned snapshots, by whether a query waited for them (query) or they renewed tags under streams (renewal), and by outcome.",
+		Help: "Checks of the tags of pinned snapshots, by purpose and outcome. The purpose is query (a query waited for the check) or renewal (of the tags of running streams).",
 	}, []string{"for", "outcome"})
 	m.registry.MustRegister(looks)
 	return func(l pintag.Look) {

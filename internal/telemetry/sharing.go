@@ -21,7 +21,7 @@ func (m *Metrics) Sharing(read func() fanout.SharingStats) {
 	m.registry.MustRegister(sharingMetrics{
 		read:    read,
 		groups:  desc("penstock_sharing_groups", "Groups of streams that share batches, including groups of one stream."),
-		members: desc("penstock_sharing_streams", "Streams in these groups."),
+		members: desc("penstock_sharing_streams", "Streams in groups that share batches, including groups of one stream."),
 		window:  desc("penstock_sharing_window_bytes", "Bytes of the memory budget for batches that wait for other streams of their group."),
 		batches: desc("penstock_sharing_batches_total", "Batches that streams received from their group instead of reading them."),
 		views:   desc("penstock_sharing_views_total", "Batches that streams got as views of batches with more columns or rows."),

@@ -42,7 +42,7 @@ type TableLayout struct {
 
 // Options are what to rewrite.
 type Options struct {
-	// MinFiles is the number of small files of a partition from which on they are rewritten.
+	// MinFiles is the least number of small files of a partition that are rewritten.
 	MinFiles int
 	// FileBytes is the size of files to aim at. Files that have three quarters of it are not small.
 	FileBytes int64

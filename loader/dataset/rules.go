@@ -25,8 +25,8 @@ const (
 	descending = "desc"
 )
 
-// ParseOrderBy parses a column's name, which a direction may follow, such as "a" or
-// "a desc". Every text is valid: one that ends in neither direction is a name.
+// ParseOrderBy parses the name of a column with an optional direction, such as "a" or
+// "a desc". Every text is valid: if it does not end in a direction, all of it is the name.
 func ParseOrderBy(text string) OrderBy {
 	column, direction := directed(text)
 	return OrderBy{Column: column, Descending: direction == descending}
@@ -165,7 +165,7 @@ type PointInTime struct {
 	Exact     bool   // whether a staging row with an equal time matches; decoding sets it unless `exact: false`
 }
 
-// CustomPrefix is the prefix of strategies that the composition root registers.
+// CustomPrefix is the prefix of the names of custom strategies, which a build of Penstock registers.
 const CustomPrefix = "custom:"
 
 // DefaultMaxAmplification is the default of Staging.MaxAmplification.
@@ -178,7 +178,7 @@ type Sample struct {
 	// all rows.
 	Hash *HashRange
 	By   SampleBy
-	// Rate is the fraction of the rows matching Where that is kept. Other rows are all
+	// Rate is the fraction to keep of the rows that match Where. All other rows are
 	// kept. The default is 1, which keeps all rows.
 	Rate  float64
 	Where Filter

@@ -29,7 +29,7 @@ type Compaction struct {
 	Key []string
 	// AnyOrder also rewrites files if readers then find rows of a key in another order.
 	AnyOrder bool
-	// MinFiles is the number of small files of a partition from which on they are rewritten; 0 means 4.
+	// MinFiles is the least number of small files of a partition that are rewritten; 0 means 4.
 	MinFiles int
 	// FileBytes is the size of files to aim at; 0 is the Rewriter's.
 	FileBytes int64

@@ -26,7 +26,7 @@ type fileReader struct {
 	current int   // index in groups; -1 before the first
 	row     int64 // row in the file of the next batch's first row
 	first   int64 // row in the file of the last returned batch's first row
-	end     int64 // row in the file after those that are read of the open row group
+	end     int64 // row in the file after the last row to read from the open row group
 }
 
 // newFileReader makes a reader of a file. It takes ownership of the file unless it fails. It checks
@@ -52,7 +52,7 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 	return r, r.openRows(ctx, w)
 }
 
-// openRows opens the reader of the rows that are not decoded yet.
+// openRows opens a reader of the rows that are not decoded yet.
 func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 	groups := r.groups
 	if r.current >= 0 {
@@ -61,7 +61,7 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 			groups = groups[1:]
 		}
 	}
-	begun := w.source.Begun + r.want.Ordinal - w.source.Files[0].Ordinal // rows of steps before the file's
+	begun := w.source.Begun + r.want.Ordinal - w.source.Files[0].Ordinal // rows from the start of the source's first step to the start of this range
 	rows, err := r.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
 		Coded: w.coded(), MinRepeats: w.scanner.options.MinRepeats, Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
@@ -115,7 +115,7 @@ func (r *fileReader) pause() {
 	r.rows = nil
 }
 
-// resume opens the rows again from the next one on.
+// resume opens a reader again, starting at the next row.
 func (r *fileReader) resume(ctx context.Context, w *walk) error {
 	if err := r.openRows(ctx, w); err != nil {
 		return r.inGroup(err)
@@ -123,8 +123,8 @@ func (r *fileReader) resume(ctx context.Context, w *walk) error {
 	return nil
 }
 
-// readOn reads the rest of the open row group from the file after the cache has dropped one of its
-// columns. Looking the column up again could end in the same way, endlessly.
+// readOn reads the rest of the open row group from the file after the cache has dropped one of the
+// group's columns. It does not look the column up again: the cache could drop it each time, without end.
 func (r *fileReader) readOn(ctx context.Context, w *walk) error {
 	r.pause()
 	r.cache.lost = r.groups[r.current] + 1
@@ -195,7 +195,7 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	return b, admitted, nil
 }
 
-// lacksChecksum notes a page without a checksum.
+// lacksChecksum records that a page has no checksum.
 func (r *fileReader) lacksChecksum(w *walk, field int) {
 	w.withoutChecksum.Store(true)
 	r.cache.lacksChecksum(field)

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Promote returns the Spark SQL that makes columns of staging entries columns of the training table, in one statement that writes
-// the table again. The values are those that the join gives when the dataset is read, row by row.
+// Promote returns the Spark SQL that copies columns of staging entries into the training table, with one statement that rewrites
+// the table. Each row gets the values that the join returns for it when the dataset is read.
 func Promote(in Target, entries []string) (string, error) {
 	p := overwriting{target: in}
 	if err := p.choose(entries); err != nil {
@@ -39,17 +39,17 @@ func Promote(in Target, entries []string) (string, error) {
 	return p.text(), nil
 }
 
-// overwriting is a statement that is written.
+// overwriting is an INSERT OVERWRITE statement under construction.
 type overwriting struct {
 	target  Target
-	dataset dataset.Dataset // with the promoted entries alone
+	dataset dataset.Dataset // with only the promoted entries
 	tables  []*catalog.Table
 	inputs  []*promotedEntry
 	added   []string // definitions of the new columns
-	values  []string // the values of all columns, by the names that the table has then
+	values  []string // expressions of all columns, including the new ones, each AS the column's name
 }
 
-// choose takes the promoted entries from the dataset, in its order.
+// choose takes the promoted entries from the dataset, in the dataset's order.
 func (p *overwriting) choose(names []string) error {
 	d := p.target.Dataset.Defaults()
 	chosen, err := d.Promoted(names)
@@ -65,7 +65,7 @@ func (p *overwriting) choose(names []string) error {
 	return nil
 }
 
-// columns writes the values of all columns.
+// columns adds the expressions of all columns, and the definitions of new columns.
 func (p *overwriting) columns(outputs []resolve.Output) error {
 	for _, f := range p.target.Training.Fields {
 		value := "t." + quoted(f.Name)
@@ -102,13 +102,13 @@ func (p *overwriting) columns(outputs []resolve.Output) error {
 func (p *overwriting) text() string {
 	var b strings.Builder
 	table := p.target.sqlTable(p.target.Training.Name)
-	comment(&b, "", fmt.Sprintf("Columns of staging entries of dataset %s become columns of its training table %s. Review this file, and run it in Spark with the SQL extensions of Iceberg.",
+	comment(&b, "", fmt.Sprintf("Columns of staging entries of dataset %s become columns of its training table, %s. Review this file, and run it in Spark with the SQL extensions of Iceberg.",
 		p.target.Dataset.Name, p.target.Training.Name))
-	comment(&b, "", "The table is written again as a whole. Stop all other writers first: rows that they commit while the statement runs are lost. Deleted rows are left out, and in format version 3 rows get new row ids.",
-		"To take it back, if nothing was committed since: CALL "+quoted("<catalog>")+".system.rollback_to_snapshot, with the snapshot that was current before.")
+	comment(&b, "", "The whole table is rewritten. Stop all other writers first: rows that they commit while the statement runs are lost. Deleted rows are left out, and in format version 3 rows get new row ids.",
+		"To undo this, if nothing else was committed since: CALL "+quoted("<catalog>")+".system.rollback_to_snapshot, with the snapshot that was current before.")
 	for i, s := range p.dataset.Staging {
 		if s.MinMatch > 0 {
-			comment(&b, "", fmt.Sprintf("Entry %s has min_match %v, which the statement does not check. Check it before with penstock verify.", p.dataset.Staging[i].Name, s.MinMatch))
+			comment(&b, "", fmt.Sprintf("Entry %s has min_match %v, which the statement does not check. Check it first with penstock verify.", p.dataset.Staging[i].Name, s.MinMatch))
 		}
 	}
 	if len(p.added) > 0 {
@@ -116,7 +116,7 @@ func (p *overwriting) text() string {
 	}
 	p.sorted(&b, table)
 	b.WriteString("\n")
-	comment(&b, "", "All partitions are replaced, those of older partition specs too.")
+	comment(&b, "", "All partitions are replaced, including those of older partition specs.")
 	b.WriteString("SET spark.sql.sources.partitionOverwriteMode = static;\n\n")
 	fmt.Fprintf(&b, "INSERT OVERWRITE %s BY NAME\nSELECT\n  %s\nFROM %s AS t\n", table, strings.Join(p.values, ",\n  "), table)
 	for _, input := range p.inputs {
@@ -125,7 +125,7 @@ func (p *overwriting) text() string {
 	return strings.TrimSuffix(b.String(), "\n") + ";\n"
 }
 
-// sorted writes the statement that orders what is written, unless the table declares an order.
+// sorted writes the statement that sets the order of the rewritten rows, unless the table declares a sort order.
 func (p *overwriting) sorted(b *strings.Builder, table string) {
 	b.WriteString("\n")
 	if len(p.target.Training.SortOrders) > 0 {
@@ -141,11 +141,11 @@ func (p *overwriting) sorted(b *strings.Builder, table string) {
 	if len(by) == 0 {
 		return
 	}
-	comment(b, "", "Rows are shuffled by partition, so that each gets few files, and sorted within it.")
+	comment(b, "", "Rows are shuffled by partition, so that each partition gets few files, and are sorted within each partition.")
 	fmt.Fprintf(b, "ALTER TABLE %s WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY %s;\n", table, strings.Join(by, ", "))
 }
 
-// columnOf returns the name of a column of a table in Spark SQL. The column may be in structs.
+// columnOf returns the Spark SQL name of a column of a table. The column may be nested in structs.
 func columnOf(t *catalog.Table, name string) (string, bool) {
 	for _, fields := range [][]catalog.Field{t.Fields, t.Nested} {
 		for _, f := range fields {

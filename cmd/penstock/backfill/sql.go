@@ -143,7 +143,7 @@ func (s *stagingLayout) create(b *strings.Builder, table string) {
 // sorted writes the statement that orders what is written.
 func (s *stagingLayout) sorted(b *strings.Builder, table string) {
 	b.WriteString("\n")
-	comment(b, "", "Rows are shuffled by partition, so that each gets few files, and sorted within it: sorted by the key, tables are merged without an index.")
+	comment(b, "", "Rows are shuffled by partition, so that each partition gets few files, and are sorted within each partition: tables that are sorted by the key are merged without an index.")
 	if slices.ContainsFunc(s.table.Fields, func(f catalog.Field) bool { return arrow.IsNested(f.Type.ID()) }) {
 		comment(b, "", "Histories of a user are several times smaller if the rows of a user are neighbors: sort by the user, with --sort, if the table has that column. By the key of a request they are no smaller.")
 	}

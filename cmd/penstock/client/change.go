@@ -8,7 +8,7 @@ import (
 )
 
 // Change calls an action that changes tables, with a body that is sent as JSON. It calls progress with the server's messages,
-// and decodes the result into out. After a failure, out may have the part of the change that was made.
+// and decodes the result into out. After a failure, out may describe the part of the change that was made.
 func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(flight.ChangeProgress)) error {
 	text, err := bodyOf(action, body)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Client) Change(ctx context.Context, action string, body, out any, progr
 	return err
 }
 
-// Move is a move of a branch of a table between two snapshots; 0 is none.
+// Move is a move of a table's branch from one snapshot to another. The snapshot 0 means that the branch has none.
 type Move struct {
 	Table  string `json:"table"`
 	Branch string `json:"branch,omitempty"` // "": main
@@ -49,7 +49,7 @@ type Move struct {
 	To     int64  `json:"to"`
 }
 
-// Publish moves main of a table to the snapshot of a branch.
+// Publish moves the branch main of a table to the snapshot of another branch.
 func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, err error) {
 	return out, c.actJSON(ctx, "publish", map[string]string{"table": table, "branch": branch}, &out)
 }

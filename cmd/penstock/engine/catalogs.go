@@ -41,21 +41,21 @@ func (e *Engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 	})
 }
 
-// sizeWarnings returns a function that logs one warning for each table of a catalog that has files of other sizes than its
-// manifests say.
+// sizeWarnings returns a function that logs a warning about a file whose size differs from its manifest, at most once for each
+// table of a catalog.
 func sizeWarnings(log *slog.Logger) func(catalog string, d icebergcat.SizeDifference) {
 	var warned sync.Map
 	return func(catalog string, d icebergcat.SizeDifference) {
 		if _, before := warned.LoadOrStore([2]string{catalog, d.UUID}, true); before {
 			return
 		}
-		log.Warn("a file has another size than its manifest says; as file_sizes is storage, it is read", "catalog", catalog, "table", d.Table,
+		log.Warn("the size of a file differs from its manifest; the file is read, because file_sizes is storage", "catalog", catalog, "table", d.Table,
 			"file", d.Location, "manifest", d.Manifest, "storage", d.Stored)
 	}
 }
 
-// signer returns a signer of requests to a catalog, with the catalog's own keys or else the
-// server's, which may differ from the keys for storage.
+// signer returns a signer of requests to a catalog. It uses the catalog's own keys, or else those of the
+// server. They may differ from the keys for storage.
 func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	properties := map[string]string{}
 	for name, value := range how.Properties {
@@ -83,11 +83,11 @@ func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	return sigv4.New(keys, region, how.Service, time.Now), nil
 }
 
-// StorageProperties returns the properties of catalogs that the kinds of remote storage have.
+// StorageProperties returns the names of the catalog properties that configure remote storage.
 func StorageProperties() []string { return stores(store.Environment{}).Properties() }
 
-// stores returns the kinds of remote storage that are served. To add another one, add
-// its package below internal/store and its row here.
+// stores returns the supported kinds of remote storage. To add another one, add its package
+// below internal/store and its row here.
 func stores(env store.Environment) store.Kinds {
 	return store.NewKinds(
 		s3.Kind(env),
@@ -113,10 +113,10 @@ func (e *Engine) storage() store.Kinds {
 	})
 }
 
-// CatalogSet returns the open catalogs of a config file as one.
+// CatalogSet returns a set of the open catalogs of a config file.
 func (e *Engine) CatalogSet(c *config.Config) (*catalog.Set, error) {
 	all := map[string]catalog.Catalog{}
-	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // in the order of open
+	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // open fills Opened in this order
 		all[name] = e.Opened[i]
 	}
 	return catalog.NewSet(all, c.DefaultCatalog())

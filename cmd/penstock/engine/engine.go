@@ -1,5 +1,5 @@
-// Package engine makes what reads and writes tables from a config file: catalogs, stores, caches, the scanner, the loader,
-// and the writers. It is the one place that names their concrete types.
+// Package engine builds the parts that read and write tables, as a config file says: catalogs, stores, caches, the scanner,
+// the loader, and the writers. It is the one place that names their concrete types.
 package engine
 
 import (
@@ -35,20 +35,21 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// The caches of plans and of footers hold 1/cacheDivisor of the memory budget each, at most
-// maxCache bytes; those of manifests, tables and listings hold half as much together. They come on top of the budget.
+// The cache of plans and the cache of footers each hold up to 1/cacheDivisor of the memory budget, but at most maxCache
+// bytes. The caches of manifests, tables and listings together hold up to half as much as one of them. The budget does not
+// include these caches.
 const (
 	cacheDivisor = 32
 	maxCache     = 128 << 20
 )
 
-// Engine is everything that reads: serve serves it, and other commands read with it in
-// process.
+// Engine holds the parts that read and write tables. The command serve serves it; other commands use it
+// in process.
 type Engine struct {
 	Loader    *loader.Loader
 	reads     loader.Options // of Loader
-	sharer    *fanout.Sharer // of the streams of a server
-	Streams   flight.Loader  // Loader, or one whose streams share batches
+	sharer    *fanout.Sharer // shares batches between the streams of a server; may be nil
+	Streams   flight.Loader  // Loader, or a loader over it whose streams share batches
 	Budget    *budget.Budget
 	calls     *store.Calls
 	footers   *cache.Cache[*parquet.Footer]
@@ -56,22 +57,22 @@ type Engine struct {
 	tables    *cache.Cache[*catalog.Table]
 	Opened    []*icebergcat.Catalog // in the order of their names
 	Catalogs  *catalog.Set
-	byName    map[string]*icebergcat.Catalog                                    // those of Opened, as the config file names them
-	requests  atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; nil: nothing does
-	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // warns of sizes in manifests; nil: nothing does
+	byName    map[string]*icebergcat.Catalog                                    // the catalogs of Opened, by their names in the config file
+	requests  atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; may be nil
+	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // warns of wrong sizes in manifests; may be nil
 	tags      []*pintag.Tags
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
 	pools     []trimmed
 	disk      *spool.Spool
 	scanner   *scan.Scanner
 	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
-	columns   columnDisk              // looked up for columns that chunks does not have
+	columns   columnDisk              // has columns that chunks does not have
 	memory    batch.Trimming          // of batches and decoded columns; one of pools
-	closers   []func()                // of the parts above, in the order in which they were made
+	closers   []func()                // close the parts above, which were made in this order
 }
 
-// rememberMetadata makes the caches of manifests, tables and lists of files, which hold about the given bytes
-// together. It returns that of lists.
+// rememberMetadata makes the caches of manifests, of tables and of lists of files, which together hold about the given
+// number of bytes. It returns the cache of lists.
 func (e *Engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
 	if e.manifests, err = cache.New[[]byte](bytes / 2); err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	}
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
-		e.Budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
+		e.Budget.OnLack(e.columns.giveUp) // registered before the function of chunks, which can then release more
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
@@ -179,7 +180,7 @@ func (e *Engine) share(c *config.Config) {
 	}
 }
 
-// Observe adds metrics of the engine's parts, and logs their failures. It is called once.
+// Observe adds metrics of the engine's parts, and logs their failures. It must be called at most once.
 func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	metrics.Budget(e.Budget)
 	metrics.Storage(e.calls)
@@ -197,7 +198,7 @@ func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	}
 }
 
-// readAhead converts the setting to scan's option, where nothing read ahead is NoAhead.
+// readAhead converts the setting, in which 0 turns reading ahead off, to the option of package scan.
 func readAhead(bytes int64) int64 {
 	if bytes == 0 {
 		return scan.NoAhead
@@ -242,8 +243,8 @@ func trimPrefix(err error, name string) error {
 	return err
 }
 
-// Close closes the parts of the engine, those made last first. Its streams have been
-// released.
+// Close closes the parts of the engine in the reverse order of their creation. All streams must
+// have been released before.
 func (e *Engine) Close() {
 	for _, closer := range slices.Backward(e.closers) {
 		closer()
@@ -251,19 +252,19 @@ func (e *Engine) Close() {
 	e.closers = nil
 }
 
-// Prepare observes the engine, divides its memory between clients, and opens what it keeps on disk.
+// Prepare prepares the engine for a server: it adds metrics and logs, bounds the memory of one client, and opens the cache on disk.
 func (e *Engine) Prepare(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	e.Observe(metrics, log)
 	e.Budget.SetPeerShare(s.MaxPeerShare)
 	return e.openColumns(ctx, s, metrics, log)
 }
 
-// TrySpool checks that the disk can be written, since the first stream that spills may be days away. Commands
-// that read in process do not check it: they need it only if they spill. A spool that has no room now may have it
-// later, and joins that fit in memory need none, so that is only a warning.
+// TrySpool checks that the spool can be written, since the first stream that spills may run days later. Commands that
+// read in process do not call it, because they need the spool only if they spill. A spool without room only causes a
+// warning: there may be room later, and joins that fit in memory need none.
 func (e *Engine) TrySpool(log *slog.Logger) error { return trySpool(e.disk, log) }
 
-// trySpool is TrySpool for a disk.
+// trySpool is TrySpool for any disk.
 func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
 	err := disk.Try()
 	if fault.KindOf(err) == fault.Exhausted {
@@ -273,8 +274,8 @@ func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
 	return err
 }
 
-// Sharing describes the streams of a plan that share batches; "" if none do.
+// Sharing describes which streams of plans with the same tables (plan.Plan.TablesID) share batches; "" if no stream is open.
 func (e *Engine) Sharing(tablesID string) string { return e.sharer.Explain(tablesID) }
 
-// ReturnIdleMemory returns memory that ended streams leave behind to the system, until ctx ends.
+// ReturnIdleMemory returns to the system, until ctx ends, the memory that ended streams leave in the pools.
 func (e *Engine) ReturnIdleMemory(ctx context.Context) { newIdleMemory(e.pools).run(ctx) }

@@ -12,17 +12,17 @@ import (
 
 // Limits of a summary.
 const (
-	maxNotes  = 3   // lines with what is worth knowing
-	farAbove  = 1.5 // how many times the rows of the average lane the longest one has, if that is worth knowing
-	readAgain = 2.0 // how often staging bytes are read if none are kept, if that is worth knowing
+	maxNotes  = 3   // lines of notes
+	farAbove  = 1.5 // there is a note if the longest lane has more than this many times the rows of the average lane
+	readAgain = 2.0 // there is a note if staging bytes are read at least this often when none are kept
 )
 
 // MinSummary is the number of lines in which every summary fits.
 const MinSummary = 29
 
-// Summary describes in at most the given number of lines, MinSummary or more, what a query reads, joins, holds in memory
-// and returns, and what is worth knowing of it. If the staging tables take too many lines, each gets one, and
-// then only the first of them do. Text lists what it counts.
+// Summary describes what a query reads, joins, holds in memory and returns, with notes on what may need attention. It has
+// at most the given number of lines, which must be MinSummary or more. If the staging tables take too many lines, each
+// table gets one line; if these are still too many, only the first tables do. Text lists the tables that Summary only counts.
 func Summary(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes, lines int) string {
 	head := (&drawing{}).lines(func(d *drawing) {
 		d.text("", "plan "+p.ID)
@@ -60,7 +60,7 @@ func drawEntries(p *plan.Plan, sizes *plan.ColumnSizes, needs []bool, room int) 
 		return drawRead(p, sizes, read, room)
 	}
 	lines := append(drawRead(p, sizes, read, room-1), (&drawing{}).lines(func(d *drawing) {
-		d.branch("skips", fmt.Sprintf("%s, of which no value is asked for: %s", plan.Counted(len(unread), "staging table"), strings.Join(unread, ", ")))
+		d.branch("skips", fmt.Sprintf("%s that the query does not need: %s", plan.Counted(len(unread), "staging table"), strings.Join(unread, ", ")))
 		d.text("│", "")
 	})...)
 	if len(read) > 0 {
@@ -99,7 +99,7 @@ func drawRead(p *plan.Plan, sizes *plan.ColumnSizes, read []int, room int) []str
 	})
 }
 
-// drawRules adds what drops rows of the training table, or multiplies work, to its branch.
+// drawRules adds to the branch of the training table the rules and deletes that decide which of its rows are returned.
 func drawRules(d *drawing, p *plan.Plan) {
 	if p.Rows.Since != 0 {
 		d.fact("since", "%d: rows that were appended after it", p.Rows.Since)
@@ -121,7 +121,7 @@ func drawRules(d *drawing, p *plan.Plan) {
 	}
 }
 
-// drawNotes adds at most maxNotes lines with what is worth knowing.
+// drawNotes adds at most maxNotes lines of notes.
 func drawNotes(p *plan.Plan, q dataset.Query, needs []bool, last func(what, text string)) {
 	notes := slices.Concat(laneNotes(p), mixingNotes(p, q), stagingNotes(p, needs))
 	for i, note := range notes {
@@ -133,7 +133,7 @@ func drawNotes(p *plan.Plan, q dataset.Query, needs []bool, last func(what, text
 	}
 }
 
-// laneNotes names lanes that have much fewer, or many more, rows than others.
+// laneNotes returns a note if there are lanes without rows, or if the longest lane has far more rows than the average.
 func laneNotes(p *plan.Plan) []string {
 	empty, longest, all := 0, int64(0), int64(0)
 	for _, l := range p.Lanes {
@@ -153,13 +153,13 @@ func laneNotes(p *plan.Plan) []string {
 	return nil
 }
 
-// stagingNotes names staging tables that are read and lack partitions, or are read again where memory is
-// scarce.
+// stagingNotes returns notes on the staging tables that are read: those that lack partitions, and those that are read
+// several times if memory is scarce.
 func stagingNotes(p *plan.Plan, needs []bool) []string {
 	var notes []string
 	for i, s := range p.Staging {
 		if needs[i] && s.Unaligned.Partitions > 0 {
-			notes = append(notes, fmt.Sprintf("%s lacks %s of the training table, with %s, which are missing",
+			notes = append(notes, fmt.Sprintf("%s lacks %s of the training table: no match for %s",
 				short(p, i), plan.Counted(s.Unaligned.Partitions, "partition"), plan.Counted(s.Unaligned.Rows, "row")))
 		}
 	}
@@ -177,10 +177,10 @@ func short(p *plan.Plan, staging int) string {
 	return cut(p.Relation.Staging[staging].Name, width)
 }
 
-// drawCost adds what rows and steps cost besides reading each byte once.
+// drawCost adds the costs of a query besides those of reading each byte once.
 func drawCost(p *plan.Plan, q dataset.Query, last func(what, text string)) {
 	if countsFirst(p, q) {
-		last("counted", "first: keys, deletes and filter columns are read of "+strings.Join(countedFrom(p), ", "))
+		last("counted", "first, by reading keys, deletes and filter columns of "+strings.Join(countedFrom(p), ", "))
 	}
 	if of := int64(q.Every.Of); of > 1 {
 		last("workers", fmt.Sprintf("%d DataLoader workers, which read up to %s together, %s of it more than once", of, bytesText(of*trainingBytes(p)), bytesText((of-1)*trainingBytes(p))))

@@ -103,7 +103,7 @@ func TestSummaryNamesWhatIsNotRead(t *testing.T) {
 	}
 	p, q := many(t, 4)
 	q.Columns = []dataset.Column{{Column: "day"}}
-	require.Contains(t, explain.Summary(p, q, nil, 40), "├─ skips  3 staging tables, of which no value is asked for: entry_1, entry_2, entry_3\n│\n└─ gives")
+	require.Contains(t, explain.Summary(p, q, nil, 40), "├─ skips  3 staging tables that the query does not need: entry_1, entry_2, entry_3\n│\n└─ gives")
 	q.Columns = []dataset.Column{{Column: "unknown"}}
 	require.NotContains(t, explain.Summary(p, q, nil, 40), "skips")
 }

@@ -62,11 +62,11 @@ class Compacted:
         files: files that were read.
         bytes: the bytes of these files.
         rows: the rows of these files, deleted ones included.
-        deleted: deleted rows that are in no file any more.
+        deleted: deleted rows that were left out.
         files_written: new files; of a dry run, an estimate.
         bytes_written: the bytes of new files; of a dry run, an estimate.
         deletes: delete files that were removed with the files.
-        kept: files that stay, since rows of a key would change their order.
+        kept: files not rewritten, because rows of a key would change their order.
     """
 
     table: str

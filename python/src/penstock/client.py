@@ -368,7 +368,7 @@ class Client:
             mode: "replace" replaces the days, or other partitions, that have new rows.
             token: the name of the change; a call with that of an earlier one writes nothing. It begins with the time
                 of the change, such as 20261126T000000.000Z-history. If omitted, one is made.
-            key: the key's columns. If omitted, those of the table's buckets.
+            key: the key's columns. If omitted, the table's bucketed columns.
             sort: of a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
             buckets: of a new table: the number of buckets of the key's first column.
             like: for a new table: the training table to copy the bucket count and, where the rows have the columns,
@@ -449,11 +449,11 @@ class Client:
         Args:
             table: [catalog.]namespace.table.
             partition: rewrite only files of partitions with these values, such as ["ts_day=2026-11-01"].
-            key: columns that are equal in all rows of a key. If omitted, those of the table's buckets.
-            min_files: the number of small files of a partition from which on they are rewritten; 4 if omitted.
+            key: columns that are equal in all rows of a key. If omitted, the table's bucketed columns.
+            min_files: rewrite small files only if a partition has at least this many; 4 if omitted.
             file_size: the bytes of new files; 256 MiB if omitted.
             branch: the branch whose files are rewritten. If omitted, main.
-            any_order: also rewrite files whose rows of a key then come in another order.
+            any_order: also rewrite files in which rows of a key change their order.
             dry_run: write nothing.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.

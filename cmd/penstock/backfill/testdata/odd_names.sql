@@ -24,8 +24,8 @@ TBLPROPERTIES (
   'write.metadata.delete-after-commit.enabled' = 'true'
 );
 
--- Rows are shuffled by partition, so that each gets few files, and sorted within it: sorted by
--- the key, tables are merged without an index.
+-- Rows are shuffled by partition, so that each partition gets few files, and are sorted within
+-- each partition: tables that are sorted by the key are merged without an index.
 -- Histories of a user are several times smaller if the rows of a user are neighbors: sort by
 -- the user, with --sort, if the table has that column. By the key of a request they are no
 -- smaller.

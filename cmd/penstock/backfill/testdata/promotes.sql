@@ -1,11 +1,11 @@
--- Columns of staging entries of dataset home become columns of its training table
+-- Columns of staging entries of dataset home become columns of its training table,
 -- ml.impressions. Review this file, and run it in Spark with the SQL extensions of Iceberg.
--- The table is written again as a whole. Stop all other writers first: rows that they commit
--- while the statement runs are lost. Deleted rows are left out, and in format version 3 rows
--- get new row ids.
--- To take it back, if nothing was committed since: CALL
+-- The whole table is rewritten. Stop all other writers first: rows that they commit while the
+-- statement runs are lost. Deleted rows are left out, and in format version 3 rows get new row
+-- ids.
+-- To undo this, if nothing else was committed since: CALL
 -- `<catalog>`.system.rollback_to_snapshot, with the snapshot that was current before.
--- Entry history has min_match 0.5, which the statement does not check. Check it before with
+-- Entry history has min_match 0.5, which the statement does not check. Check it first with
 -- penstock verify.
 
 ALTER TABLE `ml`.`impressions` ADD COLUMNS (
@@ -15,10 +15,11 @@ ALTER TABLE `ml`.`impressions` ADD COLUMNS (
   `newest` ARRAY<BIGINT>
 );
 
--- Rows are shuffled by partition, so that each gets few files, and sorted within it.
+-- Rows are shuffled by partition, so that each partition gets few files, and are sorted within
+-- each partition.
 ALTER TABLE `ml`.`impressions` WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `request_id`;
 
--- All partitions are replaced, those of older partition specs too.
+-- All partitions are replaced, including those of older partition specs.
 SET spark.sql.sources.partitionOverwriteMode = static;
 
 INSERT OVERWRITE `ml`.`impressions` BY NAME

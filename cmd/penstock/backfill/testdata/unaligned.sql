@@ -24,8 +24,8 @@ TBLPROPERTIES (
   'write.metadata.delete-after-commit.enabled' = 'true'
 );
 
--- Rows are shuffled by partition, so that each gets few files, and sorted within it: sorted by
--- the key, tables are merged without an index.
+-- Rows are shuffled by partition, so that each partition gets few files, and are sorted within
+-- each partition: tables that are sorted by the key are merged without an index.
 ALTER TABLE `lake`.`features`.`users` WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `id`;
 
 -- <source> is a table, a view, or a query in parentheses, with these columns and one row for
