@@ -64,7 +64,7 @@ func earlierOf(asked decode.EarlierPromotion) promote.Earlier {
 	case decode.ContinuePromotion:
 		return promote.Continue
 	case decode.RestartPromotion:
-		return promote.BeginAnew
+		return promote.Restart
 	}
 	return promote.ContinueEqual
 }

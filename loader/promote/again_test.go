@@ -184,7 +184,7 @@ func TestRepeatedPromotionsReplaceValuesOfOthers(t *testing.T) {
 func TestPromotionsBeginAgain(t *testing.T) {
 	r := interrupted(t)
 	anew := request()
-	anew.Earlier = promote.BeginAnew
+	anew.Earlier = promote.Restart
 	r.tables.setSchema = func(context.Context, commit.SchemaMove) error { return errBroken }
 	_, err := r.promoter.Promote(t.Context(), anew)
 	require.ErrorIs(t, err, errBroken)

@@ -250,7 +250,7 @@ func TestValuesOfTwoSnapshotsAreNeverMixed(t *testing.T) {
 	t.Run("begun again", func(t *testing.T) {
 		r := interrupted(t)
 		again := request()
-		again.Earlier = promote.BeginAnew
+		again.Earlier = promote.Restart
 		got, err := r.promoter.Promote(t.Context(), again)
 		require.NoError(t, err)
 		require.EqualValues(t, 8, got.Rows)

@@ -74,8 +74,8 @@ const (
 	ContinueEqual Earlier = iota
 	// Continue continues it with the values of its snapshots.
 	Continue
-	// BeginAnew begins a new one with the current snapshots.
-	BeginAnew
+	// Restart begins a new one with the current snapshots.
+	Restart
 )
 
 // PromotionRequest has what to promote.

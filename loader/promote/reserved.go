@@ -103,7 +103,7 @@ func promotions(schemas []commit.TableSchema) []earlier {
 // continued finds an earlier promotion of the same entries, with the same meaning, and returns its definition; nil if there is none
 // to continue.
 func (p *defining) continued(ctx context.Context, current *definition) (*definition, error) {
-	if p.request.Earlier == BeginAnew {
+	if p.request.Earlier == Restart {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	for _, e := range promotions(p.state.Schemas) {
