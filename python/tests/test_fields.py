@@ -36,7 +36,7 @@ def served(function: str, file: str) -> list[str]:
     ],
 )
 def test_forms_have_the_fields_that_the_server_reads(known: type, function: str, file: str) -> None:
-    assert sorted(served(f"(d *decoder) {function}", file)) == sorted(known.__annotations__)
+    assert sorted(served(function, file)) == sorted(known.__annotations__)
 
 
 def test_every_field_is_described() -> None:
