@@ -28,11 +28,11 @@ def served(function: str, file: str) -> list[str]:
 @pytest.mark.parametrize(
     ("known", "function", "file"),
     [
-        (penstock.Column, "column", "dataset.go"),
-        (penstock.Dense, "dense", "dense.go"),
-        (penstock.Shard, "shard", "query.go"),
-        (penstock.Every, "every", "query.go"),
-        (penstock.Sample, "sample", "sample.go"),
+        (penstock.Column, "readColumn", "dataset.go"),
+        (penstock.Dense, "readDense", "dense.go"),
+        (penstock.Shard, "readShard", "query.go"),
+        (penstock.Every, "readEvery", "query.go"),
+        (penstock.Sample, "readSample", "sample.go"),
     ],
 )
 def test_forms_have_the_fields_that_the_server_reads(known: type, function: str, file: str) -> None:
