@@ -16,7 +16,7 @@ type ColumnID struct {
 	FileSize int64  // in bytes
 	RowGroup int
 	Field    int    // the column's field id
-	Type     string // the type that the reader wants, in any form that is unique
+	Type     string // the type that the reader wants, as a text that no other type has
 }
 
 // ChunkKey is the digest of a ColumnID.
@@ -24,7 +24,7 @@ type ChunkKey [32]byte
 
 // Key returns the digest of all fields.
 func (c ColumnID) Key() ChunkKey {
-	key, _ := parseKey(digest.Of(c)) // a digest has the form of a key
+	key, _ := parseKey(digest.Of(c)) // digest.Of returns the hexadecimal digits of a key
 	return key
 }
 
@@ -36,8 +36,8 @@ func parseKey(text string) (key ChunkKey, ok bool) {
 	return key, err == nil && n == len(key) && len(text) == 2*len(key) && strings.ToLower(text) == text
 }
 
-// Names of files. A chunk's name has everything that Open needs besides the file's size,
-// and the version of its form, so that Open reads no file.
+// Names of files. The name of a chunk's file contains its key, its cost and the version of the
+// file format. Open takes the rest, its size and time, from the folder, and so reads no file.
 const (
 	chunkSuffix = ".v1.chunk"
 	chunkFamily = ".chunk" // of all versions

@@ -21,18 +21,18 @@ type foundFile struct {
 	written time.Time
 }
 
-// openedFolder is the content of a folder. Closing it unlocks the folder.
+// openedFolder is a locked folder and its content. Close unlocks the folder.
 type openedFolder struct {
 	lock  *os.File
-	files []foundFile // the last written last
-	stuck int64       // footprint of files that cannot be used and could not be deleted
+	files []foundFile // in the order in which they were written
+	stuck int64       // the footprint of unusable files that could not be deleted
 }
 
 // Close unlocks the folder.
 func (l *openedFolder) Close() error { return l.lock.Close() }
 
-// openFolder creates a folder if it does not exist, locks it, lists it, and deletes files of
-// the tier that are not complete chunks of this version and of this user.
+// openFolder creates a folder if it does not exist, locks it, lists it, and deletes the files of
+// the tier that cannot be used; see listFolder.
 func openFolder(folder string, remove func(string) error) (_ *openedFolder, err error) {
 	if err := checkFolder(folder); err != nil {
 		return nil, err
@@ -65,8 +65,9 @@ func openFolder(folder string, remove func(string) error) (_ *openedFolder, err 
 	return l, nil
 }
 
-// checkFolder creates the folder, but not its parents: a mistyped path would otherwise
-// fill the disk of its first existing parent. It refuses a folder that others may use.
+// checkFolder creates the folder, but not its parents: with a mistyped path, the cache would
+// otherwise fill the disk of the first parent that exists. It refuses a folder that other users
+// may use or that another user owns.
 func checkFolder(folder string) error {
 	made := os.Mkdir(folder, folderMode)
 	found, err := os.Lstat(folder)
@@ -78,22 +79,22 @@ func checkFolder(folder string) error {
 		return unusable(folder, errors.Join(made, err))
 	case !found.IsDir():
 		return fault.New(fault.Invalid, "the cache folder %s is not a folder, or is a symbolic link", folder).
-			WithRemedy("name a folder with the setting cache_dir")
+			WithRemedy("set cache_dir to a folder")
 	case found.Mode().Perm()&othersModes != 0 || !ours(found):
 		return fault.New(fault.Invalid, "the cache folder %s has mode %s, or belongs to another user: other users could read or replace its files", folder, found.Mode()).
-			WithRemedy("name a folder with the setting cache_dir that does not exist yet; it is created with mode 0700")
+			WithRemedy("set cache_dir to a folder that does not exist yet: the server creates it with mode 0700")
 	}
 	return nil
 }
 
 func unusable(folder string, err error) error {
 	return fault.New(fault.Unavailable, "the cache folder %s cannot be used: %w", folder, err).
-		WithRemedy("check that the server can write to it, or name another one with the setting cache_dir")
+		WithRemedy("check that the server can write to it, or set cache_dir to another folder")
 }
 
 // listFolder returns the chunks of a folder, and the files of the tier that cannot be used:
-// incomplete ones, those of other versions or users, and a second one of a key. Files of
-// other names are not the tier's.
+// incomplete files, files of other versions, files that another user owns or may use, and all
+// files of a key but the first. Files with other names do not belong to the tier.
 func listFolder(folder string) (chunks, unusables []foundFile, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

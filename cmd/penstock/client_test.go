@@ -132,7 +132,7 @@ func TestServerLostInMidStream(t *testing.T) {
 	out := &killing{server: server}
 	got := runWith(t, process{terminal: terminal{stdout: out}}, "cat", "large", "--uri", server.uri(), "--format", "csv", "--query", `{"dataset": "large", "batch_rows": 100}`)
 	require.Equal(t, exitFailure, got.code)
-	require.Regexp(t, `^penstock: the server or the connection to it was lost after \d+ rows: [^\n]+\n  → check its log and restart it, then read again: the rows so far are incomplete\n$`, got.stderr)
+	require.Regexp(t, `^penstock: the server or the connection to it was lost after \d+ rows: [^\n]+\n  → check the server's log and restart it, then read again: the rows so far are incomplete\n$`, got.stderr)
 	require.NotContains(t, got.stderr, "desc =")
 	require.Less(t, strings.Count(out.String(), "\n"), largeRows)
 	got = run(t, "datasets", "--uri", server.uri())
@@ -145,7 +145,7 @@ func TestAddressOfAnHTTPServer(t *testing.T) {
 	defer web.Close()
 	got := run(t, "datasets", "--uri", web.Listener.Addr().String())
 	require.Equal(t, exitFailure, got.code)
-	require.Regexp(t, `^penstock: connect to [^\n]+: that is not a Flight server, perhaps an HTTP server: [^\n]+\n  → use the address that penstock serve prints`, got.stderr)
+	require.Regexp(t, `^penstock: connect to [^\n]+: this address is not a Flight server, but perhaps an HTTP server: [^\n]+\n  → use the address that penstock serve prints`, got.stderr)
 }
 
 func TestAddressOfAnotherFlightServer(t *testing.T) {
@@ -158,7 +158,7 @@ func TestAddressOfAnotherFlightServer(t *testing.T) {
 	for _, command := range [][]string{{"datasets"}, {"cat", "any"}, {"explain", "any"}, {"verify", "any"}} {
 		got := run(t, append(command, "--uri", uri)...)
 		require.NotZero(t, got.code)
-		require.Contains(t, got.stderr, "penstock: connect to "+uri+": that is not a Penstock server: ")
+		require.Contains(t, got.stderr, "penstock: connect to "+uri+": this address is not a Penstock server: ")
 		require.Contains(t, got.stderr, "\n  → use the address that penstock serve prints")
 	}
 	server.Shutdown()

@@ -145,7 +145,7 @@ func TestInsecureLogsWhatItOpens(t *testing.T) {
 	server := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--insecure")...)
 	logged := server.stderr.find(t, "an address that other machines reach is insecure")
 	require.Equal(t, "credentials", logged["missing"].([]any)[0])
-	require.Equal(t, "every program that reaches the address may read all datasets, or those that the policy has for all clients", logged["opens"].([]any)[0])
+	require.Equal(t, "every program that reaches the address may read all datasets, or those that the policy allows to all clients", logged["opens"].([]any)[0])
 
 	// Mutual TLS needs no --insecure, and protects the metrics too.
 	mutual := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--metrics", "0.0.0.0:0",

@@ -54,42 +54,42 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "insecure", Default: "false",
-			Usage: "allow an address that other machines can reach without TLS or without credentials: anyone who reaches it can read what is sent, or every dataset",
+			Usage: "listen without TLS or without credentials on an address that other machines can reach: anyone who reaches it can read what is sent, or every dataset",
 			set:   func(s *Server, v value) error { return onOff(&s.Insecure, v) },
 		},
 		{
 			Name: "tls_cert", Shape: "FILE",
-			Usage: "the certificate of this server in PEM form, with those between it and its CA; loaded again when it changes (default: no TLS)",
+			Usage: "the certificate of this server, with its intermediate certificates, in PEM form; loaded again when it changes (default: no TLS)",
 			set:   func(s *Server, v value) error { s.TLSCert = v.path(); return nil },
 		},
 		{
 			Name: "tls_key", Shape: "FILE",
-			Usage: "the key of the certificate, which this user alone may read (default: no TLS)",
+			Usage: "the private key of the certificate, in a file that only this user can read (default: no TLS)",
 			set:   func(s *Server, v value) error { s.TLSKey = v.path(); return nil },
 		},
 		{
 			Name: "tls_client_ca", Shape: "FILE",
-			Usage: "the CAs of clients' certificates, which are required then (default: clients need no certificate)",
+			Usage: "the CAs of clients' certificates: with this setting, clients need a certificate (default: clients need no certificate)",
 			set:   func(s *Server, v value) error { s.TLSClientCA = v.path(); return nil },
 		},
 		{
 			Name: "tokens", Shape: "FILE",
-			Usage: "the tokens of clients, as lines of penstock token new, which have only their digests; loaded again when it changes (default: clients need no token)",
+			Usage: "the tokens of clients: lines that penstock token new prints, with only the digests of tokens; loaded again when it changes (default: clients need no token)",
 			set:   func(s *Server, v value) error { s.Tokens = v.path(); return nil },
 		},
 		{
 			Name: "jwt_issuer", Shape: "TEXT",
-			Usage: "the issuer (iss) of tokens (JWT) of clients (default: no JWT is accepted)",
+			Usage: "the issuer (iss) that clients' JWTs must have (default: no JWT is accepted)",
 			set:   func(s *Server, v value) error { s.JWTIssuer = v.text; return nil },
 		},
 		{
 			Name: "jwt_audience", Shape: "TEXT",
-			Usage: "the audience (aud) that such tokens are for (default: no JWT is accepted)",
+			Usage: "the audience (aud) that clients' JWTs must have (default: no JWT is accepted)",
 			set:   func(s *Server, v value) error { s.JWTAudience = v.text; return nil },
 		},
 		{
 			Name: "jwt_keys", Shape: "FILE",
-			Usage: "the public keys of the issuer (JWKS), as a file, loaded again when it changes, or as an https URL, fetched every five minutes (default: no JWT is accepted)",
+			Usage: "the public keys of the issuer (JWKS): a file, loaded again when it changes, or an https URL, fetched every five minutes (default: no JWT is accepted)",
 			set:   func(s *Server, v value) error { s.JWTKeys = v.pathOrURL(); return nil },
 		},
 		{
@@ -99,7 +99,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "audit_log", Shape: "FILE",
-			Usage: "the file that gets a line for each stream and each refusal, or stderr (default: none)",
+			Usage: "the file in which the server writes a line for each stream and each refusal, or stderr (default: none)",
 			set: func(s *Server, v value) error {
 				if s.AuditLog = v.text; s.AuditLog != AuditStderr {
 					s.AuditLog = v.path()
@@ -114,22 +114,22 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "memory", Shape: "BYTES",
-			Usage: "the memory budget, such as 4GiB (default: half of the memory of the machine or container, at most 64GiB, so that 1.25 times the budget and 256MiB fit)",
+			Usage: "the memory budget, such as 4GiB (default: half of the memory of the machine or container, but at most 64GiB, and less if 1.25 times that and 256MiB do not fit)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
 		},
 		{
 			Name: "spool", Shape: "FOLDER",
-			Usage: "the folder on local disk for staging rows that do not fit in memory; created if its parent exists (default: the system's for temporary files)",
+			Usage: "the folder on local disk for staging rows that do not fit in memory; created if its parent exists (default: the system's folder for temporary files)",
 			set:   func(s *Server, v value) error { s.Spool = v.path(); return nil },
 		},
 		{
 			Name: "spool_limit", Shape: "BYTES",
-			Usage: "how much of that disk may be used at a time, such as 200GiB (default: all but a tenth of the disk or 10GiB, whichever is less)",
+			Usage: "how much of the disk of spool may be used at a time, such as 200GiB (default: all except a tenth of the disk, or except 10GiB if that is less)",
 			set:   func(s *Server, v value) error { return size(&s.SpoolLimit, v) },
 		},
 		{
 			Name: "storage_timeout", Default: "1m", Shape: "TIME",
-			Usage: "how long one open or read of a table's or catalog's file, or one call of a catalog, may take; 0 is no limit",
+			Usage: "how long it may take to open a table's or catalog's file, to read from it once, or to call a catalog once; 0 is no limit",
 			set:   func(s *Server, v value) error { return duration(&s.StorageTimeout, v, 0) },
 		},
 		{
@@ -169,7 +169,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "max_peer_share", Default: "75", Shape: "PERCENT",
-			Usage: "the share of the streams that one client may use, and of the memory while others need it; a client is a subject, or a host where there are no credentials",
+			Usage: "the share that one client may use of the streams, and of the memory while others need it; a client is a subject, or a host if clients have no credentials",
 			set:   func(s *Server, v value) error { return percent(&s.MaxPeerShare, v) },
 		},
 		{
@@ -189,12 +189,12 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "cache_dir", Shape: "FOLDER",
-			Usage: "the folder on local disk for decoded columns, which are read again even after a restart; created if its parent exists, for this server alone (default: none are kept on disk)",
+			Usage: "the folder on local disk that keeps decoded columns, also across restarts; created if its parent exists; no other server may use it (default: none are kept on disk)",
 			set:   func(s *Server, v value) error { s.CacheDir = v.path(); return nil },
 		},
 		{
 			Name: "cache_disk", Default: "32GiB", Shape: "BYTES",
-			Usage: "how much of that disk may be used",
+			Usage: "how much of the disk of cache_dir may be used",
 			set:   func(s *Server, v value) error { return size(&s.CacheDisk, v) },
 		},
 		{

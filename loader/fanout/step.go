@@ -9,22 +9,22 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// taken is a step for one member, which releases it.
+// taken is a step for one member. The member must release it.
 type taken struct {
 	stream.StepSlice
 	block *block
 	own   bool // the member read it itself
 }
 
-// release releases the block's batch.
+// release releases the reference to the block's batch.
 func (t *taken) release() {
 	if t.Batch != nil {
 		t.Batch.Release()
 	}
 }
 
-// takenBy returns a member's next step with a reference to the block's batch; nil if the block
-// does not have it.
+// takenBy returns a member's next step with a reference to the block's batch, or nil if the block
+// does not have the step.
 func (b *block) takenBy(m *groupMember, own bool) *taken {
 	slice, ok := b.sliceFor(m)
 	if !ok {
@@ -36,8 +36,8 @@ func (b *block) takenBy(m *groupMember, own bool) *taken {
 	return &taken{slice, b, own}
 }
 
-// next returns the next step of a member, or the reason why its group does not have it. An
-// error belongs to the member: it read the step itself, or its context has ended.
+// next returns the next step of a member, or the reason why its group does not have it. It returns
+// an error only if the member failed to read the step itself, or if its context has ended.
 func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	for {
 		if m.ctx.Err() != nil {
@@ -91,10 +91,11 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	}
 }
 
-// spares reports whether the group's reader fails, and a member, which needs less than it reads, does not
-// fail with it: it reads without the group. s.mu is held.
+// spares reports whether the group's reader has failed and the member needs something else than it reads.
+// Such a member does not fail with the reader, but reads without the group. s.mu is held.
 func (g *readerGroup) spares(m *groupMember) bool { return g.failed && !g.spec.equal(m.spec) }
 
+// sparedBy is spares for a caller that does not hold s.mu.
 func (s *Sharer) sparedBy(m *groupMember, g *readerGroup) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (b *block) lacks(m *groupMember) Reason {
 	return Lacking
 }
 
-// begin decides the form of a member's group by its first batch.
+// begin returns the form of a member's group. If it is not yet decided, the group's first batch decides it.
 func (s *Sharer) begin(m *groupMember) (stream.Form, error) {
 	for {
 		if m.ctx.Err() != nil {
@@ -131,7 +132,7 @@ func (s *Sharer) begin(m *groupMember) (stream.Form, error) {
 	}
 }
 
-// move moves a member to another group. s.mu is held, and unlocked.
+// move moves a member to another group. The caller holds s.mu, and move unlocks it.
 func (s *Sharer) move(m *groupMember, to *readerGroup) {
 	var dropped trash
 	s.leave(m, &dropped)
@@ -140,8 +141,8 @@ func (s *Sharer) move(m *groupMember, to *readerGroup) {
 	dropped.release()
 }
 
-// wait waits for the end of a pull. If that was of the member's next step, the member is handed
-// the step. s.mu is held, and unlocked.
+// wait waits for the end of a pull, or of the member's context. If the pull reads the member's next
+// step, m.handed is set to it. The caller holds s.mu, and wait unlocks it.
 func (s *Sharer) wait(m *groupMember, g *readerGroup) {
 	pulled := g.pulled
 	g.waiting[m] = struct{}{}
@@ -156,13 +157,14 @@ func (s *Sharer) wait(m *groupMember, g *readerGroup) {
 	delete(g.waiting, m)
 }
 
-// read is what a member does with a group's reader: it reads a step, or nothing.
+// read uses a group's reader. It returns the step that it read, or nil if it read none.
 type read func(r *stream.ShardReader) (*stream.Step, error)
 
-// readForm decides the form.
+// readForm decides the form of a group's batches, and reads no step.
 func readForm(r *stream.ShardReader) (*stream.Step, error) { return nil, r.Begin() }
 
-// readStep reads the next step, whose batch is not made if no member takes it. s.mu is held.
+// readStep returns a function that reads the next step. If no member takes the step, the function does not
+// make its batch. s.mu is held.
 func (g *readerGroup) readStep() read {
 	skip := len(g.coming) == 0
 	for m := range g.members {
@@ -172,8 +174,8 @@ func (g *readerGroup) readStep() read {
 	return func(r *stream.ShardReader) (*stream.Step, error) { return r.ReadStep(skip) }
 }
 
-// pull reads for a group. Reading continues after the member's context has ended while
-// other members need it. s.mu is held, and unlocked.
+// pull reads for a group. Reading continues after the end of the member's context as long as the
+// group has other members. The caller holds s.mu, and pull unlocks it.
 func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
 	need, form := g.next()
 	now := g.reading
@@ -185,7 +187,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	g.marks = marks
 	var decided *stream.Form
 	if g.formed {
-		g.form, decided = form, &form // streams that join meanwhile agree with it
+		g.form, decided = form, &form // streams that join during the pull must agree with it
 	}
 	s.mu.Unlock()
 
@@ -207,21 +209,22 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 		s.countWidened()
 	}
 	if err != nil && g.ctx.Err() != nil {
-		return nil, context.Cause(m.ctx) // all members have gone
+		return nil, context.Cause(m.ctx) // all members have left
 	}
 	return mine, err
 }
 
-// countWidened counts a reader that reads more than before.
+// countWidened counts a reader that was opened again to read more than before.
 func (s *Sharer) countWidened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.widened++
 }
 
-// pulled ends a member's pull: it adds the step to the window, and hands it to the waiting members. A
-// reader that failed is released, and the next member that pulls opens another one. If others than
-// the member may have needed what failed, no stream joins the group any more.
+// pulled ends a member's pull: it adds the step to the window, and hands it to the waiting members. If
+// the read failed, it releases the reader, and the next member that pulls opens another one. If the
+// reader also read for the needs of other members, these may have caused the failure: g.failed is
+// set, and no more streams join the group.
 func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *stream.Step, err error) *taken {
 	if err != nil {
 		now.close()
@@ -248,7 +251,8 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *strea
 	return mine
 }
 
-// hand gives a block to the member that read it, to the waiting members, and to the window.
+// hand gives a block to the member that read it and to the waiting members, and adds it to the window. The
+// block at the end of the rows becomes g.end instead.
 func (s *Sharer) hand(m *groupMember, g *readerGroup, read *block, dropped *trash) *taken {
 	for w := range g.waiting {
 		if w.handed == nil && w.place().SameRows(g.front()) {
@@ -267,10 +271,11 @@ func (s *Sharer) hand(m *groupMember, g *readerGroup, read *block, dropped *tras
 	return mine
 }
 
-// keep appends a step to the window, and drops the oldest steps beyond the bounds, of the groups
-// with the most bytes. It drops all steps if the group has a single member, or if memory is short.
+// keep appends a step to the group's window, and drops its oldest step if it has more than maxSteps. While
+// all windows together have too many bytes, it drops the oldest step of the window with the most. It drops
+// all steps of the group if no other stream may need them, or if memory is short.
 func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
-	if g.ctx.Err() != nil { // all members have gone
+	if g.ctx.Err() != nil { // all members have left
 		read.dropped = true
 		dropped.blocks = append(dropped.blocks, read)
 		return
@@ -293,8 +298,8 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	}
 }
 
-// gatherable returns how many bytes a group with one member may gather at its origin within a time after its
-// first step.
+// gatherable returns how many bytes a group with one member may keep since its origin, if it has read for
+// the given time since its first step.
 func (s *Sharer) gatherable(took time.Duration) int64 {
 	return min(s.options.Window/gatherDivisor, fastGathered+int64(took.Seconds()*gatherRate))
 }

@@ -11,18 +11,18 @@ import (
 // Permission is something that a rule allows besides reading.
 type Permission string
 
-// Reading is what read and inline give. It is no word of allow.
+// Reading is the permission that the read and inline fields of a rule give. The allow field cannot list it.
 const Reading Permission = "read"
 
-// The actions that allow has words for.
+// The actions that the allow field of a rule can list.
 const (
 	Explain Permission = "explain" // show what a plan reads
 	Verify  Permission = "verify"  // check the tables of a dataset
 	Cache   Permission = "cache"   // list and drop what the server keeps in memory and on disk
-	Stage   Permission = "stage"   // send rows to the tables that the rule has in write, and compact, restore and clean these
-	Publish Permission = "publish" // move main of these tables to a branch, and back
-	Promote Permission = "promote" // add columns to the training tables that the rule has in write, and drop these
-	Status  Permission = "status"  // see the streams of all clients, and what the server has of memory and slots
+	Stage   Permission = "stage"   // send rows to the tables in the rule's write field, compact and restore them, and remove their orphan files
+	Publish Permission = "publish" // move main of these tables to a branch, and undo a stage or a publish
+	Promote Permission = "promote" // add columns to the training tables in the rule's write field, and drop these columns
+	Status  Permission = "status"  // see the streams of all clients, and the memory and slots of the server
 )
 
 // Actions returns the actions that rules allow.
@@ -30,44 +30,44 @@ func Actions() []Permission {
 	return []Permission{Explain, Verify, Cache, Status, Stage, Publish, Promote}
 }
 
-// Writes reports whether an action changes tables, so that it needs a table in the rule's write.
+// Writes reports whether an action changes tables. Such an action is allowed only for tables in the rule's write field.
 func (p Permission) Writes() bool { return p == Stage || p == Publish || p == Promote }
 
 // Policy is a list of access rules. It is immutable.
 type Policy struct {
-	// Groups has the patterns of the subjects of each group.
+	// Groups maps the name of each group to patterns of its subjects.
 	Groups map[string][]string
 	Rules  []AccessRule
-	// Names completes the names of tables.
+	// Names adds the catalog to names of tables that do not have one.
 	Names Names
 }
 
 // AccessRule lists the rights of some clients.
 type AccessRule struct {
-	// Subjects, Groups and Claims select the clients: one of them must name the client. Subjects are patterns.
+	// Subjects, Groups and Claims select the clients: one of them must match the client. Subjects are patterns.
 	Subjects []string
 	Groups   []string
-	Claims   map[string][]string // of a JWT: the values, one of which it has
+	Claims   map[string][]string // for each claim of a JWT, the values that match
 	Read     []string            // patterns of the names of configured datasets
 	Inline   []string            // patterns of the tables of datasets that clients send; see Names.Pattern
 	Write    []string            // patterns of the tables that Stage, Publish and Promote of Allow are for; see Names.Pattern
 	Allow    []Permission
-	Tables   []TableLimits // that are not read whole, in any dataset of the rule
+	Tables   []TableLimits // tables that clients may read only in part, in any dataset of the rule
 }
 
-// TableLimits is what a rule does not let clients read of a table.
+// TableLimits describes which part of a table a rule lets clients read.
 type TableLimits struct {
 	Name     string         // [catalog.]namespace.table
-	Withheld []string       // columns
-	Filter   dataset.Filter // of the rows that may be read; zero: all
-	Line     int            // of the policy's file; 0: unknown
+	Withheld []string       // columns that may not be read
+	Filter   dataset.Filter // matches the rows that may be read; zero: all
+	Line     int            // in the policy file; 0: unknown
 }
 
 // IsZero reports whether the whole table may be read.
 func (t TableLimits) IsZero() bool { return len(t.Withheld) == 0 && t.Filter.IsZero() }
 
-// Open returns the policy of a server without a policy file: every client may do everything, but may send its own datasets
-// and write to tables only if inline is true.
+// Open returns the policy of a server without a policy file. It allows every client all actions and all configured datasets.
+// Only if inline is true may clients also send datasets of their own and write to tables.
 func Open(inline bool) *Policy {
 	r := AccessRule{Subjects: []string{"*"}, Read: []string{"*"}, Allow: Actions()}
 	if inline {
@@ -85,7 +85,7 @@ func (p *Policy) Read(who identity.Caller, name string) (Rights, bool) {
 	return p.rights(r), true
 }
 
-// readRule returns the rule that decides about a client and a configured dataset; false if there is none.
+// readRule returns the first rule that lets a client read a configured dataset; false if there is none.
 func (p *Policy) readRule(who identity.Caller, name string) (AccessRule, bool) {
 	for _, r := range p.Rules {
 		if p.names(r, who) && matchesOne(r.Read, name) {
@@ -95,7 +95,7 @@ func (p *Policy) readRule(who identity.Caller, name string) (AccessRule, bool) {
 	return AccessRule{}, false
 }
 
-// Inline returns the rights of a client to a dataset that it sends; false if it may not send one of these tables.
+// Inline returns the rights of a client to a dataset that it sends; false if no rule allows all tables of the dataset.
 func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
 	for _, r := range p.Rules {
 		all := len(r.Inline) > 0 && p.names(r, who)
@@ -109,14 +109,14 @@ func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
 	return Rights{}, false
 }
 
-// Adds reports whether a client may add tables to a configured dataset: the rule that decides about the dataset decides.
+// Adds reports whether a client may add tables to a configured dataset. The rule that lets the client read the dataset decides.
 func (p *Policy) Adds(who identity.Caller, name string, tables []string) bool {
 	r, may := p.readRule(who, name)
 	return may && !slices.ContainsFunc(tables, func(table string) bool { return !matchesOne(r.Inline, p.Names.Full(table)) })
 }
 
-// Write reports whether a client may change a table: the first rule that names both decides alone. Some catalogs do not
-// distinguish cases: a rule that refuses a table refuses its name in another case too.
+// Write reports whether a client may change a table. The first rule that names both decides. Some catalogs ignore case, so a
+// rule that refuses a table also refuses names that differ from it only in case.
 func (p *Policy) Write(who identity.Caller, table string, action Permission) bool {
 	full := p.Names.Full(table)
 	for _, r := range p.Rules {
@@ -150,8 +150,8 @@ func (p *Policy) May(who identity.Caller, action Permission) bool {
 	return slices.ContainsFunc(p.Rules, func(r AccessRule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })
 }
 
-// Unmatched returns the patterns of read that match none of the given datasets, each once. It never returns "*", which also
-// stands for datasets that are added later.
+// Unmatched returns the patterns in the read fields of rules that match none of the given datasets, without duplicates. It
+// never returns "*", which also stands for datasets that are added later.
 func (p *Policy) Unmatched(datasets []string) []string {
 	var out []string
 	for _, r := range p.Rules {
@@ -196,7 +196,7 @@ func matchesOne(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return Matches(pattern, name) })
 }
 
-// Matches reports whether a pattern matches a name: a "*" in the pattern stands for any characters, also none.
+// Matches reports whether a pattern matches a name: a "*" in the pattern stands for any number of characters, including none.
 func Matches(pattern, name string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	name, ok := strings.CutPrefix(name, first)

@@ -17,7 +17,8 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
-// Listen binds the address of a setting. An address that other machines reach requires TLS and credentials, or --insecure.
+// Listen binds the address of a setting. An address that other machines can reach requires TLS and credentials, or --insecure;
+// the address that serves streams also requires a key file for tickets.
 func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
 		return socket.Listen(ctx, socket.Streams, path)
@@ -49,25 +50,26 @@ func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listen
 	return listener, nil
 }
 
-// checkOpen refuses an address that other machines reach if something does not protect it, and logs what --insecure opens.
+// checkOpen returns an error for an address that other machines can reach if TLS, credentials or the key file for tickets are
+// missing. With --insecure, it logs that TLS or credentials are missing, and what that exposes.
 func (g *Guard) checkOpen(setting, address string) error {
 	var missing, opens []string
 	if g.certificates == nil {
-		missing, opens = append(missing, "TLS"), append(opens, "what is sent can be read and changed on its way")
+		missing, opens = append(missing, "TLS"), append(opens, "data can be read and changed in transit")
 	}
 	if !g.authenticates() {
 		missing, opens = append(missing, "credentials"), append(opens, map[string]string{
-			"listen":  "every program that reaches the address may read all datasets, or those that the policy has for all clients",
+			"listen":  "every program that reaches the address may read all datasets, or those that the policy allows to all clients",
 			"metrics": "every program that reaches the address may read metrics, and profiles if pprof is on",
 		}[setting])
 	}
 	switch {
 	case len(missing) > 0 && !g.settings.Insecure:
-		return fault.InvalidField(setting, "%s can be reached from other machines, and has no %s", address, strings.Join(missing, " and no ")).
+		return fault.InvalidField(setting, "%s can be reached from other machines, but has no %s", address, strings.Join(missing, " and no ")).
 			WithRemedy("set tls_cert and tls_key, and tokens or jwt_issuer for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
 	case g.settings.TicketKeys == "" && setting == "listen":
 		return fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
-			WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
+			WithRemedy(`make one with (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys), and add --ticket-keys tickets.keys`)
 	case len(missing) > 0:
 		g.log.Warn("an address that other machines reach is insecure", "setting", setting, "address", address, "missing", missing, "opens", opens)
 	}
@@ -79,8 +81,8 @@ func (g *Guard) authenticates() bool {
 	return g.settings.Tokens != "" || g.issuer != nil || g.certificates != nil && g.settings.TLSClientCA != ""
 }
 
-// Handshakes returns the configuration of the handshakes of a listener; nil: there are none. Sockets have none: only
-// processes of this user can connect to them.
+// Handshakes returns the TLS configuration of a listener, or nil if its connections do not use TLS. Unix sockets do not use
+// TLS: only processes of this user can connect to them.
 func (g *Guard) Handshakes(on net.Listener) *tls.Config {
 	if g.certificates == nil || on.Addr().Network() != "tcp" {
 		return nil
@@ -88,8 +90,8 @@ func (g *Guard) Handshakes(on net.Listener) *tls.Config {
 	return g.certificates.Config("h2")
 }
 
-// ListenMetrics binds the address of metrics, if it is set. If other machines reach it, the metrics are protected as the
-// server is.
+// ListenMetrics binds the address of metrics, if it is set. If other machines can reach the address, metrics require the same
+// TLS and tokens as streams.
 func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (net.Listener, http.Handler, error) {
 	if g.settings.Metrics == "" {
 		return nil, nil, nil
@@ -112,12 +114,12 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	return on, handler, nil
 }
 
-// withToken answers requests that have a token.
+// withToken passes requests with a valid token to next, and refuses the others.
 func withToken(authenticate flight.Authenticate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "bearer") {
-			token = "" // which is not a token
+			token = "" // it is never valid
 		}
 		if _, err := authenticate(token); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")

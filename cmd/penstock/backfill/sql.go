@@ -15,13 +15,13 @@ import (
 // property is a property of an Iceberg table.
 type property struct{ name, value, reason string }
 
-// properties are those that a staging table needs.
+// properties returns the properties that a staging table needs.
 func properties() []property {
 	return []property{
-		{"format-version", "2", "Files have sequence numbers, by which duplicates: first and last order commits."},
-		{"write.parquet.compression-codec", "zstd", "Lists and texts that repeat from row to row take a fraction of their size."},
-		{"write.target-file-size-bytes", "268435456", "A bucket is read as a whole: few files, 128 to 512 MB each."},
-		{"write.metadata.delete-after-commit.enabled", "true", "A backfill commits often: old metadata files are deleted, snapshots are not."},
+		{"format-version", "2", "Files have sequence numbers. The rules duplicates: first and last order commits by them."},
+		{"write.parquet.compression-codec", "zstd", "Lists and texts that repeat from row to row shrink to a fraction of their size."},
+		{"write.target-file-size-bytes", "268435456", "A bucket is read as a whole, so it should have few files, of 128 to 512 MB each."},
+		{"write.metadata.delete-after-commit.enabled", "true", "A backfill commits often. This deletes old metadata files, but no snapshots."},
 	}
 }
 
@@ -40,7 +40,7 @@ func (t Target) sqlTable(table string) string {
 	return strings.Join(parts, ".")
 }
 
-// term returns a partition transform of a column in Spark SQL.
+// term returns a partition transform, applied to a column, in Spark SQL.
 func term(t catalog.Transform, column string) string {
 	switch t.Kind {
 	case catalog.Identity, catalog.Other:
@@ -63,10 +63,10 @@ func describeField(f catalog.PartitionField, column string) string {
 	return term(f.Transform, column)
 }
 
-// statement marks a text of comment as SQL, which stays on one line.
+// statement is the prefix of a text that is SQL: comment keeps it on one line.
 const statement = "  "
 
-// comment writes comments, each on lines of its own. Control characters in names become blanks.
+// comment writes each text as one or more comment lines. Control characters in names become spaces.
 func comment(b *strings.Builder, indent string, texts ...string) {
 	const width = 96
 	for _, text := range texts {
@@ -86,8 +86,8 @@ func comment(b *strings.Builder, indent string, texts ...string) {
 	}
 }
 
-// script writes the script of a layout, and checks the dataset that results: d, whose entries have the given
-// tables, with the new entry. Further comments come last.
+// script adds the new entry to d, checks the resulting dataset, and returns it with the script of the layout.
+// The given tables are those of d's entries. Further comments come last.
 func (s *stagingLayout) script(to Target, d dataset.Dataset, tables []*catalog.Table, further []string) (*Script, error) {
 	d.Staging = append(slices.Clone(d.Staging), s.entry)
 	if err := check(d, to.Training, append(slices.Clone(tables), s.table)); err != nil {
@@ -125,7 +125,7 @@ func (s *stagingLayout) create(b *strings.Builder, table string) {
 	}
 	b.WriteString(")\nUSING iceberg\n")
 	if s.bucketed {
-		comment(b, "", "The buckets of the key divide those of the training table or are a multiple of them, so that a bucket is joined with few others.")
+		comment(b, "", "The number of buckets of the key divides that of the training table or is a multiple of it, so that a bucket is joined with few others.")
 	}
 	fmt.Fprintf(b, "PARTITIONED BY (%s)\nTBLPROPERTIES (\n", strings.Join(s.terms, ", "))
 	all := properties()
@@ -140,12 +140,12 @@ func (s *stagingLayout) create(b *strings.Builder, table string) {
 	b.WriteString(");\n")
 }
 
-// sorted writes the statement that orders what is written.
+// sorted writes the statement that sets the order in which rows are written.
 func (s *stagingLayout) sorted(b *strings.Builder, table string) {
 	b.WriteString("\n")
 	comment(b, "", "Rows are shuffled by partition, so that each partition gets few files, and are sorted within each partition: tables that are sorted by the key are merged without an index.")
 	if slices.ContainsFunc(s.table.Fields, func(f catalog.Field) bool { return arrow.IsNested(f.Type.ID()) }) {
-		comment(b, "", "Histories of a user are several times smaller if the rows of a user are neighbors: sort by the user, with --sort, if the table has that column. By the key of a request they are no smaller.")
+		comment(b, "", "Histories of a user are several times smaller if the rows of a user are neighbors: sort by the user, with --sort, if the table has that column. Sorting by the key of a request does not make them smaller.")
 	}
 	columns := make([]string, len(s.sort))
 	for i, name := range s.sort {
@@ -165,7 +165,7 @@ func (s *stagingLayout) insert(b *strings.Builder, table string) {
 	if s.aligned != "" {
 		comment(b, "", "INSERT INTO adds the rows again if it runs again. INSERT OVERWRITE replaces the partitions that get rows, if spark.sql.sources.partitionOverwriteMode is dynamic.")
 	} else {
-		comment(b, "", "INSERT INTO adds the rows again if it runs again: begin with an empty table then.")
+		comment(b, "", "INSERT INTO adds the rows again if it runs again: empty the table first.")
 	}
 	columns := make([]string, len(s.table.Fields))
 	for i, f := range s.table.Fields {
@@ -178,7 +178,7 @@ func (s *stagingLayout) insert(b *strings.Builder, table string) {
 	fmt.Fprintf(b, "INSERT INTO %s\nSELECT %s\nFROM <source>\nWHERE %s;\n", table, strings.Join(columns, ", "), strings.Join(keys, " AND "))
 }
 
-// swapInTraining returns comments on a column that replaces one of the training table.
+// swapInTraining returns comments for a new column that replaces a column of the training table.
 func swapInTraining(in Target, added string, old resolve.Output) []string {
 	table := in.sqlTable(in.Training.Name)
 	return []string{
@@ -189,16 +189,16 @@ func swapInTraining(in Target, added string, old resolve.Output) []string {
 	}
 }
 
-// swapInStaging returns comments on a column that replaces one of a staging table.
+// swapInStaging returns comments for a new column that replaces a column of a staging table.
 func swapInStaging(in Target, old resolve.Output) []string {
 	t := in.Staging[old.Table]
 	return append([]string{
-		fmt.Sprintf("The dataset gives the new column the name %s, and no longer reads the old one of %s. To remove that, once no run and no other dataset reads it:", old.Name, t.Name),
+		fmt.Sprintf("The dataset gives the new column the name %s, and no longer reads the old one of %s. To remove the old one, once no run and no other dataset reads it:", old.Name, t.Name),
 		statement + fmt.Sprintf("ALTER TABLE %s DROP COLUMN %s;", in.sqlTable(t.Name), sqlColumn(t, old.Field)),
 	}, in.readers(t)...)
 }
 
-// sqlColumn returns the name of a column of a table in Spark SQL, which may be in structs.
+// sqlColumn returns the name of a column of a table in Spark SQL. The column may be in structs.
 func sqlColumn(t *catalog.Table, f catalog.Field) string {
 	if !slices.ContainsFunc(t.Nested, func(n catalog.Field) bool { return n.ID == f.ID }) {
 		return quoted(f.Name)
@@ -225,16 +225,16 @@ func (t Target) readers(table *catalog.Table) []string {
 	return []string{"Other datasets of the config file that read this table: " + strings.Join(names, ", ") + "."}
 }
 
-// removal writes the statement that removes a column; all says that the dataset no longer reads its table.
+// removal returns the statement that removes a column. all means that the dataset reads nothing else of its table.
 func (t Target) removal(table *catalog.Table, o resolve.Output, all bool) string {
 	var b strings.Builder
 	name := t.sqlTable(table.Name)
-	comment(&b, "", fmt.Sprintf("Dataset %s without %s. First change the config file. Runs that began keep reading the column, by the schema in their pins, as long as its snapshots and files are there.",
-		t.Dataset.Name, o.Name))
+	comment(&b, "", fmt.Sprintf("This removes %s from dataset %s. First change the config file. Runs that have begun keep reading the column by the schema in their pins, as long as the snapshots and files of the pins exist.",
+		o.Name, t.Dataset.Name))
 	comment(&b, "", t.readers(table)...)
 	b.WriteString("\n")
 	if all {
-		comment(&b, "", "The dataset reads nothing else of this table. To remove it instead, once no run and no other dataset reads it:",
+		comment(&b, "", "The dataset reads nothing else of this table. To remove the table instead, once no run and no other dataset reads it:",
 			statement+"DROP TABLE "+name+";")
 	}
 	fmt.Fprintf(&b, "ALTER TABLE %s DROP COLUMN %s;\n", name, sqlColumn(table, o.Field))

@@ -17,8 +17,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// fault converts a gRPC error and the call's trailer: to the failure that the server sent,
-// or to one that says why no Penstock server answered.
+// fault converts the gRPC error and the trailer of a call. It returns the failure that the server
+// sent in the trailer. Without one, it returns a failure of the same kind as the gRPC error, which
+// explains why no Penstock server answered if that is the reason.
 func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -34,20 +35,20 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 			return e
 		}
 		if strings.Contains(e.Message, "server preface: http2:") {
-			e.Message = "that is not a Flight server, perhaps an HTTP server: " + trimStatus(e.Message)
+			e.Message = "this address is not a Flight server, but perhaps an HTTP server: " + trimStatus(e.Message)
 			return e.WithRemedy("use the address that penstock serve prints on standard output, not that of its metrics")
 		}
 		e.Message = "no server answers: " + trimStatus(e.Message)
 		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}
 	if s.Code() == codes.Unimplemented { // a Penstock server sends details with it
-		e.Op, e.Message = "connect to "+c.name, "that is not a Penstock server: "+e.Message
+		e.Op, e.Message = "connect to "+c.name, "this address is not a Penstock server: "+e.Message
 		return e.WithRemedy("use the address that penstock serve prints on standard output")
 	}
 	return e
 }
 
-// trimStatus removes what gRPC puts around the system's error of a connection.
+// trimStatus removes the text that gRPC puts around an operating system error of a connection.
 func trimStatus(message string) string {
 	message = strings.TrimPrefix(message, "connection error: desc = ")
 	if inner, err := strconv.Unquote(message); err == nil {
@@ -56,8 +57,9 @@ func trimStatus(message string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "Error while dialing: ")
 }
 
-// broken converts the error of a stream that failed after a number of rows. A server that fails
-// a stream sends details in a trailer: without them, the server or the connection is gone.
+// broken converts the error of a stream that failed after a number of rows. When a server ends a
+// stream with a failure, it sends details in the trailer. If there are no details, the server or
+// the connection was lost.
 func (c *Client) broken(ctx context.Context, err error, trailer metadata.MD, rows int64) error {
 	e := c.fault(ctx, err, trailer)
 	var gone *fault.Error
@@ -65,7 +67,7 @@ func (c *Client) broken(ctx context.Context, err error, trailer metadata.MD, row
 		return e
 	}
 	return fault.New(fault.Unavailable, "the server or the connection to it was lost after %s: %s", fault.Count(rows, "row"), trimStatus(status.Convert(err).Message())).
-		WithRemedy("check its log and restart it, then read again: the rows so far are incomplete")
+		WithRemedy("check the server's log and restart it, then read again: the rows so far are incomplete")
 }
 
 // trimName removes the name of an action from the beginning of a failure's message.
@@ -115,7 +117,7 @@ func parseDetails(text []byte) *fault.Error {
 	return e
 }
 
-// kindOf returns the kind of a failure that came without details, by its gRPC code.
+// kindOf returns the kind for the gRPC code of a failure without details.
 func kindOf(code codes.Code) fault.Kind {
 	switch code {
 	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:

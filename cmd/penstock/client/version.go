@@ -12,24 +12,25 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// versions are that of this program and that of the server, which the headers of its answers have.
+// versions holds the version of this program and that of the server, which the server sends in response headers.
 type versions struct {
-	own    string // "": unknown, and compared with none
+	own    string // "": unknown, and not compared
 	server atomic.Pointer[string]
 }
 
-// options returns options of a connection that note the server's version.
+// options returns the options with which a connection notes the server's version.
 func (v *versions) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(v.unary), grpc.WithChainStreamInterceptor(v.stream)}
 }
 
+// note stores the server's version if the headers contain it.
 func (v *versions) note(headers metadata.MD) {
 	if said := headers.Get(flight.VersionKey); len(said) > 0 {
 		v.server.Store(&said[0])
 	}
 }
 
-// unary notes the version of the server of a call with one answer.
+// unary notes the server's version from the headers of a unary call.
 func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error { //nolint:revive // gRPC's type has these arguments
 	var headers metadata.MD
 	err := call(ctx, method, asked, answer, conn, append(options, grpc.Header(&headers))...)
@@ -37,7 +38,7 @@ func (v *versions) unary(ctx context.Context, method string, asked, answer any, 
 	return err
 }
 
-// stream notes the version of the server of a call with a stream of answers.
+// stream notes the server's version from the headers of a streaming call.
 func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:revive // gRPC's type has these arguments
 	answers, err := open(ctx, of, conn, method, options...)
 	if err != nil {
@@ -46,7 +47,7 @@ func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.C
 	return &notingStream{ClientStream: answers, versions: v}, nil
 }
 
-// notingStream is a stream of answers whose first one notes the version of the server.
+// notingStream is a stream that notes the server's version when the first message arrives.
 type notingStream struct {
 	grpc.ClientStream
 	versions *versions
@@ -58,15 +59,15 @@ func (s *notingStream) RecvMsg(answer any) error {
 	err := s.ClientStream.RecvMsg(answer)
 	if !s.noted {
 		s.noted = true
-		if headers, err := s.Header(); err == nil { // it has come with the answer, or never will
+		if headers, err := s.Header(); err == nil { // headers arrive before the first message, or never
 			s.versions.note(headers)
 		}
 	}
 	return err
 }
 
-// compared says in a failure that the server has another version than this program, if that may be why: the server refuses a
-// query, or its answer cannot be read. It ignores commits. It returns the failure.
+// compared returns e. If the versions of the server and this program differ, and that may be the cause of the failure, because
+// the server refused a query or its answer cannot be read, compared adds both versions to the remedy. It ignores commits.
 func (v *versions) compared(e *fault.Error) *fault.Error {
 	server := v.server.Load()
 	if server == nil || v.own == "" || number(*server) == number(v.own) {
@@ -74,7 +75,7 @@ func (v *versions) compared(e *fault.Error) *fault.Error {
 	}
 	switch e.Kind {
 	case fault.Invalid, fault.NotFound, fault.Internal:
-		both := "the server is penstock " + *server + " and this program " + v.own + ": install the same version of both"
+		both := "the server is penstock " + *server + " and this program is " + v.own + ": install the same version of both"
 		if e.Remedy != "" {
 			both = e.Remedy + "; " + both
 		}
@@ -84,7 +85,7 @@ func (v *versions) compared(e *fault.Error) *fault.Error {
 	return e
 }
 
-// number returns a version without the commit: "0.1.0" of "0.1.0+e02146467bd4".
+// number returns a version without its commit: "0.1.0" of "0.1.0+e02146467bd4".
 func number(version string) string {
 	number, _, _ := strings.Cut(version, "+")
 	return number

@@ -54,7 +54,7 @@ func (s *versioned) DoAction(asked *arrowflight.Action, answers arrowflight.Flig
 // spec: private-28
 func TestFailuresNameBothVersionsIfTheyDiffer(t *testing.T) {
 	t.Parallel()
-	const both = "the server is penstock 9.9.9+abc and this program 0.1.0+def: install the same version of both"
+	const both = "the server is penstock 9.9.9+abc and this program is 0.1.0+def: install the same version of both"
 	for name, c := range map[string]struct {
 		server *versioned
 		own    string

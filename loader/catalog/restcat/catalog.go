@@ -18,12 +18,12 @@ import (
 // Catalog is an Iceberg REST catalog.
 type Catalog struct {
 	options    Options
-	base       *url.URL          // of the server, without /v1
-	properties map[string]string // the catalog's, merged with the server's
+	base       *url.URL          // the server's URL, without /v1
+	properties map[string]string // those of Options, merged with the server's
 	headers    http.Header
-	secrets    []string // in the properties
+	secrets    []string // the secret values in properties
 	client     *http.Client
-	transport  *http.Transport // owned; nil if Options have one
+	transport  *http.Transport // owned; nil if Options has one
 	tokens     *tokens         // nil if requests have no token
 	sign       Signer          // nil if requests are not signed
 }
@@ -42,8 +42,9 @@ const (
 	delegation       = "vended-credentials"
 )
 
-// Open requests a server's configuration. It returns Invalid for wrong properties, and
-// Unavailable for a server that does not answer or refuses.
+// Open requests a server's configuration and returns its catalog. It returns Invalid for wrong
+// properties or a server that is not an Iceberg REST catalog, and Unavailable for a server that
+// does not answer or refuses the request.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	base, err := server(propertyURI, o.URI)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *Catalog) Close() {
 	}
 }
 
-// Properties returns the properties for the files of all tables: the catalog's own, merged
+// Properties returns the properties for the files of all tables: those of Options, merged
 // with the server's.
 func (c *Catalog) Properties() map[string]string { return maps.Clone(c.properties) }
 
@@ -125,8 +126,8 @@ func (c *Catalog) configure(properties map[string]string) error {
 // maxConfig bounds the bytes of a server's configuration.
 const maxConfig = 4 << 20
 
-// ask requests the configuration. The properties override its defaults, and its overrides
-// override the properties.
+// ask requests the server's configuration. The properties of Options override the defaults in
+// it, and the overrides in it override the properties.
 func (c *Catalog) ask(ctx context.Context) error {
 	query := url.Values{}
 	if c.options.Warehouse != "" {
@@ -156,12 +157,12 @@ func (c *Catalog) ask(ctx context.Context) error {
 		return fault.Op(err, "catalog %s: the server's configuration", c.options.Name)
 	}
 	if tokens != nil && c.tokens != nil && tokens.same(c.tokens) {
-		c.tokens = tokens // which may already have a valid token
+		c.tokens = tokens // they may already have a valid token
 	}
 	return nil
 }
 
-// same reports whether two tokens come from the same source.
+// same reports whether t and other get their tokens from the same source.
 func (t *tokens) same(other *tokens) bool {
 	if t.grant == nil || other.grant == nil {
 		return t.grant == other.grant && t.token == other.token
@@ -194,7 +195,7 @@ func (c *Catalog) path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// namespace returns a namespace as a part of a path.
+// namespace returns a namespace as one escaped part of a path.
 func (c *Catalog) namespace(parts []string) string {
 	separator := "\x1f"
 	if own, err := url.PathUnescape(c.properties[propertySeparator]); err == nil && own != "" {
@@ -212,7 +213,7 @@ func (c *Catalog) now() time.Time {
 
 func (c *Catalog) random() float64 {
 	if c.options.Random == nil {
-		return rand.Float64() //nolint:gosec // it spreads waits
+		return rand.Float64() //nolint:gosec // it only varies the delays between retries
 	}
 	return c.options.Random()
 }

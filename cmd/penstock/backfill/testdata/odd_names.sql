@@ -10,25 +10,25 @@ CREATE TABLE `features`.`and`.`more` (
   `nested` STRUCT<`odd ``field``, 1`: MAP<STRING, DECIMAL(9, 2)>, `of`: ARRAY<STRUCT<`id`: BIGINT, `x`: TIMESTAMP_NTZ>>>
 )
 USING iceberg
--- The buckets of the key divide those of the training table or are a multiple of them, so that
--- a bucket is joined with few others.
+-- The number of buckets of the key divides that of the training table or is a multiple of it,
+-- so that a bucket is joined with few others.
 PARTITIONED BY (bucket(8, `odd ``name```), hours(`at`))
 TBLPROPERTIES (
-  -- Files have sequence numbers, by which duplicates: first and last order commits.
+  -- Files have sequence numbers. The rules duplicates: first and last order commits by them.
   'format-version' = '2',
-  -- Lists and texts that repeat from row to row take a fraction of their size.
+  -- Lists and texts that repeat from row to row shrink to a fraction of their size.
   'write.parquet.compression-codec' = 'zstd',
-  -- A bucket is read as a whole: few files, 128 to 512 MB each.
+  -- A bucket is read as a whole, so it should have few files, of 128 to 512 MB each.
   'write.target-file-size-bytes' = '268435456',
-  -- A backfill commits often: old metadata files are deleted, snapshots are not.
+  -- A backfill commits often. This deletes old metadata files, but no snapshots.
   'write.metadata.delete-after-commit.enabled' = 'true'
 );
 
 -- Rows are shuffled by partition, so that each partition gets few files, and are sorted within
 -- each partition: tables that are sorted by the key are merged without an index.
 -- Histories of a user are several times smaller if the rows of a user are neighbors: sort by
--- the user, with --sort, if the table has that column. By the key of a request they are no
--- smaller.
+-- the user, with --sort, if the table has that column. Sorting by the key of a request does not
+-- make them smaller.
 ALTER TABLE `features`.`and`.`more` WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `a: b`, `odd ``name```;
 
 -- <source> is a table, a view, or a query in parentheses, with these columns and one row for

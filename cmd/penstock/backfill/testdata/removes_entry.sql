@@ -1,9 +1,10 @@
--- Dataset home without country. First change the config file. Runs that began keep reading the
--- column, by the schema in their pins, as long as its snapshots and files are there.
+-- This removes country from dataset home. First change the config file. Runs that have begun
+-- keep reading the column by the schema in their pins, as long as the snapshots and files of
+-- the pins exist.
 -- Other datasets of the config file that read this table: other.
 
--- The dataset reads nothing else of this table. To remove it instead, once no run and no other
--- dataset reads it:
+-- The dataset reads nothing else of this table. To remove the table instead, once no run and no
+-- other dataset reads it:
 --  DROP TABLE `features`.`history`;
 ALTER TABLE `features`.`history` DROP COLUMN `country`;
 

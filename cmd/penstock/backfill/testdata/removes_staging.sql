@@ -1,5 +1,6 @@
--- Dataset home without country. First change the config file. Runs that began keep reading the
--- column, by the schema in their pins, as long as its snapshots and files are there.
+-- This removes country from dataset home. First change the config file. Runs that have begun
+-- keep reading the column by the schema in their pins, as long as the snapshots and files of
+-- the pins exist.
 -- Other datasets of the config file that read this table: other.
 
 ALTER TABLE `features`.`history` DROP COLUMN `country`;

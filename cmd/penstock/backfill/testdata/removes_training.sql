@@ -1,5 +1,6 @@
--- Dataset home without ctr. First change the config file. Runs that began keep reading the
--- column, by the schema in their pins, as long as its snapshots and files are there.
+-- This removes ctr from dataset home. First change the config file. Runs that have begun keep
+-- reading the column by the schema in their pins, as long as the snapshots and files of the
+-- pins exist.
 
 ALTER TABLE `ml`.`impressions` DROP COLUMN `ctr`;
 

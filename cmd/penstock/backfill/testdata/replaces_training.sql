@@ -11,17 +11,17 @@ CREATE TABLE `features`.`ctr_v2` (
   `ctr_v2` FLOAT
 )
 USING iceberg
--- The buckets of the key divide those of the training table or are a multiple of them, so that
--- a bucket is joined with few others.
+-- The number of buckets of the key divides that of the training table or is a multiple of it,
+-- so that a bucket is joined with few others.
 PARTITIONED BY (`day`, bucket(12, `request_id`))
 TBLPROPERTIES (
-  -- Files have sequence numbers, by which duplicates: first and last order commits.
+  -- Files have sequence numbers. The rules duplicates: first and last order commits by them.
   'format-version' = '2',
-  -- Lists and texts that repeat from row to row take a fraction of their size.
+  -- Lists and texts that repeat from row to row shrink to a fraction of their size.
   'write.parquet.compression-codec' = 'zstd',
-  -- A bucket is read as a whole: few files, 128 to 512 MB each.
+  -- A bucket is read as a whole, so it should have few files, of 128 to 512 MB each.
   'write.target-file-size-bytes' = '268435456',
-  -- A backfill commits often: old metadata files are deleted, snapshots are not.
+  -- A backfill commits often. This deletes old metadata files, but no snapshots.
   'write.metadata.delete-after-commit.enabled' = 'true'
 );
 

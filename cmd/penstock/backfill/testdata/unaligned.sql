@@ -14,13 +14,13 @@ CREATE TABLE `lake`.`features`.`users` (
 USING iceberg
 PARTITIONED BY (bucket(16, `id`))
 TBLPROPERTIES (
-  -- Files have sequence numbers, by which duplicates: first and last order commits.
+  -- Files have sequence numbers. The rules duplicates: first and last order commits by them.
   'format-version' = '2',
-  -- Lists and texts that repeat from row to row take a fraction of their size.
+  -- Lists and texts that repeat from row to row shrink to a fraction of their size.
   'write.parquet.compression-codec' = 'zstd',
-  -- A bucket is read as a whole: few files, 128 to 512 MB each.
+  -- A bucket is read as a whole, so it should have few files, of 128 to 512 MB each.
   'write.target-file-size-bytes' = '268435456',
-  -- A backfill commits often: old metadata files are deleted, snapshots are not.
+  -- A backfill commits often. This deletes old metadata files, but no snapshots.
   'write.metadata.delete-after-commit.enabled' = 'true'
 );
 
@@ -30,7 +30,7 @@ ALTER TABLE `lake`.`features`.`users` WRITE DISTRIBUTED BY PARTITION LOCALLY ORD
 
 -- <source> is a table, a view, or a query in parentheses, with these columns and one row for
 -- each key. Null keys match nothing.
--- INSERT INTO adds the rows again if it runs again: begin with an empty table then.
+-- INSERT INTO adds the rows again if it runs again: empty the table first.
 INSERT INTO `lake`.`features`.`users`
 SELECT `id`, `age`
 FROM <source>

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// State returns what a change of a table begins with. See commit.Committer.
+// State returns the state of a table that a change starts from. See commit.Committer.
 func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.TableState, error) {
 	held := w.source.Hold(table)
 	defer held.Release()
@@ -64,10 +64,10 @@ func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.
 	}, nil
 }
 
-// Made returns the snapshot of a branch that has the change of a token, or false. Its errors are
-// those of Commit: Conflict if the change was undone, and Expired if it may have been made in a
-// snapshot that is gone. It writes nothing, but returns Forbidden for a table that may not be
-// changed.
+// Made returns the snapshot of a branch that contains the change with a token, or false if there is
+// none. It returns the errors of Commit: Conflict if the change was undone or is in another branch,
+// and Expired if it may have been made in a snapshot that no longer exists. It writes nothing, but
+// returns Forbidden for a table that may not be changed.
 func (w *TableWriter) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
 	if err := w.MayWrite(table); err != nil {
 		return commit.Committed{}, false, err
@@ -93,9 +93,9 @@ func (w *TableWriter) Made(ctx context.Context, table, branch, token string) (co
 	return out, true, nil
 }
 
-// FileStore returns what writes and removes data files of a table, with the credentials that the
-// catalog gives for it, and only where files of the table may lie. All files are below a
-// folder.
+// FileStore returns a store that writes and removes data files of a table. It uses the credentials
+// that the catalog grants for files in the folder, and refuses locations where files of the table
+// may not lie. The caller uses it only for files below the folder.
 func (w *TableWriter) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
 	if err := w.MayWrite(table); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (w *TableWriter) FileStore(ctx context.Context, table, folder string) (*sto
 	return store.Confine(files, meta.Prefixes), nil
 }
 
-// docs returns the documentation of the columns of a schema, by field id.
+// docs returns the documentation of a schema's columns by field id.
 func docs(s *iceberg.Schema) map[int]string {
 	out := map[int]string{}
 	for _, f := range s.Fields() {
