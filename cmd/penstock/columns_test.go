@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,9 +24,14 @@ func startWithColumns(t *testing.T, config, folder string, more ...string) colum
 	return columnServer{c, t, c.stderr.find(t, "metrics")["listen"].(string)}
 }
 
-// stop ends the server, which then writes the columns that wait.
+// stop ends the server when no column waits to be written: a server that ends writes columns for a short time only, and
+// drops the rest.
 func (s columnServer) stop() {
 	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		page := scrape(s.t, s.metrics)
+		return !strings.Contains(page, "penstock_disk_cache") || strings.Contains(page, "penstock_disk_cache_queued_bytes 0\n")
+	}, time.Minute, 20*time.Millisecond)
 	s.signal(s.t)
 	code, _ := s.wait(s.t)
 	require.Zero(s.t, code, s.stderr)

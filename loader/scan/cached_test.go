@@ -376,6 +376,23 @@ func TestCachedPartsKeepNoStream(t *testing.T) {
 	require.EqualValues(t, len(all), c.Stats().Filled)
 }
 
+// TestScansThatEndWithTheirLastRowFillTheCache: a scan that is released after its last row, before it is asked for more, has
+// filled the cache.
+func TestScansThatEndWithTheirLastRowFillTheCache(t *testing.T) {
+	t.Parallel()
+	for range 200 { // the reader races with the decoder
+		r := newRig(t)
+		r.grow(20, 20, 1)
+		s, c := r.caching(t, scan.Options{}, 1<<30, nil)
+		rdr, err := s.Open(t.Context(), r.repeated(), r.columns(all...))
+		require.NoError(t, err)
+		require.True(t, rdr.Next(), rdr.Err())
+		require.EqualValues(t, 20, rdr.RecordBatch().NumRows())
+		rdr.Release()
+		require.EqualValues(t, len(all), c.Stats().Filled)
+	}
+}
+
 // TestTightBudgetsWithACache: a cache needs no memory of its own. What works without one works with one.
 //
 // spec: cache-5

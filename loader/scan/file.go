@@ -141,6 +141,15 @@ func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 		}
 	}
 	b, bytes, err := r.decode()
+	if err == nil && r.row == r.end && r.current+1 == len(r.groups) {
+		// Scans that read no further than the last row have filled the cache, too.
+		if err = r.finish(); err != nil {
+			b.Release()
+			r.queue.release(bytes)
+			r.row = r.first
+			return nil, 0, r.inGroup(err)
+		}
+	}
 	return b, bytes, r.inGroup(err)
 }
 
