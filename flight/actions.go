@@ -40,18 +40,7 @@ func (s *service) actions() []action {
 			name: "verify", description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", needs: policy.Verify, run: s.verify,
 		})
 	}
-	if s.options.Tables != nil {
-		all = append(all,
-			action{name: "publish", description: "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", needs: policy.Publish, run: s.publish},
-			action{name: "undo", description: "Move main of a table back from the snapshot to to the snapshot from, if nothing else was committed. Body: {table, from, to} as JSON. Result: JSON.", needs: policy.Publish, run: s.undo},
-		)
-	}
-	if s.options.Maintenance != nil {
-		all = append(all, s.maintenanceActions()...)
-	}
-	if s.options.Promoter != nil {
-		all = append(all, s.promoterActions()...)
-	}
+	all = append(all, s.changes.actions()...)
 	if s.options.Cache != nil {
 		all = append(all,
 			action{name: "cache_ls", description: "List what is kept for later streams, by table and file. Result: JSON.", needs: policy.Cache, run: s.listCache},
@@ -98,7 +87,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 			return err
 		}
 		if a.change != nil {
-			return s.runChange(c, a, asked.GetBody(), stream)
+			return s.changes.run(c, a, asked.GetBody(), stream)
 		}
 		body, err := a.run(stream.Context(), c, asked.GetBody())
 		if err != nil {

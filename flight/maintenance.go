@@ -32,16 +32,7 @@ type OrphanSearch struct {
 	Held     *budget.Reservation // of the memory of the result
 }
 
-// maintenanceActions returns the actions of a TableMaintenance.
-func (s *service) maintenanceActions() []action {
-	return []action{
-		{name: "compact", description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.compact},
-		{name: "restore", description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.restore},
-		{name: "orphans", description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", needs: policy.Stage, change: s.orphans},
-	}
-}
-
-func (s *service) compact(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *changes) compact(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Compact(body)
 	if err != nil {
 		return nil, err
@@ -52,11 +43,11 @@ func (s *service) compact(ctx context.Context, c *call, body []byte, progress *p
 		MinFiles: asked.MinFiles, FileBytes: asked.FileSize, DryRun: asked.DryRun, Progress: progress.compacting,
 	}
 	var out maintenance.CompactionResult
-	err = s.change(ctx, c, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
-		ctx, entered := s.options.Budget.Enter(ctx, c.client())
+	err = w.change(ctx, c, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
+		ctx, entered := w.budget.Enter(ctx, c.client())
 		defer entered.Release()
-		out, err = s.options.Maintenance.Compact(ctx, request, func(dataset string) bool {
-			_, may := s.guard.policy().Read(c.caller, dataset)
+		out, err = w.maintenance.Compact(ctx, request, func(dataset string) bool {
+			_, may := w.guard.policy().Read(c.caller, dataset)
 			return may
 		})
 		c.note.changed(out.Snapshot)
@@ -75,13 +66,13 @@ func (p *progressMessages) compacting(at maintenance.CompactionProgress) {
 	p.at(now)
 }
 
-func (s *service) restore(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *changes) restore(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Restore(body)
 	if err != nil {
 		return nil, err
 	}
 	if asked.Token == "" {
-		asked.Token = commit.NewToken(s.options.Clock(), "")
+		asked.Token = commit.NewToken(w.clock(), "")
 	}
 	progress.wanted(asked.Progress)
 	request := maintenance.Restoration{
@@ -89,10 +80,10 @@ func (s *service) restore(ctx context.Context, c *call, body []byte, progress *p
 		DryRun: asked.DryRun, Progress: progress.writing,
 	}
 	var out maintenance.RestorationResult
-	err = s.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
-		ctx, entered := s.options.Budget.Enter(ctx, c.client())
+	err = w.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
+		ctx, entered := w.budget.Enter(ctx, c.client())
 		defer entered.Release()
-		out, err = s.options.Maintenance.Restore(ctx, request)
+		out, err = w.maintenance.Restore(ctx, request)
 		c.note.changed(out.Snapshot)
 		return err
 	})
@@ -102,23 +93,23 @@ func (s *service) restore(ctx context.Context, c *call, body []byte, progress *p
 	return []any{out}, nil
 }
 
-func (s *service) orphans(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *changes) orphans(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Orphans(body)
 	if err != nil {
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	held, err := s.options.Budget.Reserve("the orphan files of tables", 0)
+	held, err := w.budget.Reserve("the orphan files of tables", 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
 	var out []orphans.TableOrphans
-	err = s.change(ctx, c, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
-		ctx, entered := s.options.Budget.Enter(ctx, c.client())
+	err = w.change(ctx, c, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
+		ctx, entered := w.budget.Enter(ctx, c.client())
 		defer entered.Release()
-		out, err = s.options.Maintenance.Clean(ctx, OrphanSearch{
-			Tables: asked.Tables, Before: s.options.Clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
+		out, err = w.maintenance.Clean(ctx, OrphanSearch{
+			Tables: asked.Tables, Before: w.clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
 		})
 		return err
 	})

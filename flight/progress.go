@@ -39,9 +39,9 @@ type progressMessages struct {
 	unsent bool // last was not sent
 }
 
-// newProgressMessages returns what sends the progress of a call.
-func (s *service) newProgressMessages(send func(ChangeProgress) error) *progressMessages {
-	return &progressMessages{send: send, clock: s.options.Clock, every: s.options.ProgressEvery}
+// progressMessages returns what sends the progress of a call.
+func (w *changes) progressMessages(send func(ChangeProgress) error) *progressMessages {
+	return &progressMessages{send: send, clock: w.clock, every: w.progressEvery}
 }
 
 // wanted sets whether the client wants messages.

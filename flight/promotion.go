@@ -16,40 +16,32 @@ type Promoter interface {
 	Demote(ctx context.Context, table string, columns []string) (promote.Demotion, error)
 }
 
-// promoterActions returns the actions of a Promoter.
-func (s *service) promoterActions() []action {
-	return []action{
-		{name: "promote", description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", needs: policy.Promote, change: s.promote},
-		{name: "demote", description: "Take promoted columns of a training table back. Body: {table, columns, progress} as JSON. Results: JSON.", needs: policy.Promote, change: s.demote},
-	}
-}
-
-func (s *service) promote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *changes) promote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Promote(body)
 	if err != nil {
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	d, err := s.guard.promotable(c, asked.Dataset)
+	d, err := w.guard.promotable(c, asked.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	var out promote.PromotionResult
 	change := tableChange{event: audit.Promote, needs: policy.Promote, tables: []string{d.Training.Table}}
-	err = s.change(ctx, c, change, len(body), func(ctx context.Context) error {
+	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		c.note.dataset(asked.Dataset)
 		request := promote.PromotionRequest{
 			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
 			Progress: func(at promote.PromotionProgress) { progress.promoting(d.Training.Table, at) },
 		}
 		// The configuration and the policy may have changed while the call waited.
-		if request.Dataset, err = s.guard.promotable(c, asked.Dataset); err != nil {
+		if request.Dataset, err = w.guard.promotable(c, asked.Dataset); err != nil {
 			return err
 		}
 		if request.Dataset.Training.Table != d.Training.Table {
 			return changedMeanwhile(dataset.Query{Rows: dataset.Rows{Dataset: asked.Dataset}})
 		}
-		out, err = s.options.Promoter.Promote(ctx, request)
+		out, err = w.promoter.Promote(ctx, request)
 		return err
 	})
 	if err != nil {
@@ -82,7 +74,7 @@ func (p *progressMessages) promoting(table string, at promote.PromotionProgress)
 	p.at(now)
 }
 
-func (s *service) demote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *changes) demote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Demote(body)
 	if err != nil {
 		return nil, err
@@ -90,9 +82,9 @@ func (s *service) demote(ctx context.Context, c *call, body []byte, progress *pr
 	progress.wanted(asked.Progress)
 	var out promote.Demotion
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
-	err = s.change(ctx, c, change, len(body), func(ctx context.Context) error {
+	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		progress.at(ChangeProgress{Step: "move"})
-		out, err = s.options.Promoter.Demote(ctx, asked.Table, asked.Columns)
+		out, err = w.promoter.Demote(ctx, asked.Table, asked.Columns)
 		return err
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ type putResult struct {
 // DoPut implements arrowflight.FlightServer. The rows become one change of a table, if the client has said that it has sent
 // them all.
 func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
-	if s.options.Tables == nil {
+	if s.changes.tables == nil {
 		return refused("DoPut", "write staging tables with a server that has catalogs of its own")
 	}
 	first := &rowsin.First{}
@@ -54,40 +54,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	if command.Token == "" {
-		command.Token = commit.NewToken(s.options.Clock(), "")
-	}
-	c := callOf(stream.Context())
-	ctx, leave := s.enter(stream.Context())
-	defer leave()
-	if _, err := s.guard.permitStage(c, command); err != nil {
-		return err
-	}
-	if err := s.options.Tables.Writable(command.Table); err != nil {
-		return fault.Op(err, "stage")
-	}
-	if err := first.Charge(s.options.Budget); err != nil {
-		return err
-	}
-	slot, err := s.stageSlot(ctx, c, first.Size())
-	if err != nil {
-		return putEnded(ctx, err, command.Token)
-	}
-	defer slot.leave()
-	from, err := s.guard.permitStage(c, command)
-	if err != nil { // the policy may have changed while the call waited
-		return err
-	}
-	ctx, entered := s.options.Budget.Enter(ctx, c.client())
-	defer entered.Release()
-	c.note.change(audit.Stage, command.Token, command.Table)
-	out, err := s.stage(ctx, stream, first, permittedStage{command, c, from}, slot)
-	slot.leave() // the result may wait for the client
-	if err != nil {
-		return fault.Op(putEnded(ctx, err, command.Token), "stage")
-	}
-	c.note.changed(out.Snapshot)
-	return s.sendPut(stream, putResult{Result: &out})
+	return s.changes.put(callOf(stream.Context()), stream, first, command)
 }
 
 // stageCommand returns what a client asks for in its first message.
@@ -99,6 +66,43 @@ func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 	return decode.Stage(first.Descriptor.GetCmd())
 }
 
+// put writes the rows of a call to a table, once the caller may do so and the call has a slot, and sends the result.
+func (w *changes) put(c *call, stream grpc.ServerStream, first *rowsin.First, command dataset.TableWrite) error {
+	if command.Token == "" {
+		command.Token = commit.NewToken(w.clock(), "")
+	}
+	ctx, leave := w.enter(stream.Context())
+	defer leave()
+	if _, err := w.guard.permitStage(c, command); err != nil {
+		return err
+	}
+	if err := w.tables.Writable(command.Table); err != nil {
+		return fault.Op(err, "stage")
+	}
+	if err := first.Charge(w.budget); err != nil {
+		return err
+	}
+	slot, err := w.slot(ctx, c, first.Size())
+	if err != nil {
+		return putEnded(ctx, err, command.Token)
+	}
+	defer slot.leave()
+	from, err := w.guard.permitStage(c, command)
+	if err != nil { // the policy may have changed while the call waited
+		return err
+	}
+	ctx, entered := w.budget.Enter(ctx, c.client())
+	defer entered.Release()
+	c.note.change(audit.Stage, command.Token, command.Table)
+	out, err := w.stage(ctx, stream, first, permittedStage{command, c, from}, slot)
+	slot.leave() // the result may wait for the client
+	if err != nil {
+		return fault.Op(putEnded(ctx, err, command.Token), "stage")
+	}
+	c.note.changed(out.Snapshot)
+	return sendPut(stream, putResult{Result: &out})
+}
+
 // permittedStage is what a call may do.
 type permittedStage struct {
 	dataset.TableWrite
@@ -107,24 +111,24 @@ type permittedStage struct {
 }
 
 // stage writes the rows of a call.
-func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *rowsin.First, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
-	rows, err := rowsin.Open(ctx, stream, first, rowsin.Options{Limit: s.putLimit, Pace: slot, Budget: s.options.Budget})
+func (w *changes) stage(ctx context.Context, stream grpc.ServerStream, first *rowsin.First, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
+	rows, err := rowsin.Open(ctx, stream, first, rowsin.Options{Limit: w.putLimit, Pace: slot, Budget: w.budget})
 	if err != nil {
 		return stage.WriteResult{}, err
 	}
 	defer rows.Close()
 	send := func(m putResult) error {
-		return slot.send(ctx, rows.Counts().Bytes, func() error { return s.sendPut(stream, m) })
+		return slot.send(ctx, rows.Counts().Bytes, func() error { return sendPut(stream, m) })
 	}
-	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
+	progress := w.progressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
 	progress.wanted(command.Progress)
-	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
+	log := w.log.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", command.call.client())
 	reader := rows.Reader(func() error {
-		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
+		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: w.putLimit}})
 	})
 	defer reader.Release()
-	out, err := s.options.Tables.Stage(ctx, command.TableWrite, command.from, progress.writing, reader)
+	out, err := w.tables.Stage(ctx, command.TableWrite, command.from, progress.writing, reader)
 	progress.flush()
 	command.call.note.wrote(rows.Counts())
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
@@ -136,7 +140,7 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 }
 
 // sendPut sends a message to a client that writes rows.
-func (s *service) sendPut(stream grpc.ServerStream, m putResult) error {
+func sendPut(stream grpc.ServerStream, m putResult) error {
 	return stream.SendMsg(&arrowflight.PutResult{AppMetadata: marshal(m)})
 }
 

@@ -27,15 +27,15 @@ type putSlot struct {
 	waited  time.Duration // for the client, so far
 }
 
-// stageSlot waits for one of the slots of calls that write rows. What the call holds meanwhile, in bytes, is bounded for all
+// slot waits for one of the slots of calls that write rows. What the call holds meanwhile, in bytes, is bounded for all
 // calls that wait. The caller calls leave.
-func (s *Server) stageSlot(ctx context.Context, c *call, holds int64) (*putSlot, error) {
+func (w *changes) slot(ctx context.Context, c *call, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
-	p := &putSlot{slots: s.stageSlots, timeout: s.options.PutTimeout, clock: s.options.Ticks}
+	p := &putSlot{slots: w.slots, timeout: w.putTimeout, clock: w.ticks}
 	var err error
 	p.claim, err = p.slots.enter(ctx, c.writer(), holds)
 	if fault.KindOf(err) == fault.Exhausted {
-		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", s.options.MaxStages)
+		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", w.slots.Counts().Places)
 		e.RetryAfter = time.Second
 		err = e.WithRemedy("try again later, or use another server")
 	}

@@ -56,7 +56,7 @@ func TestFirstMessagesOfCallsThatWaitAreChargedAndBounded(t *testing.T) {
 		return charged >= int64(waiting)*megabyte && charged <= maxPlanWaitBytes+(calls+1)*answerRest+schema
 	}, time.Minute, time.Millisecond)
 	first.end()
-	s.server.stageSlots.patience = 0
+	s.server.changes.slots.patience = 0
 }
 
 // A first message that the budget has no room for ends its call.

@@ -164,8 +164,7 @@ type Server struct {
 	answers     *answers
 	callSlots   *planSlots
 	planSlots   *planSlots
-	stageSlots  *planSlots // of calls that write rows
-	putLimit    int64      // bytes of a message with rows
+	changes     *changes
 	redeemSlots *planSlots // of streams, whose plans have been evicted since their tickets were made
 	runs        lastRuns
 
@@ -222,8 +221,11 @@ func New(options Options) *Server {
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
 	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)
 	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
-	s.stageSlots = newPlanSlots(options.MaxStages, options.PeerShare, options.Ticks)
-	s.putLimit = rowsin.Limit(options.Budget.Limit())
+	s.changes = &changes{
+		guard: s.guard, tables: options.Tables, maintenance: options.Maintenance, promoter: options.Promoter, budget: options.Budget,
+		slots: newPlanSlots(options.MaxStages, options.PeerShare, options.Ticks), enter: s.enter, clock: options.Clock, ticks: options.Ticks, log: options.Logger,
+		putLimit: rowsin.Limit(options.Budget.Limit()), putTimeout: options.PutTimeout, progressEvery: options.ProgressEvery,
+	}
 	s.redeemSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
 	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())
@@ -241,8 +243,8 @@ func New(options Options) *Server {
 		grpc.Creds(transport(options.TLS)),
 		grpc.ForceServerCodecV2(frames.NewCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),
-		experimental.BufferPool(mem.NopBufferPool{}),     // for requests; see codec
-		grpc.MaxRecvMsgSize(int(s.putLimit)+maxReceived), // of a message with rows; for others, see arriving
+		experimental.BufferPool(mem.NopBufferPool{}),             // for requests; see codec
+		grpc.MaxRecvMsgSize(int(s.changes.putLimit)+maxReceived), // of a message with rows; for others, see arriving
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.InitialWindowSize(receiveWindow),
@@ -356,7 +358,7 @@ func (s *Server) Waiting() int { return s.admission.Counts().Waiting }
 
 // Writes returns how many calls write rows to tables, and how many wait for a place to do so.
 func (s *Server) Writes() (open, waiting int) {
-	now := s.stageSlots.Counts()
+	now := s.changes.slots.Counts()
 	return now.Taken, now.Waiting
 }
 

@@ -41,16 +41,16 @@ type published struct {
 	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
 }
 
-func (s *service) publish(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (w *changes) publish(ctx context.Context, c *call, body []byte) ([]byte, error) {
 	asked, err := decode.Publish(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
+	if err := w.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
 	c.note.change(audit.Publish, "", asked.Table)
-	move, err := s.options.Tables.Publish(ctx, asked.Table, asked.Branch)
+	move, err := w.tables.Publish(ctx, asked.Table, asked.Branch)
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +58,17 @@ func (s *service) publish(ctx context.Context, c *call, body []byte) ([]byte, er
 	return marshal(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
 }
 
-func (s *service) undo(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (w *changes) undo(ctx context.Context, c *call, body []byte) ([]byte, error) {
 	asked, err := decode.Undo(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
+	if err := w.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
 	c.note.change(audit.Undo, "", asked.Table)
 	branch := cmp.Or(asked.Branch, commit.Main)
-	if err := s.options.Tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: branch, From: asked.From, To: asked.To}); err != nil {
+	if err := w.tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: branch, From: asked.From, To: asked.To}); err != nil {
 		return nil, err
 	}
 	c.note.changed(asked.From)
