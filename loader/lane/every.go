@@ -28,7 +28,9 @@ func (e Every) takes(step int64) bool { return e.Of <= 1 || step%e.Of == e.Step 
 func (r *Reader) skipPending() {
 	c := r.pending
 	r.pending = nil
-	r.step, r.perLane, r.skipped = r.step+1, r.perLane+r.options.Rows, r.skipped+c.rows
+	r.passed.Steps++
+	r.passed.PerLane += r.options.Rows
+	r.passed.Skipped += c.rows
 	c.release()
 }
 
@@ -41,7 +43,7 @@ func (r *Reader) Skip() (bool, error) {
 	case r.pending != nil:
 		r.skipPending()
 		return true, nil
-	case r.step == r.options.Steps:
+	case r.passed.Steps == r.options.Steps:
 		return false, nil
 	}
 	passed, err := r.skipSteps(1)
@@ -58,9 +60,9 @@ type Counted struct {
 // skip skips the steps of other readers before the next step that this one returns. It
 // gathers nothing, and reads nothing of ranges whose number of rows is known.
 func (r *Reader) skip() error {
-	steps := r.options.Every.before(r.step)
+	steps := r.options.Every.before(r.passed.Steps)
 	if r.options.Steps != Unknown {
-		steps = min(steps, r.options.Steps-r.step)
+		steps = min(steps, r.options.Steps-r.passed.Steps)
 	}
 	_, err := r.skipSteps(steps)
 	return err
@@ -80,10 +82,12 @@ func (r *Reader) skipSteps(steps int64) (passed int64, err error) {
 		if err := r.checkSteps(l, left.counted, steps); err != nil {
 			return 0, err
 		}
-		most, r.skipped = max(most, left.counted), r.skipped+left.rows
+		most = max(most, left.counted)
+		r.passed.Skipped += left.rows
 	}
 	passed = (most + r.options.Rows - 1) / r.options.Rows
-	r.step, r.perLane = r.step+passed, r.perLane+passed*r.options.Rows
+	r.passed.Steps += passed
+	r.passed.PerLane += passed * r.options.Rows
 	return passed, r.checkCounted()
 }
 
@@ -96,7 +100,7 @@ func (r *Reader) checkSteps(l *laneReader, given, steps int64) error {
 	case r.options.Counted.Left != nil:
 		return r.options.Counted.Differs(l.Number)
 	}
-	return fault.New(fault.Internal, "lane %d contributed %d of %d in step %d of %d", l.Number, given, steps*r.options.Rows, r.step, r.options.Steps)
+	return fault.New(fault.Internal, "lane %d contributed %d of %d in step %d of %d", l.Number, given, steps*r.options.Rows, r.passed.Steps, r.options.Steps)
 }
 
 // checkCounted checks that the lanes have as many rows as were counted. A lane that has not

@@ -85,7 +85,8 @@ func (x turns) take(t *testing.T) {
 	lanes()
 	whole := p.everyReader(x.q, steps, x.known, lane.Every{}, lanes()...)
 	want, at := drain(t, whole)
-	require.Zero(t, whole.Skipped())
+	done := whole.Progress()
+	require.Zero(t, done.Skipped)
 	var left int64
 	for _, b := range want {
 		left += int64(len(b))
@@ -103,14 +104,13 @@ func (x turns) take(t *testing.T) {
 			require.Equal(t, at[number], positions[i])
 		}
 		what := fmt.Sprintf("%v from %v, %d rows of each lane, known %v, windows of %d, %d steps, every %d of %d", x.rows, x.start, x.q, x.known, x.window, steps, step, x.of)
-		require.Equal(t, whole.Positions(), r.Positions(), what)
-		require.Equal(t, whole.Consumed(), r.Consumed(), what)
-		each, _ := whole.RowsPerLane()
-		eachOf, _ := r.RowsPerLane()
-		require.Equal(t, each, eachOf, what)
-		require.Equal(t, whole.Steps(), r.Steps(), what)
-		require.EqualValues(t, len(batches), r.Batches(), what)
-		require.Equal(t, left-given, r.Skipped(), what)
+		part := r.Progress()
+		require.Equal(t, done.At, part.At, what)
+		require.Equal(t, done.Consumed, part.Consumed, what)
+		require.Equal(t, done.PerLane, part.PerLane, what)
+		require.Equal(t, done.Steps, part.Steps, what)
+		require.EqualValues(t, len(batches), part.Batches, what)
+		require.Equal(t, left-given, part.Skipped, what)
 	}
 	for i := range want {
 		require.Equal(t, want[i], got[i])

@@ -186,7 +186,7 @@ func TestIndexedColumns(t *testing.T) {
 			rows, dictionary := texts(r.RecordBatch().Column(0))
 			require.Equal(t, want, rows, "run %d", i)
 			sent += int64(len(dictionary))
-			require.Equal(t, []int64{sent}, r.DistinctSent())
+			require.Equal(t, []int64{sent}, r.Progress().Distinct)
 			require.Equal(t, once, dictionary, "run %d: one row of nulls at most", i)
 			require.Zero(t, r.RecordBatch().Column(0).NullN())
 			references = references[n:]
@@ -209,7 +209,7 @@ func TestIndexedColumnsOfManyRows(t *testing.T) {
 	r := s.stream(references, 333, []int{0}, arrow.StructOf(rowType.Field(0)), 2*rows)
 	defer r.Release()
 	require.True(t, r.Next())
-	require.Equal(t, []int64{rows}, r.DistinctSent())
+	require.Equal(t, []int64{rows}, r.Progress().Distinct)
 	got, _ := texts(r.RecordBatch().Column(0))
 	for i, at := range references {
 		want := fmt.Sprintf("%d ", at.row)

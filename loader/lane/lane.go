@@ -138,13 +138,8 @@ type Reader struct {
 	options  Options
 	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	lanes    []*laneReader
-	step     int64 // number of steps returned or skipped
-	batches  int64
-	skipped  int64          // rows that were skipped
+	passed   Progress       // without At, Consumed and Distinct, which lanes and distinct have
 	last     rowCount       // of the batch last returned
-	rows     int64          // of all lanes
-	perLane  int64          // rows, or requests, per lane
-	uneven   bool           // lanes differ, after a step that Limit cut short
 	distinct []distinctRows // per indexed column
 	pending  *pendingStep   // the next batch, if its rows were weighed; otherwise nil
 }
@@ -153,8 +148,7 @@ type Reader struct {
 type pendingStep struct {
 	*selection
 	step
-	before   []Position // of the lanes, before the step
-	consumed []int64    // rows, or requests, of each lane before the step
+	before Progress
 }
 
 // New returns the stream. Nothing is opened before the first Next.
@@ -192,61 +186,9 @@ func (r *Reader) SetMarks(m Marks) {
 // Schema returns the current schema of the batches.
 func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
 
-// Positions returns the positions of the lanes after the batch last returned, in the
-// order of Options.Lanes.
-func (r *Reader) Positions() []Position {
-	if r.pending != nil {
-		return r.pending.before
-	}
-	at := make([]Position, len(r.lanes))
-	for i, l := range r.lanes {
-		at[i] = l.at
-	}
-	return at
-}
-
-// Steps returns the number of steps before and including the batch last returned, with
-// skipped ones; at the end, of all steps.
-func (r *Reader) Steps() int64 { return r.step }
-
-// RowsPerLane returns the number of rows that each lane has contributed or skipped so far, or of
-// requests if lanes contribute these; lanes that have ended do not count. After a step
-// that Limit cut short it is the maximum of all lanes, and uneven reports that another lane
-// may have contributed less.
-func (r *Reader) RowsPerLane() (rows int64, uneven bool) { return r.perLane, r.uneven }
-
-// Batches returns the number of batches returned so far.
-func (r *Reader) Batches() int64 { return r.batches }
-
 // LastBatch returns the number of the ranges' rows in the batch last returned, and of their
 // requests if lanes contribute requests, otherwise of rows again.
 func (r *Reader) LastBatch() (rows, counted int64) { return r.last.rows, r.last.counted }
-
-// Skipped returns the number of rows skipped so far, since other readers return them.
-func (r *Reader) Skipped() int64 { return r.skipped }
-
-// Consumed returns the number of rows, or requests, that each lane has contributed or
-// skipped so far, in the order of Options.Lanes.
-func (r *Reader) Consumed() []int64 {
-	if r.pending != nil {
-		return r.pending.consumed
-	}
-	passed := make([]int64, len(r.lanes))
-	for i, l := range r.lanes {
-		passed[i] = l.consumed
-	}
-	return passed
-}
-
-// DistinctSent returns the number of staging rows in the batches returned so far, for each
-// of Options.Indexed.
-func (r *Reader) DistinctSent() []int64 {
-	sent := make([]int64, len(r.distinct))
-	for i := range r.distinct {
-		sent[i] = r.distinct[i].sent
-	}
-	return sent
-}
 
 func (r *Reader) release() {
 	if r.pending != nil {
@@ -263,7 +205,7 @@ func (r *Reader) release() {
 
 // next cuts one batch: Rows rows of each lane that has some, up to Limit.
 func (r *Reader) next() (arrow.RecordBatch, error) {
-	if c := r.pending; c != nil && c.rows > 0 && !r.options.Every.takes(r.step) {
+	if c := r.pending; c != nil && c.rows > 0 && !r.options.Every.takes(r.passed.Steps) {
 		r.skipPending()
 	}
 	if r.pending == nil {
@@ -284,22 +226,24 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.step++
-	r.batches++
 	r.last = given.rowCount
-	r.rows += given.rows
-	r.perLane += r.options.Rows
+	p := &r.passed
+	p.Steps++
+	p.Batches++
+	p.Rows += given.rows
+	p.Counted += given.counted
+	p.PerLane += r.options.Rows
 	if given.cut {
-		r.perLane += given.most - r.options.Rows
-		r.uneven = len(r.lanes) > 1
+		p.PerLane += given.most - r.options.Rows
+		p.Uneven = len(r.lanes) > 1
 	}
 	return out, nil
 }
 
 // choose chooses the rows of the next batch; none at the end.
 func (r *Reader) choose() error {
-	c := &pendingStep{before: r.Positions(), consumed: r.Consumed(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
-	if r.step == r.options.Steps || r.left() == 0 {
+	c := &pendingStep{before: r.Progress(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
+	if r.passed.Steps == r.options.Steps || r.left() == 0 {
 		r.pending = c
 		return nil
 	}
@@ -321,7 +265,7 @@ func (r *Reader) left() int64 {
 	if r.options.Limit == 0 {
 		return Unknown
 	}
-	return r.options.Limit - r.rows
+	return r.options.Limit - r.passed.Rows
 }
 
 // step is what all lanes contribute to one step.

@@ -150,7 +150,7 @@ func drain(t *testing.T, r *lane.Reader) ([][]int64, [][]lane.Position) {
 		rows := r.RecordBatch().Column(0).(*array.Int64)
 		features := r.RecordBatch().Column(1).(*array.Int64)
 		batches = append(batches, append([]int64{}, rows.Int64Values()...))
-		positions = append(positions, r.Positions())
+		positions = append(positions, r.Progress().At)
 		for i, row := range rows.Int64Values() {
 			require.Equal(t, row%3 == 0, features.IsNull(i))
 			if row%3 != 0 {

@@ -42,9 +42,9 @@ func TestLimits(t *testing.T) {
 			got = append(got, b...)
 		}
 		require.Equal(t, all[:min(int(c.limit), len(all))], got)
-		given, uneven := r.RowsPerLane()
-		require.Equal(t, c.given, given, "limit %d", c.limit)
-		require.Equal(t, c.uneven, uneven, "limit %d", c.limit)
+		done := r.Progress()
+		require.Equal(t, c.given, done.PerLane, "limit %d", c.limit)
+		require.Equal(t, c.uneven, done.Uneven, "limit %d", c.limit)
 		require.Equal(t, c.at, at[len(at)-1], "limit %d", c.limit)
 		require.Len(t, p.opened, c.opened, "limit %d: nothing is opened after the last row", c.limit)
 	}

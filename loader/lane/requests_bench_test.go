@@ -25,7 +25,7 @@ func BenchmarkRequests(b *testing.B) {
 	for b.Loop() {
 		r := v.stream(memory.DefaultAllocator, nil, rows)
 		require.True(b, r.Next())
-		require.Equal(b, []int64{(rows + each - 1) / each}, r.DistinctSent())
+		require.Equal(b, []int64{(rows + each - 1) / each}, r.Progress().Distinct)
 		r.Release()
 	}
 }

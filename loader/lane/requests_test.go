@@ -123,7 +123,7 @@ func TestRequestsAreSentOnce(t *testing.T) {
 					require.Len(t, dictionary, len(once), "batches of %d of %d", q, v.cut)
 					sent += int64(len(once))
 					at += q
-					require.Equal(t, []int64{sent}, r.DistinctSent())
+					require.Equal(t, []int64{sent}, r.Progress().Distinct)
 				}
 				require.NoError(t, r.Err())
 				require.GreaterOrEqual(t, at, 90)

@@ -130,7 +130,7 @@ func (s *ShardReader) setForm(form Form) {
 	}
 	s.layout.form = formOf(candidates, s.layout.indexed)
 	s.layout.schema = resolve.IndexedSchema(s.spec.Outputs, s.layout.indexed)
-	s.earlier.distinct = make([]int64, len(s.layout.indexed))
+	s.earlier.Distinct = make([]int64, len(s.layout.indexed))
 	if s.reader == nil {
 		return
 	}

@@ -76,7 +76,7 @@ type StagingReport struct {
 func (s *ShardReader) Report() Report {
 	p := s.progress()
 	r := Report{
-		Rows: s.rows, Batches: p.batches, Steps: p.steps, Skipped: p.skipped, Leftover: []Leftover{}, Cursor: s.Cursor(),
+		Rows: p.Rows, Batches: p.Batches, Steps: p.Steps, Skipped: p.Skipped, Leftover: []Leftover{}, Cursor: s.Cursor(),
 		Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.spec.Plan.Relation, s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
 	}
 	for _, of := range s.spec.Plan.Relation.Staging {
@@ -84,7 +84,7 @@ func (s *ShardReader) Report() Report {
 			r.Unread = append(r.Unread, of.Name)
 		}
 	}
-	for i, sent := range p.distinct {
+	for i, sent := range p.Distinct {
 		r.indexed(s.layout.indexed[i], sent)
 		if s.spec.Reading.Wire.Auto() {
 			r.Indexed = append(r.Indexed, s.layout.indexed[i].Name)
@@ -95,7 +95,7 @@ func (s *ShardReader) Report() Report {
 	}
 	requests := s.spec.Plan.Rows.Requests
 	if requests {
-		r.Requests = s.amount
+		r.Requests = p.Counted
 	}
 	if !s.spec.Reading.Tail.Drops() {
 		return r

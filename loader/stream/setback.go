@@ -13,9 +13,10 @@ func (s *ShardReader) beforeStep() setback {
 	case s.options.Budget == nil || s.stepwise.reads:
 		return setback{}
 	case s.reader == nil:
-		return setback{mark{progress: s.progress(), counts: s.sequences.joined.ClosedCounts(), divided: s.sequences.divided, again: s.again}, true}
+		return setback{mark{Progress: s.progress(), counts: s.sequences.joined.ClosedCounts(), divided: s.sequences.divided, again: s.again}, true}
 	default:
-		at := setback{s.mark(), s.reader.Steps() == 0}
+		at := setback{mark: s.mark()}
+		at.fresh = at.Steps == s.earlier.Steps
 		at.again = max(at.again, s.again)
 		return at
 	}
@@ -33,7 +34,7 @@ func (s *ShardReader) SetBack() bool {
 		s.reader = nil
 	}
 	s.err = nil
-	s.earlier, s.again = s.back.progress, s.back.again
+	s.earlier, s.again = s.back.Progress, s.back.again
 	s.sequences.restore(s.back)
 	return true
 }

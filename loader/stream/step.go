@@ -121,14 +121,14 @@ type stepwise struct {
 	before mark
 	reads  bool // ReadStep was called: before is set
 	judged []judged
-	within []stepMark    // of the next step, as far as its rows are chosen; only counts, at and rows are set
+	within []stepMark    // of the next step, as far as its rows are chosen; only counts, At and rows are set
 	marks  int64         // see MarkEvery
 	schema *arrow.Schema // of a batch that another ShardReader read: it equals the stream's
 }
 
 // mark is a stream's progress and counts after a row.
 type mark struct {
-	progress
+	lane.Progress
 	counts  []joiner.Counts
 	costs   []buildside.Costs
 	cached  plan.CacheRead
@@ -139,17 +139,17 @@ type mark struct {
 // Place returns the stream's position.
 func (s *ShardReader) Place() StepPlace { return s.place(s.progress()) }
 
-func (s *ShardReader) place(p progress) StepPlace {
-	return StepPlace{at: p.at, step: s.start.step + p.steps, perLane: s.start.rows + s.returned(p), uneven: s.start.uneven || p.uneven}
+func (s *ShardReader) place(p lane.Progress) StepPlace {
+	return StepPlace{at: p.At, step: s.start.step + p.Steps, perLane: s.start.rows + s.returned(p), uneven: s.start.uneven || p.Uneven}
 }
 
 // returned returns the rows, or requests, that each lane has returned, of the longest one if all
 // lanes have ended: the last step was not full.
-func (s *ShardReader) returned(p progress) int64 {
-	if s.ended(p.at) {
-		return min(p.perLane, slices.Max(p.consumed))
+func (s *ShardReader) returned(p lane.Progress) int64 {
+	if s.ended(p.At) {
+		return min(p.PerLane, slices.Max(p.Consumed))
 	}
-	return p.perLane
+	return p.PerLane
 }
 
 // PerLane returns the number of rows of a step, or requests, that each lane contributes.
@@ -171,8 +171,8 @@ func (s *ShardReader) MarkEvery(rows int64) {
 // reached is called at the marks of a step whose rows are being chosen.
 func (s *ShardReader) reached(at lane.Position, rows int64) {
 	m := stepMark{rows: rows}
-	m.at = []lane.Position{at}
-	m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.at)
+	m.At = []lane.Position{at}
+	m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.At)
 	m.costs, m.cached = s.costs(), s.cached.Total()
 	s.stepwise.within = append(s.stepwise.within, m)
 }
@@ -196,17 +196,17 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 	case !some:
 		out.End = true
 	case skip:
-		out.rows = after.skipped - before.skipped
+		out.rows = after.Skipped - before.Skipped
 	default:
 		out.Batch = s.RecordBatch()
 		out.Batch.Retain()
 		out.rows, out.counted = s.reader.LastBatch()
 	}
-	out.marks = append(out.marks, stepMark{mark: before, place: s.place(before.progress)})
+	out.marks = append(out.marks, stepMark{mark: before, place: s.place(before.Progress)})
 	for _, m := range s.stepwise.within {
 		out.marks = append(out.marks, s.within(before, m))
 	}
-	out.marks = append(out.marks, stepMark{mark: after, place: s.place(after.progress), rows: out.rows})
+	out.marks = append(out.marks, stepMark{mark: after, place: s.place(after.Progress), rows: out.rows})
 	out.judged = s.stepwise.judged
 	s.stepwise.before, s.stepwise.within, s.stepwise.judged = after, nil, nil
 	return out, nil
@@ -214,10 +214,10 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 
 // within completes a mark within the step that begins at another one.
 func (s *ShardReader) within(before mark, m stepMark) stepMark {
-	m.steps, m.uneven = before.steps, before.uneven
-	m.consumed = []int64{before.consumed[0] + m.rows}
-	m.perLane = before.perLane + m.rows
-	m.place = s.place(m.progress)
+	m.Steps, m.Uneven = before.Steps, before.Uneven
+	m.Consumed = []int64{before.Consumed[0] + m.rows}
+	m.PerLane = before.PerLane + m.rows
+	m.place = s.place(m.Progress)
 	return m
 }
 
@@ -244,11 +244,11 @@ func (s *ShardReader) advance(skip bool) (bool, error) {
 
 // mark returns the stream's progress, and the counts of a stream that continues from there.
 func (s *ShardReader) mark() mark {
-	m := mark{progress: s.progress()}
+	m := mark{Progress: s.progress()}
 	if s.reader != nil && s.reader.Weighed() > 0 { // the lanes are ahead, and no row was returned
 		m.counts, m.again = make([]joiner.Counts, len(s.sequences.joined.ClosedCounts())), s.reader.Weighed()
 	} else {
-		m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.at)
+		m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.At)
 	}
 	m.costs, m.cached = s.costs(), s.cached.Total()
 	return m
@@ -316,12 +316,12 @@ func (s *ShardReader) Left() int64 {
 	if s.spec.Reading.Limit == 0 {
 		return lane.Unknown
 	}
-	return s.spec.Reading.Limit - s.rows
+	return s.spec.Reading.Limit - s.progress().Rows
 }
 
 // Resumption returns the cursors with which another stream begins at this one's position.
 func (s *ShardReader) Resumption() dataset.Cursors {
-	if p := s.progress(); p.steps == 0 {
+	if p := s.progress(); p.Steps == 0 {
 		return s.spec.Reading.Cursor
 	}
 	return dataset.Cursors{s.Cursor()}

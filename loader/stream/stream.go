@@ -54,12 +54,10 @@ type ShardReader struct {
 	reader    *lane.Reader // nil before the first Next and while the stream is parked
 	sequences *sequences   // of reader, or of the last one
 	err       error
-	rows      int64
-	amount    int64    // the same, or requests if batches consist of requests
-	earlier   progress // of the earlier readers
-	again     int64    // training rows that were read again and not yet returned since
-	stepwise  stepwise // with ReadSpec.Stepwise
-	back      setback  // of the current step
+	earlier   lane.Progress // of the earlier readers
+	again     int64         // training rows that were read again and not yet returned since
+	stepwise  stepwise      // with ReadSpec.Stepwise
+	back      setback       // of the current step
 	cached    plan.CacheReads
 }
 
@@ -82,7 +80,7 @@ func New(ctx context.Context, options Options, spec ReadSpec) (*ShardReader, err
 	}
 	s := &ShardReader{ctx: ctx, options: options, spec: spec, start: begun, layout: layout}
 	for _, one := range begun.lanes {
-		s.earlier.at, s.earlier.consumed = append(s.earlier.at, one.Start), append(s.earlier.consumed, 0)
+		s.earlier.At, s.earlier.Consumed = append(s.earlier.At, one.Start), append(s.earlier.Consumed, 0)
 	}
 	s.refs.Store(1)
 	if err := s.open(ctx); err != nil {
@@ -154,8 +152,7 @@ func (s *ShardReader) Next() bool {
 	if !s.reader.Next() {
 		return false
 	}
-	rows, counted := s.reader.LastBatch()
-	s.rows, s.amount = s.rows+rows, s.amount+counted
+	rows, _ := s.reader.LastBatch()
 	s.again -= min(rows, s.again)
 	return true
 }
@@ -177,7 +174,7 @@ func (s *ShardReader) open(ctx context.Context) error {
 	columns, tables := s.columns()
 	s.reader = lane.New(ctx, lane.Options{
 		Lanes: lanes, Rows: s.start.q, Request: opened.joined.KeptKey(), Grouped: s.grouped(),
-		Steps: s.stepsLeft(), Limit: max(0, s.spec.Reading.Limit-s.rows), Every: s.every(), Counted: s.counted(),
+		Steps: s.stepsLeft(), Limit: max(0, s.spec.Reading.Limit-s.earlier.Rows), Every: s.every(), Counted: s.counted(),
 		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Requests(),
 		Closed: func() {
 			opened.joined.Close()
@@ -197,7 +194,7 @@ func (s *ShardReader) resumed() []lane.Lane {
 	lanes := make([]lane.Lane, len(s.start.lanes))
 	for i, l := range s.start.lanes {
 		lanes[i] = l
-		lanes[i].Start = s.earlier.at[i]
+		lanes[i].Start = s.earlier.At[i]
 	}
 	return lanes
 }
@@ -231,7 +228,7 @@ func (s *ShardReader) needed(l lane.Lane) int {
 		return len(l.Ranges)
 	}
 	i := l.Start.Range
-	for left := s.spec.Reading.Limit - s.rows + l.Start.Row; i < len(l.Ranges) && left > 0; i++ {
+	for left := s.spec.Reading.Limit - s.earlier.Rows + l.Start.Row; i < len(l.Ranges) && left > 0; i++ {
 		if l.Ranges[i] == lane.Unknown {
 			return len(l.Ranges)
 		}
@@ -240,9 +237,9 @@ func (s *ShardReader) needed(l lane.Lane) int {
 	return i
 }
 
-// limited reports whether the stream has returned all rows that its limit allows.
+// limited reports whether the earlier readers have returned all rows that the limit allows.
 func (s *ShardReader) limited() bool {
-	return s.spec.Reading.Limit > 0 && s.rows == s.spec.Reading.Limit
+	return s.spec.Reading.Limit > 0 && s.earlier.Rows == s.spec.Reading.Limit
 }
 
 // stepsLeft returns the number of steps that the next reader returns or skips; lane.Unknown
@@ -253,7 +250,7 @@ func (s *ShardReader) stepsLeft() int64 {
 	}
 	left := s.start.stepsLeft(s.spec.Reading.Tail)
 	if left != lane.Unknown {
-		left -= s.earlier.steps
+		left -= s.earlier.Steps
 	}
 	return left
 }
@@ -263,7 +260,7 @@ func (s *ShardReader) stepsLeft() int64 {
 func (s *ShardReader) every() lane.Every {
 	every := s.spec.Reading.Every
 	of := int64(max(1, every.Of))
-	return lane.Every{Step: ((int64(every.Step)-s.earlier.steps)%of + of) % of, Of: of}
+	return lane.Every{Step: ((int64(every.Step)-s.earlier.Steps)%of + of) % of, Of: of}
 }
 
 // counted returns the counted number of rows of the next reader's lanes, if known.
@@ -273,7 +270,7 @@ func (s *ShardReader) counted() lane.Counted {
 	}
 	left := s.start.left(s.spec.Plan)
 	for i := range left {
-		left[i] -= s.earlier.consumed[i]
+		left[i] -= s.earlier.Consumed[i]
 	}
 	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.start.counts.Lanes[number]) }}
 }

@@ -75,28 +75,31 @@ func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own 
 	s.sequences.divided += to.divided - from.divided
 	s.again = to.again
 	p := &s.earlier
-	p.at = to.at
-	for i := range p.consumed {
-		p.consumed[i] += to.consumed[i] - from.consumed[i]
+	p.At = to.At
+	for i := range p.Consumed {
+		p.Consumed[i] += to.Consumed[i] - from.Consumed[i]
 	}
 	if of.End {
 		return nil
 	}
-	p.steps++
+	p.Steps++
 	amount := of.Rows()
 	if of.perLane == s.start.q {
-		p.perLane += to.perLane - from.perLane
+		p.PerLane += to.PerLane - from.PerLane
 		amount = of.counted
 	} else {
-		p.perLane += s.start.q // a slice of a single lane, which returns rows
+		p.PerLane += s.start.q // a slice of a single lane, which returns rows
 	}
 	if skip {
-		p.skipped += of.Rows()
+		p.Skipped += of.Rows()
 		return nil
 	}
-	p.batches++
-	p.distinct = sums(s.distinctIn(batch), p.distinct)
-	s.rows, s.amount = s.rows+of.Rows(), s.amount+amount
+	p.Batches++
+	p.Rows += of.Rows()
+	p.Counted += amount
+	for i, sent := range s.distinctIn(batch) {
+		p.Distinct[i] += sent
+	}
 	return nil
 }
 
