@@ -84,11 +84,11 @@ func (s *BuildSide) Dictionary() *array.Struct { return s.dictionary }
 func (s *BuildSide) Time(row int32) int64 { return s.times[row] }
 
 // NewMatcher implements Probeable.
-func (s *BuildSide) NewMatcher(ctx context.Context, rule Rule) (Matcher, error) {
-	return s.NewRowMatcher(ctx, rule), nil
+func (s *BuildSide) NewMatcher(_ context.Context, rule Rule) (Matcher, error) {
+	return s.NewRowMatcher(rule), nil
 }
 
 // NewRowMatcher is NewMatcher for a caller that needs the staging rows.
-func (s *BuildSide) NewRowMatcher(ctx context.Context, rule Rule) *RowMatcher {
-	return &RowMatcher{ctx: ctx, built: s, rule: rule, search: s.index.newSearch()}
+func (s *BuildSide) NewRowMatcher(rule Rule) *RowMatcher {
+	return &RowMatcher{built: s, rule: rule, search: s.index.newSearch()}
 }

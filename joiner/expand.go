@@ -1,6 +1,8 @@
 package joiner
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -27,9 +29,9 @@ type expansion struct {
 }
 
 // expand returns the next batch of the expansion, or nil at its end.
-func (j *join) expand() (arrow.RecordBatch, error) {
+func (j *join) expand(ctx context.Context) (arrow.RecordBatch, error) {
 	e := j.expansion
-	if err := j.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, fault.Op(err, "join")
 	}
 	if e.nth == nil {
@@ -40,7 +42,7 @@ func (j *join) expand() (arrow.RecordBatch, error) {
 		j.expansion = nil
 		return nil, nil
 	}
-	return j.expandedBatch(e)
+	return j.expandedBatch(ctx, e)
 }
 
 // fill chooses the rows of the next batch.
@@ -87,7 +89,7 @@ func (e *expansion) advance(probes []*probe) (last bool) {
 func (p *probe) repeats() bool { return p.Rule.Multiplies() && p.matches.Counts != nil }
 
 // expandedBatch returns the batch of the chosen rows.
-func (j *join) expandedBatch(e *expansion) (arrow.RecordBatch, error) {
+func (j *join) expandedBatch(ctx context.Context, e *expansion) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, j.schema.NumFields())
 	buffers := make([]*memory.Buffer, 0, len(j.probes))
 	defer func() {
@@ -105,7 +107,7 @@ func (j *join) expandedBatch(e *expansion) (arrow.RecordBatch, error) {
 		expanded[i] = references{p.matches.Dictionary, refs}
 		if p.repeats() {
 			var err error
-			if expanded[i].dictionary, err = p.matcher.Expand(e.rows, e.picked[i], refs); err != nil {
+			if expanded[i].dictionary, err = p.matcher.Expand(ctx, e.rows, e.picked[i], refs); err != nil {
 				return nil, fault.Op(err, "join %s", p.Rule.Name)
 			}
 			continue

@@ -33,8 +33,8 @@ type Reader struct {
 // batch to batch.
 func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	j := &join{ctx: ctx, in: training, mem: opts.memory()}
-	if err := j.open(probes); err != nil {
+	j := &join{in: training, mem: opts.memory()}
+	if err := j.open(ctx, probes); err != nil {
 		cancel()
 		j.release()
 		return nil, fault.Op(err, "join")
@@ -43,7 +43,7 @@ func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*R
 		cancel()
 		j.release()
 	}
-	return &Reader{batch.Guard(batch.FromFunc(j.schema, j.next, release)), j}, nil
+	return &Reader{batch.Guard(batch.FromFuncContext(ctx, j.schema, j.next, release)), j}, nil
 }
 
 // Counts returns the counts of each probe so far, in the given order, without the rows
@@ -59,7 +59,6 @@ func (r *Reader) Counts() []Counts {
 
 // join is the state of a Reader.
 type join struct {
-	ctx       context.Context //nolint:containedctx // a reader's calls take no context; its own ends them
 	in        Input
 	mem       memory.Allocator
 	training  array.RecordReader
@@ -74,9 +73,9 @@ type join struct {
 }
 
 // open opens the training stream and determines the result's schema.
-func (j *join) open(probes []Probe) error {
+func (j *join) open(ctx context.Context, probes []Probe) error {
 	var err error
-	if j.training, err = j.in.open(j.ctx); err != nil {
+	if j.training, err = j.in.open(ctx); err != nil {
 		return err
 	}
 	schema := j.training.Schema()
@@ -137,9 +136,9 @@ func (j *join) timeColumn(schema *arrow.Schema, at int) (*timeColumn, error) {
 }
 
 // start opens the build sides, in order.
-func (j *join) start() error {
+func (j *join) start(ctx context.Context) error {
 	for _, p := range j.probes {
-		built, err := p.BuildSide(j.ctx)
+		built, err := p.BuildSide(ctx)
 		if err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
@@ -150,7 +149,7 @@ func (j *join) start() error {
 		if err := p.fits(); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
-		if p.matcher, err = built.NewMatcher(j.ctx, p.Rule); err != nil {
+		if p.matcher, err = built.NewMatcher(ctx, p.Rule); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
 	}
@@ -160,28 +159,28 @@ func (j *join) start() error {
 // next returns the next batch, or nil at the end. It reads the first training batch
 // before it opens the build sides, so that a stream that prefetches does so while
 // they are built, and a stream without rows needs none.
-func (j *join) next() (arrow.RecordBatch, error) {
+func (j *join) next(ctx context.Context) (arrow.RecordBatch, error) {
 	for {
 		if j.expansion != nil {
-			out, err := j.expand()
+			out, err := j.expand(ctx)
 			if out != nil || err != nil {
 				return out, err
 			}
 		}
-		if j.ctx.Err() != nil || !j.training.Next() {
-			return nil, fault.Op(ended(j.ctx, j.training), "join")
+		if ctx.Err() != nil || !j.training.Next() {
+			return nil, fault.Op(ended(ctx, j.training), "join")
 		}
 		record := j.training.RecordBatch()
 		if record.NumRows() == 0 {
 			continue
 		}
 		if !j.started {
-			if err := j.start(); err != nil {
+			if err := j.start(ctx); err != nil {
 				return nil, err
 			}
 			j.started = true
 		}
-		out, err := j.batch(record)
+		out, err := j.batch(ctx, record)
 		if err != nil || out != nil {
 			return out, err
 		}
@@ -190,11 +189,11 @@ func (j *join) next() (arrow.RecordBatch, error) {
 
 // batch joins one batch. It returns nil if no row is kept, or if rows are repeated and
 // the expansion returns them.
-func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
+func (j *join) batch(ctx context.Context, record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if err := (Input{}).checkTypes(j.training.Schema(), record); err != nil {
 		return nil, fault.Op(err, "join")
 	}
-	v, err := j.match(record)
+	v, err := j.match(ctx, record)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +222,7 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 }
 
 // match matches a batch with all build sides.
-func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
+func (j *join) match(ctx context.Context, record arrow.RecordBatch) (*verdict, error) {
 	for _, k := range j.keys {
 		k.load(record)
 	}
@@ -235,7 +234,7 @@ func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
 		p.newRefs(v.rows, j.mem)
 		p.keys = keysOf(record, p.columns, p.time)
 		var err error
-		if p.matches, err = p.matcher.Match(&p.keys, p.refs); err != nil {
+		if p.matches, err = p.matcher.Match(ctx, &p.keys, p.refs); err != nil {
 			return nil, fault.Op(err, "join %s", p.Rule.Name)
 		}
 		v.judge(p)

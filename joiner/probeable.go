@@ -15,7 +15,7 @@ type Probeable interface {
 	// Schema returns the schema that the join checks before it probes.
 	Schema() Schema
 	// NewMatcher starts one join. The join holds its reference until it has
-	// released the matcher, and ctx ends with the join.
+	// released the matcher.
 	NewMatcher(ctx context.Context, rule Rule) (Matcher, error)
 }
 
@@ -37,12 +37,12 @@ type Matcher interface {
 	// reference of the staging row that the rule chooses, of the first one if the rule
 	// multiplies, or 0. The matches and refs are valid until the next call of Match;
 	// until then the matcher may read refs, and the join does not change them.
-	Match(keys *Keys, refs []int32) (Matches, error)
+	Match(ctx context.Context, keys *Keys, refs []int32) (Matches, error)
 	// Expand writes the references of rows of the result: row rows[i] of the last batch
 	// with its match number nth[i], which is less than its count (0 if it has none).
 	// rows ascend, with repeats. The dictionary of the references is valid until the
 	// next call of Expand or Match. Expand is called only for rules that multiply.
-	Expand(rows, nth, refs []int32) (*array.Struct, error)
+	Expand(ctx context.Context, rows, nth, refs []int32) (*array.Struct, error)
 	// Files returns the files of two of the several matches of a row of the last batch.
 	Files(row int) (one, other string)
 	// Release ends the join.

@@ -10,7 +10,6 @@ import (
 // RowMatcher is the [Matcher] of a [BuildSide]. It also returns the staging rows
 // themselves.
 type RowMatcher struct {
-	ctx    context.Context //nolint:containedctx // of the join, whose calls take none
 	built  *BuildSide
 	rule   Rule
 	search search
@@ -23,9 +22,9 @@ type RowMatcher struct {
 }
 
 // Match implements Matcher.
-func (m *RowMatcher) Match(keys *Keys, refs []int32) (Matches, error) {
+func (m *RowMatcher) Match(ctx context.Context, keys *Keys, refs []int32) (Matches, error) {
 	m.refs, m.counts = refs, nil
-	if err := m.search.lookup(m.ctx, keys, refs); err != nil {
+	if err := m.search.lookup(ctx, keys, refs); err != nil {
 		return Matches{}, err
 	}
 	for i, null := range keys.encoded.null {
@@ -138,7 +137,7 @@ func (r *TimeRule) admits(staging, training int64) bool {
 }
 
 // Expand implements Matcher.
-func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
+func (m *RowMatcher) Expand(_ context.Context, rows, nth, refs []int32) (*array.Struct, error) {
 	for i, row := range rows {
 		refs[i] = m.refs[row]
 		if m.counts != nil && m.counts[row] != 0 {

@@ -20,17 +20,17 @@ func pinned(under Scan, of catalog.Catalog) Scan {
 		if err != nil {
 			return nil, err
 		}
-		return &pinnedRows{Rows: rows, ctx: ctx, catalog: of, table: source.Table}, nil
+		return &pinnedRows{Rows: rows, expired: func(missing error) error {
+			return expired(ctx, of, source.Table, missing)
+		}}, nil
 	}
 }
 
 // pinnedRows are the rows of a pinned table.
 type pinnedRows struct {
 	Rows
-	ctx     context.Context //nolint:containedctx // of the rows
-	catalog catalog.Catalog
-	table   *catalog.Table
-	gone    error // the pin has expired
+	expired func(missing error) error // see the function expired
+	gone    error                     // the pin has expired
 }
 
 // Next advances to the next batch.
@@ -52,13 +52,13 @@ func (r *pinnedRows) Err() error {
 	return r.Rows.Err()
 }
 
-// expired returns an error that names what has expired of the pin; nil if nothing has
+// expired returns an error that names what has expired of a table's pin; nil if nothing has
 // or this cannot be determined.
-func (r *pinnedRows) expired(missing error) error {
-	_, err := r.catalog.At(r.ctx, r.table.Name, r.table.Pin)
+func expired(ctx context.Context, of catalog.Catalog, table *catalog.Table, missing error) error {
+	_, err := of.At(ctx, table.Name, table.Pin)
 	switch fault.KindOf(err) {
 	case fault.Expired, fault.NotFound:
-		gone := *fault.As(fault.Op(err, "read %s", r.table.Name))
+		gone := *fault.As(fault.Op(err, "read %s", table.Name))
 		gone.File = fault.As(missing).File
 		return &gone
 	case fault.Internal, fault.Invalid, fault.Unauthenticated, fault.Forbidden, fault.Conflict, fault.Exhausted, fault.Corrupt, fault.Unavailable:

@@ -49,7 +49,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err := write(ctx, folder); err != nil {
 		return fmt.Errorf("make the table: %w", err)
 	}
-	m := measuring{ctx: ctx, program: *program, folder: folder, costs: map[string][]cost{}}
+	m := measuring{program: *program, folder: folder, costs: map[string][]cost{}}
 	catalogs := map[string]map[string]any{"sql": {"type": "sql", "uri": "sqlite:///" + filepath.Join(folder, "catalog.db"), "warehouse": "file://" + folder}}
 	kinds := []string{"sql"}
 	if *rest != "" {
@@ -63,7 +63,7 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	for range *rounds {
 		for _, kind := range kinds {
-			if err := m.round(kind, catalogs[kind]); err != nil {
+			if err := m.round(ctx, kind, catalogs[kind]); err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 		}
@@ -77,7 +77,6 @@ type cost struct{ wall, cpu float64 }
 
 // measuring runs commands and keeps their costs.
 type measuring struct {
-	ctx             context.Context //nolint:containedctx // of one run of the program
 	program, folder string
 	costs           map[string][]cost
 }
@@ -88,7 +87,7 @@ func changes() []string {
 }
 
 // round makes each change once.
-func (m *measuring) round(kind string, catalog map[string]any) error {
+func (m *measuring) round(ctx context.Context, kind string, catalog map[string]any) error {
 	catalog["writes"] = map[string]any{"namespaces": []string{"ml"}}
 	content, err := json.Marshal(map[string]any{"catalogs": map[string]any{"default": catalog}, "datasets": map[string]any{}})
 	if err != nil {
@@ -99,7 +98,7 @@ func (m *measuring) round(kind string, catalog map[string]any) error {
 		return err
 	}
 	for i, mode := range []string{"append", "replace"} {
-		answer, err := m.timed(kind+changes()[2*i], "stage", table, filepath.Join(m.folder, rowsFile), "--mode", mode, "--key", "k", "--json", "--config", config)
+		answer, err := m.timed(ctx, kind+changes()[2*i], "stage", table, filepath.Join(m.folder, rowsFile), "--mode", mode, "--key", "k", "--json", "--config", config)
 		if err != nil {
 			return err
 		}
@@ -107,7 +106,7 @@ func (m *measuring) round(kind string, catalog map[string]any) error {
 		if err := json.Unmarshal(answer, &made); err != nil {
 			return err
 		}
-		_, err = m.timed(kind+changes()[2*i+1], "undo", table, "--from", strconv.FormatInt(made.Parent, 10), "--to", strconv.FormatInt(made.Snapshot, 10), "--config", config)
+		_, err = m.timed(ctx, kind+changes()[2*i+1], "undo", table, "--from", strconv.FormatInt(made.Parent, 10), "--to", strconv.FormatInt(made.Snapshot, 10), "--config", config)
 		if err != nil {
 			return err
 		}
@@ -116,8 +115,8 @@ func (m *measuring) round(kind string, catalog map[string]any) error {
 }
 
 // timed runs a command and keeps its cost.
-func (m *measuring) timed(what string, arguments ...string) ([]byte, error) {
-	c := exec.CommandContext(m.ctx, m.program, arguments...)
+func (m *measuring) timed(ctx context.Context, what string, arguments ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, m.program, arguments...)
 	var failure bytes.Buffer
 	c.Stderr = &failure
 	began := time.Now()

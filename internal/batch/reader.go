@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -17,6 +18,12 @@ func FromFunc(schema *arrow.Schema, next func() (arrow.RecordBatch, error), rele
 	r := &funcReader{schema: schema, next: next, release: release}
 	r.refs.Store(1)
 	return r
+}
+
+// FromFuncContext is FromFunc for a function that waits: each call of next gets ctx, the
+// context of the whole read.
+func FromFuncContext(ctx context.Context, schema *arrow.Schema, next func(context.Context) (arrow.RecordBatch, error), release func()) array.RecordReader {
+	return FromFunc(schema, func() (arrow.RecordBatch, error) { return next(ctx) }, release)
 }
 
 type funcReader struct {

@@ -19,7 +19,6 @@ import (
 // memory and, between batches of the join, one batch of staging rows: the furthest
 // that was read. All of that is reserved.
 type logReader struct {
-	ctx    context.Context //nolint:containedctx // of the join, whose calls take none
 	log    *matchLog
 	held   *budget.Reservation
 	slices []sliceReader
@@ -46,13 +45,13 @@ type sliceReader struct {
 }
 
 // newLogReader returns a reader of a log. It releases the log's store.
-func newLogReader(ctx context.Context, log *matchLog) (*logReader, error) {
+func newLogReader(log *matchLog) (*logReader, error) {
 	held, err := log.sliced.opts.Budget.Reserve(log.sliced.spec.Name, 0)
 	if err != nil {
 		log.store.Release()
 		return nil, err
 	}
-	r := &logReader{ctx: ctx, log: log, held: held, slices: make([]sliceReader, len(log.slices))}
+	r := &logReader{log: log, held: held, slices: make([]sliceReader, len(log.slices))}
 	for i := range r.slices {
 		r.slices[i].sliceLog = &log.slices[i]
 	}
@@ -60,7 +59,7 @@ func newLogReader(ctx context.Context, log *matchLog) (*logReader, error) {
 }
 
 // Match implements joiner.Matcher.
-func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, error) {
+func (r *logReader) Match(ctx context.Context, keys *joiner.Keys, refs []int32) (joiner.Matches, error) {
 	rows := keys.Rows()
 	r.slice, r.checks = resize(r.slice, rows), resize(r.checks, rows)
 	r.starts, r.counts = resize(r.starts, rows), resize(r.counts, rows)
@@ -71,7 +70,7 @@ func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, erro
 		if s < 0 || len(r.slices[s].entries.batches) == 0 {
 			continue
 		}
-		if err := r.readEntry(i, &r.slices[s]); err != nil {
+		if err := r.readEntry(ctx, i, &r.slices[s]); err != nil {
 			return joiner.Matches{}, err
 		}
 		several = several || r.counts[i] != 0
@@ -79,27 +78,27 @@ func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, erro
 	copy(refs, r.starts)
 	if several && r.log.rule.Multiplies() {
 		// Expand gets these references, in batches that fit in memory.
-		return joiner.Matches{Dictionary: r.log.sliced.row0, Counts: r.counts}, r.ctx.Err()
+		return joiner.Matches{Dictionary: r.log.sliced.row0, Counts: r.counts}, ctx.Err()
 	}
-	if err := r.setDictionary(nil, refs); err != nil {
+	if err := r.setDictionary(ctx, nil, refs); err != nil {
 		return joiner.Matches{}, err
 	}
 	matches := joiner.Matches{Dictionary: r.dictionary}
 	if several {
 		matches.Counts = r.counts
 	}
-	return matches, r.ctx.Err()
+	return matches, ctx.Err()
 }
 
 // Expand implements joiner.Matcher.
-func (r *logReader) Expand(rows, nth, refs []int32) (*array.Struct, error) {
+func (r *logReader) Expand(ctx context.Context, rows, nth, refs []int32) (*array.Struct, error) {
 	for i, row := range rows {
 		refs[i] = 0
 		if r.starts[row] != 0 {
 			refs[i] = r.starts[row] + nth[i]
 		}
 	}
-	if err := r.setDictionary(rows, refs); err != nil {
+	if err := r.setDictionary(ctx, rows, refs); err != nil {
 		return nil, err
 	}
 	return r.dictionary, nil
@@ -128,9 +127,9 @@ func (r *logReader) Release() {
 }
 
 // readEntry reads the next entry of a slice, for a row of the batch.
-func (r *logReader) readEntry(row int, s *sliceReader) error {
+func (r *logReader) readEntry(ctx context.Context, row int, s *sliceReader) error {
 	if s.current == nil || s.entry == int(s.current.NumRows()) {
-		if err := r.nextEntries(s); err != nil {
+		if err := r.nextEntries(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -148,13 +147,13 @@ func (r *logReader) changed() error {
 	return fault.New(fault.Internal, "the training rows joined with %s changed between two reads", r.log.sliced.spec.Name)
 }
 
-func (r *logReader) nextEntries(s *sliceReader) error {
+func (r *logReader) nextEntries(ctx context.Context, s *sliceReader) error {
 	r.releaseEntries(s)
 	if s.next == len(s.entries.batches) {
 		return r.changed()
 	}
 	at := s.entries.batches[s.next]
-	if err := r.held.GrowWait(r.ctx, at.bytes); err != nil {
+	if err := r.held.GrowWait(ctx, at.bytes); err != nil {
 		return err
 	}
 	b, err := r.log.store.Read(at.number)

@@ -1,6 +1,7 @@
 package spill
 
 import (
+	"context"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,12 +29,12 @@ type pick struct {
 // setDictionary builds the dictionary, and changes refs from starts to references: from
 // the position of the wanted staging row + 1, or 0, to its row in the dictionary. rows
 // holds the row of the batch for each of refs; nil means its own.
-func (r *logReader) setDictionary(rows, refs []int32) error {
-	used, err := r.pickRows(rows, refs)
+func (r *logReader) setDictionary(ctx context.Context, rows, refs []int32) error {
+	used, err := r.pickRows(ctx, rows, refs)
 	if err != nil {
 		return err
 	}
-	if err := r.gatherRows(used); err != nil {
+	if err := r.gatherRows(ctx, used); err != nil {
 		return err
 	}
 	for i, p := range r.picks {
@@ -54,7 +55,7 @@ func (r *logReader) setDictionary(rows, refs []int32) error {
 
 // pickRows loads the wanted staging rows, and picks each of them once. It returns the
 // batches that have picked rows, in the order of their first.
-func (r *logReader) pickRows(rows, starts []int32) ([]*loadedRows, error) {
+func (r *logReader) pickRows(ctx context.Context, rows, starts []int32) ([]*loadedRows, error) {
 	r.picks = resize(r.picks, len(starts))
 	var used []*loadedRows
 	for i, start := range starts {
@@ -66,7 +67,7 @@ func (r *logReader) pickRows(rows, starts []int32) ([]*loadedRows, error) {
 		if rows != nil {
 			row = int(rows[i])
 		}
-		l, err := r.loadRows(&r.slices[r.slice[row]], int64(start)-1)
+		l, err := r.loadRows(ctx, &r.slices[r.slice[row]], int64(start)-1)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func (r *logReader) pickRows(rows, starts []int32) ([]*loadedRows, error) {
 }
 
 // gatherRows builds the dictionary: row 0, then the picked rows.
-func (r *logReader) gatherRows(used []*loadedRows) error {
+func (r *logReader) gatherRows(ctx context.Context, used []*loadedRows) error {
 	row0 := r.log.sliced.row0
 	segments := []batch.Segment{{Values: row0, Rows: 1}}
 	rows, bytes := int32(0), int64(0)
@@ -95,7 +96,7 @@ func (r *logReader) gatherRows(used []*loadedRows) error {
 		segments = append(segments, batch.Segment{Values: l.rows, Indices: l.picked})
 	}
 	r.releaseDictionary()
-	if err := r.held.GrowWait(r.ctx, bytes); err != nil {
+	if err := r.held.GrowWait(ctx, bytes); err != nil {
 		return err
 	}
 	r.bytes = bytes
@@ -120,7 +121,7 @@ func (r *logReader) releaseDictionary() {
 const placeSize = 4
 
 // loadRows returns the batch that holds a staging row of a slice's log, counted from 0.
-func (r *logReader) loadRows(s *sliceReader, row int64) (*loadedRows, error) {
+func (r *logReader) loadRows(ctx context.Context, s *sliceReader, row int64) (*loadedRows, error) {
 	for _, l := range slices.Backward(s.loaded) {
 		if row >= l.at.from && row < l.at.from+l.at.rows {
 			return l, nil
@@ -129,7 +130,7 @@ func (r *logReader) loadRows(s *sliceReader, row int64) (*loadedRows, error) {
 	i, _ := s.rows.batches.find(row)
 	at := s.rows.batches[i]
 	bytes := at.bytes + at.rows*placeSize
-	if err := r.held.GrowWait(r.ctx, bytes); err != nil {
+	if err := r.held.GrowWait(ctx, bytes); err != nil {
 		return nil, err
 	}
 	b, err := r.log.store.Read(at.number)

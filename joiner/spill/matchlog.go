@@ -192,7 +192,7 @@ func (f *found) count(row int) int32 {
 // batch, which are valid until see returns.
 func (p *matchPass) match(ctx context.Context, built *joiner.BuildSide, training portion, see func(f *found) error) error {
 	f := &p.found
-	f.RowMatcher = built.NewRowMatcher(ctx, p.rule)
+	f.RowMatcher = built.NewRowMatcher(p.rule)
 	defer f.Release()
 	reader, err := p.training.open(ctx, training)
 	if err != nil {
@@ -204,7 +204,7 @@ func (p *matchPass) match(ctx context.Context, built *joiner.BuildSide, training
 		rows := keys.Rows()
 		f.refs, f.checks, p.slices = resize(f.refs, rows), resize(f.checks, rows), resize(p.slices, rows)
 		keys.Slice(1, p.slices, f.checks)
-		if f.Matches, err = f.Match(keys, f.refs); err != nil {
+		if f.Matches, err = f.Match(ctx, keys, f.refs); err != nil {
 			return err
 		}
 		if err := see(f); err != nil {

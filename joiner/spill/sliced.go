@@ -174,7 +174,7 @@ func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner
 	if err != nil {
 		return nil, fault.Op(err, "look up training rows on local disk")
 	}
-	r, err := newLogReader(ctx, log)
+	r, err := newLogReader(log)
 	if err != nil {
 		return nil, err // with a nil interface, not a nil *logReader
 	}

@@ -81,7 +81,6 @@ type PriorityReader struct {
 	array.RecordReader
 	options Options
 	section PrioritySpec
-	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	rows    array.RecordReader
 	keys    *joiner.KeyReader // nil without Key
 
@@ -97,7 +96,7 @@ type PriorityReader struct {
 // New returns the training rows of a section. It takes ownership of rows: those of the section, perhaps after
 // others of its split, which are skipped.
 func New(ctx context.Context, rows array.RecordReader, section PrioritySpec, options Options) (*PriorityReader, error) {
-	t := &PriorityReader{options: options, section: section, ctx: ctx, rows: rows, window: -1}
+	t := &PriorityReader{options: options, section: section, rows: rows, window: -1}
 	if len(options.Key) > 0 {
 		var err error
 		if t.keys, err = joiner.NewKeyReader(rows.Schema(), options.Key, nil); err != nil {
@@ -106,7 +105,7 @@ func New(ctx context.Context, rows array.RecordReader, section PrioritySpec, opt
 		}
 	}
 	fields := append(rows.Schema().Fields(), arrow.Field{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64})
-	t.RecordReader = batch.FromFunc(arrow.NewSchema(fields, nil), t.next, t.release)
+	t.RecordReader = batch.FromFuncContext(ctx, arrow.NewSchema(fields, nil), t.next, t.release)
 	return t, nil
 }
 
@@ -125,18 +124,18 @@ func (t *PriorityReader) release() {
 }
 
 // next returns the following rows of the current batch that are of one window.
-func (t *PriorityReader) next() (arrow.RecordBatch, error) {
+func (t *PriorityReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	for t.used == len(t.priorities) {
 		if !t.rows.Next() {
 			return nil, t.rows.Err()
 		}
-		if err := t.begin(t.rows.RecordBatch()); err != nil {
+		if err := t.begin(ctx, t.rows.RecordBatch()); err != nil {
 			return nil, err
 		}
 	}
 	b := t.rows.RecordBatch()
 	ordinals := ordinalsOf(b)
-	if err := t.enter(ordinals[t.used], t.priorities[t.used]); err != nil {
+	if err := t.enter(ctx, ordinals[t.used], t.priorities[t.used]); err != nil {
 		return nil, err
 	}
 	to := t.used + 1
@@ -180,7 +179,7 @@ func limited(ordinals []int64, last int64) arrow.Array {
 }
 
 // enter enters the window of a row, which is the next one to be returned.
-func (t *PriorityReader) enter(row int64, priority uint64) error {
+func (t *PriorityReader) enter(ctx context.Context, row int64, priority uint64) error {
 	if t.window >= 0 && t.continues(t.last.Priority, priority) {
 		return nil
 	}
@@ -192,7 +191,7 @@ func (t *PriorityReader) enter(row int64, priority uint64) error {
 		t.section.EnterWindow(window)
 	}
 	if t.keys != nil && !t.options.Whole {
-		if err := t.countDivided(window, priority); err != nil {
+		if err := t.countDivided(ctx, window, priority); err != nil {
 			return err
 		}
 	}
@@ -201,11 +200,11 @@ func (t *PriorityReader) enter(row int64, priority uint64) error {
 }
 
 // countDivided counts whether the first row of a window divides a request.
-func (t *PriorityReader) countDivided(window int64, priority uint64) error {
+func (t *PriorityReader) countDivided(ctx context.Context, window int64, priority uint64) error {
 	before := t.last
 	if !before.Found {
 		var err error
-		if before, err = t.section.Before(t.ctx); err != nil {
+		if before, err = t.section.Before(ctx); err != nil {
 			return err
 		}
 	}
@@ -223,8 +222,8 @@ func (t *PriorityReader) countDivided(window int64, priority uint64) error {
 }
 
 // begin computes the priorities of a batch, and skips the rows before the section.
-func (t *PriorityReader) begin(b arrow.RecordBatch) error {
-	if err := t.reserve(b.NumRows()); err != nil {
+func (t *PriorityReader) begin(ctx context.Context, b arrow.RecordBatch) error {
+	if err := t.reserve(ctx, b.NumRows()); err != nil {
 		return err
 	}
 	ordinals := ordinalsOf(b)
@@ -251,18 +250,18 @@ func priorities(keys *joiner.KeyReader, b arrow.RecordBatch, ordinals []int64, s
 }
 
 // reserve reserves the priorities of the current batch.
-func (t *PriorityReader) reserve(rows int64) error {
+func (t *PriorityReader) reserve(ctx context.Context, rows int64) error {
 	bytes := rows * int64(arrow.Uint64SizeBytes)
 	if t.options.Whole {
 		bytes *= 2 // and numbers of rows, see limited
 	}
 	if t.held == nil {
 		var err error
-		t.held, err = t.options.Budget.ReserveFor(t.ctx, "the priorities of shuffled rows", bytes)
+		t.held, err = t.options.Budget.ReserveFor(ctx, "the priorities of shuffled rows", bytes)
 		return err
 	}
 	if more := bytes - t.held.Held(); more > 0 {
-		return t.held.GrowWait(t.ctx, more)
+		return t.held.GrowWait(ctx, more)
 	}
 	return nil
 }

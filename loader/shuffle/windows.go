@@ -61,7 +61,6 @@ func (p StoredPlace) compare(o StoredPlace) int {
 type Windows struct {
 	array.RecordReader
 	options Options
-	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	joined  JoinedColumns
 	parts   []*pendingPart
 
@@ -83,7 +82,7 @@ type pendingPart struct {
 // NewWindows takes ownership of the parts of a run, at least one. It is Invalid if window joined.Start has fewer rows
 // than joined.Skip.
 func NewWindows(ctx context.Context, parts []PartRows, joined JoinedColumns, options Options) (*Windows, error) {
-	w := &Windows{options: options, ctx: ctx, joined: joined}
+	w := &Windows{options: options, joined: joined}
 	for _, p := range parts {
 		w.parts = append(w.parts, &pendingPart{PartRows: p})
 	}
@@ -99,7 +98,7 @@ func NewWindows(ctx context.Context, parts []PartRows, joined JoinedColumns, opt
 	for _, i := range []int{joined.Ordinal, joined.Priority} {
 		fields[i] = arrow.Field{Name: fields[i].Name, Type: arrow.Null, Nullable: true}
 	}
-	w.RecordReader = batch.FromFunc(arrow.NewSchema(fields, nil), w.next, w.release)
+	w.RecordReader = batch.FromFuncContext(ctx, arrow.NewSchema(fields, nil), w.next, w.release)
 	return w, nil
 }
 
@@ -133,7 +132,7 @@ func (w *Windows) releaseWindow() {
 }
 
 // next returns the next rows.
-func (w *Windows) next() (arrow.RecordBatch, error) {
+func (w *Windows) next(ctx context.Context) (arrow.RecordBatch, error) {
 	w.out.Shrink(w.out.Held()) // the consumer has the previous batch
 	if w.window != nil {
 		w.window.passed(w.held, w.outputs)
@@ -141,20 +140,20 @@ func (w *Windows) next() (arrow.RecordBatch, error) {
 	}
 	for len(w.left.numbers) == 0 {
 		w.releaseWindow()
-		if more, err := w.begin(); !more || err != nil {
+		if more, err := w.begin(ctx); !more || err != nil {
 			return nil, err
 		}
 	}
 	n := min(w.joined.BatchRows, len(w.left.numbers))
 	w.outputs = w.window.nextOutputs(n)
-	b, err := w.window.choose(w.ctx, w.Schema(), w.out, w.left.first(n), w.outputs)
+	b, err := w.window.choose(ctx, w.Schema(), w.out, w.left.first(n), w.outputs)
 	w.left = w.left.from(n)
 	return b, err
 }
 
 // begin collects and sorts the next window. It reports whether there is one.
-func (w *Windows) begin() (bool, error) {
-	c, err := w.collect()
+func (w *Windows) begin(ctx context.Context) (bool, error) {
+	c, err := w.collect(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -171,18 +170,18 @@ func (w *Windows) begin() (bool, error) {
 	if c == nil {
 		return false, nil
 	}
-	if err := w.sort(); err != nil {
+	if err := w.sort(ctx); err != nil {
 		return false, err
 	}
 	w.left = w.left.from(int(skip))
-	if err := c.mergeDictionaries(w.ctx, w.held); err != nil {
+	if err := c.mergeDictionaries(ctx, w.held); err != nil {
 		return false, err
 	}
-	return true, c.permute(w.ctx, w.held, w.left, w.joined.BatchRows)
+	return true, c.permute(ctx, w.held, w.left, w.joined.BatchRows)
 }
 
 // collect reads the rows of the next window; nil at the end.
-func (w *Windows) collect() (*collected, error) {
+func (w *Windows) collect(ctx context.Context) (*collected, error) {
 	some, err := w.pullAll()
 	if err == nil && !some && w.joined.Ended != nil {
 		err = w.joined.Ended()
@@ -196,7 +195,7 @@ func (w *Windows) collect() (*collected, error) {
 	c := &collected{joined: w.joined, memory: w.options.Memory, kept: batch.Retained{}}
 	for _, p := range w.parts {
 		for p.pending && p.Window() == w.number {
-			if err := c.add(w.ctx, w.held, p.RecordBatch(), p.Place()); err != nil {
+			if err := c.add(ctx, w.held, p.RecordBatch(), p.Place()); err != nil {
 				c.release()
 				return nil, err
 			}
@@ -237,9 +236,9 @@ func (p *pendingPart) pull() error {
 }
 
 // sort sorts the rows of the window.
-func (w *Windows) sort() error {
+func (w *Windows) sort(ctx context.Context) error {
 	c := w.window
-	if err := w.held.grow(w.ctx, c.rows*bytesOfSorting); err != nil {
+	if err := w.held.grow(ctx, c.rows*bytesOfSorting); err != nil {
 		return err
 	}
 	priorities := make([][]uint64, len(c.priorities))

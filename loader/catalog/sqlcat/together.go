@@ -12,11 +12,10 @@ import (
 
 // asked is a question that waits for a connection.
 type asked struct {
-	ctx      context.Context //nolint:containedctx // of the caller
-	question question
-	done     chan struct{} // closed when it was run
-	text     string
-	err      error
+	run  func(db *sql.DB) // sets text and err, and closes done
+	done chan struct{}
+	text string
+	err  error
 }
 
 // waiting are the questions that wait for a connection. It is safe for concurrent use.
@@ -53,7 +52,12 @@ func (w *waiting) take(a *asked) bool {
 // open, so that a query of many tables opens one connection: opening takes longer than a lookup. Each lookup
 // reads the current state, as on a connection of its own.
 func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (string, error) {
-	began, own := c.clock(), &asked{ctx: ctx, question: q, done: make(chan struct{})}
+	began, own := c.clock(), &asked{done: make(chan struct{})}
+	own.run = func(db *sql.DB) {
+		defer close(own.done)
+		own.text, own.err = q(ctx, db)
+		own.err = c.ended(ctx, own.err)
+	}
 	c.waiting.add(own)
 	defer c.waiting.take(own)
 	select {
@@ -75,20 +79,13 @@ func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, tim
 	}
 	for _, one := range together {
 		if c.waiting.take(one) {
-			c.run(one, db)
+			one.run(db)
 		}
 	}
 	if closing := db.Close(); own.err == nil && closing != nil {
 		return "", c.broken(closing)
 	}
 	return own.text, own.err
-}
-
-// run runs a question that was taken.
-func (c *sqliteFile) run(one *asked, db *sql.DB) {
-	defer close(one.done)
-	one.text, one.err = one.question(one.ctx, db)
-	one.err = c.ended(one.ctx, one.err)
 }
 
 // ended returns an error, or, if the question's context has ended, why: SQLite's error is that it was
