@@ -33,7 +33,7 @@ func (r *Reader) limitBatch(leaf int, c page.Stats) error {
 	}
 	// The library assembles delta-encoded values in memory of its own.
 	together := min(far.MaxPage, far.MaxValue*page.ValuesDecoded(r.group.maxRows, described))
-	if err := r.account.reserve(together, 0); err != nil {
+	if err := r.account.Reserve(together); err != nil {
 		return err
 	}
 	r.group.heap += together
@@ -49,7 +49,7 @@ func (r *Reader) limitText(text *decoder.Text, leaf int, c page.Stats) error {
 			return err
 		}
 	}
-	if err := r.scratch.extend(far.MaxValue); err != nil {
+	if err := r.scratch.Extend(far.MaxValue); err != nil {
 		return err
 	}
 	text.Expect(int(far.MaxValue))

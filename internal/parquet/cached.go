@@ -5,6 +5,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
 // CachedColumn has the values of a column of a row group, from its first row on. It is used by one
@@ -49,7 +51,7 @@ func (r *Reader) IsView(column int) bool {
 
 // read reads the next rows of a cached column.
 func (r *Reader) read(from CachedColumn, rows int64) (out arrow.Array, err error) {
-	defer refused(&err)
+	defer charged.Refused(&err)
 	return from.Read(rows, r.batchMemory)
 }
 

@@ -33,10 +33,10 @@ func (conv *conversion) checked(coded arrow.ArrayData) (arrow.Array, error) {
 // newDetached allocates memory that has an account of its own: batches that share it have not
 // reserved it, and may outlive the row group.
 func (r *Reader) newDetached(size int) (*memory.Buffer, error) {
-	if err := r.account.reserve(int64(size), 0); err != nil {
+	if err := r.account.Reserve(int64(size)); err != nil {
 		return nil, err
 	}
-	out := memory.NewResizableBuffer(&detachedAllocator{Allocator: r.opts.Memory, reserved: r.account.detach(int64(size))})
+	out := memory.NewResizableBuffer(&detachedAllocator{Allocator: r.opts.Memory, reserved: r.account.Detach(int64(size))})
 	out.Resize(size)
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
 // conversion converts decoded arrays of a column to the wanted type. Most conversions
@@ -267,7 +268,7 @@ func (conv *conversion) field(have []arrow.ArrayData, at, n int, validity []byte
 	if at != absentField {
 		return conv.apply(have[at], validity, mem)
 	}
-	defer refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // here, as siblings have to be released
 	if conv.absent != nil {
 		values, err := conv.absent(n, nil, 0, mem)
 		if err != nil {
@@ -311,8 +312,8 @@ func (conv *conversion) checkOffsets(data arrow.ArrayData) error {
 
 // convert converts n values to another unit or width.
 func (conv *conversion) convert(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
-	defer refused(&err) // here, as siblings have to be released
-	var stored []byte   // empty if no list has an element
+	defer charged.Refused(&err) // here, as siblings have to be released
+	var stored []byte           // empty if no list has an element
 	if values != nil {
 		stored = values.Bytes()
 	}

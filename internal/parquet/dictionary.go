@@ -91,20 +91,17 @@ func (r *Reader) dictionary(leaf int, c *page.Stats) ([]byte, error) {
 	if values := one.known(); values != nil {
 		return values, nil
 	}
-	r.account.asking.Lock()
-	err := r.account.reserve(c.Dictionary.Bytes, 0)
-	r.account.asking.Unlock()
-	if err != nil {
+	if err := r.account.Reserve(c.Dictionary.Bytes); err != nil {
 		return nil, err
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if one.values != nil {
-		r.account.release(c.Dictionary.Bytes)
+		r.account.Release(c.Dictionary.Bytes)
 		return one.values, nil
 	}
 	if err := r.decompressDictionary(leaf, one); one.values == nil || err != nil {
-		r.account.release(c.Dictionary.Bytes)
+		r.account.Release(c.Dictionary.Bytes)
 		return nil, err
 	}
 	one.spare = r.keep(c.Dictionary.Bytes, r.source.fetched.drop)

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/parquet/charged"
 	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
@@ -126,7 +127,7 @@ func ToBinary(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
 // ReadBeyond reads the first bytes of a file as the library does if a chunk is longer than in the
 // footer.
 func ReadBeyond(ctx context.Context, f *File, scratch memory.Allocator, length int) error {
-	s := &source{ctx: ctx, file: f, scratch: &trackedAllocator{under: scratch, account: &account{}}}
+	s := &source{ctx: ctx, file: f, scratch: new(charged.Account).NewGroup(scratch)}
 	_, err := s.ReadAt(make([]byte, length), 0)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/charged"
 	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 	"github.com/penstock/penstock/internal/store"
@@ -391,12 +392,12 @@ func damaged(location, format string, args ...any) *fault.Error {
 
 // recovered is deferred around calls of the library, which trusts its input in places
 // where damaged files make it panic. It turns a panic into an error about the file, and a
-// refusal into its own error.
+// Refusal into its own error.
 func recovered(err *error, location, what string) {
 	switch r := recover().(type) {
 	case nil:
-	case refusal:
-		*err = r.err
+	case charged.Refusal:
+		*err = r.Err
 	default:
 		*err = damaged(location, "%s: %v", what, r)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
 // microsPerMilli converts times of day.
@@ -46,7 +47,7 @@ func (conv *conversion) allNulls(n, nulls int, mem memory.Allocator) (out arrow.
 	if nulls < n {
 		return nil, fmt.Errorf("column %s is annotated to be all null, but has values", conv.path)
 	}
-	defer refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // here, as siblings have to be released
 	made := batch.Nulls(conv.want, n, mem)
 	defer made.Release()
 	made.Data().Retain()
@@ -55,7 +56,7 @@ func (conv *conversion) allNulls(n, nulls int, mem memory.Allocator) (out arrow.
 
 // toBinary converts fixed-size to variable-size bytes. Those under nulls become empty.
 func (conv *conversion) toBinary(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
-	defer refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // here, as siblings have to be released
 	n, offset := data.Len(), data.Offset()
 	width := batch.StorageOf(data.DataType()).(arrow.FixedWidthDataType).Bytes()
 	if int64(n)*int64(width) > math.MaxInt32 {

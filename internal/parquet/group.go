@@ -50,7 +50,7 @@ func (r *Reader) nextGroup() error {
 		r.next++
 		r.Fetch()
 	}
-	r.account.release(r.finishBatch())
+	r.account.Release(r.finishBatch())
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (r *Reader) loadGroup(group int) error {
 		return r.loadShared(group, spans)
 	}
 	_, stored := r.file.wanted(spans)
-	if err := r.scratch.extend(stored); err != nil {
+	if err := r.scratch.Extend(stored); err != nil {
 		return err
 	}
 	return r.source.load(spans)
@@ -222,10 +222,10 @@ func (r *Reader) reservePages() (groupStats, error) {
 		}
 	}
 	r.group.rowBytes = sum.decoded / r.group.left
-	if err := r.scratch.extend(sum.scratch); err != nil {
+	if err := r.scratch.Extend(sum.scratch); err != nil {
 		return sum, err
 	}
-	if err := r.account.reserve(sum.heap, 0); err != nil {
+	if err := r.account.Reserve(sum.heap); err != nil {
 		return sum, err
 	}
 	r.group.heap = sum.heap
@@ -354,10 +354,10 @@ func (r *Reader) closeColumns() {
 			c.Release()
 		}
 	}
-	r.memory.releaseAll()
-	invariant.Check(r.memory.kept == 0, "the decoder of %s keeps %d bytes that a batch has", r.file.Location(), r.memory.kept)
+	kept := r.memory.ReleaseAll()
+	invariant.Check(kept == 0, "the decoder of %s keeps %d bytes that a batch has", r.file.Location(), kept)
 	r.source.free()
-	r.account.release(r.scratch.drain() + r.group.heap + r.kept)
+	r.account.Release(r.scratch.Drain() + r.group.heap + r.kept)
 	r.group, r.kept = openRowGroup{index: r.group.index}, 0
 }
 

@@ -4,6 +4,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
 // Numbers are the values of a 64-bit integer column where it is null or the file lacks
@@ -13,7 +15,7 @@ type Numbers struct{ First, Step int64 }
 // fill returns a column with its nulls replaced by numbers. row is the column's first
 // row, counted in the file.
 func (n Numbers) fill(column arrow.Array, row int64, mem memory.Allocator) (out arrow.Array, err error) {
-	defer refused(&err)
+	defer charged.Refused(&err)
 	stored := column.(*array.Int64) //nolint:forcetypeassert // Read checks the type
 	values := memory.NewResizableBuffer(mem)
 	defer values.Release()

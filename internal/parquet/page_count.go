@@ -22,10 +22,10 @@ func (r *Reader) countPages(leaf int) ([]decoder.PageCount, error) {
 	if r.codec(leaf) == compress.Codecs.Uncompressed {
 		need = 0
 	}
-	if err := r.account.reserve(need, 0); err != nil {
+	if err := r.account.Reserve(need); err != nil {
 		return nil, err
 	}
-	defer r.account.release(need)
+	defer r.account.Release(need)
 	all := &f.dictionaries
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/parquet/charged"
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
@@ -36,13 +37,13 @@ type Reader struct {
 	all         []column // the wanted columns
 	columns     []column // of the open row group: those of all, the cached ones without a field
 	source      *source
-	account     *account
-	scratch     *trackedAllocator   // of the open row group
-	batchMemory *trackedAllocator   // of the open batch; nil between batches
-	memory      *decoderAllocator   // the library's; its buffers come out of batchMemory
-	cleared     *pqarrow.FileReader // decodes into zeroed memory
-	plain       *pqarrow.FileReader // decodes into memory with any content
-	streams     bool                // whether both read through streams
+	account     *charged.Account
+	scratch     *charged.Allocator        // of the open row group
+	batchMemory *charged.Allocator        // of the open batch; nil between batches
+	memory      *charged.DecoderAllocator // the library's; its buffers come out of batchMemory
+	cleared     *pqarrow.FileReader       // decodes into zeroed memory
+	plain       *pqarrow.FileReader       // decodes into memory with any content
+	streams     bool                      // whether both read through streams
 
 	kept     int64 // reserved for buffers that the library keeps across batches
 	admitted int64 // of the last batch
@@ -61,13 +62,13 @@ type Reader struct {
 }
 
 func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*Reader, error) {
-	account := &account{admit: opts.Admit, part: opts.Part}
-	scratch := &trackedAllocator{under: opts.Scratch, account: account}
+	account := &charged.Account{Admit: opts.Admit, Part: opts.Part}
+	scratch := account.NewGroup(opts.Scratch)
 	r := &Reader{
 		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), all: columns, columns: columns,
 		account: account, scratch: scratch,
 		source: &source{ctx: ctx, file: f, scratch: scratch, giveUp: opts.GiveUp},
-		memory: newDecoderAllocator(opts.Memory),
+		memory: charged.NewDecoderAllocator(opts.Memory),
 	}
 	r.refs.Store(1)
 	r.streams = r.useStreams()
@@ -200,12 +201,12 @@ func (r *Reader) nextBatch(rows int64) error {
 
 // startBatch reserves the memory of a batch whose estimated size is n bytes.
 func (r *Reader) startBatch(n int64) error {
-	now, err := r.account.newBatchAllocator(r.opts.Memory, n)
+	now, err := r.account.NewBatch(r.opts.Memory, n)
 	if err != nil {
 		return err
 	}
 	r.batchMemory, r.admitted = now, 0
-	r.memory.setBatch(now)
+	r.memory.SetBatch(now)
 	return nil
 }
 
@@ -216,13 +217,13 @@ func (r *Reader) finishBatch() int64 {
 	if r.batchMemory == nil {
 		return 0
 	}
-	moved, kept := r.memory.keep(r.batchMemory)
-	used, admitted := r.batchMemory.close()
+	moved, kept := r.memory.Keep(r.batchMemory)
+	used, admitted := r.batchMemory.Close()
 	r.batchMemory = nil
 	used -= moved
 	spare := r.kept + admitted - kept - used
 	invariant.Check(spare >= 0, "a batch of %s takes %d bytes more than were admitted", r.file.Location(), -spare)
-	r.account.release(spare)
+	r.account.Release(spare)
 	r.kept = kept
 	return used
 }
@@ -235,8 +236,8 @@ func (r *Reader) fail(err error) {
 	switch cause := r.source.failure(); {
 	case cause != nil:
 		err = cause
-	case r.account.refusal() != nil:
-		err = r.account.refusal()
+	case r.account.Refusal() != nil:
+		err = r.account.Refusal()
 	case r.ctx.Err() != nil:
 		err = context.Cause(r.ctx)
 	case !known:
@@ -244,7 +245,7 @@ func (r *Reader) fail(err error) {
 	}
 	r.stopFetch()
 	r.closeColumns()
-	r.account.release(r.finishBatch())
+	r.account.Release(r.finishBatch())
 	r.source.leave() // last: a stream that waits for memory that is given up gets all of it
 	out := fault.As(fault.Op(err, "read row group %d of %s", r.group.index, r.file.Location()))
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group.index)
@@ -309,7 +310,7 @@ func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 }
 
 func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
-	defer refused(&err)
+	defer charged.Refused(&err)
 	c := r.columns[i]
 	if c.field < 0 {
 		return c.absent(int(rows), nil, 0, r.batchMemory)
@@ -352,7 +353,7 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 		return nil, fault.New(fault.Exhausted, "%d rows are too large for one batch", rows).WithRemedy("ask for fewer rows per batch")
 	}
 	out := decoded.Chunk(0).Data()
-	r.memory.handOut(out)
+	r.memory.HandOut(out)
 	if c.absent != nil {
 		return c.fillAbsent(out, r.batchMemory)
 	}

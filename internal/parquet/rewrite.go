@@ -29,7 +29,7 @@ func (r *Reader) rewrite(leaf int, c *page.Stats) (out page.Stats, err error) {
 		return out, page.ErrSize
 	}
 	size := c.PlainBytes(width)
-	if err := r.scratch.extend(c.DecoderMemory(r.codec(leaf), described) + size); err != nil {
+	if err := r.scratch.Extend(c.DecoderMemory(r.codec(leaf), described) + size); err != nil {
 		return out, err
 	}
 	from, err := r.pages(leaf)

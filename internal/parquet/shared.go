@@ -178,7 +178,7 @@ func (r *Reader) loadShared(group int, spans []span) error {
 		if took, err := r.joinShared(of); took || err != nil {
 			return err
 		}
-		if err := r.account.reserve(stored, 0); err != nil {
+		if err := r.account.Reserve(stored); err != nil {
 			return err
 		}
 		f, joined := r.opts.Shared.join(of, func(of chunkRange) *fetch {
@@ -189,7 +189,7 @@ func (r *Reader) loadShared(group int, spans []span) error {
 		if !joined {
 			return r.readShared(f, wanted, stored)
 		}
-		r.account.release(stored) // another reader was faster
+		r.account.Release(stored) // another reader was faster
 		f.stop(false)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/parquet/charged"
 	"github.com/penstock/penstock/internal/waits"
 )
 
@@ -31,7 +32,7 @@ const (
 type source struct {
 	ctx     context.Context //nolint:containedctx // the library's interface has no context; a source lives for one reader
 	file    *File
-	scratch *trackedAllocator
+	scratch *charged.Allocator
 	regions []region
 	fetched *fetch // owner of regions; nil: scratch
 	giveUp  func() bool
@@ -82,7 +83,7 @@ func (s *source) load(spans []span) error {
 	}
 	for i, err := range errs {
 		if err != nil {
-			s.scratch.detach(s.regions[i].content) // a read that was left behind may still write to it
+			s.scratch.Detach(s.regions[i].content) // a read that was left behind may still write to it
 			_ = s.note(err)
 		}
 	}
@@ -134,7 +135,7 @@ func (s *source) read(want span) (region, error) {
 	defer waits.Begin(s.ctx, waits.Storage)()
 	r := newRegion(want, s.scratch)
 	if err := s.file.readAt(s.ctx, r.memory, want.start); err != nil {
-		s.scratch.detach(r.content)
+		s.scratch.Detach(r.content)
 		r.release()
 		return region{}, s.note(err)
 	}

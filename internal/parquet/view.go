@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"github.com/penstock/penstock/internal/parquet/charged"
 	"github.com/penstock/penstock/internal/parquet/decoder"
 )
 
@@ -95,7 +96,7 @@ func (r *Reader) dropBefore(from int64) error {
 }
 
 func (r *Reader) dropColumn(i int, rows int64) (err error) {
-	defer refused(&err)
+	defer charged.Refused(&err)
 	if rows == 0 {
 		return nil
 	}

@@ -1,4 +1,5 @@
-package parquet
+// Package charged allocates the memory of a reader of Parquet files, after an account has reserved it.
+package charged
 
 import (
 	"cmp"
@@ -10,21 +11,19 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// account passes a Reader's requests for memory on to ReadOptions.Admit, and keeps the
-// first refusal.
+// Account passes a Reader's requests for memory on to ReadOptions.Admit, and keeps the first refusal.
 //
-// A Reader has one account, one trackedAllocator for the open row group (Reader.scratch)
-// and one for each batch (Reader.batchMemory). Admitted bytes move between these places:
+// A Reader has one Account, one Allocator for the open row group and one for each batch. Admitted bytes move between these places:
 //
 //	free ──openGroup──► row group ──closeGroup──► free
 //	                        └──a read is left behind──► detached ──it returns──► free
 //
-//	free ──startBatch, takeMore──► open batch ──finishBatch──┬──► batch (Reader.Admitted)
-//	                                   ▲                     ├──► free, if not used
-//	                                   └──handOut── kept ◄───┘
-//	                                                  └──closeGroup──► free
+//	free ──NewBatch, takeMore──► open batch ──finishBatch──┬──► batch (Reader.Admitted)
+//	                                 ▲                     ├──► free, if not used
+//	                                 └──HandOut── kept ◄───┘
+//	                                                └──closeGroup──► free
 //
-// reserve moves bytes out of free (Admit with a positive n) and release into it (Admit
+// Reserve moves bytes out of free (Admit with a positive n) and Release into it (Admit
 // with a negative n). The caller returns those of a batch. Kept bytes are in buffers that
 // the library still holds after their batch.
 //
@@ -32,24 +31,32 @@ import (
 // release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
 // All other moves are made by the goroutine that calls Next and Release, and those into
 // the open batch also by the goroutines of decodeAll, one at a time under asking. mu
-// guards refused, and trackedAllocator.mu the counts of used and admitted bytes. Neither
+// guards refused, and Allocator.mu the counts of used and admitted bytes. Neither
 // of these two is held while Admit runs, since Admit may wait for a batch to be freed.
-type account struct {
-	admit  func(n, batch int64) error // nil: no limit
-	part   func(n int64) func()       // nil: nothing is reserved
-	asking sync.Mutex                 // serializes concurrent requests; held while Admit waits
+type Account struct {
+	Admit func(n, batch int64) error // nil: no limit
+	Part  func(n int64) func()       // nil: nothing is reserved
+
+	asking sync.Mutex // serializes concurrent requests; held while Admit waits
 
 	mu      sync.Mutex
 	refused error
 }
 
-// reserve requests n bytes. batch is the size of the open batch with them, or 0 if the
-// bytes belong to no batch.
-func (a *account) reserve(n, batch int64) error {
-	if a.admit == nil || n <= 0 {
+// Reserve requests n bytes that belong to no batch.
+func (a *Account) Reserve(n int64) error {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	return a.reserve(n, 0)
+}
+
+// reserve requests n bytes, under asking. batch is the size of the open batch with them, or 0 if they
+// belong to no batch.
+func (a *Account) reserve(n, batch int64) error {
+	if a.Admit == nil || n <= 0 {
 		return nil
 	}
-	err := a.admit(n, batch)
+	err := a.Admit(n, batch)
 	if err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -58,52 +65,52 @@ func (a *account) reserve(n, batch int64) error {
 	return err
 }
 
-// release returns n bytes.
-func (a *account) release(n int64) {
-	if a.admit != nil && n > 0 {
-		_ = a.admit(-n, 0) // returning memory is never refused
+// Release returns n bytes.
+func (a *Account) Release(n int64) {
+	if a.Admit != nil && n > 0 {
+		_ = a.Admit(-n, 0) // returning memory is never refused
 	}
 }
 
-// detach takes n admitted bytes out of the account until the Handle is released.
-func (a *account) detach(n int64) *release.Handle {
-	if a.part == nil {
+// Detach takes n admitted bytes out of the account until the Handle is released.
+func (a *Account) Detach(n int64) *release.Handle {
+	if a.Part == nil {
 		return nil
 	}
-	return release.New(a.part(n))
+	return release.New(a.Part(n))
 }
 
-// refusal returns the first error of Admit, or nil. It is needed because the library
+// Refusal returns the first error of Admit, or nil. It is needed because the library
 // turns some panics into errors of its own.
-func (a *account) refusal() error {
+func (a *Account) Refusal() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.refused
 }
 
-// refusal is the panic value that unwinds a decoder when Admit refuses memory: an
+// Refusal is the panic value that unwinds a decoder when Admit refuses memory: an
 // allocator has no error to return.
-type refusal struct{ err error }
+type Refusal struct{ Err error }
 
-// refused is deferred. It turns a refusal into its error and passes other panics on.
-func refused(err *error) {
+// Refused is deferred. It turns a Refusal into its error and passes other panics on.
+func Refused(err *error) {
 	switch r := recover().(type) {
 	case nil:
-	case refusal:
-		*err = r.err
+	case Refusal:
+		*err = r.Err
 	default:
 		panic(r) //nolint:forbidigo // it is not ours to stop
 	}
 }
 
-// trackedAllocator allocates the memory of one batch, or of the open row group, and
+// Allocator allocates the memory of one batch, or of the open row group, and
 // reserves from the account what exceeds the amount admitted at the start. If Admit
-// refuses, Allocate panics with a refusal. The buffers of a batch keep a pointer to their
-// own trackedAllocator, so freeing them later does not make room in another. It is safe
+// refuses, Allocate panics with a Refusal. The buffers of a batch keep a pointer to their
+// own Allocator, so freeing them later does not make room in another. It is safe
 // for concurrent use.
-type trackedAllocator struct {
+type Allocator struct {
 	under   memory.Allocator
-	account *account
+	account *Account
 
 	mu       sync.Mutex
 	used     int64 // bytes allocated and not yet freed
@@ -113,17 +120,24 @@ type trackedAllocator struct {
 	detached map[*byte]*release.Handle // buffers that belong to the account no more, and their bytes
 }
 
-// newBatchAllocator reserves the estimated size of a batch.
-func (a *account) newBatchAllocator(under memory.Allocator, n int64) (*trackedAllocator, error) {
+// NewGroup returns the allocator of a row group, for which nothing is reserved yet.
+func (a *Account) NewGroup(under memory.Allocator) *Allocator {
+	return &Allocator{under: under, account: a}
+}
+
+// NewBatch reserves the estimated size of a batch and returns its allocator.
+func (a *Account) NewBatch(under memory.Allocator, n int64) (*Allocator, error) {
+	a.asking.Lock()
+	defer a.asking.Unlock()
 	if err := a.reserve(n, n); err != nil {
 		return nil, err
 	}
-	return &trackedAllocator{under: under, account: a, admitted: n, ofBatch: true}, nil
+	return &Allocator{under: under, account: a, admitted: n, ofBatch: true}, nil
 }
 
-// extend reserves n bytes that will be allocated soon.
-func (m *trackedAllocator) extend(n int64) error {
-	if err := m.account.reserve(n, 0); err != nil {
+// Extend reserves n bytes that will be allocated soon.
+func (m *Allocator) Extend(n int64) error {
+	if err := m.account.Reserve(n); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -132,11 +146,11 @@ func (m *trackedAllocator) extend(n int64) error {
 	return nil
 }
 
-// detach gives up a buffer that a read may still write to: it may be freed after the reader was
+// Detach gives up a buffer that a read may still write to: it may be freed after the reader was
 // released, and its bytes are returned then.
-func (m *trackedAllocator) detach(b []byte) {
+func (m *Allocator) Detach(b []byte) {
 	n := int64(len(b))
-	part := m.account.detach(n)
+	part := m.account.Detach(n)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used -= n
@@ -147,8 +161,8 @@ func (m *trackedAllocator) detach(b []byte) {
 	m.detached[unsafe.SliceData(b)] = part
 }
 
-// takeDetached returns what detach kept of a buffer, or false if it was not detached.
-func (m *trackedAllocator) takeDetached(b []byte) (*release.Handle, bool) {
+// takeDetached returns what Detach kept of a buffer, or false if it was not detached.
+func (m *Allocator) takeDetached(b []byte) (*release.Handle, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	part, ok := m.detached[unsafe.SliceData(b)]
@@ -156,8 +170,8 @@ func (m *trackedAllocator) takeDetached(b []byte) (*release.Handle, bool) {
 	return part, ok
 }
 
-// drain returns the admitted bytes and sets the counts to zero. All memory must be free.
-func (m *trackedAllocator) drain() int64 {
+// Drain returns the admitted bytes and sets the counts to zero. All memory must be free.
+func (m *Allocator) Drain() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.admitted
@@ -165,12 +179,14 @@ func (m *trackedAllocator) drain() int64 {
 	return n
 }
 
-func (m *trackedAllocator) Allocate(size int) []byte {
+// Allocate reserves what is missing and allocates.
+func (m *Allocator) Allocate(size int) []byte {
 	m.take(int64(size))
 	return m.under.Allocate(size)
 }
 
-func (m *trackedAllocator) Reallocate(size int, b []byte) []byte {
+// Reallocate reserves what is missing and allocates again.
+func (m *Allocator) Reallocate(size int, b []byte) []byte {
 	before, after := reallocated(size, b)
 	m.take(before)
 	out := m.under.Reallocate(size, b)
@@ -178,7 +194,8 @@ func (m *trackedAllocator) Reallocate(size int, b []byte) []byte {
 	return out
 }
 
-func (m *trackedAllocator) Free(b []byte) {
+// Free frees a buffer.
+func (m *Allocator) Free(b []byte) {
 	part, detached := m.takeDetached(b)
 	m.under.Free(b)
 	if detached {
@@ -200,14 +217,14 @@ func reallocated(size int, b []byte) (before, after int64) {
 
 // take allocates n bytes, which it reserves from the account if they exceed what is
 // admitted.
-func (m *trackedAllocator) take(n int64) {
+func (m *Allocator) take(n int64) {
 	if !m.tryTake(n) {
 		m.takeMore(n)
 	}
 }
 
 // tryTake allocates n of the admitted bytes, if there are enough.
-func (m *trackedAllocator) tryTake(n int64) bool {
+func (m *Allocator) tryTake(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fits := m.closed || m.used+n <= m.admitted
@@ -219,7 +236,7 @@ func (m *trackedAllocator) tryTake(n int64) bool {
 
 // takeMore allocates n bytes and reserves those that are missing. mu is not held
 // meanwhile, because Admit may wait for a batch to be freed.
-func (m *trackedAllocator) takeMore(n int64) {
+func (m *Allocator) takeMore(n int64) {
 	m.account.asking.Lock()
 	defer m.account.asking.Unlock()
 	m.mu.Lock()
@@ -238,19 +255,19 @@ func (m *trackedAllocator) takeMore(n int64) {
 	}
 	m.mu.Unlock()
 	if err != nil {
-		panic(refusal{err}) //nolint:forbidigo // an allocator has no other way to fail; recovered and refused end it
+		panic(Refusal{err}) //nolint:forbidigo // an allocator has no other way to fail; Refused ends it
 	}
 }
 
 // adopt adds n bytes that were admitted elsewhere to used.
-func (m *trackedAllocator) adopt(n int64) {
+func (m *Allocator) adopt(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used += n
 }
 
 // release subtracts n freed bytes from used.
-func (m *trackedAllocator) release(n int64) {
+func (m *Allocator) release(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.closed {
@@ -258,10 +275,10 @@ func (m *trackedAllocator) release(n int64) {
 	}
 }
 
-// close ends the batch and returns the bytes that it uses and those that were admitted
+// Close ends the batch and returns the bytes that it uses and those that were admitted
 // for it. Buffers of the batch may be kept for long: from now on they refer to nothing of the
 // reader and its stream.
-func (m *trackedAllocator) close() (used, admitted int64) {
+func (m *Allocator) Close() (used, admitted int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed, m.account = true, nil

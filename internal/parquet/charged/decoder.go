@@ -1,4 +1,4 @@
-package parquet
+package charged
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// decoderAllocator is the library's allocator. It knows which buffers the library holds
+// DecoderAllocator is the library's allocator. It knows which buffers the library holds
 // and frees those that the library forgets: its delta decoders never free theirs, and a
 // decoder that panics frees nothing. Buffers that were handed out in a batch belong to
 // the batch.
@@ -16,14 +16,14 @@ import (
 // Freeing a buffer that is no longer held does nothing, so each buffer is freed once. It
 // is safe for concurrent use.
 //
-// Buffers come out of the open batch's trackedAllocator. Those that the library still
+// Buffers come out of the open batch's Allocator. Those that the library still
 // holds when the batch is finished are kept: they are charged to the reader until a later
 // batch hands them out, and to that batch from then on.
-type decoderAllocator struct {
+type DecoderAllocator struct {
 	under memory.Allocator
 
 	mu    sync.Mutex
-	batch *trackedAllocator // of the open batch
+	batch *Allocator // of the open batch
 	held  map[*byte]heldBuffer
 	kept  int64 // bytes of the kept buffers
 }
@@ -31,24 +31,25 @@ type decoderAllocator struct {
 // heldBuffer is a buffer of the library or of a batch.
 type heldBuffer struct {
 	buffer    []byte
-	batch     *trackedAllocator // nil: kept
+	batch     *Allocator // nil: kept
 	handedOut bool
 }
 
-func newDecoderAllocator(under memory.Allocator) *decoderAllocator {
-	return &decoderAllocator{under: under, held: map[*byte]heldBuffer{}}
+// NewDecoderAllocator returns an allocator without a batch.
+func NewDecoderAllocator(under memory.Allocator) *DecoderAllocator {
+	return &DecoderAllocator{under: under, held: map[*byte]heldBuffer{}}
 }
 
-// setBatch sets the allocator of the buffers allocated from now on.
-func (t *decoderAllocator) setBatch(m *trackedAllocator) {
+// SetBatch sets the allocator of the buffers allocated from now on.
+func (t *DecoderAllocator) SetBatch(m *Allocator) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.batch = m
 }
 
-// keep moves the buffers that the library still holds from a finished batch to the
+// Keep moves the buffers that the library still holds from a finished batch to the
 // reader. It returns their bytes, and those of all kept buffers.
-func (t *decoderAllocator) keep(m *trackedAllocator) (moved, kept int64) {
+func (t *DecoderAllocator) Keep(m *Allocator) (moved, kept int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for first, h := range t.held {
@@ -62,7 +63,8 @@ func (t *decoderAllocator) keep(m *trackedAllocator) (moved, kept int64) {
 	return moved, t.kept
 }
 
-func (t *decoderAllocator) Allocate(size int) []byte {
+// Allocate allocates a buffer of the open batch.
+func (t *DecoderAllocator) Allocate(size int) []byte {
 	t.mu.Lock()
 	m := t.batch
 	t.mu.Unlock()
@@ -74,7 +76,8 @@ func (t *decoderAllocator) Allocate(size int) []byte {
 	return b
 }
 
-func (t *decoderAllocator) Reallocate(size int, b []byte) []byte {
+// Reallocate replaces a buffer by one of the open batch.
+func (t *DecoderAllocator) Reallocate(size int, b []byte) []byte {
 	t.mu.Lock()
 	m := t.batch
 	was, held := t.held[unsafe.SliceData(b)]
@@ -98,7 +101,8 @@ func (t *decoderAllocator) Reallocate(size int, b []byte) []byte {
 	return out
 }
 
-func (t *decoderAllocator) Free(b []byte) {
+// Free frees a buffer that is held.
+func (t *DecoderAllocator) Free(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h, held := t.held[unsafe.SliceData(b)]; held {
@@ -106,7 +110,7 @@ func (t *decoderAllocator) Free(b []byte) {
 	}
 }
 
-func (t *decoderAllocator) release(h heldBuffer) {
+func (t *DecoderAllocator) release(h heldBuffer) {
 	size := int64(len(h.buffer))
 	delete(t.held, unsafe.SliceData(h.buffer))
 	t.under.Free(h.buffer)
@@ -114,7 +118,7 @@ func (t *decoderAllocator) release(h heldBuffer) {
 }
 
 // released subtracts freed bytes from those of a batch, or from the kept ones.
-func (t *decoderAllocator) released(from *trackedAllocator, n int64) {
+func (t *DecoderAllocator) released(from *Allocator, n int64) {
 	if from == nil {
 		t.kept -= n
 	} else {
@@ -122,21 +126,21 @@ func (t *decoderAllocator) released(from *trackedAllocator, n int64) {
 	}
 }
 
-func (t *decoderAllocator) track(b []byte, h heldBuffer) {
+func (t *DecoderAllocator) track(b []byte, h heldBuffer) {
 	if cap(b) > 0 {
 		h.buffer = b
 		t.held[unsafe.SliceData(b)] = h
 	}
 }
 
-// handOut moves the buffers of an array from the library to the open batch.
-func (t *decoderAllocator) handOut(data arrow.ArrayData) {
+// HandOut moves the buffers of an array from the library to the open batch.
+func (t *DecoderAllocator) HandOut(data arrow.ArrayData) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.markOut(data)
 }
 
-func (t *decoderAllocator) markOut(data arrow.ArrayData) {
+func (t *DecoderAllocator) markOut(data arrow.ArrayData) {
 	for _, b := range data.Buffers() {
 		if b == nil {
 			continue
@@ -160,9 +164,9 @@ func (t *decoderAllocator) markOut(data arrow.ArrayData) {
 	}
 }
 
-// releaseAll frees the buffers that the library still holds. The library must not be
-// running, nor be used again.
-func (t *decoderAllocator) releaseAll() {
+// ReleaseAll frees the buffers that the library still holds, and returns the bytes of those that are
+// still kept. The library must not be running, nor be used again.
+func (t *DecoderAllocator) ReleaseAll() (kept int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, h := range t.held {
@@ -170,4 +174,5 @@ func (t *decoderAllocator) releaseAll() {
 			t.release(h)
 		}
 	}
+	return t.kept
 }
