@@ -8,8 +8,8 @@ import (
 // struct around it that the table does not require. That is legal, but it may also be a
 // damaged footer, and then the library would read levels as values.
 func (r *Reader) needsLevelCheck(c column) bool {
-	if c.depth == 0 || c.conversion.required {
-		return c.conversion.anyLoose()
+	if c.depth == 0 || c.conversion.Required {
+		return c.conversion.AnyLoose()
 	}
 	return int(r.file.meta.Schema.Column(c.leaves[0]).MaxDefinitionLevel()) <= c.depth
 }

@@ -3,8 +3,6 @@ package parquet
 import (
 	"context"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/parquet/charged"
@@ -96,7 +94,7 @@ func (r *Reader) OfLibrary() []string {
 	out := []string{}
 	for i, c := range r.columns {
 		if r.group.columns[i] != nil {
-			out = append(out, c.conversion.path)
+			out = append(out, c.conversion.Path)
 		}
 	}
 	return out
@@ -116,12 +114,6 @@ func (r *Reader) AwaitFetch() {
 	if r.ahead != nil {
 		<-r.ahead.done
 	}
-}
-
-// ToBinary converts fixed-size to variable-size bytes.
-func ToBinary(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
-	conv := &conversion{want: arrow.BinaryTypes.Binary}
-	return conv.toBinary(fixed.Data(), fixed.NullBitmapBytes(), memory.DefaultAllocator)
 }
 
 // ReadBeyond reads the first bytes of a file as the library does if a chunk is longer than in the

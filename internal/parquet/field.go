@@ -2,16 +2,15 @@ package parquet
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/penstock/penstock/internal/parquet/convert"
 )
 
 // NoFieldID is the ID of a column without a field id.
-const NoFieldID = -1
-
-const fieldIDKey = "PARQUET:field_id"
+const NoFieldID = convert.NoFieldID
 
 // Field is a top-level column of a file, or a primitive column inside structs.
 type Field struct {
@@ -96,7 +95,7 @@ func (f *Footer) setFields(manifest *pqarrow.SchemaManifest, rename func(arrow.F
 			return err
 		}
 		f.fields[i] = Field{
-			ID: fieldID(field), Name: field.Name, Type: field.Type, Nullable: field.Nullable,
+			ID: convert.FieldID(field), Name: field.Name, Type: field.Type, Nullable: field.Nullable,
 			Leaves: leafIndices(&manifest.Fields[i], nil), arrow: field, root: i,
 		}
 		f.addNested(f.fields[i], &manifest.Fields[i])
@@ -116,7 +115,7 @@ func (f *Footer) addNested(parent Field, node *pqarrow.SchemaField) {
 		child := &node.Children[i]
 		own := s.Field(i)
 		field := Field{
-			ID: fieldID(own), Name: parent.Name + "." + own.Name, Type: own.Type, Nullable: parent.Nullable || own.Nullable,
+			ID: convert.FieldID(own), Name: parent.Name + "." + own.Name, Type: own.Type, Nullable: parent.Nullable || own.Nullable,
 			Leaves: leafIndices(child, nil), arrow: own, root: parent.root, depth: parent.depth + 1,
 		}
 		if arrow.IsNested(own.Type.ID()) {
@@ -137,15 +136,36 @@ func leafIndices(field *pqarrow.SchemaField, into []int) []int {
 	return into
 }
 
-// fieldID returns the id in a field's metadata, or NoFieldID.
-func fieldID(field arrow.Field) int {
-	text, ok := field.Metadata.GetValue(fieldIDKey)
-	if !ok {
-		return NoFieldID
+// arrowField returns the Arrow field of a column, with convert.Int96 and convert.AllNull where they
+// apply.
+func (f *Footer) arrowField(node *pqarrow.SchemaField) arrow.Field {
+	field := *node.Field
+	if node.IsLeaf() {
+		switch f.leafKinds[node.ColIndex] {
+		case int96Leaf:
+			field.Type = &convert.Int96{FixedSizeBinaryType: arrow.FixedSizeBinaryType{ByteWidth: convert.Int96Bytes}}
+		case nullLeaf:
+			field.Type = &convert.AllNull{}
+		case unknownLeaf:
+			field.Type = convert.OfUnknown(field.Type)
+		case ordinaryLeaf, narrowLeaf:
+		}
+		return field
 	}
-	id, err := strconv.Atoi(text)
-	if err != nil || id < 0 {
-		return NoFieldID
+	switch kind := field.Type.(type) {
+	case *arrow.ListType:
+		field.Type = arrow.ListOfField(f.arrowField(&node.Children[0]))
+	case *arrow.MapType:
+		pair := node.Children[0].Children
+		of := arrow.MapOfFields(f.arrowField(&pair[0]), f.arrowField(&pair[1]))
+		of.KeysSorted = kind.KeysSorted
+		field.Type = of
+	case *arrow.StructType:
+		fields := make([]arrow.Field, len(node.Children))
+		for i := range fields {
+			fields[i] = f.arrowField(&node.Children[i])
+		}
+		field.Type = arrow.StructOf(fields...)
 	}
-	return id
+	return field
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/parquet/convert"
 	"github.com/penstock/penstock/internal/parquet/page"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -20,6 +21,11 @@ import (
 // DefaultBatchRows is the batch length that decodes fastest: long enough to amortize the
 // cost per batch and column, short enough for list columns to stay in the CPU caches.
 const DefaultBatchRows = 16 << 10
+
+// DefaultMinRepeats is the default of ReadOptions.MinRepeats: with fewer rows per value, the
+// dictionary takes nearly as much memory as the rows, and merging it with others as much time as
+// copying them.
+const DefaultMinRepeats = 8
 
 // Options are the options of Open.
 type Options struct {
@@ -172,25 +178,19 @@ type ReadOptions struct {
 	Part func(n int64) (released func())
 }
 
-// Constant makes a column of one value, in memory of mem, for the caller to release. A
-// row is null if valid is not nil and its bit, counted from offset, is not set.
-type Constant func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error)
+// Constant makes a column of one value.
+type Constant = convert.Constant
 
 // column is a wanted column of a Reader.
 type column struct {
 	id         int // Iceberg field id
 	field      int // index of the top-level column in the file; -1: none, or cached
 	depth      int // structs around it
-	conversion *conversion
+	conversion *convert.Conversion
 	leaves     []int
 	absent     Constant // makes the column if the file lacks it
 	number     *Numbers // replaces nulls; nil: keeps them
 	coded      bool     // batches may have codes instead of values
-}
-
-// nulls is the Constant of null.
-func (conv *conversion) nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
-	return batch.Nulls(conv.want, rows, mem), nil
 }
 
 // Read prepares a Reader and checks that it can serve every column in the wanted type;
@@ -205,11 +205,11 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		if err != nil {
 			return nil, fault.As(err).In("", f.Location())
 		}
-		if numbers, ok := opts.Numbers[id]; ok && c.conversion.want.ID() == arrow.INT64 {
+		if numbers, ok := opts.Numbers[id]; ok && c.conversion.Want.ID() == arrow.INT64 {
 			c.number = &numbers
 		}
-		c.coded = c.field >= 0 && slices.Contains(opts.Coded, id) && batch.MayBeCoded(c.conversion.want) &&
-			c.conversion.promotion == unchanged && arrow.TypeEqual(f.fields[c.field].arrow.Type, c.conversion.want)
+		c.coded = c.field >= 0 && slices.Contains(opts.Coded, id) && batch.MayBeCoded(c.conversion.Want) &&
+			c.conversion.Unchanged() && arrow.TypeEqual(f.fields[c.field].arrow.Type, c.conversion.Want)
 		c.id = id
 		columns[i] = c
 	}
@@ -238,10 +238,10 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error) {
 	field, ok := f.Field(id)
 	if !ok {
-		conv := &conversion{path: want.Name, want: plain(want.Type)}
+		conv := convert.Absent(want.Name, want.Type)
 		constant := opts.Constants[id]
 		if constant == nil {
-			constant = conv.nulls
+			constant = conv.Nulls
 			if !want.Nullable || !opts.NullIfAbsent {
 				return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
 			}
@@ -267,13 +267,31 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 				WithRemedy("rewrite the file with times in microseconds")
 		}
 	}
-	conv, err := newConversion(want.Name, field.arrow, want, opts.Defaults)
+	conv, err := convert.New(want.Name, field.arrow, want, opts.Defaults)
 	if err != nil {
 		return column{}, err
 	}
-	conv.strip()
-	conv.flat = overwritesValues(conv.want)
 	return column{field: field.root, depth: field.depth, conversion: conv, leaves: field.Leaves}, nil
+}
+
+// absentInStruct makes a column that the file lacks: a constant where a struct of the
+// file is not null. It reads one column of the struct, because Parquet stores the nulls
+// of a struct only in the levels of its columns.
+func (f *File) absentInStruct(id int, conv *convert.Conversion, constant Constant) (column, error) {
+	parent, ok := f.structField(id)
+	if !ok {
+		return column{}, fault.New(fault.Internal, "the file has no struct with field id %d around column %s", id, conv.Path)
+	}
+	leaf := parent.Leaves[0]
+	for _, other := range parent.Leaves {
+		if f.meta.Schema.Column(other).MaxRepetitionLevel() < f.meta.Schema.Column(leaf).MaxRepetitionLevel() {
+			leaf = other // prefer a column that is not in a list
+		}
+	}
+	if err := f.unknown.refuse(leaf, conv.Path); err != nil {
+		return column{}, err
+	}
+	return column{field: parent.root, depth: parent.depth + 1, conversion: conv, leaves: []int{leaf}, absent: constant}, nil
 }
 
 // checkCodes returns an error if the codec or an encoding of the columns in a row group
@@ -283,59 +301,18 @@ func (f *File) checkCodes(group int, columns []column) error {
 		for _, leaf := range c.leaves {
 			described := f.meta.RowGroups[group].Columns[leaf].MetaData
 			if codec := compress.Compression(described.Codec); !page.KnownCodec(codec) {
-				return fault.New(fault.Invalid, "column %s is compressed with %s, which this version does not read", c.conversion.path, codec).
+				return fault.New(fault.Invalid, "column %s is compressed with %s, which this version does not read", c.conversion.Path, codec).
 					WithRemedy("rewrite the file with another codec, such as zstd")
 			}
 			for _, e := range described.Encodings {
 				if parquet.Encoding(e) > parquet.Encodings.ByteStreamSplit {
-					return fault.New(fault.Invalid, "column %s has encoding %d, which this version does not support", c.conversion.path, e).
+					return fault.New(fault.Invalid, "column %s has encoding %d, which this version does not support", c.conversion.Path, e).
 						WithRemedy("rewrite the file without this encoding")
 				}
 			}
 		}
 	}
 	return nil
-}
-
-// plainSchema returns the schema of the batches.
-func plainSchema(want *arrow.Schema) *arrow.Schema {
-	return arrow.NewSchema(plainFields(want.Fields()), nil)
-}
-
-func plainFields(fields []arrow.Field) []arrow.Field {
-	fields = slices.Clone(fields)
-	for i, f := range fields {
-		fields[i] = plainField(f)
-	}
-	return fields
-}
-
-func plainField(f arrow.Field) arrow.Field {
-	return arrow.Field{Name: f.Name, Type: plain(f.Type), Nullable: f.Nullable}
-}
-
-// plain returns a type without the metadata of its nested fields.
-func plain(t arrow.DataType) arrow.DataType {
-	switch t := t.(type) {
-	case *arrow.ListType:
-		return arrow.ListOfField(plainField(t.ElemField()))
-	case *arrow.MapType:
-		m := arrow.MapOfFields(plainField(t.KeyField()), plainField(t.ItemField()))
-		m.KeysSorted = t.KeysSorted
-		return m
-	case *arrow.StructType:
-		return arrow.StructOf(plainFields(t.Fields())...)
-	default:
-		return t
-	}
-}
-
-// strip replaces the wanted types by their plain forms.
-func (conv *conversion) strip() {
-	conv.want = plain(conv.want)
-	for _, child := range conv.children {
-		child.strip()
-	}
 }
 
 // spans returns the ranges of the columns' chunks in a row group.

@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	arrowparquet "github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/stretchr/testify/require"
@@ -195,19 +193,6 @@ func TestAllNullColumns(t *testing.T) {
 			require.ErrorContains(t, err, "required column c has nulls")
 		})
 	}
-}
-
-// TestToBinaryOfSlice converts a slice of an array, which starts at an offset in shared
-// buffers.
-func TestToBinaryOfSlice(t *testing.T) {
-	t.Parallel()
-	whole, _, err := array.FromJSON(memory.DefaultAllocator, &arrow.FixedSizeBinaryType{ByteWidth: 2}, strings.NewReader(`["AAE=",null,"AgM=","BAU=",null]`))
-	require.NoError(t, err)
-	made, err := parquet.ToBinary(array.NewSlice(whole, 1, 4).(*array.FixedSizeBinary))
-	require.NoError(t, err)
-	text, err := array.MakeFromData(made).MarshalJSON()
-	require.NoError(t, err)
-	require.JSONEq(t, `[null,"AgM=","BAU="]`, string(text))
 }
 
 func TestValuesInAllNullColumn(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
@@ -112,7 +113,7 @@ func (r *Reader) countAsked(group int) {
 
 // columnError names the column of an error.
 func columnError(c column, err error) error {
-	return fmt.Errorf("column %s: %w", c.conversion.path, err)
+	return fmt.Errorf("column %s: %w", c.conversion.Path, err)
 }
 
 // atEnd reports whether the last row of the open row group was decoded.
@@ -264,7 +265,7 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	}
 	if text != nil {
 		if stats := counted.leaves[c.leaves[0]]; r.mayCode(c, &stats) {
-			return text.Code(r.newDetached) // codes have a fixed width
+			return text.Code(func(size int) (*memory.Buffer, error) { return r.account.NewDetached(r.opts.Memory, size) }) // codes have a fixed width
 		}
 		return r.limitText(text, c.leaves[0], counted.leaves[c.leaves[0]])
 	}
@@ -278,11 +279,17 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 		leaves[leaf] = true
 	}
 	library := r.group.cleared
-	if c.conversion.flat {
+	if c.conversion.Flat {
 		library = r.group.plain
 	}
 	r.group.columns[i], err = library.GetFieldReader(r.ctx, c.field, leaves, []int{r.group.index})
 	return err
+}
+
+// mayCode reports whether a column of the open row group is decoded as codes, given its pages:
+// all of them have indices, and values repeat.
+func (r *Reader) mayCode(c column, pages *page.Stats) bool {
+	return c.coded && !pages.HasValues && pages.Dictionary.Values > 0 && pages.Dictionary.Values*int64(r.opts.MinRepeats) <= r.group.left
 }
 
 // decodes reports whether this package decodes a column of the open row group.

@@ -1,15 +1,13 @@
 package parquet
 
 import (
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/parquet/convert"
 )
 
 const (
-	// int96Bytes is the width of an INT96: nanoseconds of the day, and a Julian day.
-	int96Bytes = 12
-
 	// Physical types, as numbered in footers.
 	physicalInt96 = 3
 	physicalFixed = 7
@@ -155,7 +153,7 @@ func (m *legacyLists) mapAsList(n *schema.GroupNode, name string, repetition par
 	if err != nil {
 		return nil, err
 	}
-	pair, err := schema.NewGroupNode(mapEntryName, parquet.Repetitions.Required, fields, NoFieldID)
+	pair, err := schema.NewGroupNode(convert.MapEntryName, parquet.Repetitions.Required, fields, NoFieldID)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +176,7 @@ func (m *legacyLists) primitive(n *schema.PrimitiveNode, name string, repetition
 	switch kind {
 	case ordinaryLeaf, unknownLeaf:
 	case int96Leaf:
-		physical, width = parquet.Types.FixedLenByteArray, int96Bytes
+		physical, width = parquet.Types.FixedLenByteArray, convert.Int96Bytes
 	case narrowLeaf, nullLeaf:
 		logical = schema.NoLogicalType{}
 	}
@@ -221,35 +219,8 @@ func leafKindOf(n *schema.PrimitiveNode) leafKind {
 	return ordinaryLeaf
 }
 
-const (
-	// elementName is the name of a list's element.
-	elementName = "element"
-	// mapEntryName is the name of the element of a list that represents a map.
-	mapEntryName = "key_value"
-)
-
-// listElement returns the element of a list that does not represent a map.
-func listElement(stored arrow.DataType) (arrow.Field, bool) {
-	list, ok := stored.(*arrow.ListType)
-	if !ok || list.ElemField().Name == mapEntryName {
-		return arrow.Field{}, false
-	}
-	return list.ElemField(), true
-}
-
-// mapEntry returns the key and the value of a map, or of a list that represents one.
-func mapEntry(stored arrow.DataType) ([]arrow.Field, bool) {
-	switch t := stored.(type) {
-	case *arrow.MapType:
-		return []arrow.Field{t.KeyField(), t.ItemField()}, true
-	case *arrow.ListType:
-		pair, ok := t.Elem().(*arrow.StructType)
-		if ok && t.ElemField().Name == mapEntryName && pair.NumFields() == 2 {
-			return pair.Fields(), true
-		}
-	}
-	return nil, false
-}
+// elementName is the name of a list's element.
+const elementName = "element"
 
 // newList returns a three-level list.
 func newList(name string, repetition parquet.Repetition, element schema.Node, id int32) (schema.Node, error) {

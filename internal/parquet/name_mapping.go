@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/convert"
 )
 
 // firstUnmappedID is the first field id given to columns that the name mapping lacks. Ids
@@ -22,13 +23,13 @@ func (f *Footer) HasAnyFieldID() bool {
 }
 
 func hasAnyID(f arrow.Field) bool {
-	return fieldID(f) != NoFieldID || slices.ContainsFunc(childFields(f.Type), hasAnyID)
+	return convert.FieldID(f) != NoFieldID || slices.ContainsFunc(childFields(f.Type), hasAnyID)
 }
 
 // childFields returns the fields of a struct, the element of a list, or the key and value
 // of a map.
 func childFields(t arrow.DataType) []arrow.Field {
-	if pair, ok := mapEntry(t); ok {
+	if pair, ok := convert.MapEntry(t); ok {
 		return pair
 	}
 	switch t := t.(type) {
@@ -99,7 +100,7 @@ func (n *idAssigner) field(f arrow.Field, path []string, element bool) (arrow.Fi
 			return f, err
 		}
 	}
-	switch known := slices.ContainsFunc(named, func(f arrow.Field) bool { return fieldID(f) < firstUnmappedID }); {
+	switch known := slices.ContainsFunc(named, func(f arrow.Field) bool { return convert.FieldID(f) < firstUnmappedID }); {
 	case !ok || len(named) == 0 || known:
 	case f.Type.ID() == arrow.STRUCT && mapped > 0 && !element:
 		id = n.unmapped()
@@ -108,7 +109,7 @@ func (n *idAssigner) field(f arrow.Field, path []string, element bool) (arrow.Fi
 			WithRemedy("name the file's fields in the table's name mapping, or rewrite the file through Iceberg")
 	}
 	f.Type = withChildFields(f.Type, named)
-	f.Metadata = arrow.NewMetadata([]string{fieldIDKey}, []string{strconv.Itoa(id)})
+	f.Metadata = arrow.NewMetadata([]string{convert.FieldIDKey}, []string{strconv.Itoa(id)})
 	return f, nil
 }
 
@@ -120,7 +121,7 @@ func (n *idAssigner) unmapped() int {
 
 // childNames returns the names that mappings use for the children of a type.
 func childNames(t arrow.DataType) []string {
-	if _, ok := mapEntry(t); ok {
+	if _, ok := convert.MapEntry(t); ok {
 		return []string{"key", "value"}
 	}
 	switch t := t.(type) {
@@ -141,7 +142,7 @@ func childNames(t arrow.DataType) []string {
 func withChildFields(t arrow.DataType, fields []arrow.Field) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.ListType:
-		if _, ok := mapEntry(t); ok {
+		if _, ok := convert.MapEntry(t); ok {
 			pair := t.ElemField()
 			pair.Type = arrow.StructOf(fields...)
 			return arrow.ListOfField(pair)

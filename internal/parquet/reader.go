@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/parquet/charged"
+	"github.com/penstock/penstock/internal/parquet/convert"
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
@@ -65,7 +66,7 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	account := &charged.Account{Admit: opts.Admit, Part: opts.Part}
 	scratch := account.NewGroup(opts.Scratch)
 	r := &Reader{
-		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), all: columns, columns: columns,
+		ctx: ctx, file: f, opts: opts, schema: convert.PlainSchema(opts.Schema), all: columns, columns: columns,
 		account: account, scratch: scratch,
 		source: &source{ctx: ctx, file: f, scratch: scratch, giveUp: opts.GiveUp},
 		memory: charged.NewDecoderAllocator(opts.Memory),
@@ -254,7 +255,7 @@ func (r *Reader) fail(err error) {
 // withoutChecksum handles a column that has pages without a checksum.
 func (r *Reader) withoutChecksum(c column) error {
 	if r.opts.RequireChecksums {
-		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.conversion.path).
+		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.conversion.Path).
 			WithRemedy("rewrite the file with page checksums (Spark: parquet.page.write-checksum.enabled, PyArrow: write_page_checksum), or turn require_checksums off")
 	}
 	if r.opts.WithoutChecksum != nil {
@@ -321,12 +322,12 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	}
 	defer decoded.Release()
 	if got := decoded.Len(); int64(got) != rows {
-		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.path, r.group.left-int64(got), r.group.left)
+		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.Path, r.group.left-int64(got), r.group.left)
 	}
 	if c.coded && decoded.DataType().ID() == arrow.DICTIONARY {
-		return c.conversion.checked(decoded)
+		return c.conversion.Checked(decoded)
 	}
-	shaped, err := c.conversion.apply(decoded, nil, r.batchMemory)
+	shaped, err := c.conversion.Apply(decoded, nil, r.batchMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -355,9 +356,9 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	out := decoded.Chunk(0).Data()
 	r.memory.HandOut(out)
 	if c.absent != nil {
-		return c.fillAbsent(out, r.batchMemory)
+		return convert.FillAbsent(c.absent, out, c.depth, r.batchMemory)
 	}
-	return unwrap(out, c.depth, r.batchMemory), nil
+	return convert.Unwrap(out, c.depth, r.batchMemory), nil
 }
 
 func (r *Reader) runDecoder(i int, rows int64) (out arrow.ArrayData, err error) {
@@ -378,12 +379,12 @@ func (r *Reader) checkEnd() error {
 		}
 		rest, err := r.decodeRows(i, 1)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", c.conversion.path, err)
+			return fmt.Errorf("column %s: %w", c.conversion.Path, err)
 		}
 		surplus := rest.Len()
 		rest.Release()
 		if surplus > 0 {
-			return fmt.Errorf("column %s has more rows than its row group", c.conversion.path)
+			return fmt.Errorf("column %s has more rows than its row group", c.conversion.Path)
 		}
 	}
 	return nil

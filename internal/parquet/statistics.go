@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/parquet/convert"
 )
 
 // Statistics bound the values of a column in a row group. Bounds are correct but may be
@@ -180,7 +181,7 @@ func (c boundsDecoder) integers(low, high any) (lower, upper any) {
 
 // midnight returns the microsecond at which a day starts, or nil on overflow.
 func midnight(day int64) any {
-	if at, ok := instantOf(day, microsPerDay, 0); ok {
+	if at, ok := convert.Midnight(day); ok {
 		return at
 	}
 	return nil
@@ -265,4 +266,41 @@ func decodeBound(stored []byte, width int, decode func([]byte) any) any {
 		return nil
 	}
 	return decode(stored)
+}
+
+// isTimeNanos reports whether a leaf is annotated as times of day in nanoseconds.
+func (f *Footer) isTimeNanos(leaf int) bool {
+	logical, ok := f.meta.Schema.Column(leaf).LogicalType().(schema.TimeLogicalType)
+	return ok && logical.TimeUnit() == schema.TimeUnitNanos
+}
+
+// statisticsProveNanos reports whether the statistics of a leaf prove that its times of
+// day are in nanoseconds, as annotated: some are too large for microseconds, or all are
+// null or midnight. No checksum covers a footer, so a single flipped bit can turn an
+// annotation of microseconds into nanoseconds, and the times would come out a thousand
+// times too small.
+func (f *Footer) statisticsProveNanos(leaf int) bool {
+	other := false
+	for group := range f.groups {
+		chunk := f.meta.RowGroups[group].Columns[leaf].MetaData
+		s := chunk.Statistics
+		if chunk.NumValues == 0 {
+			continue
+		}
+		if s == nil || !f.trusted(group, leaf) {
+			return false
+		}
+		lower, upper := s.MinValue, s.MaxValue
+		if len(lower) == 0 && len(upper) == 0 && s.NullCount != nil && *s.NullCount == chunk.NumValues {
+			continue // all null
+		}
+		if len(lower) != arrow.Int64SizeBytes || len(upper) != arrow.Int64SizeBytes {
+			return false
+		}
+		if binary.LittleEndian.Uint64(upper) >= convert.MicrosPerDay {
+			return true
+		}
+		other = other || binary.LittleEndian.Uint64(lower) > 0 || binary.LittleEndian.Uint64(upper) > 0
+	}
+	return !other
 }

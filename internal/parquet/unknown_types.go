@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/thrift"
 )
@@ -205,25 +203,6 @@ func (e schemaElement) appendKnown(out, footer []byte) []byte {
 		out = append(out, footer[f.from:f.to]...)
 	}
 	return append(out, 0)
-}
-
-// unknownInt32 and unknownInt64 are the types of columns of integers with an unknown annotation:
-// unlike columns without one, they are no dates or times.
-type (
-	unknownInt32 struct{ arrow.Int32Type }
-	unknownInt64 struct{ arrow.Int64Type }
-)
-
-// ofUnknown returns the type as which a column with an unknown annotation is read.
-func ofUnknown(physical arrow.DataType) arrow.DataType {
-	switch physical.ID() {
-	case arrow.INT32:
-		return &unknownInt32{}
-	case arrow.INT64:
-		return &unknownInt64{}
-	default:
-		return physical
-	}
 }
 
 // refuse returns Invalid if the physical type of a leaf is unknown.

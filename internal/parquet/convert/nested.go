@@ -1,4 +1,4 @@
-package parquet
+package convert
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
@@ -7,12 +7,11 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/internal/fault"
 )
 
-// unwrap returns the column inside depth levels of structs with one field each. It is
+// Unwrap returns the column inside depth levels of structs with one field each. It is
 // null where any of them is null, and shares its values. The caller releases the result.
-func unwrap(data arrow.ArrayData, depth int, mem memory.Allocator) arrow.ArrayData {
+func Unwrap(data arrow.ArrayData, depth int, mem memory.Allocator) arrow.ArrayData {
 	if depth == 0 {
 		data.Retain()
 		return data
@@ -61,36 +60,16 @@ func descend(data arrow.ArrayData, depth int, mem memory.Allocator) (leaf arrow.
 	return leaf, offset, valid
 }
 
-// absentInStruct makes a column that the file lacks: a constant where a struct of the
-// file is not null. It reads one column of the struct, because Parquet stores the nulls
-// of a struct only in the levels of its columns.
-func (f *File) absentInStruct(id int, conv *conversion, constant Constant) (column, error) {
-	parent, ok := f.structField(id)
-	if !ok {
-		return column{}, fault.New(fault.Internal, "the file has no struct with field id %d around column %s", id, conv.path)
-	}
-	leaf := parent.Leaves[0]
-	for _, other := range parent.Leaves {
-		if f.meta.Schema.Column(other).MaxRepetitionLevel() < f.meta.Schema.Column(leaf).MaxRepetitionLevel() {
-			leaf = other // prefer a column that is not in a list
-		}
-	}
-	if err := f.unknown.refuse(leaf, conv.path); err != nil {
-		return column{}, err
-	}
-	return column{field: parent.root, depth: parent.depth + 1, conversion: conv, leaves: []int{leaf}, absent: constant}, nil
-}
-
-// fillAbsent returns the column that the file lacks, given the column that was read in
+// FillAbsent returns the column that the file lacks, given the column that was read in
 // its place. The caller releases the result.
-func (c column) fillAbsent(read arrow.ArrayData, mem memory.Allocator) (arrow.ArrayData, error) {
-	_, offset, valid := descend(read, c.depth, mem)
+func FillAbsent(absent Constant, read arrow.ArrayData, depth int, mem memory.Allocator) (arrow.ArrayData, error) {
+	_, offset, valid := descend(read, depth, mem)
 	var bits []byte
 	if valid != nil {
 		defer valid.Release()
 		bits = valid.Bytes()
 	}
-	values, err := c.absent(read.Len(), bits, offset, mem)
+	values, err := absent(read.Len(), bits, offset, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +78,7 @@ func (c column) fillAbsent(read arrow.ArrayData, mem memory.Allocator) (arrow.Ar
 	return values.Data(), nil
 }
 
-// and clears those of n bits that are not set in other.
+// andBits clears those of n bits that are not set in other.
 func andBits(bits []byte, at int, other []byte, from, n int) {
 	for i := range n {
 		if !bitutil.BitIsSet(other, from+i) {

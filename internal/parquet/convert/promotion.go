@@ -1,4 +1,4 @@
-package parquet
+package convert
 
 import (
 	"encoding/binary"
@@ -36,7 +36,7 @@ func (w promotion) storedWidth() int {
 	case float32AsFloat64:
 		return arrow.Float32SizeBytes
 	case int96AsMicros, int96AsNanos:
-		return int96Bytes
+		return Int96Bytes
 	case unchanged, fixedAsBinary, narrowerDecimal, allNull:
 	}
 	return arrow.Int64SizeBytes
@@ -72,7 +72,7 @@ func promotionOf(have, want arrow.DataType) (promotion, bool) {
 		if want.ID() == arrow.BINARY {
 			return fixedAsBinary, true
 		}
-	case *nullType:
+	case *AllNull:
 		return allNull, true
 	case *unknownInt32:
 		if want.ID() == arrow.INT64 {
@@ -94,13 +94,13 @@ func timestampPromotion(have arrow.DataType, want *arrow.TimestampType) (promoti
 	switch have.(type) {
 	case *arrow.Int64Type:
 		return unchanged, want.Unit == arrow.Microsecond
-	case *nullType:
+	case *AllNull:
 		return allNull, true
 	case *arrow.Date32Type:
 		if want.TimeZone == "" {
 			micros, nanos = dateAsMicros, dateAsNanos
 		}
-	case *int96Type:
+	case *Int96:
 		micros, nanos = int96AsMicros, int96AsNanos
 	}
 	switch want.Unit {
@@ -121,7 +121,7 @@ func widen[From int32 | float32, To int64 | float64](out []To, values []From) {
 }
 
 // timestamps converts stored values to timestamps. Those under nulls become zero.
-func (conv *conversion) timestamps(out []int64, stored, validity []byte) error {
+func (conv *Conversion) timestamps(out []int64, stored, validity []byte) error {
 	width, instant := conv.promotion.storedWidth(), conv.promotion.timestamp()
 	for i := range out {
 		value := stored[i*width : (i+1)*width]
@@ -129,7 +129,7 @@ func (conv *conversion) timestamps(out []int64, stored, validity []byte) error {
 		if validity != nil && !bitutil.BitIsSet(validity, i) {
 			out[i] = 0
 		} else if out[i], ok = instant(value); !ok {
-			return fault.New(fault.Invalid, "column %s holds a time, stored as the bytes %x, that is out of range for %s", conv.path, value, conv.want)
+			return fault.New(fault.Invalid, "column %s holds a time, stored as the bytes %x, that is out of range for %s", conv.Path, value, conv.Want)
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (conv *conversion) timestamps(out []int64, stored, validity []byte) error {
 func (w promotion) timestamp() func(stored []byte) (int64, bool) {
 	switch w {
 	case dateAsMicros:
-		return func(stored []byte) (int64, bool) { return instantOf(dayOf(stored), microsPerDay, 0) }
+		return func(stored []byte) (int64, bool) { return Midnight(dayOf(stored)) }
 	case dateAsNanos:
 		return func(stored []byte) (int64, bool) { return instantOf(dayOf(stored), nanosPerDay, 0) }
 	case int96AsMicros:

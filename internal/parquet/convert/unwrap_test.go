@@ -1,4 +1,4 @@
-package parquet
+package convert
 
 import (
 	"strings"
@@ -35,7 +35,7 @@ func TestUnwrapCombinesNulls(t *testing.T) {
 		0: "[0 1 (null) (null) 4 (null) 6 7 8]", 2: "[(null) (null) 4 (null) 6 7 8]", 4: "[4 (null) 6 7 8]", 6: "[6 7 8]",
 	} {
 		part := array.NewSliceData(outer, from, 9)
-		data := unwrap(part, 2, mem)
+		data := Unwrap(part, 2, mem)
 		got := array.MakeFromData(data)
 		require.Equal(t, want, got.String(), "from row %d", from)
 		require.Equal(t, strings.Count(want, "null"), got.NullN())

@@ -1,4 +1,5 @@
-package parquet
+// Package convert converts decoded columns of a Parquet file to the types of a table.
+package convert
 
 import (
 	"fmt"
@@ -15,18 +16,19 @@ import (
 	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
-// conversion converts decoded arrays of a column to the wanted type. Most conversions
+// Conversion converts decoded arrays of a column to the wanted type. Most conversions
 // only change the type of the same buffers. A conversion is built before anything is
 // read, so that unsupported ones are refused first.
-type conversion struct {
-	path      string // for errors
-	want      arrow.DataType
-	required  bool
+type Conversion struct {
+	Path     string // for errors
+	Want     arrow.DataType
+	Required bool
+	Flat     bool // values under nulls still have to be cleared
+
 	loose     bool // required in the file, nullable in the table
-	flat      bool // values under nulls still have to be cleared
 	unit      unitChange
 	promotion promotion
-	children  []*conversion // of a list, a map (key and value) or a struct
+	children  []*Conversion // of a list, a map (key and value) or a struct
 	from      []int         // of a struct: positions of the children in the file, or absentField
 	absent    Constant      // value of a struct field that the file lacks; nil: null
 }
@@ -35,11 +37,14 @@ type conversion struct {
 // later.
 const absentField = -1
 
-// anyLoose reports whether the column, or anything in it, is required in the file but
+// AnyLoose reports whether the column, or anything in it, is required in the file but
 // nullable in the table.
-func (conv *conversion) anyLoose() bool {
-	return conv.loose || slices.ContainsFunc(conv.children, (*conversion).anyLoose)
+func (conv *Conversion) AnyLoose() bool {
+	return conv.loose || slices.ContainsFunc(conv.children, (*Conversion).AnyLoose)
 }
+
+// Unchanged reports whether the stored values are those of the wanted type, by their promotion.
+func (conv *Conversion) Unchanged() bool { return conv.promotion == unchanged }
 
 // unitChange scales timestamps and times: values are multiplied by mul, or divided by div
 // without a remainder.
@@ -47,12 +52,45 @@ type unitChange struct{ mul, div int64 }
 
 func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
 
+// Constant makes a column of one value, in memory of mem, for the caller to release. A
+// row is null if valid is not nil and its bit, counted from offset, is not set.
+type Constant func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error)
+
+// Absent returns the conversion of a column that the file lacks.
+func Absent(path string, want arrow.DataType) *Conversion {
+	return &Conversion{Path: path, Want: plain(want)}
+}
+
+// Nulls is the Constant of null.
+func (conv *Conversion) Nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
+	return batch.Nulls(conv.Want, rows, mem), nil
+}
+
+// New compares a column of the file with the wanted field, and returns Invalid if it cannot be converted.
+func New(path string, have, want arrow.Field, defaults map[int]Constant) (*Conversion, error) {
+	conv, err := newConversion(path, have, want, defaults)
+	if err != nil {
+		return nil, err
+	}
+	conv.strip()
+	conv.Flat = overwritesValues(conv.Want)
+	return conv, nil
+}
+
+// strip replaces the wanted types by their plain forms.
+func (conv *Conversion) strip() {
+	conv.Want = plain(conv.Want)
+	for _, child := range conv.children {
+		child.strip()
+	}
+}
+
 // newConversion compares a column of the file with the wanted field. Fields of structs
 // are matched by field id if both sides have ids, otherwise by name and position. Names
 // of other nested fields are ignored.
-func newConversion(path string, have, want arrow.Field, defaults map[int]Constant) (*conversion, error) {
-	conv := &conversion{path: path, want: want.Type, required: !want.Nullable, loose: want.Nullable && !have.Nullable}
-	if a, b := fieldID(have), fieldID(want); a != NoFieldID && b != NoFieldID && a != b {
+func newConversion(path string, have, want arrow.Field, defaults map[int]Constant) (*Conversion, error) {
+	conv := &Conversion{Path: path, Want: want.Type, Required: !want.Nullable, loose: want.Nullable && !have.Nullable}
+	if a, b := FieldID(have), FieldID(want); a != NoFieldID && b != NoFieldID && a != b {
 		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table", path, a, b).
 			WithRemedy("rewrite the file through Iceberg")
 	}
@@ -63,7 +101,7 @@ func newConversion(path string, have, want arrow.Field, defaults map[int]Constan
 			return conv.nest([]string{"element"}, []arrow.Field{element}, []arrow.Field{wanted.ElemField()}, defaults)
 		}
 	case *arrow.MapType:
-		if pair, ok := mapEntry(stored); ok {
+		if pair, ok := MapEntry(stored); ok {
 			return conv.nest([]string{"key", "value"}, pair, []arrow.Field{wanted.KeyField(), wanted.ItemField()}, defaults)
 		}
 	case *arrow.StructType:
@@ -93,9 +131,17 @@ func newConversion(path string, have, want arrow.Field, defaults map[int]Constan
 	return nil, conv.mismatch(stored)
 }
 
-func (conv *conversion) nest(names []string, have, want []arrow.Field, defaults map[int]Constant) (*conversion, error) {
+// Checked returns coded data, which needs no Conversion, as an array.
+func (conv *Conversion) Checked(coded arrow.ArrayData) (arrow.Array, error) {
+	if conv.Required && nullCount(coded) > 0 {
+		return nil, fmt.Errorf("required column %s has nulls", conv.Path)
+	}
+	return array.MakeFromData(coded), nil
+}
+
+func (conv *Conversion) nest(names []string, have, want []arrow.Field, defaults map[int]Constant) (*Conversion, error) {
 	for i := range want {
-		child, err := newConversion(conv.path+"."+names[i], have[i], want[i], defaults)
+		child, err := newConversion(conv.Path+"."+names[i], have[i], want[i], defaults)
 		if err != nil {
 			return nil, err
 		}
@@ -104,16 +150,16 @@ func (conv *conversion) nest(names []string, have, want []arrow.Field, defaults 
 	return conv, nil
 }
 
-func (conv *conversion) structFields(have, want *arrow.StructType, defaults map[int]Constant) (*conversion, error) {
+func (conv *Conversion) structFields(have, want *arrow.StructType, defaults map[int]Constant) (*Conversion, error) {
 	byID := identified(have) && identified(want)
 	for i, field := range want.Fields() {
 		at := i
 		switch {
 		case byID:
-			at = slices.IndexFunc(have.Fields(), func(f arrow.Field) bool { return fieldID(f) == fieldID(field) })
+			at = slices.IndexFunc(have.Fields(), func(f arrow.Field) bool { return FieldID(f) == FieldID(field) })
 		case have.NumFields() != want.NumFields() || have.Field(i).Name != field.Name:
 			return nil, fault.New(fault.Invalid, "struct %s has the fields %s in the file, without field ids, and %s in the table",
-				conv.path, have, want).WithRemedy("rewrite the file through Iceberg")
+				conv.Path, have, want).WithRemedy("rewrite the file through Iceberg")
 		}
 		child, err := conv.structField(have, at, field, defaults)
 		if err != nil {
@@ -125,17 +171,17 @@ func (conv *conversion) structFields(have, want *arrow.StructType, defaults map[
 }
 
 // structField compares a wanted struct field with the one at a position in the file.
-func (conv *conversion) structField(have *arrow.StructType, at int, want arrow.Field, defaults map[int]Constant) (*conversion, error) {
-	path := conv.path + "." + want.Name
+func (conv *Conversion) structField(have *arrow.StructType, at int, want arrow.Field, defaults map[int]Constant) (*Conversion, error) {
+	path := conv.Path + "." + want.Name
 	if at != absentField {
 		return newConversion(path, have.Field(at), want, defaults)
 	}
-	return &conversion{path: path, want: want.Type, required: !want.Nullable, absent: defaults[fieldID(want)]}, nil
+	return &Conversion{Path: path, Want: want.Type, Required: !want.Nullable, absent: defaults[FieldID(want)]}, nil
 }
 
 // identified reports whether all fields of a struct have field ids.
 func identified(t *arrow.StructType) bool {
-	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return fieldID(f) == NoFieldID })
+	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return FieldID(f) == NoFieldID })
 }
 
 // change returns the scale between two units. Time zones do not change values: all timestamps
@@ -155,20 +201,20 @@ func perSecond(unit arrow.TimeUnit) int64 {
 	return int64(math.Pow10(3 * int(unit))) // units are ordered from seconds to nanoseconds
 }
 
-func (conv *conversion) mismatch(stored arrow.DataType) error {
-	return fault.New(fault.Invalid, "column %s is stored as %s, which this version does not read as %s", conv.path, stored, conv.want).
+func (conv *Conversion) mismatch(stored arrow.DataType) error {
+	return fault.New(fault.Invalid, "column %s is stored as %s, which this version does not read as %s", conv.Path, stored, conv.Want).
 		WithRemedy("rewrite the file through Iceberg, or with the column in the table's type")
 }
 
-// apply converts decoded data. The caller releases the result. Nulls of required fields
+// Apply converts decoded data. The caller releases the result. Nulls of required fields
 // are allowed where parent, the validity of the struct around them, is null too; if
 // parent is nil, nowhere.
-func (conv *conversion) apply(data arrow.ArrayData, parent []byte, mem memory.Allocator) (arrow.ArrayData, error) {
+func (conv *Conversion) Apply(data arrow.ArrayData, parent []byte, mem memory.Allocator) (arrow.ArrayData, error) {
 	n, offset := data.Len(), data.Offset()
 	buffers := slices.Clone(data.Buffers())
 	nulls := nullCount(data)
-	if conv.required && nulls > 0 && !excused(buffers[0].Bytes(), parent, offset, n) {
-		return nil, fmt.Errorf("required column %s has nulls", conv.path)
+	if conv.Required && nulls > 0 && !excused(buffers[0].Bytes(), parent, offset, n) {
+		return nil, fmt.Errorf("required column %s has nulls", conv.Path)
 	}
 	var validity []byte
 	if len(buffers) > 0 {
@@ -195,8 +241,8 @@ func (conv *conversion) apply(data arrow.ArrayData, parent []byte, mem memory.Al
 		defer converted.Release()
 		buffers[1] = converted
 	}
-	if conv.flat && validity != nil {
-		zeroNulls(buffers[1].Bytes(), validity, conv.want.(arrow.FixedWidthDataType).Bytes(), offset+n)
+	if conv.Flat && validity != nil {
+		zeroNulls(buffers[1].Bytes(), validity, conv.Want.(arrow.FixedWidthDataType).Bytes(), offset+n)
 	}
 	excuse := validity
 	if excuse == nil {
@@ -207,11 +253,11 @@ func (conv *conversion) apply(data arrow.ArrayData, parent []byte, mem memory.Al
 	if err != nil {
 		return nil, err
 	}
-	return array.NewData(conv.want, n, buffers, children, nulls, offset), nil
+	return array.NewData(conv.Want, n, buffers, children, nulls, offset), nil
 }
 
-func (conv *conversion) applyChildren(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out []arrow.ArrayData, err error) {
-	switch want := conv.want.(type) {
+func (conv *Conversion) applyChildren(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out []arrow.ArrayData, err error) {
+	switch want := conv.Want.(type) {
 	case *arrow.StructType:
 		if err := conv.checkFields(data); err != nil {
 			return nil, err
@@ -243,7 +289,7 @@ func (conv *conversion) applyChildren(data arrow.ArrayData, validity []byte, mem
 
 // fields converts children. On an error it also returns those converted before it, for
 // the caller to release. n is the length of struct fields that the file lacks.
-func (conv *conversion) fields(have []arrow.ArrayData, n int, validity []byte, mem memory.Allocator) ([]arrow.ArrayData, error) {
+func (conv *Conversion) fields(have []arrow.ArrayData, n int, validity []byte, mem memory.Allocator) ([]arrow.ArrayData, error) {
 	out := make([]arrow.ArrayData, 0, len(conv.children))
 	for i, child := range conv.children {
 		field, err := child.field(have, conv.position(i), n, validity, mem)
@@ -256,7 +302,7 @@ func (conv *conversion) fields(have []arrow.ArrayData, n int, validity []byte, m
 }
 
 // position returns the position of a child in the file.
-func (conv *conversion) position(child int) int {
+func (conv *Conversion) position(child int) int {
 	if conv.from == nil {
 		return child
 	}
@@ -264,9 +310,9 @@ func (conv *conversion) position(child int) int {
 }
 
 // field converts the child at a position in the file.
-func (conv *conversion) field(have []arrow.ArrayData, at, n int, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
+func (conv *Conversion) field(have []arrow.ArrayData, at, n int, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
 	if at != absentField {
-		return conv.apply(have[at], validity, mem)
+		return conv.Apply(have[at], validity, mem)
 	}
 	defer charged.Refused(&err) // here, as siblings have to be released
 	if conv.absent != nil {
@@ -278,47 +324,47 @@ func (conv *conversion) field(have []arrow.ArrayData, at, n int, validity []byte
 		values.Data().Retain()
 		return values.Data(), nil
 	}
-	nulls := batch.Nulls(conv.want, n, mem)
+	nulls := batch.Nulls(conv.Want, n, mem)
 	defer nulls.Release()
-	if conv.required && n > 0 && !excused(nulls.NullBitmapBytes(), validity, 0, n) {
-		return nil, fmt.Errorf("the file has no column %s, which the table requires", conv.path)
+	if conv.Required && n > 0 && !excused(nulls.NullBitmapBytes(), validity, 0, n) {
+		return nil, fmt.Errorf("the file has no column %s, which the table requires", conv.Path)
 	}
 	nulls.Data().Retain()
 	return nulls.Data(), nil
 }
 
 // checkFields returns an error if a field of a struct has fewer values than the struct.
-func (conv *conversion) checkFields(data arrow.ArrayData) error {
+func (conv *Conversion) checkFields(data arrow.ArrayData) error {
 	for _, child := range data.Children() {
 		if child.Len() < data.Offset()+data.Len() {
-			return fmt.Errorf("column %s has %d rows, but one of its fields has %d", conv.path, data.Len(), child.Len())
+			return fmt.Errorf("column %s has %d rows, but one of its fields has %d", conv.Path, data.Len(), child.Len())
 		}
 	}
 	return nil
 }
 
 // checkOffsets returns an error if lists reach past their elements.
-func (conv *conversion) checkOffsets(data arrow.ArrayData) error {
+func (conv *Conversion) checkOffsets(data arrow.ArrayData) error {
 	if data.Len() == 0 {
 		return nil
 	}
 	offsets := arrow.Int32Traits.CastFromBytes(data.Buffers()[1].Bytes())
 	end := data.Offset() + data.Len()
 	if len(offsets) <= end || int(offsets[end]) > data.Children()[0].Len() {
-		return fmt.Errorf("lists of column %s reach past their elements", conv.path)
+		return fmt.Errorf("lists of column %s reach past their elements", conv.Path)
 	}
 	return nil
 }
 
 // convert converts n values to another unit or width.
-func (conv *conversion) convert(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
+func (conv *Conversion) convert(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
 	defer charged.Refused(&err) // here, as siblings have to be released
 	var stored []byte           // empty if no list has an element
 	if values != nil {
 		stored = values.Bytes()
 	}
 	if len(stored) < n*conv.promotion.storedWidth() {
-		return nil, fmt.Errorf("column %s has %d bytes, not %d values", conv.path, len(stored), n)
+		return nil, fmt.Errorf("column %s has %d bytes, not %d values", conv.Path, len(stored), n)
 	}
 	out = memory.NewResizableBuffer(mem)
 	defer func() {
@@ -336,7 +382,7 @@ func (conv *conversion) convert(values *memory.Buffer, validity []byte, n int, m
 		widen(arrow.Float64Traits.CastFromBytes(out.Bytes()), arrow.Float32Traits.CastFromBytes(stored))
 	case millisAsMicros:
 		millisToMicros(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int32Traits.CastFromBytes(stored))
-	case fixedAsBinary, narrowerDecimal, allNull: // see apply
+	case fixedAsBinary, narrowerDecimal, allNull: // see Apply
 	case dateAsMicros, dateAsNanos, int96AsMicros, int96AsNanos:
 		err = conv.timestamps(arrow.Int64Traits.CastFromBytes(out.Bytes()), stored, validity)
 	}
@@ -344,7 +390,7 @@ func (conv *conversion) convert(values *memory.Buffer, validity []byte, n int, m
 }
 
 // scale converts times to another unit. Those under nulls become zero.
-func (conv *conversion) scale(out, values []int64, validity []byte) error {
+func (conv *Conversion) scale(out, values []int64, validity []byte) error {
 	for i := range out {
 		var ok bool
 		if validity != nil && !bitutil.BitIsSet(validity, i) {
@@ -357,12 +403,12 @@ func (conv *conversion) scale(out, values []int64, validity []byte) error {
 }
 
 // inexact is the error for a time that the table's unit cannot represent.
-func (conv *conversion) inexact(stored int64) error {
-	e := fault.New(fault.Invalid, "column %s holds %d in a unit that %s cannot represent exactly", conv.path, stored, conv.want)
+func (conv *Conversion) inexact(stored int64) error {
+	e := fault.New(fault.Invalid, "column %s holds %d in a unit that %s cannot represent exactly", conv.Path, stored, conv.Want)
 	if conv.unit.div > 1 {
-		return e.WithRemedy("rewrite the file with the column in the unit of %s, rounded as needed", conv.want)
+		return e.WithRemedy("rewrite the file with the column in the unit of %s, rounded as needed", conv.Want)
 	}
-	return e.WithRemedy("rewrite the file without this value: it is out of range for %s", conv.want)
+	return e.WithRemedy("rewrite the file without this value: it is out of range for %s", conv.Want)
 }
 
 func (u unitChange) convert(v int64) (int64, bool) {

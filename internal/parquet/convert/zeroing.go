@@ -1,4 +1,4 @@
-package parquet
+package convert
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
