@@ -14,101 +14,78 @@ const defaultRunBytes = 32 << 20
 
 // limitBatch reduces the rows of a batch if a column that the library decodes could come out much
 // larger than its pages: a dictionary stores a long value once, but a batch repeats it.
-func (r *Reader) limitBatch(leaf int, c page.Stats) error {
+func (g *rowGroup) limitBatch(c *openChunk) error {
 	var far decoder.DeltaSizes
-	if c.HasDeltas {
+	if c.stats.HasDeltas {
 		var err error
-		if far, err = r.checkDeltas(leaf); err != nil {
+		if far, err = c.checkDeltas(); err != nil {
 			return err
 		}
 	}
-	described := r.file.meta.Schema.Column(leaf)
-	switch described.PhysicalType() {
+	switch c.Column.PhysicalType() {
 	case parquet.Types.ByteArray:
-		if err := r.limitValues(c, far.MaxValue, func() (int64, error) { return r.maxDictionaryValue(leaf) }); err != nil {
+		if err := g.limitValues(c, far.MaxValue, c.maxDictionaryValue); err != nil {
 			return err
 		}
 	case parquet.Types.FixedLenByteArray:
-		r.limitFixed(leaf, c)
+		g.limitFixed(c)
 	}
 	// The library assembles delta-encoded values in memory of its own.
-	together := min(far.MaxPage, far.MaxValue*page.ValuesDecoded(r.group.maxRows, described))
-	if err := r.account.Reserve(together); err != nil {
+	together := min(far.MaxPage, far.MaxValue*page.ValuesDecoded(g.maxRows, c.Column))
+	if err := g.account.Reserve(together); err != nil {
 		return err
 	}
-	r.group.heap += together
+	g.heap += together
 	return nil
 }
 
 // limitText is limitBatch for a column of strings that this package decodes.
-func (r *Reader) limitText(text *decoder.Text, leaf int, c page.Stats) error {
+func (g *rowGroup) limitText(text *decoder.Text, c *openChunk) error {
 	var far decoder.DeltaSizes
-	if c.HasPrefixes { // else no value is longer than its page
+	if c.stats.HasPrefixes { // else no value is longer than its page
 		var err error
-		if far, err = r.checkDeltas(leaf); err != nil {
+		if far, err = c.checkDeltas(); err != nil {
 			return err
 		}
 	}
-	if err := r.scratch.Extend(far.MaxValue); err != nil {
+	if err := g.scratch.Extend(far.MaxValue); err != nil {
 		return err
 	}
 	text.Expect(int(far.MaxValue))
-	return r.limitValues(c, far.MaxValue, text.MaxLength)
+	return g.limitValues(c, far.MaxValue, text.MaxLength)
 }
 
 // limitFixed is limitBatch for values whose width is fixed.
-func (r *Reader) limitFixed(leaf int, c page.Stats) {
-	if described := r.file.meta.Schema.Column(leaf); described.PhysicalType() == parquet.Types.FixedLenByteArray {
-		r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, page.DecodedWidth(described)))
+func (g *rowGroup) limitFixed(c *openChunk) {
+	if c.Column.PhysicalType() == parquet.Types.FixedLenByteArray {
+		g.maxRows = min(g.maxRows, c.rowsFor(page.DecodedWidth(c.Column)))
 	}
 }
 
 // limitValues reduces the rows of a batch for values of a variable length. maxDelta is the length
 // of the longest value among the deltas; maxLength returns that in the dictionary.
-func (r *Reader) limitValues(c page.Stats, maxDelta int64, maxLength func() (int64, error)) error {
-	valueBytes := max(c.MaxMeanValue, maxDelta)
+func (g *rowGroup) limitValues(c *openChunk, maxDelta int64, maxLength func() (int64, error)) error {
+	valueBytes := max(c.stats.MaxMeanValue, maxDelta)
 	// The longest value, if all others were empty.
-	if bound := c.Dictionary.Bytes - 4*c.Dictionary.Values; c.Dictionary.Values > 0 && r.rowsFor(&c, bound) < r.group.maxRows {
+	dictionary := c.stats.Dictionary
+	if bound := dictionary.Bytes - 4*dictionary.Values; dictionary.Values > 0 && c.rowsFor(bound) < g.maxRows {
 		value, err := maxLength()
 		if err != nil {
 			return err
 		}
 		valueBytes = max(valueBytes, value)
 	}
-	r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, valueBytes))
+	g.maxRows = min(g.maxRows, c.rowsFor(valueBytes))
 	return nil
-}
-
-// checkDeltas validates the parts of a leaf's pages that the library trusts.
-func (r *Reader) checkDeltas(leaf int) (out decoder.DeltaSizes, err error) {
-	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	p, err := r.pages(leaf)
-	if err != nil {
-		return out, err
-	}
-	defer p.Release()
-	return decoder.MeasureDeltas(p)
 }
 
 // rowsFor returns how many rows with values of a length fit in RunBytes, at least one.
 // Lists count with their average length.
-func (r *Reader) rowsFor(c *page.Stats, length int64) int64 {
-	perRow := max((c.Values+c.Rows-1)/max(c.Rows, 1), 1)
-	limit := r.opts.RunBytes
+func (c *openChunk) rowsFor(length int64) int64 {
+	perRow := max((c.stats.Values+c.stats.Rows-1)/max(c.stats.Rows, 1), 1)
+	limit := c.opts.RunBytes
 	if length > limit/perRow {
 		return 1
 	}
 	return max(limit/max(length*perRow, 1), 1)
-}
-
-// maxDictionaryValue returns the length of the longest value in a leaf's dictionary,
-// which it decompresses.
-func (r *Reader) maxDictionaryValue(leaf int) (maxBytes int64, err error) {
-	defer recovered(&err, r.file.Location(), "a dictionary cannot be read")
-	p, err := r.pages(leaf)
-	if err != nil {
-		return 0, err
-	}
-	defer p.Release()
-	return decoder.LongestEntry(p)
 }

@@ -5,8 +5,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-
-	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
 // CachedColumn has the values of a column of a row group, from its first row on. It is used by one
@@ -27,7 +25,7 @@ type CachedColumn interface {
 // cachedColumns are the cached columns of a row group. The zero value is those of none.
 type cachedColumns struct {
 	group   int
-	columns []CachedColumn // by index in Reader.all; nil: none, or not found
+	columns []CachedColumn // by index in reading.all; nil: none, or not found
 	looked  bool           // the row group's columns were looked for
 }
 
@@ -39,22 +37,6 @@ func (c cachedColumns) of(i int) CachedColumn {
 	return c.columns[i]
 }
 
-// FromCache reports whether a column of the open row group is cached, by its index in
-// ReadOptions.Fields.
-func (r *Reader) FromCache(column int) bool { return r.cached.of(column) != nil }
-
-// IsView reports whether a column of the last batch is in the memory of a cached one, likewise.
-func (r *Reader) IsView(column int) bool {
-	from := r.cached.of(column)
-	return from != nil && !from.Copied()
-}
-
-// read reads the next rows of a cached column.
-func (r *Reader) read(from CachedColumn, rows int64) (out arrow.Array, err error) {
-	defer charged.Refused(&err)
-	return from.Read(rows, r.batchMemory)
-}
-
 // limit returns how many of the next rows make a batch: only short arrays of cached columns are copied.
 func (c cachedColumns) limit(rows int64) int64 {
 	for _, one := range c.columns {
@@ -63,6 +45,15 @@ func (c cachedColumns) limit(rows int64) int64 {
 		}
 	}
 	return rows
+}
+
+// skip passes the rows before the first one that is read.
+func (c cachedColumns) skip(rows int64) {
+	for _, one := range c.columns {
+		if one != nil {
+			one.Skip(rows)
+		}
+	}
 }
 
 func (c cachedColumns) release() {
@@ -88,34 +79,9 @@ func (c cachedColumns) without(all []column) []column {
 }
 
 // look looks for the cached columns of a row group.
-func (r *Reader) look(group int) cachedColumns {
+func (r *reading) look(group int) cachedColumns {
 	if r.opts.Cached == nil {
 		return cachedColumns{}
 	}
 	return cachedColumns{group: group, columns: r.opts.Cached(group), looked: true}
-}
-
-// lookAhead returns the columns of the next row group that are read.
-func (r *Reader) lookAhead(group int) []column {
-	if !r.coming.looked || r.coming.group != group {
-		r.coming.release()
-		r.coming = r.look(group)
-	}
-	return r.coming.without(r.all)
-}
-
-// useCached sets the cached columns of the row group that is being opened. Rows before from are not
-// read.
-func (r *Reader) useCached(group int, from int64) {
-	if r.coming.looked && r.coming.group == group {
-		r.cached, r.coming = r.coming, cachedColumns{}
-	} else {
-		r.cached = r.look(group)
-	}
-	r.columns = r.cached.without(r.all)
-	for _, one := range r.cached.columns {
-		if one != nil {
-			one.Skip(from)
-		}
-	}
 }

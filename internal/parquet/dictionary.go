@@ -4,10 +4,8 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/compress"
 
 	"github.com/penstock/penstock/internal/parquet/decoder"
-	"github.com/penstock/penstock/internal/parquet/page"
 )
 
 // sharedDictionaries are the decompressed dictionaries of a row group whose stored bytes are
@@ -59,68 +57,4 @@ func (d *sharedDictionaries) release(from memory.Allocator) {
 		}
 	}
 	d.leaf, d.counts = nil, nil
-}
-
-// sharesDictionary reports whether readers share the dictionary of a leaf. One that is not
-// compressed is part of the stored bytes.
-func (r *Reader) sharesDictionary(leaf int, c *page.Stats) bool {
-	f := r.source.fetched
-	return f != nil && f.shared != nil && c.Dictionary.Bytes > 0 && r.codec(leaf) != compress.Codecs.Uncompressed
-}
-
-// openDictionary decompresses the dictionary of a column if it is shared and not known.
-func (r *Reader) openDictionary(c column, counted groupStats) (err error) {
-	defer recovered(&err, r.file.Location(), "a dictionary cannot be read")
-	if c.field < 0 || !r.decodes(c) {
-		return nil
-	}
-	stats := counted.leaves[c.leaves[0]]
-	if _, err := r.dictionary(c.leaves[0], &stats); err != nil {
-		return columnError(c, err)
-	}
-	return nil
-}
-
-// dictionary returns the decompressed dictionary of a leaf if it is shared. The first reader
-// decompresses it, for which it reserves memory before others can wait for it.
-func (r *Reader) dictionary(leaf int, c *page.Stats) ([]byte, error) {
-	if !r.sharesDictionary(leaf, c) {
-		return nil, nil
-	}
-	one := r.source.fetched.dictionaries.of(leaf)
-	if values := one.known(); values != nil {
-		return values, nil
-	}
-	if err := r.account.Reserve(c.Dictionary.Bytes); err != nil {
-		return nil, err
-	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.values != nil {
-		r.account.Release(c.Dictionary.Bytes)
-		return one.values, nil
-	}
-	if err := r.decompressDictionary(leaf, one); one.values == nil || err != nil {
-		r.account.Release(c.Dictionary.Bytes)
-		return nil, err
-	}
-	one.spare = r.keep(c.Dictionary.Bytes, r.source.fetched.drop)
-	return one.values, nil
-}
-
-// decompressDictionary sets the values of a leaf's dictionary, in memory that outlives the reader,
-// unless the first page has none.
-func (r *Reader) decompressDictionary(leaf int, into *sharedDictionary) error {
-	from, err := r.pages(leaf)
-	if err != nil {
-		return err
-	}
-	from.Scratch = r.source.fetched.memory
-	defer from.Release()
-	first, err := from.Next()
-	if first == nil || err != nil || !first.Dictionary {
-		return err
-	}
-	into.values, into.buffer, from.Dictionary = first.Values, from.Dictionary, nil
-	return nil
 }

@@ -85,15 +85,21 @@ func DictionaryBytes(f *File, leaf int) (int, bool) {
 // ViewOf returns the rows of the open row group that the pages which a reader decodes of a leaf
 // have, or false if it decodes all.
 func (r *Reader) ViewOf(leaf int) (from, to int64, viewed bool) {
-	v, viewed := r.group.views[leaf]
-	return v.Row, v.Row + v.Rows, viewed
+	for _, c := range r.group.columns {
+		for _, chunk := range c.chunks {
+			if v := chunk.viewed; chunk.leaf == leaf && v != nil {
+				return v.Row, v.Row + v.Rows, true
+			}
+		}
+	}
+	return 0, 0, false
 }
 
 // OfLibrary returns the names of the columns of the open row group that the library decodes.
 func (r *Reader) OfLibrary() []string {
 	out := []string{}
-	for i, c := range r.columns {
-		if r.group.columns[i] != nil {
+	for _, c := range r.group.columns {
+		if c.ofLibrary != nil {
 			out = append(out, c.conversion.Path)
 		}
 	}
@@ -111,8 +117,8 @@ func Chunk(f *File, rowGroup, leaf int) (start, end int64) {
 
 // AwaitFetch waits until no read ahead is running.
 func (r *Reader) AwaitFetch() {
-	if r.ahead != nil {
-		<-r.ahead.done
+	if r.ahead.fetch != nil {
+		<-r.ahead.fetch.done
 	}
 }
 

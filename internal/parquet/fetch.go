@@ -76,45 +76,6 @@ const (
 	fetchReleased
 )
 
-// Fetch starts to read the stored bytes of the next row group, if there is memory for
-// them. It may be called after Read and between calls of Next.
-func (r *Reader) Fetch() {
-	if r.opts.Ahead == nil || r.ahead != nil || r.next >= len(r.opts.RowGroups) || r.err != nil {
-		return
-	}
-	group := r.opts.RowGroups[r.next]
-	from, to := r.wanted(group)
-	if from == to {
-		return
-	}
-	columns := r.lookAhead(group)
-	spans := r.file.spans(group, columns)
-	if len(spans) == 0 || r.opts.Shared == nil && !r.file.needsRead(spans) {
-		return
-	}
-	f, joined := r.opts.Shared.join(r.chunkRange(group, columns), r.newFetch)
-	if joined {
-		r.ahead = f
-		return
-	}
-	wanted, bytes := r.file.wanted(spans)
-	ctx, cancel := context.WithCancel(r.ctx)
-	f.cancel = cancel
-	spare, ok := r.opts.Ahead(bytes, f.drop)
-	if !ok {
-		f.refuse()
-		return
-	}
-	f.start(wanted, spare)
-	r.ahead, r.fetches = f, true
-	go f.run(ctx, r.file)
-}
-
-// newFetch returns a fetch of one Reader that has no memory yet.
-func (r *Reader) newFetch(of chunkRange) *fetch {
-	return &fetch{of: of, memory: r.opts.Scratch, shared: r.opts.Shared, done: make(chan struct{}), readers: 1, users: map[*source]func() bool{}}
-}
-
 // refuse ends a fetch for which there is no memory.
 func (f *fetch) refuse() {
 	defer close(f.done)
@@ -285,37 +246,4 @@ func (f *fetch) releaseLocked(state fetchState) {
 	f.state, f.regions = state, nil
 	f.dictionaries.release(f.memory)
 	f.held.release()
-}
-
-// takeFetched makes the fetched bytes of a row group the library's source. It returns
-// false if there are none.
-func (r *Reader) takeFetched(group int) (bool, error) {
-	f := r.ahead
-	if f == nil {
-		return false, nil
-	}
-	if f.of.group != group {
-		r.stopFetch()
-		return false, nil
-	}
-	took, err := f.take(r.ctx, r.source)
-	if !took {
-		started := r.fetches
-		r.stopFetch()
-		if err != nil && started {
-			return false, r.source.note(err)
-		}
-		return false, context.Cause(r.ctx) // another reader's error is not this one's: it reads again
-	}
-	r.ahead, r.fetches = nil, false
-	r.source.use(f)
-	return true, nil
-}
-
-// stopFetch stops reading ahead.
-func (r *Reader) stopFetch() {
-	if r.ahead != nil {
-		r.ahead.stop(r.fetches)
-		r.ahead, r.fetches = nil, false
-	}
 }

@@ -3,110 +3,30 @@ package parquet
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
-	"github.com/penstock/penstock/internal/parquet/charged"
-	"github.com/penstock/penstock/internal/parquet/convert"
-	"github.com/penstock/penstock/internal/parquet/page"
 )
-
-// streamBuffer is the size of the library's buffer for each stream.
-const streamBuffer = 16 << 10
 
 // Reader decodes one row group after another. Between calls of Next it holds the stored
 // bytes and the decompressed pages of the open row group, and only a read ahead may be
 // running. A batch is valid until the next call of Next or Release.
 type Reader struct {
-	ctx         context.Context //nolint:containedctx // a reader's interface has no context; a Reader lives for one read
-	file        *File
-	opts        ReadOptions
-	schema      *arrow.Schema
-	all         []column // the wanted columns
-	columns     []column // of the open row group: those of all, the cached ones without a field
-	source      *source
-	account     *charged.Account
-	scratch     *charged.Allocator        // of the open row group
-	batchMemory *charged.Allocator        // of the open batch; nil between batches
-	memory      *charged.DecoderAllocator // the library's; its buffers come out of batchMemory
-	cleared     *pqarrow.FileReader       // decodes into zeroed memory
-	plain       *pqarrow.FileReader       // decodes into memory with any content
-	streams     bool                      // whether both read through streams
-
-	kept     int64 // reserved for buffers that the library keeps across batches
-	admitted int64 // of the last batch
-
-	ahead   *fetch // of the next row group; nil: none
-	fetches bool   // whether this reader started ahead
-
+	*reading
+	schema *arrow.Schema
+	group  rowGroup
+	ahead  ahead
 	next   int // index in opts.RowGroups of the next row group
-	group  openRowGroup
-	cached cachedColumns // of the open row group
-	coming cachedColumns // of the next one, if they were looked for
 
-	batch arrow.RecordBatch
-	err   error
-	refs  atomic.Int64
-}
-
-func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*Reader, error) {
-	account := &charged.Account{Admit: opts.Admit, Part: opts.Part}
-	scratch := account.NewGroup(opts.Scratch)
-	r := &Reader{
-		ctx: ctx, file: f, opts: opts, schema: convert.PlainSchema(opts.Schema), all: columns, columns: columns,
-		account: account, scratch: scratch,
-		source: &source{ctx: ctx, file: f, scratch: scratch, giveUp: opts.GiveUp},
-		memory: charged.NewDecoderAllocator(opts.Memory),
-	}
-	r.refs.Store(1)
-	r.streams = r.useStreams()
-	var err error
-	r.cleared, r.plain, err = r.library(f.meta)
-	return r, err
-}
-
-// library returns the library's readers of the file as described by a footer.
-func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.FileReader, err error) {
-	props := parquet.NewReaderProperties(r.scratch)
-	props.BufferedStreamEnabled = r.streams
-	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = page.MaxBytes, page.MaxBytes
-	pages, err := file.NewParquetReader(r.source, file.WithMetadata(meta), file.WithReadProps(props))
-	if err != nil {
-		return nil, nil, damaged(r.file.Location(), "%w", err)
-	}
-	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, batch.Zeroed(r.memory)); err == nil {
-		plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory)
-	}
-	if err != nil {
-		return nil, nil, damaged(r.file.Location(), "%w", err)
-	}
-	return zeroed, plain, nil
-}
-
-// useStreams reports whether the library reads chunks through streams with a buffer each.
-// Copying whole chunks is cheaper where the chunks of every row group are, on average, at
-// most as large as that buffer.
-func (r *Reader) useStreams() bool {
-	return slices.ContainsFunc(r.opts.RowGroups, func(group int) bool {
-		var sum, chunks int64
-		for _, s := range r.file.spans(group, r.all) {
-			sum, chunks = sum+s.length, chunks+1
-		}
-		return sum > streamBuffer*chunks
-	})
+	batch    arrow.RecordBatch
+	admitted int64 // of the last batch
+	err      error
+	refs     atomic.Int64
 }
 
 // Schema returns the schema of the batches, whose own names the columns that are coded.
@@ -135,9 +55,9 @@ func (r *Reader) Release() {
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
 		r.ReleaseBatch()
-		r.stopFetch()
-		r.closeGroup()
-		r.coming.release()
+		r.ahead.stop()
+		r.group.release()
+		r.ahead.coming.release()
 	}
 }
 
@@ -164,7 +84,7 @@ func (r *Reader) Next() bool {
 			return false
 		}
 	}
-	if err := r.nextBatch(r.cached.limit(r.batchRows())); err != nil {
+	if err := r.nextBatch(r.group.cached.limit(r.batchRows())); err != nil {
 		r.fail(err)
 		return false
 	}
@@ -184,49 +104,68 @@ func (r *Reader) batchRows() int64 {
 	return rows
 }
 
+// nextGroup closes the open row group and opens the next one. group.columns is nil after the last
+// one.
+func (r *Reader) nextGroup() error {
+	if err := r.ctx.Err(); err != nil {
+		return context.Cause(r.ctx)
+	}
+	r.admitted = 0
+	if err := r.startBatch(0); err != nil { // for surplus rows, found by checkEnd
+		return err
+	}
+	if err := r.group.checkEnd(); err != nil {
+		return err
+	}
+	r.group.release()
+	if r.next < len(r.opts.RowGroups) {
+		if err := r.openGroup(r.opts.RowGroups[r.next]); err != nil {
+			return err
+		}
+		r.next++
+		r.Fetch()
+	}
+	r.account.Release(r.finishBatch())
+	return nil
+}
+
+// openGroup loads a row group, unless it was read ahead, and opens its columns. The stored bytes, and
+// then the memory to decode the pages, are reserved first.
+func (r *Reader) openGroup(index int) error {
+	from, to := r.wanted(index)
+	r.group.enter(index, from, to)
+	if from == to {
+		return nil
+	}
+	r.group.cached = r.ahead.takeCached(index)
+	r.group.cached.skip(from)
+	columns := r.group.cached.without(r.all)
+	took, err := r.ahead.take(index)
+	if err != nil {
+		return err
+	}
+	if !took {
+		if err := r.load(index, columns); err != nil {
+			return err
+		}
+	}
+	return r.group.open(columns, from, to)
+}
+
 // nextBatch decodes the next rows of the open row group.
 func (r *Reader) nextBatch(rows int64) error {
+	r.admitted = 0
 	if err := r.startBatch(r.group.rowBytes * rows); err != nil {
 		return err
 	}
-	arrays, err := r.decodeAll(rows)
+	arrays, err := r.group.decode(rows)
 	defer batch.ReleaseAll(arrays...)
 	if err != nil {
 		return err
 	}
-	r.group.left -= rows
 	r.batch = array.NewRecordBatch(batch.FormOf(r.schema, arrays), arrays, rows)
 	r.admitted = r.finishBatch()
 	return nil
-}
-
-// startBatch reserves the memory of a batch whose estimated size is n bytes.
-func (r *Reader) startBatch(n int64) error {
-	now, err := r.account.NewBatch(r.opts.Memory, n)
-	if err != nil {
-		return err
-	}
-	r.batchMemory, r.admitted = now, 0
-	r.memory.SetBatch(now)
-	return nil
-}
-
-// finishBatch ends the open batch, if there is one, and returns the bytes that it takes.
-// Buffers that the library keeps stay charged to the reader, and unused bytes are
-// returned.
-func (r *Reader) finishBatch() int64 {
-	if r.batchMemory == nil {
-		return 0
-	}
-	moved, kept := r.memory.Keep(r.batchMemory)
-	used, admitted := r.batchMemory.Close()
-	r.batchMemory = nil
-	used -= moved
-	spare := r.kept + admitted - kept - used
-	invariant.Check(spare >= 0, "a batch of %s takes %d bytes more than were admitted", r.file.Location(), -spare)
-	r.account.Release(spare)
-	r.kept = kept
-	return used
 }
 
 // fail ends the reader with an error that names the file and row group. An error of the
@@ -244,148 +183,28 @@ func (r *Reader) fail(err error) {
 	case !known:
 		err = damaged(r.file.Location(), "%w", err)
 	}
-	r.stopFetch()
-	r.closeColumns()
+	r.ahead.stop()
+	r.group.close()
 	r.account.Release(r.finishBatch())
 	r.source.leave() // last: a stream that waits for memory that is given up gets all of it
 	out := fault.As(fault.Op(err, "read row group %d of %s", r.group.index, r.file.Location()))
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group.index)
 }
 
-// withoutChecksum handles a column that has pages without a checksum.
-func (r *Reader) withoutChecksum(c column) error {
-	if r.opts.RequireChecksums {
-		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.conversion.Path).
-			WithRemedy("rewrite the file with page checksums (Spark: parquet.page.write-checksum.enabled, PyArrow: write_page_checksum), or turn require_checksums off")
+// Fetch starts to read the stored bytes of the next row group, if there is memory for
+// them. It may be called after Read and between calls of Next.
+func (r *Reader) Fetch() {
+	if r.opts.Ahead != nil && r.ahead.fetch == nil && r.next < len(r.opts.RowGroups) && r.err == nil {
+		r.ahead.start(r.opts.RowGroups[r.next])
 	}
-	if r.opts.WithoutChecksum != nil {
-		r.opts.WithoutChecksum(c.id)
-	}
-	return nil
 }
 
-// decodeAll decodes the next rows of all columns. The caller releases the arrays even if
-// there is an error.
-func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {
-	arrays := make([]arrow.Array, len(r.columns))
-	err := r.eachColumn(func(i int) (err error) {
-		arrays[i], err = r.decode(i, rows)
-		return err
-	})
-	return arrays, err
-}
+// FromCache reports whether a column of the open row group is cached, by its index in
+// ReadOptions.Fields.
+func (r *Reader) FromCache(column int) bool { return r.group.cached.of(column) != nil }
 
-// eachColumn calls a function for all columns, Parallel at a time.
-func (r *Reader) eachColumn(do func(i int) error) error {
-	if r.opts.Parallel <= 1 {
-		for i := range r.columns {
-			if err := do(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var group errgroup.Group
-	group.SetLimit(r.opts.Parallel)
-	for i := range r.columns {
-		group.Go(func() error { return do(i) })
-	}
-	return group.Wait()
-}
-
-// decode decodes the next rows of one column and fills its nulls with Numbers, if there
-// are any.
-func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
-	if from := r.cached.of(i); from != nil {
-		return r.read(from, rows)
-	}
-	if r.opts.Decoding != nil {
-		defer r.opts.Decoding(i)()
-	}
-	out, err := r.decodeColumn(i, rows)
-	if err != nil || r.columns[i].number == nil {
-		return out, err
-	}
-	defer out.Release()
-	return r.columns[i].number.fill(out, r.group.end-r.group.left, r.batchMemory)
-}
-
-func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
-	defer charged.Refused(&err)
-	c := r.columns[i]
-	if c.field < 0 {
-		return c.absent(int(rows), nil, 0, r.batchMemory)
-	}
-	decoded, err := r.decodeRows(i, rows)
-	if err != nil {
-		return nil, columnError(c, err)
-	}
-	defer decoded.Release()
-	if got := decoded.Len(); int64(got) != rows {
-		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.Path, r.group.left-int64(got), r.group.left)
-	}
-	if c.coded && decoded.DataType().ID() == arrow.DICTIONARY {
-		return c.conversion.Checked(decoded)
-	}
-	shaped, err := c.conversion.Apply(decoded, nil, r.batchMemory)
-	if err != nil {
-		return nil, err
-	}
-	defer shaped.Release()
-	return array.MakeFromData(shaped), nil
-}
-
-// decodeRows decodes the next rows of one column in the file's type, fewer only at the
-// end of the column. The caller releases the result.
-func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
-	if r.group.decoders[i] != nil {
-		return r.runDecoder(i, rows)
-	}
-	c := r.columns[i]
-	decoded, err := r.runLibrary(i, rows)
-	if err != nil {
-		return nil, err
-	}
-	defer decoded.Release()
-	if decoded.Len() == 0 {
-		return array.NewData(decoded.DataType(), 0, []*memory.Buffer{nil}, nil, 0, 0), nil
-	}
-	if len(decoded.Chunks()) != 1 {
-		return nil, fault.New(fault.Exhausted, "%d rows are too large for one batch", rows).WithRemedy("ask for fewer rows per batch")
-	}
-	out := decoded.Chunk(0).Data()
-	r.memory.HandOut(out)
-	if c.absent != nil {
-		return convert.FillAbsent(c.absent, out, c.depth, r.batchMemory)
-	}
-	return convert.Unwrap(out, c.depth, r.batchMemory), nil
-}
-
-func (r *Reader) runDecoder(i int, rows int64) (out arrow.ArrayData, err error) {
-	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.group.decoders[i].Read(int(rows), r.batchMemory)
-}
-
-func (r *Reader) runLibrary(i int, rows int64) (out *arrow.Chunked, err error) {
-	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.group.columns[i].NextBatch(rows)
-}
-
-// checkEnd returns an error if a column has rows beyond the row count of its row group.
-func (r *Reader) checkEnd() error {
-	for i, c := range r.columns {
-		if c.field < 0 || r.group.columns[i] == nil && r.group.decoders[i] == nil {
-			continue
-		}
-		rest, err := r.decodeRows(i, 1)
-		if err != nil {
-			return fmt.Errorf("column %s: %w", c.conversion.Path, err)
-		}
-		surplus := rest.Len()
-		rest.Release()
-		if surplus > 0 {
-			return fmt.Errorf("column %s has more rows than its row group", c.conversion.Path)
-		}
-	}
-	return nil
+// IsView reports whether a column of the last batch is in the memory of a cached one, likewise.
+func (r *Reader) IsView(column int) bool {
+	from := r.group.cached.of(column)
+	return from != nil && !from.Copied()
 }

@@ -153,7 +153,7 @@ func (f *fetch) endedLocked() bool {
 }
 
 // chunkRange returns the range of columns in a row group.
-func (r *Reader) chunkRange(group int, columns []column) chunkRange {
+func (r *reading) chunkRange(group int, columns []column) chunkRange {
 	rows := r.file.groups[group]
 	out := chunkRange{location: r.file.Location(), group: group, from: rows.FirstRow, to: rows.FirstRow + rows.Rows}
 	if r.opts.Shared != nil {
@@ -169,11 +169,9 @@ func (r *Reader) chunkRange(group int, columns []column) chunkRange {
 	return out
 }
 
-// loadShared takes the stored bytes of a row group from Shared, or reads them for all Readers. The
+// loadShared takes stored bytes from Shared, or reads them for all Readers. The
 // memory is reserved before others can wait for the reads, since reserving it may wait for them.
-func (r *Reader) loadShared(group int, spans []span) error {
-	of := r.chunkRange(group, r.columns)
-	wanted, stored := r.file.wanted(spans)
+func (r *reading) loadShared(of chunkRange, wanted []span, stored int64) error {
 	for {
 		if took, err := r.joinShared(of); took || err != nil {
 			return err
@@ -196,7 +194,7 @@ func (r *Reader) loadShared(group int, spans []span) error {
 
 // joinShared takes the bytes that another reader has read, or reads. It returns false if there
 // are none.
-func (r *Reader) joinShared(of chunkRange) (bool, error) {
+func (r *reading) joinShared(of chunkRange) (bool, error) {
 	f, joined := r.opts.Shared.join(of, nil)
 	if !joined {
 		return false, nil
@@ -211,7 +209,7 @@ func (r *Reader) joinShared(of chunkRange) (bool, error) {
 }
 
 // readShared reads the chunks of a fetch that this reader has made, with admitted memory.
-func (r *Reader) readShared(f *fetch, wanted []span, stored int64) error {
+func (r *reading) readShared(f *fetch, wanted []span, stored int64) error {
 	f.start(wanted, r.keep(stored, f.drop))
 	f.run(r.ctx, r.file)
 	f.mu.Lock()
@@ -231,7 +229,7 @@ func (unchargedSpare) MarkInFlight() {}
 func (unchargedSpare) Release()      {}
 
 // keep moves n admitted bytes to shared memory.
-func (r *Reader) keep(n int64, drop func()) Spare {
+func (r *reading) keep(n int64, drop func()) Spare {
 	if r.opts.Keep == nil {
 		return unchargedSpare{}
 	}

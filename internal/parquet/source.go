@@ -66,11 +66,9 @@ type span struct{ start, length int64 }
 
 func (s span) end() int64 { return s.start + s.length }
 
-// load replaces the regions by new ones that cover the spans, with as few reads as Gap
-// and ReadSize allow.
-func (s *source) load(spans []span) error {
+// load replaces the regions by the wanted ones.
+func (s *source) load(wanted []span) error {
 	s.release()
-	wanted := s.file.merge(spans)
 	s.regions = make([]region, len(wanted))
 	for i, want := range wanted {
 		s.regions[i] = newRegion(want, s.scratch)
@@ -142,7 +140,7 @@ func (s *source) read(want span) (region, error) {
 	return r, nil
 }
 
-// wanted returns the reads that cover spans, and their size in bytes.
+// wanted returns the reads that cover spans, as few as Gap and ReadSize allow, and their size in bytes.
 func (f *File) wanted(spans []span) (wanted []span, bytes int64) {
 	wanted = f.merge(spans)
 	for _, s := range wanted {

@@ -15,13 +15,13 @@ import (
 //
 // A Reader has one Account, one Allocator for the open row group and one for each batch. Admitted bytes move between these places:
 //
-//	free ──openGroup──► row group ──closeGroup──► free
+//	free ──openGroup──► row group ──close──► free
 //	                        └──a read is left behind──► detached ──it returns──► free
 //
 //	free ──NewBatch, takeMore──► open batch ──finishBatch──┬──► batch (Reader.Admitted)
 //	                                 ▲                     ├──► free, if not used
 //	                                 └──HandOut── kept ◄───┘
-//	                                                └──closeGroup──► free
+//	                                                └──close──► free
 //
 // Reserve moves bytes out of free (Admit with a positive n) and Release into it (Admit
 // with a negative n). The caller returns those of a batch. Kept bytes are in buffers that
@@ -30,7 +30,7 @@ import (
 // Detached bytes are memory that a read which was left behind may still write to. Their
 // release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
 // All other moves are made by the goroutine that calls Next and Release, and those into
-// the open batch also by the goroutines of decodeAll, one at a time under asking. mu
+// the open batch also by the goroutines that decode columns, one at a time under asking. mu
 // guards refused, and Allocator.mu the counts of used and admitted bytes. Neither
 // of these two is held while Admit runs, since Admit may wait for a batch to be freed.
 type Account struct {

@@ -1,0 +1,214 @@
+package parquet
+
+import (
+	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/penstock/penstock/internal/parquet/decoder"
+	"github.com/penstock/penstock/internal/parquet/page"
+)
+
+// openChunk is the column chunk of a leaf in the open row group.
+type openChunk struct {
+	*page.Chunk // as the footer describes it
+	*reading
+	leaf     int            // of the file
+	stored   []byte         // as loaded
+	viewed   *decoder.View  // nil: it is decoded from its first row to its last
+	replaced *replacedChunk // nil: it is decoded as stored
+	stats    page.Stats     // of what is decoded
+}
+
+// replacedChunk replaces a chunk that the library cannot decode: fixed-length values as
+// DELTA_BYTE_ARRAY, which parquet-mr writes in version 2 pages, and INT32 as DELTA_BINARY_PACKED, of
+// which the library refuses deltas that exceed 32 bits. It has plain values, uncompressed.
+type replacedChunk struct {
+	content    []byte // scratch memory
+	at         int64  // its offset, past the end of the file
+	dictionary int64  // bytes of the dictionary page
+}
+
+// check compares the pages of the whole chunk with the footer. With verify it also checks their
+// checksums, which the library does not.
+func (c *openChunk) check(verify bool) (out page.Stats, err error) {
+	defer recovered(&err, c.file.Location(), "a column cannot be decoded")
+	return page.Check(c.Chunk, c.stored, verify)
+}
+
+// pages returns the pages that are decoded.
+func (c *openChunk) pages() (*page.Reader, error) {
+	all, err := page.NewReader(c.Chunk, c.stored, c.scratch)
+	if c.viewed != nil && err == nil {
+		return c.viewed.Pages(all), nil
+	}
+	return all, err
+}
+
+// replace allocates and writes the replacement of the chunk, and returns its page.Stats.
+func (c *openChunk) replace(have *page.Stats) (out page.Stats, err error) {
+	defer recovered(&err, c.file.Location(), "a page cannot be decoded")
+	width := page.MinValueWidth(c.Column)
+	if have.MaxPageValues > page.MaxBytes/max(width, 1) {
+		return out, page.ErrSize
+	}
+	size := have.PlainBytes(width)
+	if err := c.scratch.Extend(have.DecoderMemory(c.Codec, c.Column) + size); err != nil {
+		return out, err
+	}
+	from, err := c.pages()
+	if err != nil {
+		return out, err
+	}
+	defer from.Release()
+	room, last := c.scratch.Allocate(int(size)), c.scratch.Allocate(int(width))
+	defer c.scratch.Free(last)
+	at := c.source.add(room, false)
+	made, err := decoder.Replace(from, c.Column, room, last)
+	c.replaced = &replacedChunk{content: made.Content, at: at, dictionary: made.Dictionary}
+	return made.Stats, err
+}
+
+// move makes a chunk that is replaced or viewed readable past the end of the file, and returns where
+// it begins, and the bytes of its dictionary page and of all pages.
+func (c *openChunk) move() (at, dictionary, size int64) {
+	if c.replaced != nil {
+		return c.replaced.at, c.replaced.dictionary, int64(len(c.replaced.content))
+	}
+	at = c.source.add(c.viewed.Dictionary, true)
+	c.source.add(c.viewed.Body, true)
+	dictionary = int64(len(c.viewed.Dictionary))
+	return at, dictionary, dictionary + int64(len(c.viewed.Body))
+}
+
+// checkLevels returns an error if the levels or values in the pages do not match the file's schema.
+func (c *openChunk) checkLevels() error {
+	p, err := c.pages()
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	return decoder.CheckContent(p, c.Column)
+}
+
+// checkDeltas validates the parts of the pages that the library trusts.
+func (c *openChunk) checkDeltas() (out decoder.DeltaSizes, err error) {
+	defer recovered(&err, c.file.Location(), "a page cannot be decoded")
+	p, err := c.pages()
+	if err != nil {
+		return out, err
+	}
+	defer p.Release()
+	return decoder.MeasureDeltas(p)
+}
+
+// maxDictionaryValue returns the length of the longest value in the dictionary, which it
+// decompresses.
+func (c *openChunk) maxDictionaryValue() (maxBytes int64, err error) {
+	defer recovered(&err, c.file.Location(), "a dictionary cannot be read")
+	p, err := c.pages()
+	if err != nil {
+		return 0, err
+	}
+	defer p.Release()
+	return decoder.LongestEntry(p)
+}
+
+// countPages returns the rows of the data pages of a list if the open row group is shared, or nil: a
+// reader that does not share it decodes the pages before its rows only once. The first reader
+// decompresses all pages to count their rows. If that fails, so will decoding them.
+func (c *openChunk) countPages() ([]decoder.PageCount, error) {
+	f := c.source.fetched
+	if f == nil || f.shared == nil {
+		return nil, nil
+	}
+	stats, err := c.check(false)
+	if err != nil {
+		return nil, err
+	}
+	need := stats.Body.Size
+	if c.Codec == compress.Codecs.Uncompressed {
+		need = 0
+	}
+	if err := c.account.Reserve(need); err != nil {
+		return nil, err
+	}
+	defer c.account.Release(need)
+	all := &f.dictionaries
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if counts, ok := all.counts[c.leaf]; ok {
+		return counts, nil
+	}
+	counts, err := c.countLevels()
+	if err != nil {
+		counts = nil
+	}
+	if all.counts == nil {
+		all.counts = map[int][]decoder.PageCount{}
+	}
+	all.counts[c.leaf] = counts
+	return counts, nil
+}
+
+// countLevels decompresses the data pages and counts the rows that begin in each.
+func (c *openChunk) countLevels() (counts []decoder.PageCount, err error) {
+	defer recovered(&err, c.file.Location(), "a page cannot be decoded")
+	from, err := c.pages()
+	if err != nil {
+		return nil, err
+	}
+	from.Scratch = c.opts.Scratch
+	defer from.Release()
+	return decoder.CountPages(from, c.Column)
+}
+
+// sharesDictionary reports whether readers share the dictionary. One that is not compressed is part
+// of the stored bytes.
+func (c *openChunk) sharesDictionary() bool {
+	f := c.source.fetched
+	return f != nil && f.shared != nil && c.stats.Dictionary.Bytes > 0 && c.Codec != compress.Codecs.Uncompressed
+}
+
+// dictionary returns the decompressed dictionary if it is shared. The first reader decompresses it,
+// for which it reserves memory before others can wait for it.
+func (c *openChunk) dictionary() ([]byte, error) {
+	if !c.sharesDictionary() {
+		return nil, nil
+	}
+	one := c.source.fetched.dictionaries.of(c.leaf)
+	if values := one.known(); values != nil {
+		return values, nil
+	}
+	bytes := c.stats.Dictionary.Bytes
+	if err := c.account.Reserve(bytes); err != nil {
+		return nil, err
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.values != nil {
+		c.account.Release(bytes)
+		return one.values, nil
+	}
+	if err := c.decompressDictionary(one); one.values == nil || err != nil {
+		c.account.Release(bytes)
+		return nil, err
+	}
+	one.spare = c.keep(bytes, c.source.fetched.drop)
+	return one.values, nil
+}
+
+// decompressDictionary sets the values of the dictionary, in memory that outlives the reader, unless
+// the first page has none.
+func (c *openChunk) decompressDictionary(into *sharedDictionary) error {
+	from, err := c.pages()
+	if err != nil {
+		return err
+	}
+	from.Scratch = c.source.fetched.memory
+	defer from.Release()
+	first, err := from.Next()
+	if first == nil || err != nil || !first.Dictionary {
+		return err
+	}
+	into.values, into.buffer, from.Dictionary = first.Values, from.Dictionary, nil
+	return nil
+}
