@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// Cache maps keys to values of one type, up to a limit in bytes. It is safe for
-// concurrent use. Values must be immutable: a caller may use one after its eviction.
+// Cache maps keys to values of one type, up to a limit in bytes. It is safe for concurrent use.
+// Values must be immutable, because callers may use them after their eviction.
 type Cache[V any] struct {
 	values *ristretto.Cache[string, V]
 	loads  entries[V]
@@ -18,7 +18,7 @@ type Cache[V any] struct {
 
 // New makes a cache whose values have a total cost of at most limit bytes.
 func New[V any](limit int64) (*Cache[V], error) {
-	const bytesPerCounter = 512 // few values are smaller, so that counters suffice
+	const bytesPerCounter = 512 // few values are smaller, so there are enough counters
 	values, err := ristretto.NewCache(&ristretto.Config[string, V]{
 		NumCounters: max(1024, 10*limit/bytesPerCounter/16),
 		MaxCost:     limit,
@@ -36,14 +36,14 @@ func (c *Cache[V]) Close() { c.values.Close() }
 // Forget drops the value of a key, if there is one. The next Get loads it again.
 func (c *Cache[V]) Forget(key string) { c.values.Del(key) }
 
-// unmarked is a markWaiting that marks nothing, for loads that another goroutine of the
-// waiting stream may do.
+// unmarked is a markWaiting that marks nothing. It is for values that another goroutine of the
+// waiting stream may be loading.
 func unmarked(context.Context) *release.Handle { return nil }
 
-// Get returns the value of a key. If there is none, the first caller loads it, and its
-// cost in bytes, with its own ctx. Callers that wait for the load get its value even if
-// the cache has no room for it. A caller whose ctx ends stops waiting. If the load
-// fails, only its caller gets the error, and the next one tries.
+// Get returns the value of a key. If there is none, the first caller calls load with its ctx; load
+// returns the value and its cost in bytes. Callers that wait for the load get its value even if the
+// cache has no room for it. A caller whose ctx ends stops waiting. If the load fails, only the
+// caller that ran it gets the error, and the next caller tries.
 func (c *Cache[V]) Get(ctx context.Context, key string, load func(context.Context) (V, int64, error)) (V, error) {
 	if v, ok := c.values.Get(key); ok {
 		return v, nil

@@ -1,8 +1,8 @@
 // Package cache holds values by key. Concurrent callers share one load of a value.
 //
-// It does not depend on tables. Both of its types are built on the same entries: one caller
-// loads a missing value, on its own goroutine and with its own context, while the others wait.
-// If the load fails, only that caller gets the error, and the next one tries.
+// The package knows nothing about tables. Both of its types work alike: one caller loads a missing
+// value, on its goroutine and with its context, while the others wait. If the load fails, only that
+// caller gets the error, and the next caller tries.
 //
 //   - A [Cache] holds values that may be dropped at any time, up to a limit in bytes:
 //     plans, footers. Its values are immutable and garbage-collected. Several

@@ -63,8 +63,8 @@ func (s *entries[V]) isLast(e *entry[V]) bool {
 // markWaiting marks the stream of ctx as waiting until the Handle is released.
 type markWaiting func(ctx context.Context) *release.Handle
 
-// get calls use with the entry's value, which it loads first if it is missing. The entry is locked
-// meanwhile, so use must not block.
+// get calls use with the entry's value. It first loads the value if it is missing. The entry is
+// locked until get returns, so use must not block.
 func (e *entry[V]) get(ctx context.Context, mark markWaiting, load func(ctx context.Context) (V, error), use func(V)) error {
 	if err := e.lock(ctx, mark); err != nil {
 		return err

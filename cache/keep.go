@@ -2,11 +2,11 @@ package cache
 
 import "slices"
 
-// KeptStats counts what a [Shared] has kept beyond the last Need of it.
+// KeptStats counts the values that a [Shared] has kept after their last Need.
 type KeptStats struct {
 	Values, Bytes int64 // kept now
-	Hits          int64 // times that a kept value was needed again
-	HitBytes      int64 // their sizes
+	Hits          int64 // how often a kept value was needed again
+	HitBytes      int64 // the sizes of these values
 }
 
 // Stats returns the counts so far.
@@ -28,14 +28,14 @@ func (s *Shared[V]) Kept(key string) bool {
 // Drop releases all kept values, and returns their bytes.
 func (s *Shared[V]) Drop() int64 { return s.release(1 << 62) }
 
-// kept is an entry with a value that is kept. It has one reference, and no Need.
+// kept is an entry whose value is kept. The entry has one reference and no Need.
 type kept[V any] struct {
 	entry *entry[V]
-	bytes int64 // idle in the budget
+	bytes int64 // how many bytes count as idle in the budget
 }
 
-// keep keeps the value of an entry, whose last Need is closed, with the reference of that Need. The
-// entry is locked, and s.mu is held; keep unlocks both.
+// keep keeps the value of an entry whose last Need is being closed, and takes over the reference of
+// that Need. The entry is locked, and s.mu is held; keep unlocks both.
 func (s *Shared[V]) keep(e *entry[V]) {
 	size := e.value.Size().Memory
 	s.kept = append(s.kept, kept[V]{e, size})
@@ -48,26 +48,26 @@ func (s *Shared[V]) keep(e *entry[V]) {
 	s.release(excess)
 }
 
-// removeKept removes an entry that is needed again from the kept ones. It returns the bytes
-// that are idle no more, 0 if it was not kept. s.mu is held.
+// removeKept removes an entry from the kept ones because it is needed again. It returns the number
+// of bytes that are no longer idle: 0 if the entry was not kept. s.mu is held.
 func (s *Shared[V]) removeKept(e *entry[V]) int64 {
 	at := slices.IndexFunc(s.kept, func(k kept[V]) bool { return k.entry == e })
 	if at < 0 {
 		return 0
 	}
 	size := s.kept[at].bytes
-	e.locked <- struct{}{} // at most an eviction has it, which leaves the value alone
+	e.locked <- struct{}{} // only an eviction can have the lock, and it leaves a kept value alone
 	e.kept = false
 	e.unlock()
 	s.kept = slices.Delete(s.kept, at, at+1)
-	s.entries.release(e) // that of keep
+	s.entries.release(e) // the reference of keep
 	s.keptBytes -= size
 	s.stats.Hits++
 	s.stats.HitBytes += size
 	return size
 }
 
-// release releases kept values, the one kept first first, until they took n bytes.
+// release releases kept values, in the order in which they were kept, until it has freed n bytes.
 func (s *Shared[V]) release(n int64) (released int64) {
 	for released < n {
 		s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Shared[V]) release(n int64) (released int64) {
 		s.entries.release(first.entry) // no one else has the entry from now on
 		s.keptBytes -= first.bytes
 		s.mu.Unlock()
-		first.entry.locked <- struct{}{} // likewise
+		first.entry.locked <- struct{}{} // only an eviction can have the lock
 		first.entry.value.Release()
 		first.entry.clear()
 		first.entry.unlock()

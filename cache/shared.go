@@ -14,7 +14,8 @@ import (
 type Value interface {
 	Retain()
 	Release()
-	// Size returns the bytes that the last Release frees. Whether a part of it is zero does not change.
+	// Size returns the bytes that the last Release frees. A part of the size that is zero stays
+	// zero, and others stay positive.
 	Size() Size
 }
 
@@ -37,21 +38,22 @@ type Shared[V Value] struct {
 	mu        sync.Mutex
 	pins      map[*entry[V]]int
 	idle      []*entry[V] // were pinned and are not now, the least recently pinned first
-	kept      []kept[V]   // the one kept first first
+	kept      []kept[V]   // in the order in which they were kept
 	keptBytes int64
 	stats     KeptStats
 }
 
-// NewShared makes a Shared whose values are charged to a budget, which may evict the idle
-// ones; nil is unlimited.
+// NewShared makes a Shared whose values are charged to a budget. The budget may evict idle values.
+// A nil budget is unlimited.
 func NewShared[V Value](b *budget.Budget) *Shared[V] {
 	s := &Shared[V]{budget: b, pins: map[*entry[V]]int{}}
 	b.OnPressure(s.evict)
 	return s
 }
 
-// NewKeeping is NewShared, but values in memory are kept when their last Need is closed, until a reservation
-// lacks room or they take more than the given bytes. Without a budget, none is kept.
+// NewKeeping is like NewShared, but keeps values in memory after their last Need is closed, until a
+// reservation lacks room or the kept values exceed the given number of bytes. If the budget is nil,
+// no value is kept.
 func NewKeeping[V Value](b *budget.Budget, bytes int64) *Shared[V] {
 	s := NewShared[V](b)
 	if b != nil && bytes > 0 {
@@ -61,8 +63,8 @@ func NewKeeping[V Value](b *budget.Budget, bytes int64) *Shared[V] {
 	return s
 }
 
-// Need keeps the value of one key known, for use now or later, until it is closed. It is
-// used by one goroutine at a time, except for Get.
+// Need declares that the value of a key is needed, now or later, until the Need is closed. Get may
+// be called concurrently; the other methods may not.
 type Need[V Value] struct {
 	shared *Shared[V]
 	entry  *entry[V]
@@ -80,11 +82,11 @@ func (s *Shared[V]) Need(key string) *Need[V] {
 	return &Need[V]{shared: s, entry: e}
 }
 
-// Close closes the Need, whose pins have been released. The last Need of a key that is
-// closed releases the value, or keeps it. Close is idempotent.
+// Close closes the Need. Its pins must have been released. Closing the last Need of a key releases
+// the value or keeps it, as NewKeeping describes. Close may be called more than once.
 func (n *Need[V]) Close() { n.close(n.shared.keeps > 0) }
 
-// CloseUnkept is Close for a value that this Need is no reason to keep.
+// CloseUnkept is like Close, but never keeps the value.
 func (n *Need[V]) CloseUnkept() { n.close(false) }
 
 func (n *Need[V]) close(keep bool) {
@@ -100,7 +102,7 @@ func (n *Need[V]) close(keep bool) {
 		s.mu.Unlock()
 		return
 	}
-	e.locked <- struct{}{} // no load is running, but an eviction may be: it does not take s.mu
+	e.locked <- struct{}{} // no load is running; an eviction may be, but it does not take s.mu
 	s.removeIdle(e)
 	if keep && e.loaded && e.value.Size().Disk == 0 {
 		s.keep(e)
@@ -115,8 +117,8 @@ func (n *Need[V]) close(keep bool) {
 	}
 }
 
-// Pin protects the value from eviction, whether it is loaded yet or not, until the Handle
-// is released. Pins may nest. A value without pins stays while memory is plentiful.
+// Pin protects the value from eviction until the Handle is released. It may be called before the
+// value is loaded. Pins may nest. A value without pins is evicted only when memory is short.
 func (n *Need[V]) Pin() *release.Handle {
 	s := n.shared
 	s.mu.Lock()
@@ -143,17 +145,16 @@ func (n *Need[V]) unpin() {
 	}
 }
 
-// Get returns the value with a reference, which the caller releases. Of concurrent
-// callers, one loads the value with its ctx while the others wait; if the load fails, the
-// next one tries. Several goroutines may call Get at once. The loader must not be another
-// goroutine of the stream of ctx: a stream that waits here is marked as waiting for
-// another stream (budget.MarkBlocked).
+// Get returns the value with a reference, which the caller releases. If several callers need a
+// missing value, one loads it with its ctx while the others wait; if the load fails, the next
+// caller tries. Two goroutines of the same stream must not wait for each other here: a stream that
+// waits in Get is marked as waiting for another stream (budget.MarkBlocked).
 func (n *Need[V]) Get(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
 	return n.get(ctx, budget.MarkBlocked, load)
 }
 
-// GetUnmarked is Get for loads that do not wait for memory. The loader may be another
-// goroutine of the stream of ctx, and the stream is not marked as waiting.
+// GetUnmarked is like Get for loads that do not wait for memory. Another goroutine of the same
+// stream may be loading the value, so the stream is not marked as waiting.
 func (n *Need[V]) GetUnmarked(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
 	return n.get(ctx, unmarked, func(ctx context.Context) (V, error) { return load(budget.NoWait(ctx)) })
 }
@@ -175,8 +176,8 @@ func (s *Shared[V]) removeIdle(e *entry[V]) {
 	s.idle = slices.DeleteFunc(s.idle, func(o *entry[V]) bool { return o == e })
 }
 
-// evict evicts idle values in memory until n more bytes of the budget are free, or no
-// such value remains. It runs on the goroutine that needs the room.
+// evict evicts idle values in memory until n more bytes of the budget are free, or no idle value
+// remains. It runs on the goroutine that needs the memory.
 func (s *Shared[V]) evict(n int64) {
 	until := s.budget.Used() - n
 	for _, e := range s.idleEntries() {
@@ -203,8 +204,8 @@ func (s *Shared[V]) idleEntries() []*entry[V] {
 	return slices.Clone(s.idle)
 }
 
-// evictIf evicts an entry's value if its size matches, and reports whether it did. An
-// entry that another goroutine has locked stays as it is.
+// evictIf evicts an entry's value if its size matches, and reports whether it did. It skips an
+// entry that another goroutine has locked.
 func evictIf[V Value](e *entry[V], matches func(Size) bool) bool {
 	if !e.tryLock() {
 		return false

@@ -8,16 +8,16 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// bodyReader makes arrays over memory that was read. It checks everything that could
-// make an array fail or show memory that is not its own.
+// bodyReader makes arrays that refer to memory read from a file. It checks everything that could
+// make an array panic or expose memory outside of its buffers.
 type bodyReader struct {
 	chunk        *readableChunk
 	dictionaries []*array.Data  // of the chunk
-	buffer       *memory.Buffer // of the next array
+	buffer       *memory.Buffer // the rest of the buffer of the next array
 	at           int
 }
 
-// nextDictionaries makes the dictionaries over some buffers.
+// nextDictionaries makes dictionaries that refer to some buffers.
 func (r *bodyReader) nextDictionaries(buffers []*memory.Buffer) error {
 	for _, r.buffer = range buffers {
 		n := len(r.dictionaries)
@@ -32,7 +32,7 @@ func (r *bodyReader) nextDictionaries(buffers []*memory.Buffer) error {
 	return nil
 }
 
-// nextArrays appends the arrays over some buffers.
+// nextArrays appends arrays that refer to some buffers.
 func (r *bodyReader) nextArrays(buffers []*memory.Buffer, out []arrow.Array) ([]arrow.Array, error) {
 	for _, r.buffer = range buffers {
 		r.at = 0
@@ -97,7 +97,8 @@ func (r *bodyReader) array(f *arrayForm, of arrow.DataType, nodes []arrayNode) (
 	return array.NewData(of, int(n.length), owned(buffers), children, int(n.nulls), 0), below, nil
 }
 
-// buffers takes a node's own buffers, the first of which is the validity or nil. The caller releases them.
+// buffers takes a node's buffers, without those of its children. The first is the validity bitmap
+// or nil. The caller releases them.
 func (r *bodyReader) buffers(f *arrayForm, n arrayNode) []*memory.Buffer {
 	out := make([]*memory.Buffer, 1, 3)
 	validity, first, second := f.buffers(n)
@@ -112,7 +113,8 @@ func (r *bodyReader) buffers(f *arrayForm, n arrayNode) []*memory.Buffer {
 	return out
 }
 
-// owned returns a copy of a slice whose elements the caller releases and the result keeps.
+// owned returns a copy of a slice. The caller releases the elements of the original, and the copy
+// keeps its own references.
 func owned(buffers []*memory.Buffer) []*memory.Buffer { return append([]*memory.Buffer{}, buffers...) }
 
 // childType returns the type of child n.
@@ -121,10 +123,11 @@ func childType(of arrow.DataType, n int) arrow.DataType {
 	return nested.Fields()[n].Type
 }
 
-// check checks the content of a node's own buffers, and the length of a list's items.
+// check checks the content of a node's buffers, and the length of a list's items. It does not check
+// the node's children.
 func (f *arrayForm) check(n arrayNode, buffers []*memory.Buffer, below []arrayNode) error {
 	if buffers[0] != nil && n.length-int64(bitutil.CountSetBits(buffers[0].Bytes(), 0, int(n.length))) != n.nulls {
-		return damaged("an array has another number of nulls")
+		return damaged("the number of nulls of an array does not match")
 	}
 	if f.kind != textForm && f.kind != listForm {
 		return nil
@@ -136,8 +139,8 @@ func (f *arrayForm) check(n arrayNode, buffers []*memory.Buffer, below []arrayNo
 	return nil
 }
 
-// lastOffset returns the last of n+1 offsets. ok is false if the first is not 0 or one is
-// less than the one before it.
+// lastOffset returns the last of n+1 offsets. ok is false if the first offset is not 0 or the
+// offsets decrease.
 func (f *arrayForm) lastOffset(offsets []byte, n int64) (last int64, ok bool) {
 	if f.bits == wideBits {
 		return increasing(arrow.Int64Traits.CastFromBytes(offsets)[:n+1])
@@ -145,8 +148,8 @@ func (f *arrayForm) lastOffset(offsets []byte, n int64) (last int64, ok bool) {
 	return increasing(arrow.Int32Traits.CastFromBytes(offsets)[:n+1])
 }
 
-// increasing returns the last of some offsets. It has no branch in its loop: the sign of
-// all differences is collected.
+// increasing returns the last of some offsets, and whether they never decrease. Its loop has no
+// branch: it collects the sign bits of all differences.
 func increasing[T int32 | int64](offsets []T) (last int64, ok bool) {
 	var signs, before T
 	for _, o := range offsets {
@@ -156,8 +159,8 @@ func increasing[T int32 | int64](offsets []T) (last int64, ok bool) {
 	return int64(before), signs >= 0 && offsets[0] == 0
 }
 
-// checkIndices checks the indices of an array with a dictionary of some length. Nulls may
-// have any index in files; impossible ones become 0.
+// checkIndices checks the indices of an array against the length of its dictionary. In files, nulls
+// may have any index; checkIndices sets their impossible indices to 0.
 func checkIndices(buffers []*memory.Buffer, n arrayNode, length int) error {
 	indices := arrow.Int32Traits.CastFromBytes(buffers[1].Bytes())[:n.length]
 	var highest uint32
@@ -183,8 +186,8 @@ func checkIndices(buffers []*memory.Buffer, n arrayNode, length int) error {
 	return nil
 }
 
-// checkBlocks checks the checksums of an extent, whose first block has a number and whose bytes are
-// in some buffers.
+// checkBlocks checks the checksums of an extent. number is the number of its first block, and
+// buffers hold its bytes.
 func checkBlocks(c *readableChunk, number int64, buffers []*memory.Buffer) error {
 	var d xxhash.Digest
 	filled := 0

@@ -7,17 +7,17 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
 
-// bodyWriter writes the body of a chunk block by block. Each block is a copy, so that a
-// disk that hangs keeps no memory but that.
+// bodyWriter writes the body of a chunk block by block. Each block is a copy, so that a disk that
+// hangs keeps no memory except the block.
 type bodyWriter struct {
 	key     ChunkKey
-	store   func(block []byte) error // it may keep the block after an error
+	store   func(block []byte) error // store may keep using the block after an error
 	block   []byte
 	sums    []uint64
 	scratch []byte
 }
 
-// scratchSize is the bytes that are shifted or rebased at a time.
+// scratchSize is the number of bytes that are shifted or rebased at a time.
 const scratchSize = 8 << 10
 
 // body writes all extents of a chunk.
@@ -55,7 +55,7 @@ func (w *bodyWriter) array(f *arrayForm, nodes []arrayNode, from window) error {
 	return err
 }
 
-// nodes writes the first node and those below it, and returns the others.
+// nodes writes the first node and its descendants, and returns the remaining nodes.
 func (w *bodyWriter) nodes(f *arrayForm, nodes []arrayNode, from window) ([]arrayNode, error) {
 	n := nodes[0]
 	nodes = nodes[1:]
@@ -104,7 +104,7 @@ func (w *bodyWriter) values(f *arrayForm, from window) error {
 	return nil
 }
 
-// slice returns n bytes of a buffer, which may be missing if n is 0.
+// slice returns n bytes of a buffer. The buffer may be nil if n is 0.
 func slice(buffer []byte, at, n int64) []byte {
 	if n == 0 {
 		return nil
@@ -112,7 +112,7 @@ func slice(buffer []byte, at, n int64) []byte {
 	return buffer[at : at+n]
 }
 
-// bits writes n bits of a bitmap as a buffer that begins with the first of them.
+// bits writes n bits of a bitmap, starting at bit at, as a separate buffer.
 func (w *bodyWriter) bits(bitmap []byte, at, n int64) error {
 	if at%byteBits == 0 || n == 0 {
 		return w.buffer(slice(bitmap, at/byteBits, bytesOf(n, 1)))
@@ -130,7 +130,7 @@ func (w *bodyWriter) bits(bitmap []byte, at, n int64) error {
 	return w.pad()
 }
 
-// offsets writes the offsets of a window as a buffer whose first one is 0.
+// offsets writes the offsets of a window, shifted so that the first offset is 0.
 func (w *bodyWriter) offsets(f *arrayForm, from window) error {
 	first, _, err := from.span(f.bits)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *bodyWriter) write(content []byte) error {
 	return nil
 }
 
-// pad fills up the open block to the alignment.
+// pad appends zeros to the open block up to the alignment.
 func (w *bodyWriter) pad() error {
 	var zeros [alignment]byte
 	return w.write(zeros[:padded(int64(len(w.block)))-int64(len(w.block))])
@@ -198,7 +198,7 @@ func (w *bodyWriter) flush() error {
 	}
 	w.sums = append(w.sums, checksum(w.key, int64(len(w.sums)), w.block))
 	if err := w.store(w.block); err != nil {
-		w.block = nil // the call may still use it
+		w.block = nil // the failed call may still use the block
 		return err
 	}
 	w.block = w.block[:0]

@@ -16,7 +16,7 @@ type ColumnID struct {
 	FileSize int64  // in bytes
 	RowGroup int
 	Field    int    // the column's field id
-	Type     string // the type that the reader wants, as a text that no other type has
+	Type     string // the type that the reader wants, as a text that is unique to the type
 }
 
 // ChunkKey is the digest of a ColumnID.
@@ -36,11 +36,11 @@ func parseKey(text string) (key ChunkKey, ok bool) {
 	return key, err == nil && n == len(key) && len(text) == 2*len(key) && strings.ToLower(text) == text
 }
 
-// Names of files. The name of a chunk's file contains its key, its cost and the version of the
-// file format. Open takes the rest, its size and time, from the folder, and so reads no file.
+// Names of files. The name of a chunk's file contains its key, its cost and the version of the file
+// format. Open gets the size and time of a file from the folder, so it does not read files.
 const (
 	chunkSuffix = ".v1.chunk"
-	chunkFamily = ".chunk" // of all versions
+	chunkFamily = ".chunk" // part of the names of all versions
 	tempSuffix  = ".writing"
 	lockName    = "lock"
 )

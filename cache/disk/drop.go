@@ -7,8 +7,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// DropAll deletes all chunks, and drops those that wait to be written or are being written. It returns the number and the bytes of
-// the files that it deleted; those that cannot be deleted stay counted and are not read again.
+// DropAll deletes all chunks, and drops the offers that are queued or being written. It returns the
+// number and the bytes of the files that it deleted. Files that cannot be deleted still count
+// against the limit and are not read again.
 func (t *Tier) DropAll(ctx context.Context) (chunks int, bytes int64) {
 	t.dropOffers(func(*Offer) bool { return true })
 	t.mu.Lock()
@@ -20,9 +21,9 @@ func (t *Tier) DropAll(ctx context.Context) (chunks int, bytes int64) {
 	return chunks, bytes
 }
 
-// DropTables is DropAll for the chunks of some tables, by their uuids. It reads the heads of all files. Those whose head is damaged
-// stay, since they are never used. It fails if there is no memory, or if the disk does not answer; then some chunks
-// of the tables may have stayed.
+// DropTables is like DropAll for the chunks of the tables with the given uuids. It reads the heads
+// of all files. Files with a damaged head stay, since they are never used. DropTables fails if
+// there is no memory, or if the disk does not answer; then some chunks of the tables may remain.
 func (t *Tier) DropTables(ctx context.Context, uuids map[string]bool) (chunks int, bytes int64, err error) {
 	t.dropOffers(func(o *Offer) bool { return uuids[o.ID.Table] })
 	held, err := t.options.Budget.Reserve("the heads of files of the disk tier", maxHead+firstRead)
@@ -59,7 +60,8 @@ func (t *Tier) complete() []*chunkFile {
 	return all
 }
 
-// dropOffers drops the offers that wait, and makes the writer delete the file of the one that it is writing, of those that match.
+// dropOffers drops the queued offers that match. If the offer that is being written matches, the
+// writer deletes its file afterward.
 func (t *Tier) dropOffers(match func(*Offer) bool) {
 	dropped := t.queue.drop(match)
 	t.queue.condemn(match)
@@ -77,8 +79,8 @@ func (t *Tier) drop(ctx context.Context, f *chunkFile, chunks *int, bytes *int64
 	}
 }
 
-// tableOf returns the uuid of a chunk's table, "" if its head is damaged or its file is missing. It fails only if the disk does
-// not answer.
+// tableOf returns the uuid of a chunk's table, or "" if its head is damaged or its file is missing.
+// It fails only if the disk does not answer.
 func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	t.mu.Lock()
 	open := t.ledger.open(f.key) == f
@@ -108,7 +110,7 @@ func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	}
 }
 
-// readHead reads the head of a file up to its shape.
+// readHead reads the head of a file and decodes it up to the shape.
 func readHead(open func(string) (diskFile, error), path string, f foundFile) (*chunkHead, error) {
 	disk, err := open(path)
 	if err != nil {

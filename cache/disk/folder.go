@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// foundFile is a chunk's file as the folder lists it.
+// foundFile is the directory entry of a chunk's file.
 type foundFile struct {
 	name    string
 	key     ChunkKey
@@ -21,7 +21,7 @@ type foundFile struct {
 	written time.Time
 }
 
-// openedFolder is a locked folder and its content. Close unlocks the folder.
+// openedFolder is a locked folder and the list of its files. Close unlocks the folder.
 type openedFolder struct {
 	lock  *os.File
 	files []foundFile // in the order in which they were written
@@ -65,9 +65,9 @@ func openFolder(folder string, remove func(string) error) (_ *openedFolder, err 
 	return l, nil
 }
 
-// checkFolder creates the folder, but not its parents: with a mistyped path, the cache would
-// otherwise fill the disk of the first parent that exists. It refuses a folder that other users
-// may use or that another user owns.
+// checkFolder creates the folder, but not its parents: if the path is mistyped, the cache would
+// otherwise fill the disk of the first parent that exists. It refuses a folder that another user
+// owns or has access to.
 func checkFolder(folder string) error {
 	made := os.Mkdir(folder, folderMode)
 	found, err := os.Lstat(folder)
@@ -93,8 +93,8 @@ func unusable(folder string, err error) error {
 }
 
 // listFolder returns the chunks of a folder, and the files of the tier that cannot be used:
-// incomplete files, files of other versions, files that another user owns or may use, and all
-// files of a key but the first. Files with other names do not belong to the tier.
+// incomplete files, files of other versions, files that another user owns or has access to, and all
+// but the first file of a key. Files with other names do not belong to the tier.
 func listFolder(folder string) (chunks, unusables []foundFile, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

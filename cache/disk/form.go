@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// formKind is how the buffers of an array are stored.
+// formKind determines how the buffers of an array are stored.
 type formKind int
 
 const (
@@ -23,16 +23,16 @@ const (
 	dictionaryForm                 // indices, and a dictionary besides the array
 )
 
-// arrayForm is how arrays of a type are stored. It is derived from a type that the
-// process has, never from a file.
+// arrayForm describes how arrays of a type are stored. It is derived from a type in memory, never
+// from a file.
 type arrayForm struct {
 	kind     formKind
 	of       arrow.DataType
-	bits     int64 // of a value, index or offset
-	items    int64 // of a list of fixed size
-	noNulls  bool  // the library requires that it has no nulls: keys and entries of maps
+	bits     int64 // the width of a value, index or offset
+	items    int64 // the number of items of a list of fixed size
+	noNulls  bool  // the Arrow library requires that there are no nulls, as in keys and entries of maps
 	children []*arrayForm
-	values   *arrayForm // of the dictionary
+	values   *arrayForm // the form of the dictionary
 }
 
 // Widths in bits.
@@ -119,8 +119,8 @@ func unsupported(of arrow.DataType) error {
 	return fault.New(fault.Invalid, "the disk tier does not store columns of type %s", of)
 }
 
-// typeText returns a text that is equal for types with the same arrays. Metadata of fields is
-// ignored, since a reader gets arrays of the type that it asks for.
+// typeText returns a text that is equal for types with the same arrays. It ignores the metadata of
+// fields, since a reader gets arrays of the type that it requested.
 func typeText(of arrow.DataType) string {
 	nested, ok := of.(arrow.NestedType)
 	if !ok {
@@ -143,8 +143,8 @@ func typeText(of arrow.DataType) string {
 	return out.String()
 }
 
-// arrayNode is the shape of one array or of one of its children. All lengths of buffers
-// follow from it and the form.
+// arrayNode is the shape of one array or of one of its children. The node and its form determine
+// the lengths of all buffers.
 type arrayNode struct {
 	length int64
 	nulls  int64
@@ -154,8 +154,9 @@ type arrayNode struct {
 // maxLength is the largest number of values in an array.
 const maxLength = 1<<31 - 1
 
-// buffers returns the lengths in bytes of the node's own buffers: validity and the one or
-// two that its form has; -1 is a buffer that does not exist.
+// buffers returns the lengths of a node's buffers in bytes, without those of its children: the
+// validity bitmap, and the one or two buffers of its form. -1 stands for a buffer that does not
+// exist.
 func (f *arrayForm) buffers(n arrayNode) (validity, first, second int64) {
 	validity, first, second = -1, -1, -1
 	if n.nulls > 0 && f.kind != nullForm {
@@ -173,10 +174,10 @@ func (f *arrayForm) buffers(n arrayNode) (validity, first, second int64) {
 	return validity, first, second
 }
 
-// bytesOf returns the bytes of n values.
+// bytesOf returns the size of n values in bytes.
 func bytesOf(n, bits int64) int64 { return (n*bits + byteBits - 1) / byteBits }
 
-// alignment is that of buffers, in bytes, in files as in memory.
+// alignment is the alignment of buffers in bytes, both in files and in memory.
 const alignment = 64
 
 // padded rounds up a length to the alignment.

@@ -18,25 +18,26 @@ import (
 
 // WantedChunk describes the chunk that a caller of Get expects.
 type WantedChunk struct {
-	// Types are the types that the arrays may have, such as utf8 and dictionary<int32, utf8>.
-	// The result has one of these.
+	// Types are the accepted types of the arrays, such as utf8 and dictionary<int32, utf8>. The
+	// result has one of them.
 	Types []arrow.DataType
 	// Rows is the number of rows of all arrays.
 	Rows int64
-	// Reserve reserves memory for the arrays before it is allocated. The reservation grows or
-	// shrinks to what they take, and is then the result's; if Get fails, it releases it.
+	// Reserve reserves memory for the arrays before it is allocated. Get grows or shrinks the
+	// reservation to the size of the arrays, and the Chunk owns it afterward. If Get fails, it
+	// releases the reservation.
 	Reserve func(bytes int64) (*budget.Reservation, error)
 }
 
-// Chunk is a column chunk that was read. The caller releases it once.
+// Chunk is a column chunk read from disk. The caller releases it once.
 type Chunk struct {
 	Arrays []arrow.Array       // as they were put, in the same order
-	Held   *budget.Reservation // of the arrays' memory
-	Cost   uint32              // of rebuilding it, as it was put
+	Held   *budget.Reservation // for the memory of the arrays
+	Cost   uint32              // Offer.Cost, the cost of rebuilding the chunk
 }
 
-// Release releases the arrays and their reservation. A caller that keeps some arrays
-// longer retains them, and splits its part off the reservation first.
+// Release releases the arrays and their reservation. A caller that keeps some arrays longer first
+// retains them, and splits their part off the reservation.
 func (c *Chunk) Release() {
 	for _, a := range c.Arrays {
 		a.Release()
@@ -44,8 +45,8 @@ func (c *Chunk) Release() {
 	c.Held.Release()
 }
 
-// Get returns the chunk of a column if the tier has it and it is intact. It waits for the
-// disk at most until its time limit. It reports no errors: without a result, the caller decodes
+// Get returns the chunk of a column if the tier has an intact one. The time limit of Options.Calls
+// bounds the wait for the disk. Get reports no errors: if it returns no chunk, the caller decodes
 // the column.
 func (t *Tier) Get(ctx context.Context, id ColumnID, want WantedChunk) (*Chunk, bool) {
 	f := t.open(id.Key())
@@ -69,7 +70,7 @@ func (t *Tier) Get(ctx context.Context, id ColumnID, want WantedChunk) (*Chunk, 
 	return c, c != nil
 }
 
-// open returns the file of a chunk with a reference, nil if it cannot be read now.
+// open returns the file of a chunk with a reference, or nil if it cannot be read now.
 func (t *Tier) open(key ChunkKey) *chunkFile {
 	if t.hanging.Load() > 0 {
 		return nil
@@ -115,12 +116,12 @@ type chunkRead struct {
 	name    string
 	disk    *openedFile
 	held    *budget.Reservation
-	buffers []*memory.Buffer // of all arrays
-	pending *store.Pending   // call that ended the read and may still use its memory
+	buffers []*memory.Buffer // the buffers of all arrays
+	pending *store.Pending   // the abandoned call that ended the read and may still use its memory
 	body    int64
 }
 
-// openedFile is an open file with its first bytes.
+// openedFile is an open file, and its first bytes.
 type openedFile struct {
 	diskFile
 	begin []byte
@@ -128,8 +129,8 @@ type openedFile struct {
 
 // Memory that is charged besides the arrays' buffers.
 const (
-	nodeBytes = 512 // of an array and its children each
-	headScale = 16  // for each byte of an encoded head
+	nodeBytes = 512 // for each array and each child
+	headScale = 16  // bytes for each byte of an encoded head
 )
 
 // run reads and checks the file.
@@ -163,10 +164,10 @@ func (r *chunkRead) run(ctx context.Context, id ColumnID, want WantedChunk) (_ *
 	return &Chunk{Arrays: arrays, Held: r.held, Cost: c.cost}, nil
 }
 
-// noMemory marks an error as a lack of memory, of whatever kind the caller's error is.
+// noMemory marks an error as a lack of memory, whatever its kind was.
 func noMemory(err error) error { return fault.New(fault.Exhausted, "read from the disk tier: %w", err) }
 
-// openFile opens the file and reads its beginning.
+// openFile opens the file and reads its first bytes.
 func (r *chunkRead) openFile(path string) (*openedFile, error) {
 	f, err := r.tier.sys.open(path)
 	if err != nil {
@@ -189,7 +190,7 @@ func (r *chunkRead) openFile(path string) (*openedFile, error) {
 	return out, nil
 }
 
-// readFull fills p. A file that ends before is damaged.
+// readFull fills p. If the file ends too early, it is damaged.
 func readFull(f diskFile, p []byte, at int64) error {
 	n, err := f.ReadAt(p, at)
 	switch {
@@ -224,7 +225,7 @@ func (r *chunkRead) head(ctx context.Context, types []arrow.DataType) (*readable
 	return decodeHead(whole, r.file.key, types)
 }
 
-// arrays reads all extents and makes the arrays of them.
+// arrays reads all extents and makes their arrays.
 func (r *chunkRead) arrays(ctx context.Context, c *readableChunk) (out []arrow.Array, err error) {
 	body := &bodyReader{chunk: c}
 	defer body.release()
@@ -261,7 +262,7 @@ func (r *chunkRead) arrays(ctx context.Context, c *readableChunk) (out []arrow.A
 	return out, nil
 }
 
-// extent reads an extent: each of its arrays, which have the given sizes, into memory of its own.
+// extent reads an extent whose arrays have the given sizes. Each array gets a separate buffer.
 func (r *chunkRead) extent(ctx context.Context, at int64, sizes []int64) ([]*memory.Buffer, error) {
 	first := len(r.buffers)
 	for _, size := range sizes {
@@ -281,13 +282,13 @@ func (r *chunkRead) extent(ctx context.Context, at int64, sizes []int64) ([]*mem
 	})
 }
 
-// read runs a call that reads from the file. It is the last one of r if it fails.
+// read runs a call that reads from the file. After a failure, r makes no other call.
 func (r *chunkRead) read(ctx context.Context, do func() error) (err error) {
 	r.pending, err = does(ctx, r.tier, "read", r.name, func(string) error { return do() })
 	return err
 }
 
-// end ends the read when no call uses its memory anymore.
+// end ends the read once no call uses its memory.
 func (r *chunkRead) end(ctx context.Context, failed bool) {
 	for _, b := range r.buffers {
 		b.Release()

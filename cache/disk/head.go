@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// A chunk's file is a head and a body, without anything between or behind them:
+// A chunk's file is a head followed by a body:
 //
 //	magic    8 bytes
 //	version  uint32
@@ -23,15 +23,15 @@ import (
 //	padding  zeros, up to a multiple of 64 with the next field
 //	sum      uint64, checksum of the head before it
 //
-// Numbers are little-endian. The body is the buffers of the dictionaries and then those of the arrays,
-// each padded with zeros to a multiple of 64 bytes. Its extents and blocks follow from the
-// shape. A checksum is an xxhash whose seed is made of the key and the block's number, so
-// that blocks of other files or places do not match.
+// Numbers are little-endian. The body consists of the buffers of the dictionaries and then the
+// buffers of the arrays, each padded with zeros to a multiple of 64 bytes. The shape determines the
+// extents and blocks. A checksum is an xxhash whose seed is made of the key and the block's number,
+// so that blocks of other files or positions do not match.
 const (
 	magic       = "PENSCOL\n"
 	formVersion = 1
 	fixedHead   = len(magic) + 4 + 4 + 8 + 4
-	// maxHead bounds the head: a chunk with more, smaller arrays is not stored.
+	// maxHead bounds the head. A chunk whose arrays are so many that they exceed it is not stored.
 	maxHead = 1 << 20
 	// firstRead is the number of bytes that a reader reads first, since it does not know the length of the head.
 	firstRead = 16 << 10
@@ -41,17 +41,17 @@ const (
 type chunkHead struct {
 	id    ColumnID
 	cost  uint32
-	of    string // typeText of the arrays
+	of    string // the typeText of the arrays
 	shape chunkShape
 	sums  []uint64
 
-	rows   int64 // of all arrays
-	length int64 // of the head
-	body   int64 // length of the body
-	sealAt int   // where the checksums are
+	rows   int64 // the number of rows of all arrays
+	length int64 // the length of the head
+	body   int64 // the length of the body
+	sealAt int   // the position of the checksums
 }
 
-// headSum is the number in the seed of a head's checksum; blocks have theirs.
+// headSum replaces the block number in the seed of a head's checksum.
 const headSum = -1
 
 // checksum returns the checksum of a block.
@@ -67,11 +67,11 @@ func seed(key ChunkKey, block int64) uint64 {
 	return binary.LittleEndian.Uint64(key[:]) + uint64(block)
 }
 
-// encode returns the head as bytes, with room for the checksums, which seal adds.
+// encode returns the encoded head, with space for the checksums that seal adds.
 func (h *chunkHead) encode() []byte {
 	out := append(make([]byte, 0, firstRead), magic...)
 	out = binary.LittleEndian.AppendUint32(out, formVersion)
-	out = binary.LittleEndian.AppendUint32(out, 0) // the length, below
+	out = binary.LittleEndian.AppendUint32(out, 0) // replaced by the length below
 	out = binary.LittleEndian.AppendUint64(out, uint64(h.body))
 	out = binary.LittleEndian.AppendUint32(out, h.cost)
 	for _, text := range []string{h.id.Table, h.id.File, h.id.Type, h.of} {
@@ -129,8 +129,8 @@ func damaged(what string) error {
 	return fault.New(fault.Corrupt, "a file of the disk tier is damaged: %s", what)
 }
 
-// decodeHead decodes and checks a whole head of the chunk with a key. The type of its
-// arrays is one of types, which the result's form is of.
+// decodeHead decodes and checks the whole head of the chunk with a key. The type of its arrays must
+// be one of types; the result has the form of that type.
 func decodeHead(content []byte, key ChunkKey, types []arrow.DataType) (*readableChunk, error) {
 	h, d, err := decodeID(content, key)
 	if err != nil {
@@ -147,8 +147,8 @@ func decodeHead(content []byte, key ChunkKey, types []arrow.DataType) (*readable
 	return c, c.decodeShape(d)
 }
 
-// decodeID checks the checksum of a whole head of the chunk with a key, and decodes it up to
-// its shape, which the decoder is at.
+// decodeID checks the checksum of the whole head of the chunk with a key, and decodes the head up
+// to its shape. The returned decoder is at the shape.
 func decodeID(content []byte, key ChunkKey) (*chunkHead, *headDecoder, error) {
 	end := len(content) - sumBytes
 	if sum := binary.LittleEndian.Uint64(content[end:]); sum != checksum(key, headSum, content[:end]) {
@@ -167,16 +167,17 @@ func decodeID(content []byte, key ChunkKey) (*chunkHead, *headDecoder, error) {
 	return h, d, nil
 }
 
-// readableChunk is a checked head: what is needed to read the body.
+// readableChunk is a checked head, with everything needed to read the body.
 type readableChunk struct {
 	chunkHead
 	key    ChunkKey
 	form   *arrayForm
-	forms  []*arrayForm // of the dictionaries
+	forms  []*arrayForm // the forms of the dictionaries
 	layout chunkLayout
 }
 
-// sizes returns the bytes of the dictionaries or arrays of an extent, the first of which has a number.
+// sizes returns the sizes of the dictionaries or arrays of an extent in bytes. first is the number
+// of the first of them.
 func (c *readableChunk) sizes(dictionaries bool, first int, e bodyExtent) []int64 {
 	out := make([]int64, e.arrays)
 	for i := range out {
@@ -213,7 +214,7 @@ func (c *readableChunk) decodeShape(d *headDecoder) error {
 	}
 	var ok bool
 	if c.layout, ok = layOut(c.form, c.forms, &c.shape); !ok || c.layout.bytes != c.body {
-		return damaged("its body has another length than its shape")
+		return damaged("the length of its body does not match its shape")
 	}
 	if int64(len(d.rest))/sumBytes < c.layout.blocks() {
 		return damaged("checksums are missing")
@@ -224,7 +225,7 @@ func (c *readableChunk) decodeShape(d *headDecoder) error {
 	return nil
 }
 
-// decodeArray decodes the nodes of an array and checks each, except what depends on the
+// decodeArray decodes the nodes of an array. It checks everything that does not depend on the
 // content of buffers.
 func (c *readableChunk) decodeArray(d *headDecoder, f *arrayForm, nodes []arrayNode) ([]arrayNode, bool) {
 	n := d.node()
@@ -254,7 +255,7 @@ func (c *readableChunk) decodeArray(d *headDecoder, f *arrayForm, nodes []arrayN
 	return nodes, true
 }
 
-// possible reports whether a node can be of an array of the form.
+// possible reports whether a node is valid for the form.
 func (f *arrayForm) possible(n arrayNode) bool {
 	switch {
 	case n.length < 0, n.length > maxLength, n.nulls < 0, n.nulls > n.length, n.extra < 0, n.extra > maxBody:
@@ -268,8 +269,8 @@ func (f *arrayForm) possible(n arrayNode) bool {
 	}
 }
 
-// headDecoder takes numbers and texts from a head. After the first failure, it returns
-// zeros.
+// headDecoder decodes numbers and texts from a head. After the first failure, it returns zero
+// values.
 type headDecoder struct {
 	rest   []byte
 	failed bool
@@ -303,7 +304,7 @@ func (d *headDecoder) signed() int64 {
 	return v
 }
 
-// count returns a number of arrays, each of which takes some bytes of the head.
+// count decodes a number of arrays. It fails if the rest of the head is too short for so many.
 func (d *headDecoder) count() int {
 	n := d.unsigned()
 	if n > uint64(len(d.rest)) {

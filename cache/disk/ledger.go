@@ -7,45 +7,45 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// ledger counts the bytes of all files, and knows which chunk is worth least. It is not
-// safe for concurrent use.
+// ledger counts the bytes of all files, and finds the chunk that is worth least. It is not safe for
+// concurrent use.
 //
-// The worth of a chunk is what it costs to rebuild per byte, plus the worth of the chunk
-// that was evicted last when this one was written or read: so chunks that are not read
-// become worth less than others in time (GreedyDual-Size).
+// The worth of a chunk is its cost of rebuilding per byte, plus the worth of the last evicted chunk
+// at the time when this chunk was written or read. So chunks that are not read lose worth relative
+// to others (GreedyDual-Size).
 type ledger struct {
 	limit int64
-	used  int64 // of files, complete or being written, until they are deleted
+	used  int64 // the bytes of files, complete or being written, until they are deleted
 	floor float64
 	next  uint64
 	files map[ChunkKey]*chunkFile
-	idle  worthHeap // those that are not being read
+	idle  worthHeap // the files that are not being read
 }
 
 // chunkFile is a complete file.
 type chunkFile struct {
 	key   ChunkKey
-	size  int64 // of the file
+	size  int64 // the size of the file
 	cost  uint32
 	worth float64
-	order uint64 // of two with equal worth, the lower one is evicted
-	// refs are the readers of the file, and one for its name in the folder. The last one
-	// that is released returns the bytes.
+	order uint64 // of two files with equal worth, the one with the lower order is evicted
+	// refs counts the readers of the file, and one reference for its name in the folder. When the
+	// last reference is released, the bytes become free.
 	refs    int
-	leaving bool // it is being deleted, or was
-	at      int  // in the heap; -1: it is being read or leaving
+	leaving bool // the file is being deleted, or was deleted
+	at      int  // the position in the heap; -1: the file is being read or leaving
 }
 
 // diskBlock is the size of the units in which file systems allocate.
 const diskBlock = 4 << 10
 
-// footprint returns the bytes that count for a file: whole blocks, and one for its entry
-// in the folder and the file system's own tables.
+// footprint returns the bytes that a file counts for: its size in whole blocks, and one block for
+// its directory entry and the file system's metadata.
 func footprint(size int64) int64 { return (size + 2*diskBlock - 1) / diskBlock * diskBlock }
 
 func newLedger(limit int64) *ledger { return &ledger{limit: limit, files: map[ChunkKey]*chunkFile{}} }
 
-// fits reports whether bytes more fit now.
+// fits reports whether there is room for the given number of bytes now.
 func (l *ledger) fits(bytes int64) bool { return bytes <= l.limit-l.used }
 
 // add adds a complete file whose bytes are reserved.
@@ -57,14 +57,14 @@ func (l *ledger) add(key ChunkKey, size int64, cost uint32) {
 	heap.Push(&l.idle, f)
 }
 
-// appraise sets the worth of a file that is written or read now.
+// appraise sets the worth of a file that is being written or read.
 func (l *ledger) appraise(f *chunkFile) {
 	f.worth = l.floor + float64(f.cost)/float64(footprint(f.size))
 	f.order = l.next
 	l.next++
 }
 
-// open returns a file with a reference; nil if there is none.
+// open returns the file of a key with a reference, or nil if there is none.
 func (l *ledger) open(key ChunkKey) *chunkFile {
 	f := l.files[key]
 	if f == nil || f.leaving {
@@ -77,15 +77,16 @@ func (l *ledger) open(key ChunkKey) *chunkFile {
 	return f
 }
 
-// close drops a reference of open.
+// close drops a reference that open returned.
 func (l *ledger) close(f *chunkFile) {
-	if f.refs == 2 && !f.leaving { // the other one is that of its name
+	if f.refs == 2 && !f.leaving { // the other reference is the one for its name
 		l.appraise(f)
 	}
 	l.closeUnread(f)
 }
 
-// closeUnread is close for a file whose values were not read: it is worth what it was.
+// closeUnread is like close, but for a file whose values were not read, so that its worth does not
+// change.
 func (l *ledger) closeUnread(f *chunkFile) {
 	l.release(f)
 	if f.refs == 1 && !f.leaving {
@@ -102,8 +103,8 @@ func (l *ledger) release(f *chunkFile) {
 	}
 }
 
-// least returns the file that is worth least, marked as leaving; nil if there is none that
-// is not being read.
+// least marks the file that is worth least as leaving and returns it. It returns nil if all files
+// are being read.
 func (l *ledger) least() *chunkFile {
 	if len(l.idle) == 0 {
 		return nil
@@ -114,8 +115,8 @@ func (l *ledger) least() *chunkFile {
 	return f
 }
 
-// leave marks a file as leaving: it is not opened again. It reports whether it was not
-// marked before; then the caller deletes the file and calls left.
+// leave marks a file as leaving, so that it is not opened again. It returns true if the file was
+// not marked before; then the caller deletes the file and calls left.
 func (l *ledger) leave(f *chunkFile) bool {
 	if f.leaving {
 		return false
@@ -127,7 +128,8 @@ func (l *ledger) leave(f *chunkFile) bool {
 	return true
 }
 
-// left removes a file that is leaving. If it could not be deleted, its bytes stay counted.
+// left removes a leaving file from the ledger. If the file could not be deleted, its bytes still
+// count.
 func (l *ledger) left(f *chunkFile, deleted bool) {
 	delete(l.files, f.key)
 	if deleted {
@@ -135,7 +137,7 @@ func (l *ledger) left(f *chunkFile, deleted bool) {
 	}
 }
 
-// worthHeap is a heap of files, the least worth first.
+// worthHeap is a heap of files, ordered by increasing worth.
 type worthHeap []*chunkFile
 
 func (h worthHeap) Len() int { return len(h) }

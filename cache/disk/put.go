@@ -12,24 +12,24 @@ import (
 // Offer is a chunk to write.
 type Offer struct {
 	ID ColumnID
-	// Arrays are the chunk's values, at least one, of one type. Readers get the same arrays in
-	// the same order. Dictionaries that arrays share are stored once. The tier retains them;
-	// their memory stays charged to the caller until Done.
+	// Arrays are the chunk's values: one or more arrays of one type. Readers get the same arrays in
+	// the same order. Dictionaries that arrays share are stored once. The tier retains the arrays;
+	// their memory stays charged to the caller until Done is called.
 	Arrays []arrow.Array
 	// Cost is the cost of rebuilding the chunk, in any unit that is the same for all chunks. The
-	// tier keeps those that cost most per byte.
+	// tier prefers to keep chunks that cost more per byte.
 	Cost uint32
 	// Done is called once, on any goroutine, when the tier no longer uses the arrays.
 	Done func()
 
 	key       ChunkKey
 	bytes     int64
-	condemned bool // its file is deleted when it is written. Guarded by writeQueue.mu
+	condemned bool // the file is deleted once it is written; guarded by writeQueue.mu
 }
 
-// Put offers a chunk. It returns at once: the chunk is written in the background, or
-// dropped if the tier has it, the queue is full or the disk does not work. It reports
-// whether the chunk is queued.
+// Put offers a chunk, and reports whether it was queued. It returns at once, and the chunk is
+// written in the background. Put drops the chunk if the tier already has it, the queue is full or
+// the disk does not work.
 func (t *Tier) Put(o Offer) bool {
 	o.key = o.ID.Key()
 	count := func(s *TierStats) { s.Writes.Dropped++ }
@@ -55,8 +55,8 @@ func (t *Tier) Put(o Offer) bool {
 	return queued
 }
 
-// DropQueued drops the chunks that wait to be written, so that their memory can be
-// released. The one that is being written stays.
+// DropQueued drops the queued chunks, so that their memory can be released. It does not affect the
+// chunk that is being written.
 func (t *Tier) DropQueued() {
 	dropped := t.queue.drop(func(*Offer) bool { return true })
 	t.counts.add(func(s *TierStats) { s.Writes.Dropped += int64(dropped) })
@@ -68,7 +68,7 @@ func (t *Tier) present(key ChunkKey) bool {
 	return t.ledger.files[key] != nil || t.queue.has(key)
 }
 
-// writable reports whether the disk works, as far as is known.
+// writable reports whether the disk works, as far as the tier knows.
 func (t *Tier) writable() bool {
 	if t.hanging.Load() > 0 {
 		return false
@@ -99,14 +99,14 @@ func (o *Offer) end() {
 	o.Done()
 }
 
-// writeQueue is the offers that wait. It is safe for concurrent use.
+// writeQueue is a queue of offers. It is safe for concurrent use.
 type writeQueue struct {
 	mu     sync.Mutex
 	offers []*Offer
-	keys   map[ChunkKey]bool // of these, and of the one that is being written
-	bytes  int64             // of these, without the one that is being written
-	open   *Offer            // the one that is being written; nil: none is
-	wake   chan struct{}     // full: there may be something to do
+	keys   map[ChunkKey]bool // the keys of the queued offers and of the one that is being written
+	bytes  int64             // the bytes of the queued offers, without the one that is being written
+	open   *Offer            // the offer that is being written; nil: none
+	wake   chan struct{}     // has an element if there may be something to do
 	closed bool
 }
 
@@ -133,8 +133,8 @@ func (q *writeQueue) signal() {
 	}
 }
 
-// next waits for an offer and takes it. It returns nil when the queue is closed and empty, or ctx
-// ends.
+// next waits for an offer and removes it from the queue. It returns nil when the queue is closed
+// and empty, or ctx ends.
 func (q *writeQueue) next(ctx context.Context) *Offer {
 	for {
 		o, closed := q.take()
@@ -163,7 +163,8 @@ func (q *writeQueue) take() (o *Offer, closed bool) {
 	return o, q.closed
 }
 
-// written forgets an offer that next returned, and reports whether its file is to be deleted.
+// written ends the writing of an offer that next returned, and reports whether its file must be
+// deleted.
 func (q *writeQueue) written(o *Offer) (condemned bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,7 +173,7 @@ func (q *writeQueue) written(o *Offer) (condemned bool) {
 	return o.condemned
 }
 
-// condemn makes written return true for the offer that is being written, if it matches.
+// condemn makes written return true for the offer that is being written, if that offer matches.
 func (q *writeQueue) condemn(match func(*Offer) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,7 +182,7 @@ func (q *writeQueue) condemn(match func(*Offer) bool) {
 	}
 }
 
-// drop ends the offers that wait and match, and returns their number.
+// drop drops the queued offers that match, and returns their number.
 func (q *writeQueue) drop(match func(*Offer) bool) int {
 	q.mu.Lock()
 	var kept, dropped []*Offer

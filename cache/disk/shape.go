@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// chunkShape is the shape of all arrays of a chunk: for each, its nodes in the order of
-// its type, parents first.
+// chunkShape is the shape of all arrays of a chunk: for each array, its nodes in the order of its
+// type, parents first.
 type chunkShape struct {
 	dictionaries [][]arrayNode
 	arrays       [][]arrayNode
@@ -61,7 +61,7 @@ func (w window) child(n int, at, length int64) (window, error) {
 	return window{w.Children()[n], int64(w.Children()[n].Offset()) + at, length}, nil
 }
 
-// offset returns offset number n of the window, for n up to its length.
+// offset returns the nth offset of the window. n may be up to the window's length.
 func (w window) offset(n, bits int64) int64 { return offsetAt(w.buffer(1), w.at+n, bits) }
 
 func offsetAt(offsets []byte, n, bits int64) int64 {
@@ -93,14 +93,14 @@ func malformed(what string) error {
 // measuring finds the shape of arrays.
 type measuring struct {
 	shape chunkShape
-	found map[arrow.ArrayData]int64 // numbers of dictionaries
+	found map[arrow.ArrayData]int64 // the numbers of the dictionaries
 	kept  []arrow.ArrayData         // the dictionaries, by number
-	forms []*arrayForm              // of the dictionaries, by number
+	forms []*arrayForm              // the forms of the dictionaries, by number
 }
 
-// measure returns the shape of arrays and their dictionaries, each of which is stored
-// once however many arrays share it. The caller may use the arrays meanwhile: nothing
-// that arrow computes on demand is touched.
+// measure returns the shape of arrays and of their dictionaries. A dictionary is stored once,
+// however many arrays share it. The caller may use the arrays concurrently: measure does not call
+// methods that make the Arrow library compute and store values on demand.
 func measure(f *arrayForm, arrays []arrow.Array) (*measuring, error) {
 	m := &measuring{found: map[arrow.ArrayData]int64{}}
 	for _, a := range arrays {
@@ -162,7 +162,7 @@ func (m *measuring) node(f *arrayForm, w window) (arrayNode, error) {
 		node.nulls = w.length - int64(bitutil.CountSetBits(validity, int(w.at), int(w.length)))
 	}
 	if node.length > maxLength || f.noNulls && node.nulls > 0 {
-		return node, malformed("it has too many rows, or nulls where its type has none")
+		return node, malformed("it has too many rows, or nulls although its type does not allow them")
 	}
 	switch f.kind {
 	case fixedForm, dictionaryForm:
@@ -206,31 +206,31 @@ func (m *measuring) dictionary(f *arrayForm, w window) (int64, error) {
 	return number, nil
 }
 
-// bodyExtent is the buffers of some arrays: what is read with one call.
+// bodyExtent consists of the buffers of some arrays, which are read with one call.
 type bodyExtent struct {
-	arrays int   // how many of the remaining ones
+	arrays int   // how many of the remaining arrays
 	bytes  int64 // a multiple of alignment
 }
 
 const (
-	// minExtent is when an extent ends. Smaller ones take more calls; larger ones would need more time
-	// within one time limit.
+	// minExtent is the size at which an extent ends. Smaller extents would need more calls; larger
+	// ones would need more time within one time limit.
 	minExtent = 1 << 20
-	// blockSize is how many bytes of an extent have a checksum of their own.
+	// blockSize is the number of bytes of an extent that share a checksum.
 	blockSize = 256 << 10
-	// maxBody bounds the values of a chunk.
+	// maxBody bounds the body of a chunk, in bytes.
 	maxBody = 1 << 40
 )
 
-// chunkLayout is where the arrays of a chunk are in its file.
+// chunkLayout describes where the arrays of a chunk are in its file.
 type chunkLayout struct {
 	dictionaries []bodyExtent
 	arrays       []bodyExtent
-	bytes        int64 // of all extents
+	bytes        int64 // the size of all extents
 }
 
-// layOut returns the layout of a chunk; ok is false if it is too large. forms are those of
-// the dictionaries.
+// layOut returns the layout of a chunk; ok is false if the chunk is too large. forms are the forms
+// of the dictionaries.
 func layOut(f *arrayForm, forms []*arrayForm, s *chunkShape) (l chunkLayout, ok bool) {
 	var first, second int64
 	l.dictionaries, first, ok = cutExtents(func(i int) *arrayForm { return forms[i] }, s.dictionaries)
@@ -254,8 +254,8 @@ func (l *chunkLayout) blocks() int64 {
 	return sum
 }
 
-// cutExtents cuts arrays into extents. It returns the sum of their bytes, or ok as false
-// if there are too many.
+// cutExtents groups arrays into extents. It returns the sum of their bytes; ok is false if there
+// are too many bytes.
 func cutExtents(form func(int) *arrayForm, arrays [][]arrayNode) (cut []bodyExtent, total int64, ok bool) {
 	open := bodyExtent{}
 	for i, nodes := range arrays {
@@ -274,8 +274,8 @@ func cutExtents(form func(int) *arrayForm, arrays [][]arrayNode) (cut []bodyExte
 	return cut, total, true
 }
 
-// bodyBytes returns the bytes of the buffers of the first array of nodes, each padded, and
-// the other nodes. Beyond maxBody it only returns more than maxBody.
+// bodyBytes returns the size of the padded buffers of the first array of nodes, and the remaining
+// nodes. A result greater than maxBody may be inexact.
 func bodyBytes(f *arrayForm, nodes []arrayNode) (int64, []arrayNode) {
 	var sum int64
 	validity, first, second := f.buffers(nodes[0])

@@ -15,9 +15,9 @@ type TierStats struct {
 // FolderStats counts the contents of the folder.
 type FolderStats struct {
 	Chunks int
-	Bytes  int64 // that count against Limit, of incomplete files too
+	Bytes  int64 // bytes that count against Limit, including incomplete files
 	Limit  int64
-	Queued int64 // bytes of arrays that wait to be written
+	Queued int64 // bytes of arrays in the queue
 }
 
 // ReadStats counts calls of Get by their outcome.
@@ -29,13 +29,13 @@ type ReadStats struct {
 	NoMemory int64 // reservations that were refused
 	Damaged  int64 // files that were refused and deleted
 	Failed   int64 // errors and timeouts of the disk
-	Canceled int64 // callers that went away
+	Canceled int64 // callers whose context ended
 }
 
 // WriteStats counts offered chunks by their outcome.
 type WriteStats struct {
 	Chunks   int64
-	Bytes    int64 // of their files
+	Bytes    int64 // bytes of the written files
 	Evicted  int64 // chunks that were deleted to make room
 	Present  int64 // offers of chunks that the tier has or is about to write
 	Dropped  int64 // offers while the writer was behind, the disk did not work, or the tier was closed
@@ -43,7 +43,7 @@ type WriteStats struct {
 	Failed   int64 // errors and timeouts of the disk
 }
 
-// counters counts, and logs the first of each kind of failure.
+// counters updates a TierStats, and logs the first failure of each kind.
 type counters struct {
 	log *slog.Logger
 
@@ -58,7 +58,7 @@ func (c *counters) add(count func(*TierStats)) {
 	count(&c.stats)
 }
 
-// failed counts a failure. It logs only the first of each message.
+// failed counts a failure. It logs only the first failure with each message.
 func (c *counters) failed(message string, err error, count func(*TierStats)) {
 	c.mu.Lock()
 	count(&c.stats)

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// systemCalls makes the calls to the operating system. Tests replace some.
+// systemCalls makes the calls to the operating system. Tests replace some of them.
 type systemCalls struct {
 	create func(path string) (diskFile, error)
 	open   func(path string) (diskFile, error)
@@ -59,8 +59,8 @@ func realSystem() systemCalls {
 	}
 }
 
-// private returns an error for a file that is not a regular one of this process's user
-// alone.
+// private returns an error unless a file is a regular file that only this process's user owns and
+// has access to.
 func private(found fs.FileInfo) error {
 	if !found.Mode().IsRegular() || found.Mode().Perm()&othersModes != 0 || !ours(found) {
 		return fault.New(fault.Corrupt, "file %s of the disk tier has mode %s, or belongs to another user", found.Name(), found.Mode())

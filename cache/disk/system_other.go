@@ -10,10 +10,10 @@ import (
 
 const noFollow = 0
 
-// ours reports that nothing is known about the owner: the tier is not used on these systems.
+// ours returns false, because the owner is not known. The tier is not used on these systems.
 func ours(fs.FileInfo) bool { return false }
 
-// lock fails: these systems cannot keep a second process out.
+// lock fails, because these systems have no lock against a second process.
 func lock(*os.File) (taken bool, err error) { return false, errors.ErrUnsupported }
 
 func isFull(error) bool { return false }

@@ -18,7 +18,7 @@ func ours(found fs.FileInfo) bool {
 	return ok && int64(owner.Uid) == int64(os.Geteuid())
 }
 
-// lock locks an open file for this process. It reports whether another one has it locked.
+// lock locks an open file for this process. It reports whether another process has locked the file.
 func lock(f *os.File) (taken bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK), err

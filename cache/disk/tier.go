@@ -22,17 +22,17 @@ import (
 type Options struct {
 	// Folder is the tier's folder, an absolute path. It is created if its parent exists.
 	Folder string
-	// Limit is the maximum of the bytes on disk.
+	// Limit is the maximum number of bytes on disk.
 	Limit int64
-	// Queue is the maximum bytes of the arrays that wait to be written; 0: 64 MiB.
+	// Queue is the maximum number of bytes of queued arrays; 0: 64 MiB.
 	Queue int64
 	// Calls runs the calls to the disk, with their time limit; nil runs them without one.
 	Calls *store.Calls
-	// Memory allocates what is read; nil: the Go heap.
+	// Memory allocates the arrays that are read; nil: the Go heap.
 	Memory memory.Allocator
-	// Budget is charged for the list of the files; nil is unlimited.
+	// Budget is charged for the list of files; nil is unlimited.
 	Budget *budget.Budget
-	// Clock measures how long nothing is written after the disk failed.
+	// Clock measures how long writing pauses after a failure of the disk.
 	Clock func() time.Time
 	// Log gets the first failure of each kind; nil: none is logged.
 	Log *slog.Logger
@@ -42,7 +42,7 @@ type Options struct {
 
 const (
 	defaultQueue = 64 << 20
-	// retryAfter is how long nothing is written after the disk was full or failed.
+	// retryAfter is how long writing pauses after the disk was full or failed.
 	retryAfter = time.Minute
 	// listedBytes is the memory that is charged for each file.
 	listedBytes = 256
@@ -55,20 +55,20 @@ type Tier struct {
 	counts  counters
 	queue   writeQueue
 	writer  errgroup.Group
-	stop    context.CancelFunc // of the writer
+	stop    context.CancelFunc // stops the writer
 	folder  *openedFolder
 	listed  *budget.Reservation
-	hanging atomic.Int64 // calls that ran into their time limit and have not returned
+	hanging atomic.Int64 // how many calls exceeded their time limit and have not returned
 
 	mu     sync.Mutex
 	ledger *ledger
-	paused time.Time // nothing is written before
+	paused time.Time // when writing may resume
 	closed bool
 }
 
-// Open opens a tier: it locks and lists the folder, removes what killed processes have
-// left, and deletes the chunks beyond the limit. It fails as Conflict if another process
-// has the folder, and as Invalid if others could use it.
+// Open opens a tier. It locks and lists the folder, removes incomplete files of killed processes,
+// and deletes the chunks beyond the limit. It fails with fault.Conflict if another process has the
+// folder, and with fault.Invalid if other users have access to it.
 func Open(ctx context.Context, o Options) (*Tier, error) {
 	o.Queue = cmp.Or(o.Queue, defaultQueue)
 	t := &Tier{options: o, sys: realSystem(), ledger: newLedger(o.Limit)}
@@ -101,8 +101,8 @@ func Open(ctx context.Context, o Options) (*Tier, error) {
 	return t, nil
 }
 
-// load takes the listed files into the ledger, the last written first, as long as there
-// is memory for their entries. It deletes the others, and those beyond the limit.
+// load adds the listed files to the ledger, the last written first, as long as there is memory for
+// their entries. It deletes the remaining files, and files beyond the limit.
 func (t *Tier) load(ctx context.Context) {
 	l := t.ledger
 	l.used = t.folder.stuck
@@ -121,7 +121,7 @@ func (t *Tier) load(ctx context.Context) {
 		l.add(f.key, f.size, f.cost)
 	}
 	t.folder.files = nil
-	_ = t.makeRoom(ctx, 0) // what is not deleted stays counted
+	_ = t.makeRoom(ctx, 0) // files that are not deleted still count
 }
 
 func (t *Tier) path(name string) string { return filepath.Join(t.options.Folder, name) }
@@ -143,8 +143,8 @@ func (t *Tier) Has(id ColumnID) bool {
 	return f != nil && !f.leaving
 }
 
-// Close writes what is queued until ctx ends, drops the rest, and unlocks the folder. Calls
-// to a disk that hangs are left behind. Get and Put may still be called: they do nothing.
+// Close writes the queued chunks until ctx ends, drops the rest, and unlocks the folder. It
+// abandons calls to a disk that hangs. Get and Put may be called after Close; they do nothing.
 func (t *Tier) Close(ctx context.Context) {
 	t.queue.close()
 	done := make(chan struct{})
@@ -158,7 +158,7 @@ func (t *Tier) Close(ctx context.Context) {
 		t.DropQueued()
 	}
 	t.stop()
-	<-done // its calls end with its context
+	<-done // calls to the disk end with the writer's context
 	t.mu.Lock()
 	t.closed = true
 	t.listed.Release()
@@ -168,8 +168,8 @@ func (t *Tier) Close(ctx context.Context) {
 	})
 }
 
-// observe notes a call that was left behind. Until it returns, the tier does not use the disk. A
-// call that ended with its caller's context is not evidence of anything.
+// observe notes an abandoned call. Until the call returns, the tier does not use the disk. A call
+// that was abandoned because its caller's context ended says nothing about the disk.
 func (t *Tier) observe(ctx context.Context, left *store.Pending) {
 	if left == nil || ctx.Err() != nil {
 		return
@@ -178,7 +178,7 @@ func (t *Tier) observe(ctx context.Context, left *store.Pending) {
 	left.WhenReturned(func() { t.hanging.Add(-1) })
 }
 
-// call runs a call to the disk for a file. The Pending is not nil if it was left behind.
+// call runs a call to the disk for a file. The Pending is not nil if the call was abandoned.
 func call[T any](ctx context.Context, t *Tier, verb, name string, do func(path string) (T, error)) (T, *store.Pending, error) {
 	path := t.path(name)
 	out, left, err := store.CallPending(ctx, t.options.Calls, verb, path, func(context.Context) (T, error) { return do(path) })
@@ -186,7 +186,7 @@ func call[T any](ctx context.Context, t *Tier, verb, name string, do func(path s
 	return out, left, err
 }
 
-// does is call for a function without a result.
+// does is like call, for a function without a result.
 func does(ctx context.Context, t *Tier, verb, name string, do func(path string) error) (*store.Pending, error) {
 	_, left, err := call(ctx, t, verb, name, func(path string) (struct{}, error) { return struct{}{}, do(path) })
 	return left, err
@@ -204,7 +204,7 @@ func (t *Tier) deleteFile(ctx context.Context, f *chunkFile) error {
 	return err
 }
 
-// makeRoom deletes chunks until bytes more fit, and reserves them.
+// makeRoom deletes chunks until there is room for the given number of bytes, and reserves them.
 func (t *Tier) makeRoom(ctx context.Context, bytes int64) error {
 	for {
 		t.mu.Lock()
@@ -220,7 +220,7 @@ func (t *Tier) makeRoom(ctx context.Context, bytes int64) error {
 		case fits:
 			return nil
 		case victim == nil:
-			return fault.New(fault.Exhausted, "the disk tier has no room for %d bytes: all that it has is being read", bytes)
+			return fault.New(fault.Exhausted, "the disk tier has no room for %d bytes: all of its files are being read", bytes)
 		}
 		if err := t.deleteFile(ctx, victim); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (t *Tier) makeRoom(ctx context.Context, bytes int64) error {
 	}
 }
 
-// unreserve returns bytes of makeRoom.
+// unreserve frees bytes that makeRoom reserved.
 func (t *Tier) unreserve(bytes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,7 +26,7 @@ func (t *Tier) writeAll(ctx context.Context) {
 	}
 }
 
-// write writes an offer, and counts how that ended.
+// write writes an offer, and counts the outcome.
 func (t *Tier) write(ctx context.Context, w *bodyWriter, o *Offer) {
 	if !t.writable() || ctx.Err() != nil {
 		t.counts.add(func(s *TierStats) { s.Writes.Dropped++ })
@@ -77,12 +77,12 @@ type newFile struct {
 	head    chunkHead
 	begin   []byte // the encoded head, without checksums
 	disk    diskFile
-	pending *store.Pending // call that failed and may still use the file and its memory
+	pending *store.Pending // the abandoned call, which may still use the file and its memory
 }
 
 func (f *newFile) size() int64 { return f.head.length + f.head.body }
 
-// encode finds the shape of an offer and the size of its file.
+// encode computes the shape of an offer and the size of its file.
 func (t *Tier) encode(w *bodyWriter, o *Offer) (*newFile, error) {
 	of := o.Arrays[0].DataType()
 	for _, a := range o.Arrays {
@@ -116,9 +116,9 @@ func (t *Tier) encode(w *bodyWriter, o *Offer) (*newFile, error) {
 	return f, nil
 }
 
-// writeFile writes a file, whose bytes are reserved, under a temporary name, and gives it
-// its own when it is complete. After an error it deletes both, and returns the bytes if
-// that succeeds.
+// writeFile writes a file under a temporary name, and renames it when it is complete. The bytes of
+// the file are already reserved. After an error, writeFile deletes both names, and frees the bytes
+// if that succeeds.
 func (t *Tier) writeFile(ctx context.Context, w *bodyWriter, f *newFile) error {
 	name, temp := chunkName(f.offer.key, f.offer.Cost), f.offer.key.String()+tempSuffix
 	err := t.listed.Grow(listedBytes)
@@ -140,7 +140,7 @@ func (t *Tier) writeFile(ctx context.Context, w *bodyWriter, f *newFile) error {
 	return nil
 }
 
-// fill creates the file, and writes its body, its head and its end.
+// fill creates the file, and writes its body and then its head.
 func (t *Tier) fill(ctx context.Context, w *bodyWriter, f *newFile, temp string) (err error) {
 	if f.disk, f.pending, err = call(ctx, t, "create", temp, t.sys.create); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (t *Tier) fill(ctx context.Context, w *bodyWriter, f *newFile, temp string)
 	return f.call(ctx, t, "close", temp, func(string) error { return disk.Close() })
 }
 
-// call runs a call that writes the file. It is the last one of f if it fails.
+// call runs a call that writes the file. After a failure, f makes no other call.
 func (f *newFile) call(ctx context.Context, t *Tier, verb, name string, do func(path string) error) (err error) {
 	f.pending, err = does(ctx, t, verb, name, do)
 	return err
@@ -181,7 +181,7 @@ func writeFull(f diskFile, p []byte, at int64) error {
 	return err
 }
 
-// abandon deletes a file that could not be written when no call uses it anymore.
+// abandon deletes a file that could not be written, once no call uses it.
 func (t *Tier) abandon(ctx context.Context, f *newFile, names ...string) {
 	var closing *store.Pending
 	if f.disk != nil {
@@ -190,7 +190,7 @@ func (t *Tier) abandon(ctx context.Context, f *newFile, names ...string) {
 	closing.WhenReturned(func() {
 		for _, name := range names {
 			if _, err := does(ctx, t, "delete", name, t.sys.remove); err != nil {
-				return // its bytes stay counted
+				return // its bytes still count
 			}
 		}
 		t.unreserve(footprint(f.size()))

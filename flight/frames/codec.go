@@ -7,17 +7,19 @@ import (
 	protobuf "google.golang.org/protobuf/proto"
 )
 
-// Marshaler is a message that is not copied.
+// Marshaler is a message that encodes itself, without a copy.
 type Marshaler interface {
 	Marshal() mem.BufferSlice
 }
 
-// unmarshaler is a message that reads itself, such as one with rows.
+// unmarshaler is a message that decodes itself, such as one with rows.
 type unmarshaler interface {
 	Unmarshal(parts mem.BufferSlice) error
 }
 
-// Codec is gRPC's protobuf codec, except that a Marshaler is not copied, and that other messages take the memory that they need: gRPC's pools have buffers of 32 KiB and of a MiB, and none in between.
+// Codec is gRPC's protobuf codec with two differences: it does not copy a Marshaler, and it
+// allocates exactly the size of other messages. gRPC's pools have buffers of 32 KiB and of 1 MiB,
+// and none in between.
 type Codec struct{ encoding.CodecV2 }
 
 // NewCodec returns a codec.

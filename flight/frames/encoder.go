@@ -14,11 +14,11 @@ import (
 // for them (offsets of slices, bitmaps) are allocated on the Go heap.
 type Encoder struct {
 	schema  *arrow.Schema
-	indexed bool          // it has dictionaries
-	head    message       // of the schema; empty before schemaMessage
+	indexed bool          // the schema has dictionaries
+	head    message       // the message of the schema; empty before schemaMessage
 	writer  *ipc.Writer   // nil: the next batch makes one
 	begun   bool          // the writer has written its own schema message
-	made    []message     // of the current batch
+	made    []message     // the messages of the current batch
 	checked *arrow.Schema // equal to schema
 }
 
@@ -27,8 +27,9 @@ func NewEncoder(schema *arrow.Schema) *Encoder {
 	return &Encoder{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
 }
 
-// newWriter replaces the writer. Its schema is that of its first batch: the library compares the schema of each batch
-// with it, field by field unless they are the same, and the encoder has compared it.
+// newWriter replaces the writer. The new writer takes the schema of its first batch, so that the
+// library's comparison with the schema of each batch is cheap: it compares field by field only if
+// the pointers differ. The encoder has already compared the schemas.
 func (f *Encoder) newWriter() {
 	f.begun = false
 	f.writer = ipc.NewWriterWithPayloadWriter(payloads{f}, ipc.WithAllocator(memory.NewGoAllocator()))
@@ -51,9 +52,10 @@ func (f *Encoder) schemaMessage() (_ message, err error) {
 	return f.head, err
 }
 
-// Batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which
-// alone carries the metadata. They point into the batch's memory, which the lease retains.
-// The caller drops the lease, and the frames that it did not send, even after an error.
+// Batch returns the frames of a batch: first those of its dictionaries, if any, and then the frame
+// of the batch itself, which carries the metadata. The frames point into the batch's memory, which
+// the lease retains. The caller releases the lease, and the frames that it did not send, even after
+// an error.
 func (f *Encoder) Batch(b arrow.RecordBatch, metadata []byte, lease *Lease) ([]*Frame, error) {
 	messages, err := f.messages(b, lease)
 	if err != nil {
@@ -75,7 +77,8 @@ func (f *Encoder) messages(b arrow.RecordBatch, lease *Lease) ([]message, error)
 	return lease.encoded().once(func() ([]message, error) { return f.encode(b) })
 }
 
-// check checks that a batch has the stream's schema: another stream may have encoded it.
+// check checks that a batch has the stream's schema. The check is needed because another stream may
+// have encoded the batch.
 func (f *Encoder) check(schema *arrow.Schema) error {
 	if schema == f.checked {
 		return nil
@@ -87,8 +90,9 @@ func (f *Encoder) check(schema *arrow.Schema) error {
 	return nil
 }
 
-// encode returns the messages of a batch. They point into its memory. A writer keeps the dictionaries of its last
-// batch, for which no lease pays after the batch has left: with dictionaries, each batch has its own writer.
+// encode returns the messages of a batch, which point into its memory. A writer keeps the
+// dictionaries of its last batch, whose memory no lease accounts for once the batch is sent. So if
+// there are dictionaries, each batch has a new writer.
 func (f *Encoder) encode(b arrow.RecordBatch) ([]message, error) {
 	f.made = nil
 	if f.writer == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // message is an Arrow message. Its body points into the memory of a batch, and into buffers that
-// the Arrow library has computed for it.
+// the Arrow library computed for the message.
 type message struct {
 	header []byte
 	body   [][]byte
@@ -30,7 +30,7 @@ func encodedPayload(p *ipc.Payload) (message, error) {
 	return m, p.SerializeBody(&m)
 }
 
-// frame returns the message as a frame, whose body the lease lends.
+// frame returns the message as a frame. The lease keeps the memory of the frame's body.
 func (m message) frame(lease *Lease) *Frame {
 	f := &Frame{header: m.header, lease: lease}
 	for _, part := range m.body {
@@ -39,8 +39,8 @@ func (m message) frame(lease *Lease) *Frame {
 	return f
 }
 
-// Encodings has the messages of the batches that have leases, so that streams that send the same
-// batch encode it once. nil shares nothing. It is safe for concurrent use.
+// Encodings holds the messages of all batches that have leases, so that streams that send the same
+// batch encode it once. A nil *Encodings shares nothing. It is safe for concurrent use.
 type Encodings struct {
 	mu  sync.Mutex
 	all map[arrow.RecordBatch]*batchEncoding
@@ -58,7 +58,7 @@ type batchEncoding struct {
 	messages []message // nil: not encoded
 }
 
-// enter returns the encoding of a batch, until leave.
+// enter returns the encoding of a batch, which stays valid until leave.
 func (e *Encodings) enter(b arrow.RecordBatch) *batchEncoding {
 	if e == nil {
 		return &batchEncoding{}
@@ -87,7 +87,7 @@ func (e *Encodings) leave(b arrow.RecordBatch) {
 	}
 }
 
-// once returns the messages, which the first caller encodes. After a failure, the next caller tries
+// once returns the messages. The first caller encodes them; if it fails, the next caller tries
 // again.
 func (e *batchEncoding) once(encode func() ([]message, error)) ([]message, error) {
 	e.mu.Lock()

@@ -20,7 +20,7 @@ type Frame struct {
 	metadata []byte // app_metadata
 	body     mem.BufferSlice
 	size     int    // bytes of body
-	handed   bool   // to gRPC, which frees the body
+	handed   bool   // passed to gRPC, which frees the body
 	lease    *Lease // on the batch that owns the memory of body; may be nil
 }
 
@@ -35,7 +35,7 @@ func (f *Frame) Release() {
 	}
 }
 
-// Hand notes that gRPC gets the frame, and frees the body.
+// Hand notes that the frame is passed to gRPC, which then frees the body.
 func (f *Frame) Hand() { f.handed = true }
 
 // HasBatch reports whether the frame is of a batch with a lease. Other frames are schemas and metadata.

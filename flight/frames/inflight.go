@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// StalledAfter is how long a client must take nothing before its stream can lose its
-	// memory or its connection to others.
+	// StalledAfter is how long a client must read nothing before its stream can lose its memory or
+	// its connection in favor of other streams.
 	StalledAfter = time.Second
-	// maxInflightWait is how long a stream whose client reads waits for the batches of
-	// others to leave.
+	// maxInflightWait is how long a stream whose client reads waits for other streams to free
+	// memory.
 	maxInflightWait = 30 * time.Second
 )
 
-// Inflight counts the memory of batches that were handed to gRPC and not yet written
-// to their connections. gRPC keeps what a client does not read for as long as the connection
-// lives. So when the limit is reached, the stream whose client has taken nothing for longest
-// loses its connection: nothing else frees its memory. Its client can resume from its
-// cursor. The invariants are:
+// Inflight counts the memory of batches that were handed to gRPC and not yet written to their
+// connections. If a client does not read, gRPC keeps its batches as long as the connection is open.
+// So when the limit is reached, the server closes the connection whose client has read nothing for
+// the longest time. That client can resume from its cursor. The invariants are:
 //   - bytes is the sum of the memory of batches that have leases, each reservation once;
 //   - a lease ends once: with its last part, or with its connection.
 type Inflight struct {
@@ -36,22 +35,22 @@ type Inflight struct {
 
 	mu      sync.Mutex
 	bytes   int64
-	leaving int64                   // of bytes: those whose connections were closed
+	leaving int64                   // the part of bytes whose connections were closed
 	memory  map[any]*memoryInflight // by batch.Reserved.ID
 	streams map[*StreamInflight]struct{}
 	freed   chan struct{} // closed and replaced when bytes are freed
 }
 
-// NewInflight returns an account with a limit in bytes; 0: there is none.
+// NewInflight returns an Inflight with a limit in bytes; 0: there is no limit.
 func NewInflight(limit int64, clock func() time.Time) *Inflight {
 	return &Inflight{Limit: limit, clock: clock, memory: map[any]*memoryInflight{}, streams: map[*StreamInflight]struct{}{}, freed: make(chan struct{})}
 }
 
-// memoryInflight is a reservation of batches in flight, to one client or to several.
+// memoryInflight is a reservation of batches that are in flight to one or more clients.
 type memoryInflight struct {
 	bytes  int64
 	leases int
-	cut    int // of leases: those of streams whose connections were closed
+	cut    int // the leases of streams whose connections were closed; part of leases
 }
 
 // leaving returns the bytes that will be free when the closed connections have ended.
@@ -62,8 +61,8 @@ func (m memoryInflight) leaving() int64 {
 	return 0
 }
 
-// count adds leases of a batch, of which some are of streams whose connections were closed.
-// mu is held.
+// count adds to the leases of a batch. cut is how many of them belong to streams whose connections
+// were closed. mu is held.
 func (t *Inflight) count(l *Lease, leases, cut int) {
 	for _, one := range l.reserved {
 		m := t.memory[one.ID]
@@ -95,8 +94,8 @@ func (t *Inflight) more(l *Lease) int64 {
 
 // Client is the client of a stream.
 type Client struct {
-	Connection any    // that streams may share; nil: it is not known
-	Cut        func() // closes the connection; nil: that cannot be done
+	Connection any    // identifies the connection, which streams may share; nil: unknown
+	Cut        func() // closes the connection; nil: it cannot be closed
 }
 
 // StreamInflight is the batches of one stream that are in flight.
@@ -104,7 +103,7 @@ type StreamInflight struct {
 	all    *Inflight
 	client Client
 	end    func(error)  // ends the stream with a cause
-	moved  atomic.Int64 // when the connection last took something, in Unix nanoseconds
+	moved  atomic.Int64 // when the connection last took bytes, in Unix nanoseconds
 
 	// Under all.mu.
 	leases map[*Lease]struct{}
@@ -113,7 +112,8 @@ type StreamInflight struct {
 	ended  bool // its stream has ended
 }
 
-// Enter adds a stream, which leaves when it has ended. The function end ends it with a cause.
+// Enter adds a stream, which calls Release when it has ended. The function end ends the stream with
+// a cause.
 func (t *Inflight) Enter(c Client, end func(error)) *StreamInflight {
 	p := &StreamInflight{all: t, client: c, end: end, leases: map[*Lease]struct{}{}}
 	p.Move()
@@ -139,10 +139,10 @@ func (t *Inflight) forget(p *StreamInflight) {
 	}
 }
 
-// Move notes that the connection took something.
+// Move notes that the connection took bytes.
 func (p *StreamInflight) Move() { p.moved.Store(p.all.clock().UnixNano()) }
 
-// Moved returns when the connection last took something, in Unix nanoseconds.
+// Moved returns when the connection last took bytes, in Unix nanoseconds.
 func (p *StreamInflight) Moved() int64 { return p.moved.Load() }
 
 // Still returns for how long the connection has taken nothing.
@@ -150,8 +150,8 @@ func (p *StreamInflight) Still() time.Duration {
 	return p.all.clock().Sub(time.Unix(0, p.moved.Load()))
 }
 
-// Admit waits until a batch may be handed to gRPC. The stream with the slowest client waits
-// for that client as long as it takes. Any other stream fails after maxInflightWait.
+// Admit waits until a batch may be handed to gRPC. The stream with the slowest client waits without
+// a time limit. Any other stream fails after maxInflightWait.
 func (p *StreamInflight) Admit(ctx context.Context, l *Lease) error {
 	timeout := time.NewTimer(maxInflightWait)
 	defer timeout.Stop()
@@ -161,7 +161,7 @@ func (p *StreamInflight) Admit(ctx context.Context, l *Lease) error {
 		if freed == nil {
 			return nil
 		}
-		if !counted && p.isSlowest() { // it waits for its own client, and not for the memory of others
+		if !counted && p.isSlowest() { // the stream waits for its own client, not for the memory of other streams
 			counted = true
 			defer waits.Begin(ctx, waits.Trainer)()
 		}
@@ -189,8 +189,9 @@ func (p *StreamInflight) Admit(ctx context.Context, l *Lease) error {
 	}
 }
 
-// tryAdmit admits a batch, if there is room: then freed is nil. Otherwise it returns how long
-// to wait at most before the next attempt, and the streams to disconnect first.
+// tryAdmit admits a batch if there is room; then freed is nil. Otherwise it returns the longest
+// time to wait before the next attempt, a channel that is closed when memory is freed, and the
+// streams to disconnect first.
 func (p *StreamInflight) tryAdmit(l *Lease) (wait time.Duration, freed <-chan struct{}, cut []*StreamInflight) {
 	t := p.all
 	t.mu.Lock()
@@ -244,8 +245,7 @@ func (t *Inflight) Stalled(after time.Duration) []*StreamInflight {
 	return stalled
 }
 
-// cutLeases returns how many of the stream's leases count as those of a closed connection: all
-// or none.
+// cutLeases returns leases if the stream's connection was closed, and 0 otherwise.
 func (p *StreamInflight) cutLeases(leases int) int {
 	if p.cut {
 		return leases
@@ -253,8 +253,8 @@ func (p *StreamInflight) cutLeases(leases int) int {
 	return 0
 }
 
-// slowest returns the stream whose client has taken nothing for longest, of those that have
-// batches in flight and can be disconnected. mu is held.
+// slowest returns the stream whose client has taken nothing for the longest time, among the streams
+// that have batches in flight and can be disconnected. mu is held.
 func (t *Inflight) slowest() *StreamInflight {
 	var slowest *StreamInflight
 	for p := range t.streams {
@@ -299,7 +299,7 @@ func (p *StreamInflight) remove(l *Lease) {
 	t.freed = make(chan struct{})
 }
 
-// MarkStalled marks all batches of the stream: its client does not take them.
+// MarkStalled marks all batches of the stream as stalled: the client does not read them.
 func (p *StreamInflight) MarkStalled() {
 	p.all.mu.Lock()
 	leases := slices.Collect(maps.Keys(p.leases))

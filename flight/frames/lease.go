@@ -14,9 +14,9 @@ import (
 type Payload interface {
 	// Release frees the memory.
 	Release()
-	// MarkInFlight notes that the network has the memory.
+	// MarkInFlight notes that gRPC has the memory.
 	MarkInFlight()
-	// MarkStalled notes that its client does not take it.
+	// MarkStalled notes that the client does not read.
 	MarkStalled()
 }
 
@@ -24,15 +24,15 @@ type Payload interface {
 // gRPC no longer uses the connection. It implements the pool to which gRPC returns buffers.
 type Lease struct {
 	payload  Payload
-	inflight *StreamInflight  // of the stream; nil: the payload is not counted
-	encoding *batchEncoding   // of a batch
-	bytes    int64            // of memory that the payload keeps alive
-	reserved []batch.Reserved // of bytes; payloads may share it
-	parts    atomic.Int64     // that gRPC has, plus one for the sender
+	inflight *StreamInflight  // counts the payload; nil: it is not counted
+	encoding *batchEncoding   // of the batch, if the payload is one
+	bytes    int64            // the memory that the payload keeps alive
+	reserved []batch.Reserved // the reservations of this memory, which payloads may share
+	parts    atomic.Int64     // the number of parts that gRPC has, plus one for the sender
 	over     atomic.Bool
 }
 
-// NewLease returns a lease on a payload, which keeps reserved memory alive.
+// NewLease returns a lease on a payload that keeps the reserved memory alive.
 func NewLease(p Payload, reserved []batch.Reserved, of *StreamInflight) *Lease {
 	l := &Lease{payload: p, inflight: of, reserved: reserved}
 	for _, one := range reserved {
@@ -42,8 +42,8 @@ func NewLease(p Payload, reserved []batch.Reserved, of *StreamInflight) *Lease {
 	return l
 }
 
-// charged is a batch that knows how much memory it keeps alive. It is marked when the network
-// has it, and when the network makes no progress.
+// charged is a batch with the reservations of the memory that it keeps alive. It is marked when
+// gRPC has it, and when the client does not read it.
 type charged interface {
 	Reserved() []batch.Reserved
 	MarkInFlight()
@@ -65,7 +65,7 @@ func NewBatchLease(b arrow.RecordBatch, of *StreamInflight, e *Encodings) *Lease
 // leasedBatch is a batch as a payload.
 type leasedBatch struct {
 	batch     arrow.RecordBatch
-	encodings *Encodings // has the batch until the lease ends; nil: its messages are not shared
+	encodings *Encodings // holds the batch's messages until the lease ends; nil: they are not shared
 }
 
 // Release implements Payload.
@@ -88,7 +88,8 @@ func (b leasedBatch) MarkStalled() {
 	}
 }
 
-// encoded returns the messages of the batch. l may be nil: then nothing is shared.
+// encoded returns the encoding of the batch. If l is nil, it returns an encoding that is not
+// shared.
 func (l *Lease) encoded() *batchEncoding {
 	if l == nil {
 		return &batchEncoding{}
@@ -96,12 +97,12 @@ func (l *Lease) encoded() *batchEncoding {
 	return l.encoding
 }
 
-// maxPart bounds a part of a payload, in bytes. A stream is seen to move when gRPC has written
-// a part.
+// maxPart is the maximum size of a part of a payload, in bytes. A stream counts as moving whenever
+// gRPC has written a part.
 const maxPart = 1 << 20
 
-// Lend appends p, memory of the payload, in parts. Short parts are copied: gRPC does not count
-// references to them.
+// Lend appends p, which is memory of the payload, in parts. Short parts are copied, because gRPC
+// does not count references to them.
 func (l *Lease) Lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
 	for len(p) > 0 {
 		part := p[:min(len(p), maxPart)]
@@ -116,7 +117,8 @@ func (l *Lease) Lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
 	return to
 }
 
-// LendShort returns a copy of a short text that is a part, which gRPC counts references to by its capacity.
+// LendShort returns a copy of a short text as one part. The copy has enough capacity for gRPC to
+// count references to it.
 func (l *Lease) LendShort(text []byte) mem.BufferSlice {
 	capacity := len(text)
 	for mem.IsBelowBufferPoolingThreshold(capacity) {

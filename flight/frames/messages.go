@@ -8,16 +8,16 @@ import (
 
 // Sizes of an IPC stream, in bytes (Arrow columnar format, "Encapsulated message format").
 const (
-	ipcPrefix = 8  // before a header: a marker and the header's size
-	ipcEnd    = 8  // after the last message
-	ipcAlign  = 64 // of bodies, so that readers need not copy
+	ipcPrefix = 8  // the marker and the header's size, before a header
+	ipcEnd    = 8  // the end marker, after the last message
+	ipcAlign  = 64 // the alignment of bodies, so that readers need not copy
 )
 
-// ipcMarker begins a message.
+// ipcMarker is the marker at the start of each message.
 const ipcMarker = 0xFFFFFFFF
 
-// paddedHeader returns the size of the header of a message at an offset, such that the body behind it is
-// aligned.
+// paddedHeader returns the padded size of a message's header, such that the body after it is
+// aligned. The message is at the given offset.
 func paddedHeader(at int, m message) int {
 	body := at + ipcPrefix + len(m.header)
 	return len(m.header) + (ipcAlign-body%ipcAlign)%ipcAlign
@@ -26,7 +26,8 @@ func paddedHeader(at int, m message) int {
 // Messages are the messages of a complete IPC stream.
 type Messages []message
 
-// Complete returns the messages of an IPC stream of one batch: those of its schema and of the batch.
+// Complete returns the messages of an IPC stream of one batch: the message of the schema, and the
+// messages of the batch.
 func (f *Encoder) Complete(b arrow.RecordBatch, lease *Lease) (Messages, error) {
 	schema, err := f.schemaMessage()
 	if err != nil {
@@ -51,7 +52,7 @@ func (all Messages) Size() int {
 	return at + ipcEnd
 }
 
-// Write writes the stream to memory of its size, and returns how much it has written.
+// Write writes the stream to a slice of at least its size, and returns the number of bytes written.
 func (all Messages) Write(to []byte) int {
 	at := 0
 	for _, m := range all {

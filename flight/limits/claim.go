@@ -2,38 +2,40 @@ package limits
 
 import "time"
 
-// Claim is a claim to one place of a queue. Its owner enters it, and leaves when it needs the place no more.
+// Claim is a claim to one place of a queue. Its owner passes it to Queue.Enter, and calls Leave
+// when it no longer needs the place.
 type Claim struct {
 	Client  string
-	Bytes   int64   // that it holds while it waits
+	Bytes   int64   // the bytes that the owner holds while the claim waits
 	Firm    bool    // a full queue does not refuse it
-	Special Special // nil: it needs one place, and has no priority
+	Special Special // nil: the claim needs one place, and has no priority
 
-	queue   *Queue // nil: it has not entered
+	queue   *Queue // nil: not passed to Enter yet
 	settled chan struct{}
-	err     error // why it was refused; valid once settled is closed
+	err     error // the reason for a refusal; valid once settled is closed
 
 	// Guarded by queue.mu.
 	client *client
 	has    bool
-	began  time.Time // when it got its place
+	began  time.Time // when the claim got its place
 	yields bool      // see Yield
 }
 
-// Special is a claim with terms of its own. Its methods are called under the lock of the queue.
+// Special determines the terms of a claim that has a priority or needs several places. Its methods
+// are called with the queue locked.
 type Special interface {
 	// Terms returns what the claim needs at present.
 	Terms() Terms
-	// Granted is called when the claim has got its place on some terms.
+	// Granted is called when the claim has got its place. It receives the terms that applied.
 	Granted(Terms)
 }
 
-// Terms is what a claim needs.
+// Terms are the conditions under which a claim gets a place.
 type Terms struct {
-	Places int   // that must be free, of which it takes one
-	Of     *Kept // places that are kept for it, among others; nil: none
-	First  bool  // it goes before claims without priority
-	Never  bool  // it cannot have a place at present
+	Places int   // how many places must be free; the claim takes one of them
+	Of     *Kept // kept places that count as free for the claim; nil: none
+	First  bool  // the claim has priority over claims without First
+	Never  bool  // the claim cannot have a place at present
 }
 
 func (c *Claim) terms() Terms {
@@ -53,7 +55,7 @@ func (c *Claim) Leave() {
 	}
 }
 
-// Return is Leave within Change.
+// Return is like Leave. It is called within Change.
 func (c *Claim) Return() {
 	if !c.has {
 		return
@@ -69,16 +71,17 @@ func (c *Claim) Return() {
 	}
 }
 
-// Kept is places that are kept for claims to come. A nil *Kept has none.
+// Kept is a number of places that are reserved for later claims. A nil *Kept has no places.
 type Kept struct {
 	queue  *Queue
-	client *client // whose share they count against; nil: none
+	client *client // the places count against its share; nil: against no share
 	places int
 	over   bool
 	timer  *time.Timer
 }
 
-// Keep keeps places for a time, of the share of a claim's client if one is given, which has its place. It is called within Change.
+// Keep reserves places until limit has passed or Release is called. If of is not nil, the places
+// count against the share of its client; of must have its place. Keep is called within Change.
 func (q *Queue) Keep(places int, of *Claim, limit time.Duration) *Kept {
 	k := &Kept{queue: q, places: places}
 	if of != nil {
@@ -97,7 +100,8 @@ func (k *Kept) Places() int {
 	return k.places
 }
 
-// Over reports whether the time is over, or Release was called. It is called within Look or Change.
+// Over reports whether the time limit has passed or Release was called. It is called within Look or
+// Change.
 func (k *Kept) Over() bool { return k == nil || k.over }
 
 // Release frees the places. It is called within Change, and may be called more than once.
@@ -107,7 +111,7 @@ func (k *Kept) Release() {
 	k.use(k.places)
 }
 
-// use stops keeping some places.
+// use frees some of the places.
 func (k *Kept) use(places int) {
 	if k != nil {
 		k.places -= places

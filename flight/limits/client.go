@@ -8,29 +8,31 @@ import (
 )
 
 const (
-	// forgetHalf is the time in which half of the time that a client has used is forgotten.
+	// forgetHalf is the half-life of the time that a client has used: after it, half of that time
+	// no longer counts.
 	forgetHalf = 30 * time.Second
-	// usedUnit is how much time makes a difference: less counts as none.
+	// usedUnit is the resolution of used time: smaller differences do not count.
 	usedUnit = time.Second
-	// maxKnown bounds the clients without places and claims whose use and last turn are remembered.
+	// maxKnown bounds the clients without places and claims that the queue remembers with their use
+	// and last turn.
 	maxKnown = 4096
 )
 
-// client is what a client has of a queue.
+// client is the state of one client in a queue.
 type client struct {
 	name string
-	held int           // places, including those that are kept in its name
-	used time.Duration // for which it had places, less what is forgotten
-	at   time.Time     // of used
-	turn int64         // of the queue, when the client came or had its last place
+	held int           // places that the client has, including those that are kept in its name
+	used time.Duration // how long the client held places, decayed with forgetHalf
+	at   time.Time     // when used was computed
+	turn int64         // Queue.turn when the client was added or last got a place
 }
 
-// before reports whether a free place goes to a client before it goes to another one.
+// before reports whether c gets a free place before o.
 func (c *client) before(o *client) bool {
 	return cmp.Or(cmp.Compare(c.held, o.held), cmp.Compare(c.used/usedUnit, o.used/usedUnit), cmp.Compare(c.turn, o.turn)) < 0
 }
 
-// of returns a client, which is remembered. q.mu is held.
+// of returns the client with a name, and adds it if it is new. q.mu is held.
 func (q *Queue) of(name string) *client {
 	c := q.clients[name]
 	if c == nil {
@@ -42,7 +44,7 @@ func (q *Queue) of(name string) *client {
 	return c
 }
 
-// forgetIdle bounds the clients that are remembered. q.mu is held.
+// forgetIdle removes clients without places and claims if there are too many clients. q.mu is held.
 func (q *Queue) forgetIdle() {
 	if len(q.clients) < maxKnown {
 		return
@@ -53,7 +55,7 @@ func (q *Queue) forgetIdle() {
 	}
 }
 
-// age forgets some of the time that a client has used. The lock of its queue is held.
+// age decays the used time up to now. The lock of the client's queue is held.
 func (c *client) age(now time.Time) {
 	if c.used > 0 {
 		c.used = time.Duration(float64(c.used) * math.Exp2(-now.Sub(c.at).Seconds()/forgetHalf.Seconds()))

@@ -41,10 +41,10 @@ type Queue struct {
 	mu       sync.Mutex
 	most     int // places that may be taken or kept at present
 	taken    int
-	kept     int // of all Kept
+	kept     int // the sum of all Kept
 	clients  map[string]*client
 	waiting  []*Claim      // in order of arrival
-	bytes    int64         // of waiting
+	bytes    int64         // the bytes of the waiting claims
 	turn     int64         // number of places given and clients added so far; it orders turns
 	yielding int           // number of claims whose holders are giving up their places
 	closed   error         // the error of claims that would wait and are not firm; nil: open
@@ -65,9 +65,9 @@ func shareOf(places, percent int) int { return max(1, places*percent/100) }
 // Counts is how many places there are, and how they are used.
 type Counts struct {
 	Places, Share        int
-	Most                 int // of the places that may be taken or kept at present
+	Most                 int // how many places may be taken or kept at present
 	Taken, Kept, Waiting int
-	Bytes                int64 // of the claims that wait
+	Bytes                int64 // the bytes of the waiting claims
 }
 
 // Counts returns how the places are used.
@@ -246,7 +246,7 @@ func (q *Queue) next() (*Claim, Terms) {
 		}
 	}
 	if first != nil && best.Places > q.Free()+best.Of.Places() && q.taken+q.kept > 0 {
-		return nil, Terms{} // it needs several places, and the claims behind it must not take them
+		return nil, Terms{} // the first claim needs several places, and later claims must not take them
 	}
 	return first, best
 }
@@ -257,7 +257,7 @@ func (q *Queue) exceeds(c *client, terms Terms) bool {
 		return false
 	}
 	places := terms.Places
-	if terms.Of != nil && terms.Of.client == c { // the kept places count already
+	if terms.Of != nil && terms.Of.client == c { // the kept places already count as held
 		places -= terms.Of.Places()
 	}
 	return places > 0 && c.held+places > q.share

@@ -2,8 +2,9 @@ package limits
 
 import "slices"
 
-// Room is a limited number of places for members that cannot wait. A full room costs the client with the most members: a new
-// member has the place of its oldest one. It is guarded by a lock of its owner.
+// Room is a limited number of places for members that cannot wait. If the room is full, a new
+// member replaces the oldest member of the client with the most members. The owner of the room
+// guards it with a lock.
 type Room[M comparable] struct {
 	places  int // 0: no limit
 	share   int // places that one client may have; the client "", which is all Unix domain sockets, may have all
@@ -11,7 +12,7 @@ type Room[M comparable] struct {
 	members map[string][]M // by client, the oldest first
 }
 
-// NewRoom returns an empty room, of which one client may have a percentage.
+// NewRoom returns an empty room. One client may have the given percentage of its places.
 func NewRoom[M comparable](places, percent int) *Room[M] {
 	return &Room[M]{places: places, share: shareOf(places, percent), members: map[string][]M{}}
 }
@@ -22,9 +23,10 @@ func (r *Room[M]) Len() int { return r.count }
 // Of returns the members of a client, the oldest first. They are valid until the next change.
 func (r *Room[M]) Of(client string) []M { return r.members[client] }
 
-// Enter adds a member, and reports whether there is a place for it. If it has the place of a member of another client, it returns
-// that one: the oldest that may go, of the client that has the most of those with more members than the new one's. A nil mayGo
-// lets all members go.
+// Enter adds a member if there is a place for it, and reports whether there is. If the room is
+// full, the new member may replace a member of a client that has more members than its own client.
+// Enter returns the replaced member, which is the oldest one for which mayGo is true, of the client
+// with the most members. A nil mayGo is true for all members.
 func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered bool) {
 	if r.places > 0 && client != "" && len(r.members[client]) >= r.share {
 		return gone, false
@@ -42,8 +44,8 @@ func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered
 	return gone, true
 }
 
-// oldest returns the place of the oldest member that may go, of the client that has the most of those with more than a number of
-// members; -1 if there is none.
+// oldest returns the index of the oldest replaceable member of the client with the most members,
+// among the clients with more than the given number of members; -1 if there is none.
 func (r *Room[M]) oldest(than int, mayGo func(M) bool) (client string, at int) {
 	at = -1
 	for name, of := range r.members {

@@ -1,7 +1,9 @@
 // Package rowsin reads the rows that a client writes to a server.
 //
-// A client chooses every byte that it sends, so nothing in a message is believed. Headers are read with every offset checked, and
-// written again for the Arrow library; bodies are decompressed into memory of sizes that were checked; batches are validated. What
-// a message needs is charged to the budget before it is allocated, and what a few bytes may stand for is bounded. Rows end with
-// an error unless the client has said that it has sent them all.
+// A client chooses every byte that it sends, so the package trusts nothing in a message. It checks
+// every offset of a header, and writes the header again for the Arrow library. It decompresses
+// bodies into memory whose size was checked, and validates batches. It charges the memory of a
+// message to the budget before allocating it, and bounds how many bytes of rows a few received
+// bytes can expand to. Reading ends with an error unless the client has declared the number of rows
+// and all of them have arrived.
 package rowsin

@@ -14,16 +14,17 @@ import (
 
 // Limits of a header.
 const (
-	maxFlatDepth = 72 // tables in tables: fields in fields, and the tables around them
+	maxFlatDepth = 72 // nesting of tables: nested fields, and the tables around them
 	flatPointer  = 4  // bytes of an offset
-	sharedTexts  = 4  // texts may have this many times the bytes of a header: writers may store a text once and name it often
+	sharedTexts  = 4  // texts may have this many times the bytes of a header, since writers may refer to one stored text several times
 )
 
-// flatReader reads a flatbuffer whose bytes a client chose. After the first fault all that it returns is zero.
+// flatReader reads a flatbuffer that a client sent. After the first fault, its methods return zero
+// values.
 type flatReader struct {
 	bytes  []byte
-	tables int   // that may still be read; sharing them could make a small header endless
-	texts  int64 // bytes of texts that may still be read
+	tables int   // how many tables may still be read; without a limit, shared tables could make a small header endless
+	texts  int64 // how many bytes of texts may still be read
 	broken bool
 }
 
@@ -39,7 +40,7 @@ func (r *flatReader) err() error {
 	return fault.New(fault.Invalid, "the header of a message is damaged").WithRemedy("write the rows with a library of Arrow")
 }
 
-// has reports whether bytes are within the flatbuffer.
+// has reports whether a range of bytes is within the flatbuffer.
 func (r *flatReader) has(at, bytes int64) bool {
 	if at < 0 || bytes < 0 || at > int64(len(r.bytes))-bytes {
 		r.broken = true
@@ -57,25 +58,25 @@ func (r *flatReader) number(at int64, bytes int) uint64 {
 	return binary.LittleEndian.Uint64(wide[:])
 }
 
-// follow returns the place that an offset leads to.
+// follow returns the position that the offset at a position refers to.
 func (r *flatReader) follow(at int64) int64 {
 	to := at + int64(r.number(at, flatPointer)) //nolint:gosec // 32 bits
 	r.has(to, flatPointer)
 	return to
 }
 
-// flatTable is a table, whose fields are found by its list of their places, the vtable.
+// flatTable is a table. The vtable lists the positions of its fields.
 type flatTable struct {
 	*flatReader
 	at     int64
-	names  int64 // the vtable
-	length int64 // bytes of the vtable
+	names  int64 // the position of the vtable
+	length int64 // the bytes of the vtable
 }
 
 // root returns the outermost table.
 func (r *flatReader) root() flatTable { return r.table(r.follow(0)) }
 
-// table returns the table at a place.
+// table returns the table at a position.
 func (r *flatReader) table(at int64) flatTable {
 	if r.tables--; r.tables < 0 {
 		r.broken = true
@@ -88,7 +89,7 @@ func (r *flatReader) table(at int64) flatTable {
 	return flatTable{flatReader: r, at: at, names: names, length: length}
 }
 
-// field returns the place of a field; 0: the table does not have it.
+// field returns the position of a field, or 0 if the table does not have it.
 func (t flatTable) field(slot, bytes int) int64 {
 	entry := int64(4 + 2*slot)
 	if t.broken || entry+2 > t.length {
@@ -101,7 +102,7 @@ func (t flatTable) field(slot, bytes int) int64 {
 	return t.at + offset
 }
 
-// value returns a number in a field; 0 if the table does not have it.
+// value returns the number in a field, or 0 if the table does not have it.
 func (t flatTable) value(slot, bytes int) uint64 {
 	if at := t.field(slot, bytes); at > 0 {
 		return t.number(at, bytes)
@@ -109,7 +110,7 @@ func (t flatTable) value(slot, bytes int) uint64 {
 	return 0
 }
 
-// inner returns a table in a field; false if there is none.
+// inner returns the table in a field, and whether there is one.
 func (t flatTable) inner(slot int) (flatTable, bool) {
 	at := t.field(slot, flatPointer)
 	if at == 0 {
@@ -119,7 +120,7 @@ func (t flatTable) inner(slot int) (flatTable, bool) {
 	return of, !t.broken
 }
 
-// list returns the place of the first entry of a list, and the number of entries.
+// list returns the position of the first entry of a list, and the number of entries.
 func (t flatTable) list(slot, bytes int) (first int64, n int) {
 	at := t.field(slot, flatPointer)
 	if at == 0 {
@@ -133,7 +134,7 @@ func (t flatTable) list(slot, bytes int) (first int64, n int) {
 	return at + flatPointer, int(claimed)
 }
 
-// text returns the bytes of a text.
+// text returns the bytes of the text in a field.
 func (t flatTable) text(slot int) []byte {
 	first, n := t.list(slot, 1)
 	if t.texts -= int64(n); t.texts < 0 {
@@ -145,25 +146,25 @@ func (t flatTable) text(slot int) []byte {
 	return t.bytes[first : first+int64(n)]
 }
 
-// flatKind is what a field of a table is.
+// flatKind is the kind of a field of a table.
 type flatKind int
 
 // Kinds of fields.
 const (
-	flatDropped flatKind = iota // it is not written again
-	flatNumber                  // of some bytes
+	flatDropped flatKind = iota // the field is not written again
+	flatNumber                  // a number of 1, 2, 4 or 8 bytes
 	flatText
 	flatInner  // a table
 	flatTables // a list of tables
-	flatUnion  // a table whose type the field before it has
+	flatUnion  // a table; the field before it has its type
 )
 
 // flatField describes a field of tables.
 type flatField struct {
 	kind  flatKind
-	bytes int         // of a number
-	of    *flatShape  // of a table, or of a list of tables
-	types []flatShape // of a union, by type; nil: the type is refused
+	bytes int         // the size of a number
+	of    *flatShape  // the shape of a table, or of each table of a list
+	types []flatShape // the shapes of a union, by type; types without a known shape are refused
 }
 
 // flatShape describes tables: their fields by slot.
@@ -172,7 +173,8 @@ type flatShape struct {
 	known  bool
 }
 
-// write writes a table again, as far as its shape describes it, and returns its place.
+// write writes those fields of a table that its shape describes, and returns the offset of the new
+// table.
 func (t flatTable) write(b *flatbuffers.Builder, shape *flatShape, depth int) flatbuffers.UOffsetT {
 	if depth > maxFlatDepth {
 		t.broken = true
@@ -197,7 +199,8 @@ func (t flatTable) write(b *flatbuffers.Builder, shape *flatShape, depth int) fl
 	return b.EndObject()
 }
 
-// writeInner writes what a field refers to; 0: there is nothing.
+// writeInner writes the text, table or list that a field refers to, and returns its offset, or 0 if
+// there is none.
 func (t flatTable) writeInner(b *flatbuffers.Builder, slot int, f flatField, depth int) flatbuffers.UOffsetT {
 	switch f.kind {
 	case flatDropped, flatNumber:

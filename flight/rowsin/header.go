@@ -25,7 +25,7 @@ const (
 	maxArrayLength                          = 1<<31 - 1
 )
 
-// bodyCodec is what compresses the buffers of a body, each by itself.
+// bodyCodec is the codec that compresses each buffer of a body separately.
 type bodyCodec int
 
 // Codecs of bodies.
@@ -35,7 +35,8 @@ const (
 	zstdFrame
 )
 
-// flatSpan is a struct of two numbers: of a buffer its offset in the body and its bytes, of an array its length and its nulls.
+// flatSpan is a struct of two numbers. For a buffer, they are its offset in the body and its size.
+// For an array, they are its length and its number of nulls.
 type flatSpan struct{ first, second int64 }
 
 // batchHeader is the header of a message with a batch or a dictionary.
@@ -43,12 +44,12 @@ type batchHeader struct {
 	version      uint64
 	isDictionary bool
 	isDelta      bool
-	dictionary   int64 // its id
+	dictionary   int64 // the id of the dictionary
 	rows         int64
 	nodes        []flatSpan // arrays, nested ones included
 	buffers      []flatSpan
 	codec        bodyCodec
-	variadic     []int64 // of arrays of views, their numbers of buffers
+	variadic     []int64 // for each array of views, its number of buffers
 }
 
 // inspect reads the header of a message with a batch or a dictionary.
@@ -103,7 +104,8 @@ func (t flatTable) pairs(slot int) []flatSpan {
 	return out
 }
 
-// check returns an error for numbers that cannot be: of a message with a body of some bytes.
+// check returns an error if the header has numbers that are impossible for a message whose body has
+// the given number of bytes.
 func (h *batchHeader) check(body int64) error {
 	damaged := func(format string, values ...any) error {
 		return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with a library of Arrow")
@@ -116,7 +118,7 @@ func (h *batchHeader) check(body int64) error {
 			return damaged("an array has %d values, %d of them null", n.first, n.second)
 		}
 	}
-	left := body // writers put one buffer after the other: what overlaps would be copied several times
+	left := body // writers do not let buffers overlap; overlapping bytes would be copied several times
 	for _, b := range h.buffers {
 		if b.second == 0 {
 			continue
@@ -135,7 +137,7 @@ func (h *batchHeader) check(body int64) error {
 	return nil
 }
 
-// encode returns a header with what h has, for a body that is not compressed.
+// encode returns h as a header of a message whose body is not compressed.
 func (h *batchHeader) encode() []byte {
 	b := flatbuffers.NewBuilder(256 + flatPair*(len(h.nodes)+len(h.buffers)) + 8*len(h.variadic))
 	nodes, buffers := writePairs(b, h.nodes), writePairs(b, h.buffers)

@@ -28,14 +28,15 @@ const (
 	// maxMessage and minMessage bound the limit of a message. Within these bounds the limit is the memory budget divided by
 	// messageShare. Each call reserves twice the limit.
 	maxMessage, minMessage, messageShare = 64 << 20, 2 << 20, 128
-	// maxDescriptor is the most bytes of the descriptor of a call.
+	// maxDescriptor is the maximum size of the descriptor of a call, in bytes.
 	maxDescriptor = 64 << 10
-	// Compressed bodies, and values of dictionaries and views, which are written once for each row, may stand for freeExpanded
-	// bytes in a call, and for maxExpansion more for each byte that has come.
+	// Decompressed bodies, and values of dictionaries and views, which are written once for each
+	// row, may take freeExpanded bytes in a call, and maxExpansion more for each received byte.
 	freeExpanded, maxExpansion = 256 << 20, 1000
 )
 
-// Limit returns the limit of a message with rows, in bytes, for a memory budget. Zero is a budget without a limit.
+// Limit returns the limit of a message with rows, in bytes, for a memory budget. Zero means a
+// budget without a limit.
 func Limit(memory int64) int64 {
 	if memory <= 0 {
 		return maxMessage
@@ -43,8 +44,8 @@ func Limit(memory int64) int64 {
 	return min(max(memory/messageShare, minMessage), maxMessage)
 }
 
-// message is a FlightData message of a client. Its body is copied once, to memory of its own, so that buffers in it are
-// aligned.
+// message is a FlightData message of a client. Its body is copied once, into separate memory, so
+// that its buffers are aligned.
 type message struct {
 	header   []byte // an Arrow message
 	metadata []byte // app_metadata
@@ -74,15 +75,16 @@ func (m *message) Unmarshal(parts mem.BufferSlice) error {
 	})
 }
 
-// First is the first message of a call. Only its descriptor is read before the call is allowed.
+// First is the first message of a call. Until the call is authorized, only the message's descriptor
+// is decoded.
 type First struct {
 	Descriptor *arrowflight.FlightDescriptor
 
-	parts mem.BufferSlice     // all of the message, until it is opened or closed
-	held  *budget.Reservation // of its bytes; nil before Charge
+	parts mem.BufferSlice     // the whole message, until it is opened or closed
+	held  *budget.Reservation // for the bytes of the message; nil before Charge
 }
 
-// Unmarshal reads the descriptor, and keeps the message as it is.
+// Unmarshal decodes the descriptor, and keeps the encoded message.
 func (f *First) Unmarshal(parts mem.BufferSlice) error {
 	*f = First{}
 	err := eachField(parts, func(number protowire.Number, in *mem.Reader, size int) error {
@@ -117,7 +119,8 @@ func (f *First) Charge(memory *budget.Budget) (err error) {
 	return err
 }
 
-// open reads the rest of the message, which has been charged. While it is copied, the copy is charged as well.
+// open decodes the rest of the message, which has been charged. During the copy, the copy is
+// charged as well.
 func (f *First) open(ctx context.Context) (*message, error) {
 	size := f.Size()
 	if err := f.held.GrowWait(ctx, size); err != nil {
@@ -135,7 +138,7 @@ func (f *First) free() {
 	f.parts = nil
 }
 
-// Close frees the message and its reservation. Rows of the message are closed before.
+// Close frees the message and its reservation. The caller closes the Rows of the message first.
 func (f *First) Close() {
 	f.free()
 	if f.held != nil {
@@ -143,7 +146,8 @@ func (f *First) Close() {
 	}
 }
 
-// eachField calls do for each field of a FlightData, which reads or discards the field's bytes.
+// eachField calls do for each field of a FlightData. The function do must read or discard the
+// field's bytes.
 func eachField(parts mem.BufferSlice, do func(number protowire.Number, in *mem.Reader, size int) error) error {
 	in := parts.Reader()
 	defer in.Close() //nolint:errcheck // frees references to the parts
@@ -183,8 +187,9 @@ func tooLargeBatch(limit int64) error {
 		WithRemedy("send smaller batches: the message that begins a call has the limit, max_message")
 }
 
-// arraysOf returns the number of arrays of a batch with some fields, nested ones included, and how many of them are views.
-// A dictionary of views is refused: which of a message's counts are its own is not known before it is decoded.
+// arraysOf returns the number of arrays of a batch with some fields, nested ones included, and how
+// many of them are views. It refuses a dictionary of views, because a message with such a
+// dictionary does not tell which counts of buffers belong to the dictionary.
 func arraysOf(fields []arrow.Field) (all, views int, err error) {
 	for _, f := range fields {
 		typed := f.Type

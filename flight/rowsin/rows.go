@@ -21,56 +21,58 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// lastMessage is what a client says after its last batch. A stream that ends without it is incomplete: the libraries of Flight end
-// a stream alike after its last batch, and when the program that writes it fails.
+// lastMessage is the content of the message that a client sends after its last batch. A stream that
+// ends without it is incomplete: Flight libraries end a stream in the same way after its last batch
+// and when the writing program fails.
 type lastMessage struct {
 	Rows *int64 `json:"rows"`
 }
 
-// Source is where the messages of a call come from.
+// Source supplies the messages of a call.
 type Source interface {
 	// RecvMsg receives a message, as grpc.ServerStream does.
 	RecvMsg(m any) error
 }
 
-// Pace bounds the time that a call waits for its client.
+// Pace limits how long a call waits for its client.
 type Pace interface {
-	// Wait waits until done is closed. It fails if the context ends, or if the client that has sent some bytes takes too long.
+	// Wait waits until done is closed. It fails if the context ends, or if the client, which has
+	// sent the given number of bytes so far, is too slow.
 	Wait(ctx context.Context, done <-chan struct{}, received int64) error
 }
 
-// Options are the terms of a call.
+// Options configure the rows of a call.
 type Options struct {
 	Limit  int64 // bytes of a message
 	Pace   Pace
 	Budget *budget.Budget
 }
 
-// Rows is the rows of one call. It reads the messages of the client as its batches are asked for: the windows of a connection
-// bound what a client sends ahead. A message is charged before it is received, as if it had the most bytes that it may have, once
-// as it arrives and once as it is decoded.
+// Rows are the rows of one call. A message is received only when a batch is read from Rows; flow
+// control of the connection bounds what a client sends ahead. Before a message is received, its
+// maximum size is charged twice: for the encoded and for the decoded message.
 type Rows struct {
 	ctx     context.Context //nolint:containedctx // of the budget's stream
 	source  Source
 	limit   int64 // bytes of a message
 	pace    Pace
 	schema  *arrow.Schema
-	nodes   int // arrays of a batch of the schema
-	views   int // of these
+	nodes   int // the number of arrays of a batch
+	views   int // how many of these are arrays of views
 	reader  *ipc.Reader
-	held    *budget.Reservation // of the message that is received, or of the last batch
-	kept    *budget.Reservation // of dictionaries
-	first   *message            // with the schema; nil once it is read
-	message *ipc.Message        // the last one
-	sizes   map[int64]int64     // of dictionaries, by id
+	held    *budget.Reservation // for the message that is being received, or for the last batch
+	kept    *budget.Reservation // for dictionaries
+	first   *message            // the message with the schema; nil once it is read
+	message *ipc.Message        // the last message
+	sizes   map[int64]int64     // the sizes of dictionaries, by id
 	counts  Counts
 
-	expanded  int64 // that bodies have without compression, and dictionaries and views stand for
-	declared  int64 // rows, by the client's last message
-	completed bool  // the client's last message has come
+	expanded  int64 // bytes of decompressed bodies and of the values of dictionaries and views
+	declared  int64 // the number of rows that the client's last message declares
+	completed bool  // the client's last message has arrived
 }
 
-// Counts is what has come.
+// Counts are the numbers of messages, batches and rows that have arrived.
 type Counts struct {
 	Columns int
 	Rows    int64
@@ -78,8 +80,8 @@ type Counts struct {
 	Bytes   int64 // of messages
 }
 
-// Open returns the rows of a call, whose first message has been received and charged. The caller closes them, and then the first
-// message, also if Open fails.
+// Open returns the rows of a call, whose first message has been received and charged. The caller
+// closes the rows and then the first message, which it closes even if Open fails.
 func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, error) {
 	message, err := first.open(ctx)
 	if err != nil {
@@ -112,8 +114,8 @@ func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, e
 	return nil, err
 }
 
-// Reader returns a reader of the rows, which the caller releases before it closes p. The reader calls begin before the first
-// batch is received.
+// Reader returns a reader of the rows. The caller releases it before closing p. The reader calls
+// begin before it receives the first batch.
 func (p *Rows) Reader(begin func() error) array.RecordReader {
 	begin = sync.OnceValue(begin)
 	return batch.FromFunc(p.schema, func() (arrow.RecordBatch, error) {
@@ -124,7 +126,7 @@ func (p *Rows) Reader(begin func() error) array.RecordReader {
 	}, nil)
 }
 
-// Counts returns what has come so far.
+// Counts returns the numbers so far.
 func (p *Rows) Counts() Counts {
 	c := p.counts
 	c.Columns = p.schema.NumFields()
@@ -143,7 +145,7 @@ func (p *Rows) Close() {
 	p.kept.Release()
 }
 
-// batch returns the next batch; nil after the last one, if the client has said that it was.
+// batch returns the next batch. It returns nil after the last batch if the stream is complete.
 func (p *Rows) batch() (arrow.RecordBatch, error) {
 	if !p.reader.Next() {
 		if err := p.reader.Err(); err != nil {
@@ -164,7 +166,7 @@ func (p *Rows) batch() (arrow.RecordBatch, error) {
 	return b, nil
 }
 
-// allowed returns the bytes that the rows may have, for those that have come.
+// allowed returns how many bytes the rows may have, given the bytes received so far.
 func (p *Rows) allowed() int64 { return freeExpanded + maxExpansion*p.counts.Bytes }
 
 // checkExpanded returns an error if the rows have more bytes than they may have.
@@ -176,9 +178,10 @@ func (p *Rows) checkExpanded() error {
 		WithRemedy("send fewer rows in a call, or without compression, dictionaries and views")
 }
 
-// validated counts the repeated values of a batch, and returns an error if it has offsets, sizes or codes that do not fit its
-// buffers. The library checks some of them by using them. It also reads the text of each view, so the batch is not validated if
-// it has more bytes than what is allowed: a few bytes could stand for hours of work.
+// validated counts the repeated values of a batch, and returns an error if its offsets, sizes or
+// codes do not fit its buffers. The library checks some of them by using them. It also reads the
+// text of each view. So a batch with more bytes than allowed is not validated: a few received bytes
+// could cause hours of work.
 func (p *Rows) validated(b arrow.RecordBatch) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -188,7 +191,7 @@ func (p *Rows) validated(b arrow.RecordBatch) (err error) {
 	for _, column := range b.Columns() {
 		p.expanded += conform.Repeated(column)
 	}
-	if p.checkExpanded() != nil { // the caller returns it
+	if p.checkExpanded() != nil { // the caller returns the error
 		return nil
 	}
 	return array.ValidateRecordFull(b)
@@ -211,7 +214,8 @@ func incomplete(rows int64) error {
 		WithRemedy(`after the last batch, send a message without rows whose app_metadata is {"rows": N}, the number of all rows`)
 }
 
-// failure returns an error of the Arrow library as one of the client's, unless it wraps one of this server.
+// failure returns an error of the Arrow library as an error of the client, unless it wraps an error
+// of this server.
 func (p *Rows) failure(err error) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		return e
@@ -250,7 +254,7 @@ func (messages) Retain() {}
 // Release implements ipc.MessageReader.
 func (messages) Release() {}
 
-// arrow returns the next message with an Arrow message; io.EOF after the last one.
+// arrow returns the next message that contains an Arrow message, or io.EOF after the last one.
 func (p *Rows) arrow() (*message, error) {
 	if m := p.first; m != nil {
 		p.first = nil
@@ -285,8 +289,9 @@ func (p *Rows) end(metadata []byte) error {
 	return nil
 }
 
-// account makes a message one that the Arrow library can decode without allocating what a client claims, and charges what it
-// holds from then on, instead of what it could have held.
+// account changes a message so that the Arrow library can decode it without trusting sizes that the
+// client claims. It then replaces the charge for the maximum size by a charge for the message's
+// real size.
 func (p *Rows) account(m *message) error {
 	p.counts.Bytes += m.size()
 	head, err := m.inspect()
@@ -333,7 +338,7 @@ func (p *Rows) account(m *message) error {
 // headerCopies is how many times the bytes of a header are held while it is read and written again.
 const headerCopies = 3
 
-// fits returns an error for a message that cannot be one of the rows of the schema.
+// fits returns an error if a message cannot belong to rows of the schema.
 func (p *Rows) fits(head *batchHeader) error {
 	switch {
 	case head.rows > maxBatchRows:
@@ -350,13 +355,13 @@ func (p *Rows) fits(head *batchHeader) error {
 	return nil
 }
 
-// arrived is what a receive returns.
+// arrived is the result of receiving a message.
 type arrived struct {
 	message *message
 	err     error
 }
 
-// whole returns the message, or why there is none.
+// whole returns the message, or the error that explains why there is none.
 func (a arrived) whole(limit int64) (*message, error) {
 	if status.Code(a.err) == codes.ResourceExhausted {
 		return nil, tooLargeBatch(limit)
@@ -373,14 +378,14 @@ func (p *Rows) receive() (*message, error) {
 	}
 	result := make(chan arrived, 1)
 	done := make(chan struct{})
-	go func() { // it ends with the call
+	go func() { // the goroutine ends with the call
 		defer close(done)
 		m := &message{}
 		err := p.source.RecvMsg(m)
 		result <- arrived{m, err}
 	}()
 	err := p.pace.Wait(p.ctx, done, p.counts.Bytes)
-	if err == nil || p.ctx.Err() != nil { // gRPC ends a call with a message that is too large
+	if err == nil || p.ctx.Err() != nil { // gRPC ends a call whose message is too large
 		select {
 		case r := <-result:
 			return r.whole(p.limit)

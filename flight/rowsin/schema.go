@@ -13,7 +13,8 @@ const (
 	headerSchema = 1 // of the union MessageHeader
 )
 
-// schemaMessage describes messages with a schema, as Arrow's Message.fbs and Schema.fbs do: what is not here is dropped.
+// schemaMessage describes messages with a schema, as Arrow's Message.fbs and Schema.fbs do. Fields
+// that are not described here are dropped.
 var schemaMessage = schemaShape() //nolint:gochecknoglobals // a table
 
 func schemaShape() *flatShape {
@@ -58,8 +59,8 @@ func schemaShape() *flatShape {
 	return &message
 }
 
-// rewriteSchema replaces the header of a message by one with the same schema, written by this package. It returns an error
-// if the header is damaged or has no schema.
+// rewriteSchema replaces the header of a message with a header that this package writes and that
+// has the same schema. It returns an error if the header is damaged or has no schema.
 func (m *message) rewriteSchema() error {
 	r := newFlatReader(m.header)
 	b := flatbuffers.NewBuilder(len(m.header))

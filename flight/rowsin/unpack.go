@@ -17,17 +17,18 @@ const (
 	lengthPrefix = 8  // bytes before a compressed buffer: its length without compression
 	asItIs       = -1 // the length of a buffer that is not compressed
 	bufferAlign  = 8
-	// zstdMemory is what a decoder takes beside its output: tables and one block.
+	// zstdMemory is the memory that a decoder takes besides its output: tables and one block.
 	zstdMemory = 1 << 20
 	zstdBlock  = 128 << 10
-	// lz4Memory is what a decoder takes beside its output, as a multiple of the largest block of a frame: a block, the same
-	// compressed, and twice the output that later blocks refer to.
+	// lz4Memory is the memory that a decoder takes besides its output, as a multiple of the largest
+	// block of a frame: one block, the same block compressed, and twice the output that later
+	// blocks refer to.
 	lz4Memory     = 4
 	lz4Magic      = 0x184D2204
 	lz4HeaderSize = 7
 )
 
-// unpacked returns what a body takes without its compression: its bytes, and what decoders take beside them.
+// unpacked returns the size of a decompressed body, and the memory that decoders take besides it.
 func (m *message) unpacked(h *batchHeader) (size, beside int64, err error) {
 	if h.codec == notCompressed {
 		return 0, 0, nil
@@ -49,7 +50,7 @@ func (m *message) unpacked(h *batchHeader) (size, beside int64, err error) {
 			return 0, 0, tooLargeBatch(maxMessage)
 		}
 		size += aligned(n)
-		takes := zstdMemory + zstdBlock + n/4 // a frame that has more than it claims makes the output grow once
+		takes := zstdMemory + zstdBlock + n/4 // if a frame has more bytes than it claims, the output grows once
 		if h.codec == lz4Frame {
 			block, err := lz4Block(source[lengthPrefix:])
 			if err != nil {
@@ -68,7 +69,7 @@ func badCompression(format string, values ...any) error {
 	return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with a library of Arrow, or without compression")
 }
 
-// unpack replaces a compressed body, of which unpacked returned the size, by one that is not compressed.
+// unpack decompresses a body in place of the compressed one. size is the result of unpacked.
 func (m *message) unpack(h *batchHeader, size int64) error {
 	if h.codec == notCompressed {
 		return nil
@@ -98,13 +99,15 @@ func (m *message) unpack(h *batchHeader, size int64) error {
 	return nil
 }
 
-// decompressor returns a function that decompresses a buffer that has exactly the bytes of its target.
+// decompressor returns a function that decompresses a buffer into a target of exactly the
+// decompressed size.
 func decompressor(codec bodyCodec) (decode func(to, from []byte) error, end func(), err error) {
 	if codec == lz4Frame {
 		r := lz4.NewReader(nil)
 		return func(to, from []byte) error { return readLZ4(r, to, from) }, func() { r.Reset(nil) }, nil
 	}
-	// With an output of a fixed size, the decoder allocates no window, whatever a frame claims.
+	// With an output of a fixed size, the decoder allocates no window, whatever window a frame
+	// claims.
 	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, nil, err
@@ -132,8 +135,8 @@ func readLZ4(r *lz4.Reader, to, from []byte) error {
 	return nil
 }
 
-// lz4Block returns the bytes that a block of an LZ4 frame may have. There must be one frame and nothing else: the library would
-// read frames of other forms, with larger blocks, after it.
+// lz4Block returns the maximum size of a block of an LZ4 frame. It fails unless the buffer is
+// exactly one frame: after it, the library would read frames of other forms, with larger blocks.
 func lz4Block(frame []byte) (int64, error) {
 	if len(frame) < lz4HeaderSize || binary.LittleEndian.Uint32(frame) != lz4Magic {
 		return 0, badCompression("a compressed buffer is not an LZ4 frame")
