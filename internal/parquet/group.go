@@ -36,10 +36,8 @@ func (g *rowGroup) open(columns []column, from, to int64) error {
 	g.countAsked(columns)
 	g.addColumns(columns)
 	if to-from < g.file.groups[g.index].Rows {
-		for _, c := range g.columns {
-			if err := c.view(from, to); err != nil {
-				return err
-			}
+		if err := g.view(from, to); err != nil {
+			return err
 		}
 	}
 	if err := g.reservePages(); err != nil {

@@ -1,9 +1,32 @@
 package parquet
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/penstock/penstock/internal/parquet/charged"
 	"github.com/penstock/penstock/internal/parquet/decoder"
 )
+
+// view sets the views of all chunks for the rows [from, to). Columns have leaves in common if one is
+// all of a top-level column of the file: then that one determines where the others begin, too.
+func (g *rowGroup) view(from, to int64) error {
+	largest := slices.Clone(g.columns)
+	slices.SortStableFunc(largest, func(a, b *openColumn) int { return cmp.Compare(len(b.chunks), len(a.chunks)) })
+	done := map[*openChunk]bool{}
+	for _, c := range largest {
+		if len(c.chunks) == 0 || done[c.chunks[0]] {
+			continue
+		}
+		for _, chunk := range c.chunks {
+			done[chunk] = true
+		}
+		if err := c.view(from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // view sets the views of the column's chunks for the rows [from, to) of the row group. All chunks
 // begin at the same row, since the library reads them together. A column whose page headers do not

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -204,6 +206,46 @@ func BenchmarkLastRows(b *testing.B) {
 					require.NoError(b, rdr.Err())
 				})
 			})
+		}
+	}
+}
+
+// TestColumnsWithACommonLeaf reads some rows of a struct, of fields in it and of a column that it
+// lacks: they are decoded from the pages of common leaves, which begin at other rows than those of the
+// other leaves of the struct.
+//
+// spec: storage-15
+func TestColumnsWithACommonLeaf(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	inner := arrow.StructOf(nullable("a", arrow.PrimitiveTypes.Int64), nullable("b", arrow.BinaryTypes.String))
+	stored := arrow.NewSchema([]arrow.Field{nullable("s", inner)}, nil)
+	var structs, flat []string
+	for i := range n {
+		b := fmt.Sprintf(`"%s%d"`, strings.Repeat("x", i%37), i)
+		structs = append(structs, fmt.Sprintf(`{"s": {"a": %d, "b": %s}}`, i, b))
+		flat = append(flat, fmt.Sprintf(`{"s": {"a": %d, "b": %s}, "s.a": %d, "s.b": %s, "s.c": null}`, i, b, i, b))
+	}
+	wide := arrow.NewSchema([]arrow.Field{
+		nullable("s", inner), nullable("s.a", arrow.PrimitiveTypes.Int64), nullable("s.b", arrow.BinaryTypes.String), nullable("s.c", arrow.PrimitiveTypes.Int64),
+	}, nil)
+	all := table(t, wide, "["+strings.Join(flat, ",")+"]")
+	var batches []arrow.RecordBatch // a page ends with a batch
+	for at := 0; at < n; at += 10 {
+		batches = append(batches, table(t, stored, "["+strings.Join(structs[at:at+10], ",")+"]"))
+	}
+	for _, opts := range []parquettest.Options{{PageBytes: 90, Plain: true}, {PageBytes: 90, PageV2: true}} {
+		f := open(t, write(t, opts, batches...))
+		for _, order := range [][]int{{0, 1}, {1, 0}, {0, 2}, {2, 0}, {0, 3}, {3, 0}, {0, 1, 2, 3}, {3, 2, 1, 0}} {
+			read := parquet.ReadOptions{Schema: project(wide, order...), NullIfAbsent: true, Around: map[int]int{99: 1}, BatchRows: 300}
+			var columns []arrow.Array
+			for _, i := range order {
+				read.Fields = append(read.Fields, []int{1, 2, 3, 99}[i])
+				columns = append(columns, all.Column(i))
+			}
+			for _, rows := range [][2]int64{{1015, 1500}, {1001, 1500}, {2222, 2223}, {17, n}} {
+				requireRows(t, f, read, array.NewRecordBatch(read.Schema, columns, n), rows)
+			}
 		}
 	}
 }

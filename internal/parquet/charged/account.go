@@ -13,7 +13,8 @@ import (
 
 // Account passes a Reader's requests for memory on to ReadOptions.Admit, and keeps the first refusal.
 //
-// A Reader has one Account, one Allocator for the open row group and one for each batch. Admitted bytes move between these places:
+// A Reader has one Account, one Allocator for the open row group and one for each batch. Admitted
+// bytes move between these places:
 //
 //	free ──openGroup──► row group ──close──► free
 //	                        └──a read is left behind──► detached ──it returns──► free
