@@ -3,7 +3,9 @@ package batch
 import (
 	"iter"
 	"math/bits"
+	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
@@ -98,3 +100,131 @@ func nulls(valid []byte, rows int) iter.Seq[int] {
 		}
 	}
 }
+
+// nullness tells which of the selected rows may be null.
+type nullness int
+
+const (
+	noNulls    nullness = iota
+	firstNulls          // only selections of row 0
+	someNulls
+)
+
+// nullness inspects the source. Sources whose only null is row 0, as WithFirst makes them, are a
+// separate case: a selection without row 0 has no nulls, and with it all columns of the source have
+// the same validity.
+func (p input) nullness() nullness {
+	if p.data == nil {
+		return someNulls
+	}
+	validity := p.data.Buffers()[0]
+	switch {
+	case p.data.NullN() == 0 || validity == nil || validity.Len() == 0:
+		return noNulls
+	case p.data.NullN() != 1 || p.indices == nil || bitutil.BitIsSet(validity.Bytes(), p.base):
+		return someNulls
+	case p.first:
+		return firstNulls
+	default:
+		return noNulls
+	}
+}
+
+// bitmap is a validity buffer and its number of nulls. The buffer is nil if there
+// are none.
+type bitmap struct {
+	*memory.Buffer
+	nulls int
+}
+
+// validity gathers the validity bits and counts the nulls.
+func (g *gathering) validity(inputs []input, rows int) bitmap {
+	all, key := noNulls, make([]validityKey, len(inputs))
+	for i, p := range inputs {
+		n := p.nullness()
+		all, key[i] = max(all, n), validityKey{p.selection, n}
+	}
+	switch {
+	case all == noNulls:
+		return bitmap{}
+	case all == someNulls:
+		return g.bitmap(inputs, rows)
+	case !slices.Equal(key, g.last):
+		g.last, g.lastBitmap = key, g.bitmap(inputs, rows)
+	}
+	return g.lastBitmap
+}
+
+// validityKey determines the validity bits of an input, unless it has someNulls.
+type validityKey struct {
+	*selection
+	nullness
+}
+
+func (g *gathering) bitmap(inputs []input, rows int) bitmap {
+	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
+	bits, at := out.Bytes(), 0
+	for _, p := range inputs {
+		switch {
+		case p.data == nil: // all null: the bits are zero already
+		case p.nullness() == noNulls:
+			bitutil.SetBitsTo(bits, int64(at), int64(p.rows), true)
+		default:
+			p.bits(bits, at, 0)
+		}
+		at += p.rows
+	}
+	nulls := rows - bitutil.CountSetBits(bits, 0, rows)
+	if nulls == 0 {
+		return bitmap{}
+	}
+	return bitmap{out, nulls}
+}
+
+// booleans gathers boolean values. Values under nulls become false.
+func (g *gathering) booleans(inputs []input, rows int, validity *memory.Buffer) *memory.Buffer {
+	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
+	bits, at := out.Bytes(), 0
+	for _, p := range inputs {
+		if p.data != nil {
+			p.bits(bits, at, 1)
+		}
+		at += p.rows
+	}
+	if validity != nil {
+		for i, valid := range validity.Bytes() {
+			bits[i] &= valid
+		}
+	}
+	return out
+}
+
+// bits copies the selected bits of one of the source's buffers to dst, starting
+// at bit at. The destination bits must be zero.
+func (p input) bits(dst []byte, at, buffer int) {
+	src := p.data.Buffers()[buffer].Bytes()
+	for _, s := range p.spans {
+		bitutil.CopyBitmap(src, p.base+s.from, s.rows, dst, at)
+		at += s.rows
+	}
+	indices := p.indices
+	for ; at&7 != 0 && len(indices) > 0; at++ {
+		dst[at>>3] |= bit(src, p.base+int(indices[0])) << (at & 7)
+		indices = indices[1:]
+	}
+	for ; len(indices) >= 8; at += 8 {
+		var octet byte
+		for i, index := range indices[:8] {
+			octet |= bit(src, p.base+int(index)) << i
+		}
+		dst[at>>3] = octet
+		indices = indices[8:]
+	}
+	for _, index := range indices {
+		dst[at>>3] |= bit(src, p.base+int(index)) << (at & 7)
+		at++
+	}
+}
+
+// bit returns bit i of b, as 0 or 1.
+func bit(b []byte, i int) byte { return b[i>>3] >> (i & 7) & 1 }

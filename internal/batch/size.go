@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // Size returns the bytes of memory that a batch keeps alive: its buffers as they
@@ -80,5 +81,81 @@ func countNulls(a arrow.Array) {
 		countNulls(a.ListValues())
 	case array.ListLike:
 		countNulls(a.ListValues())
+	}
+}
+
+// Retained counts the memory that retained arrays keep alive: for each buffer, the
+// number of arrays that refer to it. A slice of a buffer keeps all of it. It does not count
+// the dictionary of an array itself, which has an owner that has reserved it, but those of
+// its fields.
+type Retained map[*memory.Buffer]int
+
+// Add adds arrays, and returns the bytes that no array kept before.
+func (r Retained) Add(arrays []arrow.Array) int64 { return r.count(arrays, 1) }
+
+// Remove removes arrays that were added, and returns the bytes that no array keeps
+// anymore.
+func (r Retained) Remove(arrays []arrow.Array) int64 { return r.count(arrays, -1) }
+
+func (r Retained) count(arrays []arrow.Array, by int) int64 {
+	var bytes int64
+	for _, a := range arrays {
+		eachBuffer(a.Data(), func(b *memory.Buffer) {
+			for b.Parent() != nil {
+				b = b.Parent()
+			}
+			before := r[b]
+			r[b] = before + by
+			if before == 0 || before+by == 0 {
+				bytes += int64(b.Cap())
+			}
+			if before+by == 0 {
+				delete(r, b)
+			}
+		})
+	}
+	return bytes
+}
+
+// CopySize returns the total bytes of the arrays' distinct buffers, without parents:
+// an upper bound for a copy of all rows, if none is coded.
+func CopySize(arrays []arrow.Array) int64 {
+	seen, bytes := map[*memory.Buffer]bool{}, int64(0)
+	for _, a := range arrays {
+		eachBuffer(a.Data(), func(b *memory.Buffer) {
+			if !seen[b] {
+				seen[b] = true
+				bytes += int64(b.Len())
+			}
+		})
+	}
+	return bytes
+}
+
+// eachBuffer calls see with each buffer of an array and its children.
+func eachBuffer(data arrow.ArrayData, see func(*memory.Buffer)) {
+	for _, b := range data.Buffers() {
+		if b != nil {
+			see(b)
+		}
+	}
+	for _, child := range data.Children() {
+		eachBuffer(child, see)
+		if dictionary, _ := child.Dictionary().(*array.Data); dictionary != nil {
+			eachBuffer(dictionary, see)
+		}
+	}
+}
+
+// ReleaseAll releases those values that are not nil.
+func ReleaseAll[T interface {
+	comparable
+	Release()
+}](all ...T) {
+	var none T
+	for _, one := range all {
+		if one != none {
+			one.Release()
+		}
 	}
 }

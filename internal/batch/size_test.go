@@ -50,3 +50,20 @@ func TestSizeOfSlicedBuffers(t *testing.T) {
 	a.Release()
 	mem.AssertSize(t, 0)
 }
+
+func TestRetainedCountsABufferOnce(t *testing.T) {
+	whole := memory.NewBufferBytes(make([]byte, 100))
+	column := func(from, to int) arrow.Array {
+		b := memory.SliceBuffer(whole, from, to-from)
+		return array.MakeFromData(array.NewData(arrow.PrimitiveTypes.Int8, to-from, []*memory.Buffer{nil, b}, nil, 0, 0))
+	}
+	a, b, c := column(0, 10), column(10, 30), column(0, 100)
+	r := batch.Retained{}
+	require.EqualValues(t, 100, r.Add([]arrow.Array{a, b}))
+	require.EqualValues(t, 0, r.Add([]arrow.Array{c, c}))
+	require.EqualValues(t, 0, r.Remove([]arrow.Array{a, c}))
+	require.EqualValues(t, 0, r.Remove([]arrow.Array{c}))
+	require.EqualValues(t, 100, r.Remove([]arrow.Array{b}))
+	require.Empty(t, r)
+	require.EqualValues(t, 130, batch.CopySize([]arrow.Array{a, a, b, c}))
+}
