@@ -23,14 +23,6 @@ import (
 	"github.com/penstock/penstock/loader/staged"
 )
 
-// stageFlags are the flags of stage.
-type stageFlags struct {
-	changeFlags
-	mode, key, sort, buckets, like, token, branch, keysOf *string
-	partition                                             *[]string
-	evolve, dry, asJSON                                   *bool
-}
-
 func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stage TABLE FILE…", Short: "Write the rows of Parquet files to a staging table",
@@ -49,40 +41,39 @@ func stageCommand(p process) *cobra.Command {
 			return nil
 		},
 	}
-	f := stageFlags{
-		changeFlags: newChangeFlags(c),
-		mode:        cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
-		key:         cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: the table's bucketed columns)"),
-		sort:        cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, separated by commas, as in user_id,\"ts desc\" (default: the key)"),
-		buckets:     cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
-		like:        cmdline.Text(c, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"),
-		partition:   cmdline.Texts(c, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated"),
-		token:       cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
-		branch:      cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
-		keysOf:      cmdline.Text(c, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"),
-		evolve:      c.Flags().Bool("evolve", false, "add columns that the table does not have"),
-		dry:         c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
-		asJSON:      c.Flags().Bool("json", false, "print the result as JSON"),
-	}
+	flags := newChangeFlags(c)
+	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}}
+	mode := cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows")
+	key := cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: the table's bucketed columns)")
+	sort := cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, separated by commas, as in user_id,\"ts desc\" (default: the key)")
+	buckets := cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column")
+	cmdline.TextVar(c, &call.Like, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table")
+	cmdline.TextsVar(c, &call.Partition, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated")
+	cmdline.TextVar(c, &call.Token, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)")
+	cmdline.TextVar(c, &call.Branch, "branch", "NAME", "the branch to commit to (default main); a new one begins at main")
+	cmdline.TextVar(c, &call.OnlyKeysOf, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key")
+	c.Flags().BoolVar(&call.Evolve, "evolve", false, "add columns that the table does not have")
+	c.Flags().BoolVar(&call.DryRun, "dry-run", false, "read and sort the rows, and print what would be written")
+	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		request, err := f.request(args[0])
-		if err != nil {
+		call.Table, call.files, call.source = args[0], args[1:], flags.text()
+		call.Key, call.Sort = columnNames(*key), columnNames(*sort)
+		if err := call.set(*mode, *buckets); err != nil {
 			return err
 		}
-		call := stageCall{TableWrite: request, files: args[1:], source: f.text(), asJSON: *f.asJSON}
-		if uri, err := p.serverOf(f.sourceFlags); err != nil || uri {
+		if uri, err := p.serverOf(flags.sourceFlags); err != nil || uri {
 			if err != nil {
 				return err
 			}
-			return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
+			return p.change(c, flags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 				return p.stageRemotely(ctx, s, call, g)
 			})
 		}
-		g, err := p.progressOf(*f.progress, "stage", args[0])
+		g, err := p.progressOf(*flags.progress, "stage", args[0])
 		if err != nil {
 			return err
 		}
-		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine.Engine) error {
+		return g.end(p.withEngine(c.Context(), *flags.config, func(ctx context.Context, e *engine.Engine) error {
 			return p.stage(ctx, e, call, g)
 		}))
 	}
@@ -93,28 +84,6 @@ func stageCommand(p process) *cobra.Command {
 func (g *commandProgress) staging(at datafile.Progress) {
 	g.step(at.Step.String())
 	g.at(flight.ProgressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
-}
-
-// request returns the request that the flags make.
-func (f stageFlags) request(table string) (dataset.TableWrite, error) {
-	out := dataset.TableWrite{
-		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry, OnlyKeysOf: *f.keysOf,
-		Key: columnNames(*f.key), Like: *f.like, Partition: *f.partition, Sort: columnNames(*f.sort), Progress: true,
-	}
-	if out.Mode = dataset.WriteMode(*f.mode); out.Mode != "" && !slices.Contains(dataset.WriteModes(), out.Mode) {
-		return out, cmdline.Errorf("--mode %q is neither append nor replace", *f.mode)
-	}
-	if *f.buckets != "" {
-		n, err := strconv.Atoi(*f.buckets)
-		if err != nil || n <= 0 {
-			return out, cmdline.Errorf("--buckets %q is not a number above 0", *f.buckets)
-		}
-		out.Buckets = n
-	}
-	if out.Buckets > 0 && out.Like != "" {
-		return out, cmdline.Errorf("--buckets and --like both give the number of buckets: give one of them")
-	}
-	return out, nil
 }
 
 // columnNames splits a list that is separated by commas.
@@ -134,6 +103,24 @@ type stageCall struct {
 	files  []string
 	source string // the flag of the source
 	asJSON bool
+}
+
+// set sets the mode and the number of buckets from the texts of their flags.
+func (s *stageCall) set(mode, buckets string) error {
+	if s.Mode = dataset.WriteMode(mode); mode != "" && !slices.Contains(dataset.WriteModes(), s.Mode) {
+		return cmdline.Errorf("--mode %q is neither append nor replace", mode)
+	}
+	if buckets != "" {
+		n, err := strconv.Atoi(buckets)
+		if err != nil || n <= 0 {
+			return cmdline.Errorf("--buckets %q is not a number above 0", buckets)
+		}
+		s.Buckets = n
+	}
+	if s.Buckets > 0 && s.Like != "" {
+		return cmdline.Errorf("--buckets and --like both give the number of buckets: give one of them")
+	}
+	return nil
 }
 
 // stage stages files in process and prints the result.

@@ -28,24 +28,24 @@ var errFlagFollows = errors.New("a flag follows")
 
 // repeatedText is the value of a flag that may be given several times.
 type repeatedText struct {
-	values []string
+	values *[]string
 	shape  string
 }
 
 // String implements pflag.Value.
-func (t *repeatedText) String() string { return strings.Join(t.values, " ") }
+func (t repeatedText) String() string { return strings.Join(*t.values, " ") }
 
 // Set implements pflag.Value.
-func (t *repeatedText) Set(given string) error {
+func (t repeatedText) Set(given string) error {
 	if strings.HasPrefix(given, "--") {
 		return errFlagFollows
 	}
-	t.values = append(t.values, given)
+	*t.values = append(*t.values, given)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (t *repeatedText) Type() string { return t.shape }
+func (t repeatedText) Type() string { return t.shape }
 
 // text is the value of a flag. Help shows its shape, as in "--listen HOST:PORT".
 type text struct {
@@ -70,15 +70,25 @@ func (t text) Type() string { return t.shape }
 
 // Text adds a flag that takes a text. The name may end with a comma and a shorthand letter.
 func Text(c *cobra.Command, name, shape, usage string) *string {
+	value := new(string)
+	TextVar(c, value, name, shape, usage)
+	return value
+}
+
+// TextVar is Text with a variable that gets the text.
+func TextVar(c *cobra.Command, value *string, name, shape, usage string) {
 	name, letter, _ := strings.Cut(name, ",")
-	t := text{value: new(string), shape: shape}
-	c.Flags().VarP(t, name, letter, usage)
-	return t.value
+	c.Flags().VarP(text{value: value, shape: shape}, name, letter, usage)
 }
 
 // Texts adds a flag that takes a text and may be given several times.
 func Texts(c *cobra.Command, name, shape, usage string) *[]string {
-	t := &repeatedText{shape: shape}
-	c.Flags().Var(t, name, usage)
-	return &t.values
+	values := new([]string)
+	TextsVar(c, values, name, shape, usage)
+	return values
+}
+
+// TextsVar is Texts with a variable that gets the texts.
+func TextsVar(c *cobra.Command, values *[]string, name, shape, usage string) {
+	c.Flags().Var(repeatedText{values: values, shape: shape}, name, usage)
 }
