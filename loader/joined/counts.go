@@ -37,35 +37,34 @@ func (s *Ranges) add(more []joiner.Counts) {
 	joiner.AddCounts(s.counts, more)
 }
 
-// Rewind takes back the counts of a lane's open range for the rows after a row of its
+// Rewind takes back the counts of the lane's open range for the rows after a row of its
 // final sequence, and returns the number of training rows to be read again. If the plan
 // knows the range's rows, the range will resume at the joined batch that contains the row.
 // Otherwise it will be joined again from its first row, since only the number of the
 // returned rows is known. The caller releases the range afterwards.
-func (s *Ranges) Rewind(number, index int, row int64) (again int64) {
-	l := s.lanes[number]
+func (l *Lane) Rewind(index int, row int64) (again int64) {
 	o, ok := l.open.(*OpenRange)
 	switch {
 	case !ok:
 		return 0
 	case o.index != index: // the next range was opened only to look for a row
-		s.Discard(number, nil)
+		l.Discard(nil)
 		return 0
-	case s.plan.Inexact != "":
-		s.Discard(number, nil)
+	case l.stream.plan.Inexact != "":
+		l.Discard(nil)
 		return row
 	}
 	from, counts := o.split(l.Ranges[index].From, row)
-	s.Discard(number, counts)
+	l.Discard(counts)
 	l.resume = &resumption{index: index, row: from}
 	return row - from
 }
 
-// Discard takes back the counts of a lane's open range, except those given. The caller
+// Discard takes back the counts of the lane's open range, except those given. The caller
 // releases the range afterwards.
-func (s *Ranges) Discard(number int, except []joiner.Counts) {
-	s.add(except)
-	s.lanes[number].open = nil
+func (l *Lane) Discard(except []joiner.Counts) {
+	l.stream.add(except)
+	l.open = nil
 }
 
 // DiscardAll takes back all counts: no row was returned, although several ranges may
@@ -107,11 +106,11 @@ const minMatchFrom = 10_000
 func (o *OpenRange) checkMinMatch(ended bool) error {
 	switch {
 	case o.run == nil:
-		return o.ranges.checkMinMatch(o, o.rows.To-o.rows.From, ended)
+		return o.lane.stream.checkMinMatch(o, o.rows.To-o.rows.From, ended)
 	case ended:
 		return nil // the run has other sections
 	}
-	return o.ranges.checkMinMatch(o.run, o.run.rows, false)
+	return o.lane.stream.checkMinMatch(o.run, o.run.rows, false)
 }
 
 // checkMinMatch returns an error if a range or run of a number of rows has ended and the share

@@ -4,10 +4,9 @@
 //	scan ─► repeated rows dropped ─► Transformation.Transform ─► join ─► post-join filter ─► OpenRange
 //
 // A Joins is shared by all streams of a server, and with it their build sides. A Ranges
-// belongs to one stream: it opens the ranges of the stream's lanes, prefetches upcoming
-// ones, and counts what the joins did. Each OpenRange starts at any row of its range. A
-// range that is opened again after its rows were taken back (Rewind, Discard) counts each
-// row once.
+// belongs to one stream, and counts what the joins did. Its Lanes open ranges and prefetch
+// upcoming ones. Each OpenRange starts at any row of its range. A range that is opened again
+// after its rows were taken back (Rewind, Discard) counts each row once.
 //
 // The package does not know how rows are permuted: the caller appends columns to the
 // training rows before the join (Transformation.Transform) and finds them in the joined batches.

@@ -19,11 +19,12 @@ const (
 	maxPrefetchedBytes = 256 << 20
 )
 
-// prefetch starts to read and build what the ranges of a lane after the given one need,
+// prefetchAfter starts to read and build what the lane's ranges after the given one need,
 // using spare memory, so that the lane does not wait for storage when it opens them. The
 // number of ranges grows with the number of batches joined so far, so short reads waste
 // little prefetch.
-func (s *Ranges) prefetch(l *laneState, index int) {
+func (l *Lane) prefetchAfter(index int) {
+	s := l.stream
 	next := l.Ranges[:l.Needed]
 	last := min(index+min(s.batches, max(1, maxPrefetched/len(s.lanes))), len(next)-1)
 	bytes := int64(0)
@@ -32,15 +33,16 @@ func (s *Ranges) prefetch(l *laneState, index int) {
 			return
 		}
 		l.reached = i
-		s.prefetchBuildSides(l, i)
-		s.prefetchTraining(l, i, next[i], nil)
+		l.prefetchBuildSides(i)
+		l.prefetchTraining(i, next[i], nil)
 	}
 }
 
 // prefetchBuildSides starts to build what an upcoming range needs. The build sides are
 // kept until the range is opened, unless the memory is needed more urgently: then they are
 // read again.
-func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
+func (l *Lane) prefetchBuildSides(index int) {
+	s := l.stream
 	at, others, ranges := l.Ranges[index], int64(0), 0
 	for _, each := range s.lanes {
 		ranges += len(each.built)
@@ -69,11 +71,12 @@ func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
 }
 
 // prefetchTraining starts to read training rows of an upcoming range, given its index in the lane.
-func (s *Ranges) prefetchTraining(l *laneState, index int, at plan.Range, shared plan.SharedRead) {
+func (l *Lane) prefetchTraining(index int, at plan.Range, shared plan.SharedRead) {
+	s := l.stream
 	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
 		return
 	}
-	rows, err := s.options.scan(s.ctx, s.laneSource(l, index, at, shared), s.read)
+	rows, err := s.options.scan(s.ctx, l.source(index, at, shared), s.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
@@ -83,7 +86,7 @@ func (s *Ranges) prefetchTraining(l *laneState, index int, at plan.Range, shared
 
 // prefetched returns training rows of a range, given its index in the lane, that are already being read, or opens them. It
 // releases those that were to be read from another row on.
-func (s *Ranges) prefetched(ctx context.Context, l *laneState, index int, at plan.Range, shared plan.SharedRead) (SourceRows, error) {
+func (l *Lane) prefetched(ctx context.Context, index int, at plan.Range, shared plan.SharedRead) (SourceRows, error) {
 	if rows, found := l.reading[at]; found {
 		delete(l.reading, at)
 		return rows, nil
@@ -94,7 +97,7 @@ func (s *Ranges) prefetched(ctx context.Context, l *laneState, index int, at pla
 			rows.Release()
 		}
 	}
-	return s.scanned(ctx, s.laneSource(l, index, at, shared), s.read)
+	return l.stream.scanned(ctx, l.source(index, at, shared), l.stream.read)
 }
 
 // probeable returns the build side of a reference. If memory is exhausted, it releases

@@ -16,8 +16,7 @@ import (
 // next call of Next or Release.
 type OpenRange struct {
 	array.RecordReader
-	ranges     *Ranges
-	lane       *laneState
+	lane       *Lane
 	run        *RunJoin   // of which it is a section; nil: it is a range
 	of         plan.Range // the section as it was declared
 	index      int        // of the range in the lane
@@ -32,21 +31,20 @@ type OpenRange struct {
 	last     int64           // rows of the final sequence in it
 }
 
-// Open opens a range of a lane without the first rows of its final sequence. A range whose
-// rows the plan does not know is joined from its first row.
-func (s *Ranges) Open(ctx context.Context, number, index int, skip int64) (*OpenRange, error) {
-	l := s.lanes[number]
+// Open opens a range, given its index in the lane, without the first rows of its final
+// sequence. A range whose rows the plan does not know is joined from its first row.
+func (l *Lane) Open(ctx context.Context, index int, skip int64) (*OpenRange, error) {
 	rows := l.Ranges[index]
-	if s.plan.Inexact == "" {
+	if l.stream.plan.Inexact == "" {
 		begin := skip
 		if r := l.resume; r != nil && r.index == index && r.row <= skip {
 			begin = r.row
 		}
 		rows.From, skip = rows.From+begin, skip-begin
 	}
-	s.acquire(l, index, rows)
-	o := &OpenRange{ranges: s, lane: l, index: index, references: l.references, rows: rows, skip: skip}
-	if err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, index, rows, nil) }); err != nil {
+	l.acquire(index, rows)
+	o := &OpenRange{lane: l, index: index, references: l.references, rows: rows, skip: skip}
+	if err := l.stream.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return l.prefetched(ctx, index, rows, nil) }); err != nil {
 		return nil, err
 	}
 	l.open = o
@@ -95,9 +93,9 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 		if !o.joined.Next() {
 			break
 		}
-		o.ranges.batches++
+		o.lane.stream.batches++
 		if o.run == nil {
-			o.ranges.prefetch(o.lane, o.index)
+			o.lane.prefetchAfter(o.index)
 		}
 		b, err := o.final()
 		if err != nil {
@@ -134,24 +132,24 @@ func (o *OpenRange) begin() {
 		return
 	}
 	o.begun = true
-	if o.ranges.plan.Inexact == "" { // otherwise there may be no row to join
+	if o.lane.stream.plan.Inexact == "" { // otherwise there may be no row to join
 		for _, r := range o.references {
-			r.PrefetchOpen(o.ranges.ctx)
+			r.PrefetchOpen(o.lane.stream.ctx)
 		}
 	}
 	if o.run == nil {
-		o.ranges.prefetch(o.lane, o.index)
+		o.lane.prefetchAfter(o.index)
 	}
 }
 
 // final returns the rows of the joined batch that pass the post-join filter.
 func (o *OpenRange) final() (arrow.RecordBatch, error) {
 	b := o.joined.RecordBatch()
-	if o.ranges.postJoin == nil {
+	if o.lane.stream.postJoin == nil {
 		b.Retain()
 		return b, nil
 	}
-	return o.ranges.postJoin.keep(b)
+	return o.lane.stream.postJoin.keep(b)
 }
 
 // release closes the range, whether or not it was read to its end.
@@ -162,7 +160,7 @@ func (o *OpenRange) release() {
 	}
 	l := o.lane
 	if l.open == o { // otherwise its counts were taken back
-		o.ranges.add(o.joined.Counts())
+		o.lane.stream.add(o.joined.Counts())
 		l.open = nil
 	}
 	o.joined.Release()

@@ -49,7 +49,7 @@ type RangesSpec struct {
 
 // LaneRanges are the ranges of a lane.
 type LaneRanges struct {
-	Number int          // by which Open refers to the lane
+	Number int          // by which Ranges.Lane refers to the lane
 	Ranges []plan.Range // in order, up to the last one that is opened
 	First  int          // index of the first one that is opened
 	Row    int64        // of the first one's final sequence that is returned first
@@ -74,7 +74,7 @@ type Ranges struct {
 	keptKey  []int     // the same as indices in kept, with RangesSpec.KeepKey
 	rowBytes int64     // expected memory of the training columns of a row
 
-	lanes   map[int]*laneState
+	lanes   map[int]*Lane
 	shared  SharedReads     // of the sections of runs; nil: none was declared
 	batches int             // joined so far
 	counts  []joiner.Counts // by staging input, of the closed ranges
@@ -91,7 +91,7 @@ type carriedColumn struct {
 // it.
 func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
 	p := spec.Plan
-	s := &Ranges{ctx: ctx, joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*laneState{}}
+	s := &Ranges{ctx: ctx, joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*Lane{}}
 	wanted := slices.Concat(resolve.Leaves(spec.Outputs), p.PostJoinColumns)
 	if spec.IndexRequests {
 		s.requests = newRequestInput(s, wanted)
@@ -115,7 +115,7 @@ func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
 		return nil, err
 	}
 	for _, l := range spec.Lanes {
-		s.lanes[l.Number] = newLaneState(l)
+		s.lanes[l.Number] = newLane(s, l)
 		for _, at := range l.Ranges[l.First:] {
 			for _, in := range s.staging {
 				in.groups.Expect(at)
@@ -161,8 +161,8 @@ func (s *Ranges) check() error {
 	return nil
 }
 
-// Range returns a range of a lane.
-func (s *Ranges) Range(number, index int) plan.Range { return s.lanes[number].Ranges[index] }
+// Lane returns a lane of the stream, given its number.
+func (s *Ranges) Lane(number int) *Lane { return s.lanes[number] }
 
 // Follow continues the counts and the costs of a closed Ranges that the stream had before
 // it was parked.

@@ -11,8 +11,7 @@ import (
 // RunJoin is rows of consecutive ranges of a lane that are joined in several sections, some of them at the same time.
 // The caller releases all sections before the RunJoin.
 type RunJoin struct {
-	ranges   *Ranges
-	lane     *laneState
+	lane     *Lane
 	rows     int64 // training rows of all sections
 	open     []*OpenRange
 	expected []plan.Range    // the sections, as they were declared
@@ -22,7 +21,7 @@ type RunJoin struct {
 // SectionSpec is consecutive rows of a range.
 type SectionSpec struct {
 	Index   int        // of the range in the lane
-	Of      plan.Range // its rows, by which it was declared (Ranges.Expect)
+	Of      plan.Range // its rows, by which it was declared (Lane.Expect)
 	Rows    plan.Range // that are joined: these, or those of the requests that begin among them
 	Scanned plan.Range // Rows, and those before them that Transform needs
 	Last    bool       // no section that is opened later has rows of the range
@@ -32,8 +31,8 @@ type SectionSpec struct {
 
 // Expect declares sections that will be opened: what is read of a row group is kept for others in it. It does nothing for
 // those that were declared before.
-func (s *Ranges) Expect(number int, sections []SectionSpec) {
-	l := s.lanes[number]
+func (l *Lane) Expect(sections []SectionSpec) {
+	s := l.stream
 	if s.plan.Relation.Distinct != nil {
 		return // rows are read twice, and whole ranges
 	}
@@ -47,10 +46,9 @@ func (s *Ranges) Expect(number int, sections []SectionSpec) {
 	}
 }
 
-// OpenRun begins a run of a lane, whose sections were declared, given the number of their training rows.
-func (s *Ranges) OpenRun(number int, rows int64, sections []SectionSpec) *RunJoin {
-	l := s.lanes[number]
-	r := &RunJoin{ranges: s, lane: l, rows: rows, closed: make([]joiner.Counts, len(s.staging))}
+// OpenRun begins a run, whose sections were declared, given the number of their training rows.
+func (l *Lane) OpenRun(rows int64, sections []SectionSpec) *RunJoin {
+	r := &RunJoin{lane: l, rows: rows, closed: make([]joiner.Counts, len(l.stream.staging))}
 	for _, of := range sections {
 		r.expected = append(r.expected, of.Of)
 	}
@@ -60,7 +58,7 @@ func (s *Ranges) OpenRun(number int, rows int64, sections []SectionSpec) *RunJoi
 }
 
 // dropSkipped releases what was prefetched for a run that the lane has skipped: all but that of the given sections.
-func (l *laneState) dropSkipped(sections []SectionSpec) {
+func (l *Lane) dropSkipped(sections []SectionSpec) {
 	needed, scanned, indices := map[plan.Range]bool{}, map[plan.Range]bool{}, map[int]bool{}
 	for _, of := range sections {
 		needed[of.Of], scanned[of.Scanned], indices[of.Index] = true, true, true
@@ -85,7 +83,7 @@ func (l *laneState) dropSkipped(sections []SectionSpec) {
 }
 
 // done ends the need of what a section shares.
-func (l *laneState) done(of plan.Range) {
+func (l *Lane) done(of plan.Range) {
 	if shared := l.expected[of]; shared != nil {
 		shared.Done()
 	}
@@ -94,7 +92,7 @@ func (l *laneState) done(of plan.Range) {
 
 // Skip declares that no section of a range, given its index in the lane, will be opened.
 func (r *RunJoin) Skip(index int) {
-	for _, in := range r.ranges.staging {
+	for _, in := range r.lane.stream.staging {
 		in.groups.MarkReached(r.lane.Ranges[index])
 	}
 	r.lane.reachedRanges++
@@ -110,10 +108,10 @@ func (r *RunJoin) Drop(of SectionSpec) {
 
 // Open opens a section.
 func (r *RunJoin) Open(ctx context.Context, of SectionSpec) (*OpenRange, error) {
-	s, l := r.ranges, r.lane
-	o := &OpenRange{ranges: s, lane: l, run: r, index: of.Index, of: of.Of, rows: of.Rows, references: s.acquireSection(l, of)}
-	err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) {
-		scanned, err := s.prefetched(ctx, l, of.Index, of.Scanned, l.expected[of.Of])
+	l := r.lane
+	o := &OpenRange{lane: l, run: r, index: of.Index, of: of.Of, rows: of.Rows, references: l.acquireSection(of)}
+	err := l.stream.join(ctx, o, func(ctx context.Context) (SourceRows, error) {
+		scanned, err := l.prefetched(ctx, of.Index, of.Scanned, l.expected[of.Of])
 		if err != nil {
 			return nil, err
 		}
@@ -129,9 +127,9 @@ func (r *RunJoin) Open(ctx context.Context, of SectionSpec) (*OpenRange, error) 
 
 // acquireSection is acquire for a section of a run. The lane keeps references that no open section has until the next
 // section is opened.
-func (s *Ranges) acquireSection(l *laneState, of SectionSpec) laneReferences {
-	references := make(laneReferences, len(s.staging))
-	for i, in := range s.staging {
+func (l *Lane) acquireSection(of SectionSpec) laneReferences {
+	references := make(laneReferences, len(l.stream.staging))
+	for i, in := range l.stream.staging {
 		if of.Last {
 			in.groups.MarkReached(of.Rows)
 		}
@@ -147,23 +145,21 @@ func (s *Ranges) acquireSection(l *laneState, of SectionSpec) laneReferences {
 	return references
 }
 
-// Prefetch starts to read the rows of sections of a lane that will be opened, using spare memory. It does nothing
+// Prefetch starts to read the rows of sections that will be opened, using spare memory. It does nothing
 // for ranges that the stream does not need.
-func (s *Ranges) Prefetch(number int, sections []SectionSpec) {
-	l := s.lanes[number]
+func (l *Lane) Prefetch(sections []SectionSpec) {
 	for _, of := range sections {
 		if of.Index < l.Needed {
-			s.prefetchTraining(l, of.Index, of.Scanned, l.expected[of.Of])
+			l.prefetchTraining(of.Index, of.Scanned, l.expected[of.Of])
 		}
 	}
 }
 
-// PrefetchGroups starts to build what sections of a lane need, using spare memory, as Prefetch does.
-func (s *Ranges) PrefetchGroups(number int, sections []SectionSpec) {
-	l := s.lanes[number]
+// PrefetchGroups starts to build what sections need, using spare memory, as Prefetch does.
+func (l *Lane) PrefetchGroups(sections []SectionSpec) {
 	for _, of := range sections {
 		if _, ok := l.built[of.Index]; !ok && of.Index < l.Needed {
-			s.prefetchBuildSides(l, of.Index)
+			l.prefetchBuildSides(of.Index)
 		}
 	}
 }
@@ -203,7 +199,7 @@ func (r *RunJoin) Counts() []joiner.Counts {
 }
 
 // End checks the counts of a run after all of its rows were joined.
-func (r *RunJoin) End() error { return r.ranges.checkMinMatch(r, r.rows, true) }
+func (r *RunJoin) End() error { return r.lane.stream.checkMinMatch(r, r.rows, true) }
 
 // Release ends the run, whether or not it was read to its end.
 func (r *RunJoin) Release() {
@@ -211,7 +207,7 @@ func (r *RunJoin) Release() {
 		r.lane.done(of)
 	}
 	if r.lane.open == r { // otherwise its counts were taken back
-		r.ranges.add(r.closed)
+		r.lane.stream.add(r.closed)
 		r.lane.open = nil
 	}
 }

@@ -11,17 +11,16 @@ import (
 // ClosedCounts returns the counts of the closed ranges, by staging table that is read.
 func (s *Ranges) ClosedCounts() []joiner.Counts { return slices.Clone(s.counts) }
 
-// CountsTo returns the counts of a lane's open range for the rows before a row of its final
+// CountsTo returns the counts of the lane's open range for the rows before a row of its final
 // sequence, and the number of training rows that a stream that begins there must read again.
 // If the plan knows the range's rows, the counts are exact; otherwise there are none (nil),
 // since a stream that begins there joins the range from its first row. It changes nothing.
-func (s *Ranges) CountsTo(number, index int, row int64) (counts []joiner.Counts, again int64) {
-	l := s.lanes[number]
+func (l *Lane) CountsTo(index int, row int64) (counts []joiner.Counts, again int64) {
 	o, ok := l.open.(*OpenRange)
 	switch {
 	case !ok || o.index != index:
 		return nil, 0
-	case s.plan.Inexact != "":
+	case l.stream.plan.Inexact != "":
 		return nil, row
 	}
 	from, _ := o.split(l.Ranges[index].From, row)

@@ -53,9 +53,10 @@ func (s *Ranges) scanned(ctx context.Context, source plan.Source, read columns) 
 	return s.distinct(ctx, source, read)
 }
 
-// laneSource returns the source of training rows of a range of a lane, given its index, whose stored bytes may be shared.
+// source returns the source of training rows of a range, given its index in the lane, whose stored bytes may be shared.
 // Its batches end where the lane's steps end, if each of its rows is returned.
-func (s *Ranges) laneSource(l *laneState, index int, at plan.Range, shared plan.SharedRead) plan.Source {
+func (l *Lane) source(index int, at plan.Range, shared plan.SharedRead) plan.Source {
+	s := l.stream
 	source := s.trainingSource(at)
 	source.Shared = shared
 	if rows := s.spec.StepRows; rows > 0 && s.plan.Inexact == "" {

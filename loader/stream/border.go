@@ -28,7 +28,7 @@ func (r *permutedRun) toRequests(ctx context.Context, of *joined.SectionSpec) er
 	}
 	of.Scanned = of.Rows
 	if r.spec.Plan.Relation.Distinct != nil {
-		of.Scanned = r.sequences.joined.Range(r.number, of.Index)
+		of.Scanned = r.lane.Ranges[of.Index]
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (p *partReader) enter(one *openSection, window int64) {
 	at.window = window
 	p.starts = append(p.starts, at)
 	if len(p.sections) > 0 && !p.run.whole() && one.Last(window+1) == one.section.Rows.To-1 {
-		p.run.sequences.joined.Prefetch(p.run.number, []joined.SectionSpec{p.run.section(p.sections[0])})
+		p.run.lane.Prefetch([]joined.SectionSpec{p.run.section(p.sections[0])})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type permutedRun struct {
 	*sequences
 	number int // of the lane
+	lane   *joined.Lane
 	index  int // of the run in the lane
 	run    plan.Run
 	joined *joined.RunJoin
@@ -35,16 +36,17 @@ type windowStart struct {
 // openRun opens a run of a lane at the beginning of the window that contains the lane's position.
 func (s *sequences) openRun(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
 	r := &permutedRun{
-		sequences: s, number: number, index: from.Range, run: s.runs[number][from.Range], left: map[int]int{}, borders: map[plan.Range]int64{},
+		sequences: s, number: number, lane: s.joined.Lane(number), index: from.Range, run: s.runs[number][from.Range],
+		left: map[int]int{}, borders: map[plan.Range]int64{},
 	}
 	sections := r.sectionsOf(&r.run, from.Window)
 	all, first := r.specs(sections)
-	s.joined.Expect(number, all)
-	r.joined = s.joined.OpenRun(number, r.run.Rows-r.run.RowsBefore(from.Window), all)
+	r.lane.Expect(all)
+	r.joined = r.lane.OpenRun(r.run.Rows-r.run.RowsBefore(from.Window), all)
 	s.permuted[number] = r
 	r.declare(sections)
 	if !r.whole() {
-		s.joined.Prefetch(number, first)
+		r.lane.Prefetch(first)
 	}
 	parts, err := r.openParts(ctx)
 	if err != nil {
@@ -113,7 +115,7 @@ func (r *permutedRun) section(of plan.Section) joined.SectionSpec {
 	out := joined.SectionSpec{Index: of.Range, Of: of.Rows, Rows: of.Rows, Scanned: of.Rows}
 	switch p := r.spec.Plan; {
 	case p.Relation.Distinct != nil:
-		out.Scanned = r.sequences.joined.Range(r.number, of.Range) // finding repeated rows requires all rows of the range
+		out.Scanned = r.lane.Ranges[of.Range] // finding repeated rows requires all rows of the range
 	case !r.whole() && len(r.spec.Key) > 0:
 		out.Scanned.From = max(0, of.Rows.From-rowsBefore(p)) // to find out whether the first row continues a request
 	}
@@ -145,10 +147,10 @@ func (r *permutedRun) begins(window int64) {
 // prefetch starts to read the first rows of the lane's next run, and to build the build sides that they are joined with.
 func (r *permutedRun) prefetch(next *plan.Run) {
 	all, first := r.specs(r.sectionsOf(next, 0))
-	r.sequences.joined.Expect(r.number, all)
-	r.sequences.joined.PrefetchGroups(r.number, first)
+	r.lane.Expect(all)
+	r.lane.PrefetchGroups(first)
 	if !r.whole() {
-		r.sequences.joined.Prefetch(r.number, first)
+		r.lane.Prefetch(first)
 	}
 }
 

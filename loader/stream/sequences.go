@@ -56,7 +56,7 @@ func (s *sequences) open(ctx context.Context, number int, from lane.Position) (l
 	if s.runs != nil {
 		return s.openRun(ctx, number, from)
 	}
-	rows, err := s.joined.Open(ctx, number, from.Range, from.Row)
+	rows, err := s.joined.Lane(number).Open(ctx, from.Range, from.Row)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) 
 		}
 		delete(s.permuted, l.Number)
 		if one.index != at[i].Range {
-			s.joined.Discard(l.Number, nil)
+			s.joined.Lane(l.Number).Discard(nil)
 			continue // the next run was opened only to look for a row
 		}
 		before := one.before(at[i].Window)
 		s.divided += before.divided
-		s.joined.Discard(l.Number, before.counts)
+		s.joined.Lane(l.Number).Discard(before.counts)
 		if at[i].Row > 0 {
 			again += s.spec.Plan.Rows.ShuffleWindow
 		}
@@ -106,11 +106,12 @@ func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) 
 
 // rewindStored is rewind for a lane whose rows are not permuted.
 func (s *sequences) rewindStored(number int, at lane.Position) (again int64) {
+	l := s.joined.Lane(number)
 	if !s.exact {
-		return s.joined.Rewind(number, at.Range, at.Row)
+		return l.Rewind(at.Range, at.Row)
 	}
-	counts, again := s.joined.CountsTo(number, at.Range, at.Row)
-	s.joined.Discard(number, counts)
+	counts, again := l.CountsTo(at.Range, at.Row)
+	l.Discard(counts)
 	return again
 }
 

@@ -271,7 +271,7 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 		var open []joiner.Counts
 		var more int64
 		if s.runs == nil {
-			open, more = s.joined.CountsTo(l.Number, at[i].Range, at[i].Row)
+			open, more = s.joined.Lane(l.Number).CountsTo(at[i].Range, at[i].Row)
 		} else if one := s.permuted[l.Number]; one != nil && one.index == at[i].Range {
 			before := one.before(at[i].Window)
 			open, divided = before.counts, divided+before.divided

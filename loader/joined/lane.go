@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// laneState is what a Ranges holds of one lane.
+// Lane opens the ranges of one lane of a stream, and prefetches those that come next.
 //
 // Invariants:
 //   - references has one reference per staging input for the open range, and keeps them
@@ -16,8 +16,9 @@ import (
 //     references are then those of the last section that was released, if no other one is open;
 //   - built and reading hold what was prefetched for ranges that the lane has not opened
 //     yet; opening a range takes its entries.
-type laneState struct {
+type Lane struct {
 	LaneRanges
+	stream     *Ranges
 	rowsBefore []int64 // by index of a range: the training rows of those before it
 	references laneReferences
 	open       counted                // an OpenRange or a Run; nil: none, or its counts were taken back
@@ -40,13 +41,16 @@ type resumption struct {
 	row   int64 // in the range's final sequence
 }
 
-func newLaneState(l LaneRanges) *laneState {
+func newLane(s *Ranges, l LaneRanges) *Lane {
 	before, rows := make([]int64, len(l.Ranges)+1), int64(0)
 	for i, r := range l.Ranges {
 		rows += r.To - r.From
 		before[i+1] = rows
 	}
-	return &laneState{LaneRanges: l, rowsBefore: before, built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}, expected: map[plan.Range]plan.SharedRead{}}
+	return &Lane{
+		LaneRanges: l, stream: s, rowsBefore: before,
+		built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}, expected: map[plan.Range]plan.SharedRead{},
+	}
 }
 
 // laneReferences are references to build sides, one per staging input.
@@ -62,7 +66,7 @@ func (r laneReferences) release() {
 }
 
 // pinned returns the references of the open range, or of the open sections of a run.
-func (l *laneState) pinned() laneReferences {
+func (l *Lane) pinned() laneReferences {
 	all := l.references
 	if r, ok := l.open.(*RunJoin); ok {
 		for _, o := range r.open {
@@ -83,16 +87,16 @@ func (r laneReferences) bytes() int64 {
 	return sum
 }
 
-// acquire acquires the file groups that a range of a lane needs before it releases those
-// of the lane's last range, so that a group that both need stays loaded. It uses what was
+// acquire acquires the file groups that a range needs before it releases those of the
+// lane's last range, so that a group that both need stays loaded. It uses what was
 // prefetched for the range.
-func (s *Ranges) acquire(l *laneState, index int, at plan.Range) {
+func (l *Lane) acquire(index int, at plan.Range) {
 	last, held := l.references, l.built[index]
 	if held == nil {
-		held = make(laneReferences, len(s.staging))
+		held = make(laneReferences, len(l.stream.staging))
 	}
 	delete(l.built, index)
-	for i, in := range s.staging {
+	for i, in := range l.stream.staging {
 		in.groups.MarkReached(at)
 		if held[i] == nil {
 			held[i] = in.groups.Reference(at)
