@@ -12,17 +12,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
-// distinct opens the rows of a whole split without repeated ones. It reads the split
+// distinctRows opens training rows without repeated ones.
+type distinctRows struct {
+	*resolve.Distinct
+	options Options
+}
+
+// scan opens the rows of a whole split without repeated ones. It reads the split
 // twice: first the columns by which rows are identified and ordered, then the columns
 // that the stream requested.
-func (s *Ranges) distinct(ctx context.Context, source plan.Source, wanted columns) (SourceRows, error) {
-	d := s.plan.Relation.Distinct
+func (d distinctRows) scan(ctx context.Context, source plan.Source, wanted columns) (SourceRows, error) {
 	var read columns
 	all := source
 	source.Ordinals = false
-	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.options.scan(ctx, source, read) }}
+	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return d.options.scan(ctx, source, read) }}
 	for _, f := range d.By {
 		in.Key = append(in.Key, read.add(column{field: f}))
 	}
@@ -32,13 +38,13 @@ func (s *Ranges) distinct(ctx context.Context, source plan.Source, wanted column
 	}
 	if places := source.Places(); places != nil {
 		order = append(order, joiner.Order{Column: len(read)})
-		in.Open = func(ctx context.Context) (array.RecordReader, error) { return s.withPlaces(ctx, source, read, places) }
+		in.Open = func(ctx context.Context) (array.RecordReader, error) { return d.withPlaces(ctx, source, read, places) }
 	}
-	u := &distinctReader{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
-		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), s.options.joining())
+	u := &distinctReader{memory: d.options.Memory, find: func() (*joiner.Kept, error) {
+		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), d.options.joining())
 	}}
 	var err error
-	if u.rows, err = s.options.scan(ctx, all, wanted); err != nil {
+	if u.rows, err = d.options.scan(ctx, all, wanted); err != nil {
 		return nil, err
 	}
 	u.RecordReader = batch.FromFunc(u.rows.Schema(), u.next, u.release)
@@ -47,8 +53,8 @@ func (s *Ranges) distinct(ctx context.Context, source plan.Source, wanted column
 
 // withPlaces opens the columns of a source and appends one: the index of each row's file in
 // the order in which the files were written.
-func (s *Ranges) withPlaces(ctx context.Context, source plan.Source, read columns, places map[string]int64) (SourceRows, error) {
-	rows, err := s.options.scan(ctx, source, read)
+func (d distinctRows) withPlaces(ctx context.Context, source plan.Source, read columns, places map[string]int64) (SourceRows, error) {
+	rows, err := d.options.scan(ctx, source, read)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +65,7 @@ func (s *Ranges) withPlaces(ctx context.Context, source plan.Source, read column
 			return nil, rows.Err()
 		}
 		b := rows.RecordBatch()
-		place := array.NewInt64Builder(s.options.Memory)
+		place := array.NewInt64Builder(d.options.Memory)
 		defer place.Release()
 		for range b.NumRows() {
 			place.Append(places[files(given)])

@@ -29,7 +29,7 @@ func (l *Lane) prefetchAfter(index int) {
 	last := min(index+min(s.batches, max(1, maxPrefetched/len(s.lanes))), len(next)-1)
 	bytes := int64(0)
 	for i := max(l.reached, index) + 1; i <= last; i++ {
-		if bytes += (next[i].To - next[i].From) * s.rowBytes; i > index+1 && bytes > maxPrefetchedBytes {
+		if bytes += (next[i].To - next[i].From) * s.training.rowBytes; i > index+1 && bytes > maxPrefetchedBytes {
 			return
 		}
 		l.reached = i
@@ -73,10 +73,10 @@ func (l *Lane) prefetchBuildSides(index int) {
 // prefetchTraining starts to read training rows of an upcoming range, given its index in the lane.
 func (l *Lane) prefetchTraining(index int, at plan.Range, shared plan.SharedRead) {
 	s := l.stream
-	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
+	if s.training.whole || l.reading[at] != nil {
 		return
 	}
-	rows, err := s.options.scan(s.ctx, l.source(index, at, shared), s.read)
+	rows, err := s.training.scan(s.ctx, l.source(index, at, shared), s.Layout.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
@@ -97,7 +97,7 @@ func (l *Lane) prefetched(ctx context.Context, index int, at plan.Range, shared 
 			rows.Release()
 		}
 	}
-	return l.stream.scanned(ctx, l.source(index, at, shared), l.stream.read)
+	return l.stream.training.scan(ctx, l.source(index, at, shared), l.stream.Layout.read)
 }
 
 // probeable returns the build side of a reference. If memory is exhausted, it releases

@@ -55,17 +55,12 @@ func (l *Lane) Open(ctx context.Context, index int, skip int64) (*OpenRange, err
 func (s *Ranges) join(ctx context.Context, o *OpenRange, open func(context.Context) (SourceRows, error)) error {
 	training := withFiles(func(ctx context.Context) (SourceRows, error) {
 		rows, err := open(ctx)
-		if err != nil || s.requests == nil {
+		if err != nil || s.Layout.requests == nil {
 			return rows, err
 		}
-		return s.requests.refer(ctx, rows, s.options)
+		return s.Layout.requests.refer(ctx, rows, s.options)
 	})
-	training.Columns = make([]int, s.carried())
-	for i := range training.Columns {
-		if training.Columns[i] = len(s.read) + i - len(s.kept); i < len(s.kept) {
-			training.Columns[i] = s.kept[i].at
-		}
-	}
+	training.Columns = s.Layout.scanned()
 	probes := make([]joiner.Probe, len(s.staging))
 	for i, in := range s.staging {
 		reference := o.references[i]

@@ -7,7 +7,6 @@ import (
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -21,22 +20,12 @@ type RangesSpec struct {
 	// dictionary column.
 	IndexRequests bool
 	// Key lists training columns to be scanned that the caller uses before the join, see
-	// Ranges.Key; with KeepKey, joined batches have them, see Ranges.KeptKey.
+	// Layout.Key. If the plan's batches consist of requests, joined batches have them, see Layout.KeptKey.
 	Key     []catalog.Field
-	KeepKey bool
-	// Appended is the number of columns that every Transform appends to the training rows.
-	Appended int
-	// Ordinals makes the last column of the scanned training rows their number among
-	// the stored rows of their split.
-	Ordinals bool
-	// ScanRows is the number of training rows that the caller takes at a time: they are
-	// decoded while the previous ones are used. 0: the scan decides.
-	ScanRows int64
+	Shuffle *ShuffleSpec // nil: rows keep the stored order
 	// StepRows is the number of rows that the caller takes of a lane at a time, from LaneRanges.Row of its first range on.
 	// 0: it is not known.
 	StepRows int64
-	// Starting reports whether the caller has returned no row yet, see plan.Source. nil: it does not matter.
-	Starting func() bool
 	// CountOnly means that the caller only counts rows: joins that change no number of
 	// rows are left out, and min_match is not checked.
 	CountOnly bool
@@ -45,6 +34,18 @@ type RangesSpec struct {
 	Cache dataset.CacheUse
 	// CacheReads counts what scans read from the cache of decoded columns; nil: it is not counted.
 	CacheReads *plan.CacheReads
+}
+
+// ShuffleSpec is what a Ranges needs to know of a caller that permutes rows. The last column of the scanned training rows
+// is then their number among the stored rows of their split.
+type ShuffleSpec struct {
+	// Appended is the number of columns that every Transform appends to the training rows.
+	Appended int
+	// ScanRows is the number of training rows that the caller takes at a time: they are
+	// decoded while the previous ones are used.
+	ScanRows int64
+	// Starting reports whether the caller has returned no row yet, see plan.Source.
+	Starting func() bool
 }
 
 // LaneRanges are the ranges of a lane.
@@ -58,21 +59,15 @@ type LaneRanges struct {
 
 // Ranges opens the ranges of one stream. It is used by one goroutine.
 type Ranges struct {
-	ctx     context.Context //nolint:containedctx // of the stream: what is prefetched belongs to no call
-	joins   *Joins
-	options Options
-	spec    RangesSpec
-	plan    *plan.Plan
-
-	columns  []lane.Column   // the location of each output in a joined batch
-	read     columns         // columns read from the training table
-	kept     []carriedColumn // those of them that the joined batches have
-	requests *requestInput   // nil: joined batches have all training columns as plain columns
+	Layout   *Layout
+	ctx      context.Context //nolint:containedctx // of the stream: what is prefetched belongs to no call
+	joins    *Joins
+	options  Options
+	spec     *RangesSpec
+	plan     *plan.Plan
+	training *trainingRows
 	staging  []*stagingInput
 	postJoin *postJoin // nil: the query's filter names no joined column
-	key      []int     // indices of RangesSpec.Key in read
-	keptKey  []int     // the same as indices in kept, with RangesSpec.KeepKey
-	rowBytes int64     // expected memory of the training columns of a row
 
 	lanes   map[int]*Lane
 	shared  SharedReads     // of the sections of runs; nil: none was declared
@@ -80,28 +75,16 @@ type Ranges struct {
 	counts  []joiner.Counts // by staging input, of the closed ranges
 }
 
-// carriedColumn is a training column of the joined batches. Overlays replace it there, so an
-// overlaid column is separate from the stored one.
-type carriedColumn struct {
-	at       int // index in Ranges.read
-	overlaid bool
-}
-
-// Ranges returns the ranges of a stream. Nothing is opened before Open. The caller closes
+// Ranges returns the ranges of a stream. Nothing is opened before Lane.Open. The caller closes
 // it.
-func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
+func (j *Joins) Ranges(ctx context.Context, spec *RangesSpec) (*Ranges, error) {
 	p := spec.Plan
-	s := &Ranges{ctx: ctx, joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*Lane{}}
 	wanted := slices.Concat(resolve.Leaves(spec.Outputs), p.PostJoinColumns)
-	if spec.IndexRequests {
-		s.requests = newRequestInput(s, wanted)
+	s := &Ranges{
+		Layout: newLayout(spec, wanted),
+		ctx:    ctx, joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*Lane{},
 	}
-	for _, o := range wanted {
-		if o.Table == resolve.TrainingTable && !s.requests.has(o) {
-			s.place(o)
-		}
-	}
-	s.placeKey()
+	s.training = newTrainingRows(spec, s.options, wanted)
 	for i := range p.Relation.Staging {
 		in, err := newStagingInput(s, i, wanted)
 		if err != nil {
@@ -122,30 +105,21 @@ func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
 			}
 		}
 	}
-	s.rowBytes = p.ExpectedBytes(slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
 	s.counts = make([]joiner.Counts, len(s.staging))
-	s.columns = s.locate(spec.Outputs)
+	s.Layout.finish(spec.Outputs, s.staging)
 	if p.PostJoin != nil {
-		s.postJoin = &postJoin{filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.locate(p.PostJoinColumns), memory: s.options.Memory}
-	}
-	return s, nil
-}
-
-// placeKey reads the columns of RangesSpec.Key.
-func (s *Ranges) placeKey() {
-	for _, f := range s.spec.Key {
-		s.key = append(s.key, s.read.add(column{field: f}))
-		if s.spec.KeepKey {
-			s.keptKey = append(s.keptKey, s.place(resolve.Output{Table: resolve.TrainingTable, Field: f}))
+		s.postJoin = &postJoin{
+			filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.Layout.locate(p.PostJoinColumns, s.staging), memory: s.options.Memory,
 		}
 	}
+	return s, nil
 }
 
 // check returns an Internal error if a column would be read that planning did not check:
 // a plan serves only the columns that it was made for.
 func (s *Ranges) check() error {
 	training := plan.Source{Table: s.plan.Relation.Training, Planned: s.plan.Planned.Training}
-	for _, c := range s.read {
+	for _, c := range s.Layout.read {
 		if err := training.Check(c.field); err != nil {
 			return err
 		}

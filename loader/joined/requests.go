@@ -27,9 +27,9 @@ type requestInput struct {
 	apart  bool // rows are sent individually after all: each refers to itself
 }
 
-// newRequestInput returns nil if no output is constant within a request.
-func newRequestInput(s *Ranges, outputs []resolve.Output) *requestInput {
-	r := s.plan.Relation
+// newRequestInput returns nil if no output is constant within a request. It adds the columns
+// that it needs to those that are read of the training table.
+func newRequestInput(read *columns, r *resolve.Relation, outputs []resolve.Output) *requestInput {
 	in := &requestInput{table: r.Training.Name}
 	for _, o := range outputs {
 		if !o.Request {
@@ -37,7 +37,7 @@ func newRequestInput(s *Ranges, outputs []resolve.Output) *requestInput {
 		}
 		c := column{field: o.Field, shapes: o.Shapes}
 		if in.shown.add(c) == len(in.values) {
-			in.values = append(in.values, s.read.add(c))
+			in.values = append(in.values, read.add(c))
 			in.fields = append(in.fields, c.arrow())
 		}
 	}
@@ -46,7 +46,7 @@ func newRequestInput(s *Ranges, outputs []resolve.Output) *requestInput {
 	}
 	for _, f := range r.Request {
 		c := column{field: f}
-		in.key = append(in.key, s.read.add(c))
+		in.key = append(in.key, read.add(c))
 		in.fields = append(in.fields, c.arrow())
 	}
 	return in

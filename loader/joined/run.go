@@ -33,15 +33,15 @@ type SectionSpec struct {
 // those that were declared before.
 func (l *Lane) Expect(sections []SectionSpec) {
 	s := l.stream
-	if s.plan.Relation.Distinct != nil {
-		return // rows are read twice, and whole ranges
+	if s.training.whole {
+		return
 	}
 	if s.shared == nil {
 		s.shared = s.options.Share()
 	}
 	for _, of := range sections {
 		if _, ok := l.expected[of.Of]; !ok {
-			l.expected[of.Of] = s.shared.Expect(s.trainingSource(of.Scanned)).Shared
+			l.expected[of.Of] = s.shared.Expect(s.training.source(of.Scanned)).Shared
 		}
 	}
 }

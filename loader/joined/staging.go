@@ -21,7 +21,7 @@ type stagingInput struct {
 	bound  resolve.Staging // the entry bound to its table
 	read   columns         // key columns, then shown columns, then those that rows are ordered by
 	shown  []shown
-	key    []int // indices of the key in Ranges.read
+	key    []int // indices of the key in Layout.read
 	rule   joiner.Rule
 	spec   joiner.BuildSpec
 	groups *buildside.Groups
@@ -73,10 +73,10 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 	if r.Time != nil {
 		at := in.read.add(column{field: r.Time.Staging})
 		in.spec.Time = &at
-		in.rule.Time = &joiner.TimeRule{Column: s.read.add(column{field: r.Time.Training}), Tolerance: r.Time.Tolerance, Exact: r.Time.Exact}
+		in.rule.Time = &joiner.TimeRule{Column: s.Layout.read.add(column{field: r.Time.Training}), Tolerance: r.Time.Tolerance, Exact: r.Time.Exact}
 	}
 	for _, k := range r.Keys {
-		in.key = append(in.key, s.read.add(column{field: k.Training}))
+		in.key = append(in.key, s.Layout.read.add(column{field: k.Training}))
 	}
 	var err error
 	if in.spec.Custom, err = s.joins.Custom(r.Staging, "strategy"); err != nil {
@@ -119,7 +119,7 @@ func (in *stagingInput) overlay(s *Ranges, o resolve.Output) {
 			continue
 		}
 		replaced := joiner.OverlayColumn{
-			Training: s.place(o),
+			Training: s.Layout.place(o),
 			Field:    in.show(column{field: over.Field, shapes: o.Shapes}, nil),
 		}
 		if !slices.Contains(in.rule.Overlays, replaced) {
@@ -167,7 +167,7 @@ func (in *stagingInput) coded() []int {
 // their time if the rule uses it.
 func (in *stagingInput) training(s *Ranges, at plan.Range) joiner.Input {
 	var read columns
-	training := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training(ctx, at, read) }}
+	training := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training.between(ctx, at, read) }}
 	for _, k := range in.bound.Keys {
 		training.Key = append(training.Key, read.add(column{field: k.Training}))
 	}

@@ -9,23 +9,55 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // maxScanRows is the maximum number of training rows that are decoded into one batch.
 const maxScanRows = 1 << 17
 
-// training opens columns of those training rows of a range that reach the join. If repeated rows are dropped and rows
-// are permuted, the last column is the number of each row among the stored rows of its split.
-func (s *Ranges) training(ctx context.Context, at plan.Range, read columns) (SourceRows, error) {
-	if s.plan.Relation.Distinct == nil || !s.spec.Ordinals {
-		return s.scanned(ctx, s.trainingSource(at), read)
+// trainingRows opens training rows of a stream that reach the join.
+type trainingRows struct {
+	spec     *RangesSpec
+	rowBytes int64 // expected memory of the training columns of a row
+	// scan opens columns of the rows of a source. If repeated rows are dropped, the source is a whole split.
+	scan func(ctx context.Context, source plan.Source, read columns) (SourceRows, error)
+	// whole means that repeated rows are dropped: which ones is known only after reading all rows of the split.
+	whole bool
+}
+
+func newTrainingRows(spec *RangesSpec, o Options, outputs []resolve.Output) *trainingRows {
+	of := slices.DeleteFunc(slices.Clone(outputs), func(o resolve.Output) bool { return o.Table != resolve.TrainingTable })
+	t := &trainingRows{spec: spec, rowBytes: spec.Plan.ExpectedBytes(of), scan: o.scan}
+	if d := spec.Plan.Relation.Distinct; d != nil {
+		t.scan, t.whole = distinctRows{Distinct: d, options: o}.scan, true
 	}
-	// Which rows are repeated is known only after reading all rows of the split.
-	rows, err := s.scanned(ctx, s.trainingSource(plan.Range{Split: at.Split, To: s.plan.Splits[at.Split].Rows}), read)
+	return t
+}
+
+// between opens columns of the rows of a range. If repeated rows are dropped and rows are
+// permuted, the last column is the number of each row among the stored rows of its split.
+func (t *trainingRows) between(ctx context.Context, at plan.Range, read columns) (SourceRows, error) {
+	if !t.whole || t.spec.Shuffle == nil {
+		return t.scan(ctx, t.source(at), read)
+	}
+	rows, err := t.scan(ctx, t.source(plan.Range{Split: at.Split, To: t.spec.Plan.Splits[at.Split].Rows}), read)
 	if err != nil {
 		return nil, err
 	}
 	return rowsBetween(rows, at.From, at.To), nil
+}
+
+// source returns the source of the rows of a range.
+func (t *trainingRows) source(at plan.Range) plan.Source {
+	source := t.spec.Plan.Training(at)
+	shuffle := t.spec.Shuffle
+	if source.Ordinals = shuffle != nil; !source.Ordinals {
+		return source
+	}
+	if bytes := shuffle.ScanRows * t.rowBytes; bytes > 0 {
+		source.BatchRows, source.Ahead, source.Starting = int(min(shuffle.ScanRows, maxScanRows)), bytes, shuffle.Starting
+	}
+	return source
 }
 
 // rowsBetween returns those of some rows whose last column, which ascends, is in [from, to). It takes ownership.
@@ -45,32 +77,15 @@ func rowsBetween(rows SourceRows, from, to int64) SourceRows {
 	return derivedRows{RecordReader: batch.FromFunc(rows.Schema(), next, rows.Release), of: rows}
 }
 
-// scanned opens columns of the training rows of a source that reach the join.
-func (s *Ranges) scanned(ctx context.Context, source plan.Source, read columns) (SourceRows, error) {
-	if s.plan.Relation.Distinct == nil {
-		return s.options.scan(ctx, source, read)
-	}
-	return s.distinct(ctx, source, read)
-}
-
 // source returns the source of training rows of a range, given its index in the lane, whose stored bytes may be shared.
 // Its batches end where the lane's steps end, if each of its rows is returned.
 func (l *Lane) source(index int, at plan.Range, shared plan.SharedRead) plan.Source {
 	s := l.stream
-	source := s.trainingSource(at)
+	source := s.training.source(at)
 	source.Shared = shared
 	if rows := s.spec.StepRows; rows > 0 && s.plan.Inexact == "" {
 		before := l.rowsBefore[index] + at.From - l.Ranges[index].From - l.rowsBefore[l.First] - l.Row // below 0 if rows are read again after parking
 		source.StepRows, source.Begun = rows, (before%rows+rows)%rows
-	}
-	return source
-}
-
-func (s *Ranges) trainingSource(at plan.Range) plan.Source {
-	source := s.plan.Training(at)
-	source.Ordinals = s.spec.Ordinals
-	if bytes := s.spec.ScanRows * s.rowBytes; bytes > 0 {
-		source.BatchRows, source.Ahead, source.Starting = int(min(s.spec.ScanRows, maxScanRows)), bytes, s.spec.Starting
 	}
 	return source
 }
@@ -82,10 +97,10 @@ func (s *Ranges) KeyRows(ctx context.Context, at plan.Range) (SourceRows, error)
 	for _, f := range s.spec.Key {
 		read.add(column{field: f})
 	}
-	if s.plan.Relation.Distinct != nil {
-		return s.training(ctx, at, read)
+	if s.training.whole {
+		return s.training.between(ctx, at, read)
 	}
 	source := s.plan.Training(at)
 	source.Ordinals = true
-	return s.options.scan(ctx, source, read)
+	return s.training.scan(ctx, source, read)
 }

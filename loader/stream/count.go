@@ -37,7 +37,7 @@ func CountLanes(ctx context.Context, options Options, p *plan.Plan, peer string)
 	opens := opens{spec: joined.RangesSpec{Plan: p, CountOnly: true}}
 	permuted := p.Rows.Requests && p.Rows.ShuffleWindow > 0 // otherwise the order is not visible
 	if p.Rows.Requests {
-		opens.spec.Key, opens.spec.KeepKey = p.RequestKey, true
+		opens.spec.Key = p.RequestKey
 	}
 	ranges, runs, of := inSplitOrder(p, permuted)
 	opens.spec.Lanes = []joined.LaneRanges{{Ranges: ranges, Needed: len(ranges)}}
@@ -98,7 +98,7 @@ func (s *sequences) count(ctx context.Context, index int) (int64, error) {
 	}
 	defer reader.Release()
 	if s.spec.Plan.Rows.Requests {
-		return lane.CountRequests(ctx, reader, s.joined.KeptKey(), s.options.Budget)
+		return lane.CountRequests(ctx, reader, s.joined.Layout.KeptKey, s.options.Budget)
 	}
 	rows := int64(0)
 	for reader.Next() {

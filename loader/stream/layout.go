@@ -61,7 +61,7 @@ func (s *ShardReader) grouped() *lane.Grouped {
 
 // columns returns the columns of the batches as options of the lane.
 func (s *ShardReader) columns() (columns []lane.Column, indexed []lane.IndexedColumn) {
-	located := s.sequences.joined.Columns()
+	located := s.sequences.joined.Layout.Columns
 	for at, place := range resolve.Places(s.spec.Outputs, s.layout.indexed) {
 		if place.Indexed < 0 {
 			columns = append(columns, located[place.Output])
@@ -76,7 +76,7 @@ func (s *ShardReader) columns() (columns []lane.Column, indexed []lane.IndexedCo
 func (s *ShardReader) indexed(at int, of resolve.Indexed) lane.IndexedColumn {
 	x := lane.IndexedColumn{At: at}
 	for _, i := range of.Outputs {
-		x.Columns = append(x.Columns, s.sequences.joined.Columns()[i])
+		x.Columns = append(x.Columns, s.sequences.joined.Layout.Columns[i])
 	}
 	x.Index = x.Columns[0].Dictionary()
 	return x
@@ -135,7 +135,7 @@ func (s *ShardReader) setForm(form Form) {
 		return
 	}
 	if !s.layout.mayIndex(resolve.RequestTable) {
-		s.sequences.joined.SendRequestsApart()
+		s.sequences.joined.Layout.SendRequestsApart()
 	}
 	columns, tables := s.columns()
 	s.reader.SetLayout(s.layout.schema, columns, tables)

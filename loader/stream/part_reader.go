@@ -147,7 +147,7 @@ func (p *partReader) Place() shuffle.StoredPlace {
 
 // row returns the number of the current batch's first row in its split.
 func (p *partReader) row() int64 {
-	return p.RecordBatch().Column(p.run.sequences.joined.Appended()).(*array.Int64).Value(0)
+	return p.RecordBatch().Column(p.run.sequences.joined.Layout.Appended).(*array.Int64).Value(0)
 }
 
 // enter is called before the join gets the first row of a window. It records the counts of the rows before it,

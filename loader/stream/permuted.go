@@ -54,10 +54,10 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 		return nil, err
 	}
 	rows := shuffle.JoinedColumns{
-		Ordinal: s.joined.Appended(), Priority: s.joined.Appended() + 1, Start: from.Window, Skip: from.Row, BatchRows: s.windowBatchRows(),
+		Ordinal: s.joined.Layout.Appended, Priority: s.joined.Layout.Appended + 1, Start: from.Window, Skip: from.Row, BatchRows: s.windowBatchRows(),
 		Begins: r.begins, Ended: r.joined.End, Closed: r.release,
 	}
-	if requests := s.joined.Requests(); requests != nil {
+	if requests := s.joined.Layout.Requests; requests != nil {
 		rows.Requests = &requests.Index
 	}
 	return shuffle.NewWindows(ctx, parts, rows, r.options())
@@ -66,7 +66,7 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 // options returns the options of the shuffle.
 func (r *permutedRun) options() shuffle.Options {
 	return shuffle.Options{
-		Key: r.sequences.joined.Key(), Whole: r.whole(), ReleasePrefetched: r.sequences.joined.ReleasePrefetched,
+		Key: r.sequences.joined.Layout.Key, Whole: r.whole(), ReleasePrefetched: r.sequences.joined.ReleasePrefetched,
 		Memory: r.sequences.options.Memory, Budget: r.sequences.options.Budget,
 	}
 }
@@ -105,7 +105,7 @@ func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error)
 		}
 	}
 	if parts == nil {
-		parts = append(parts, newEmptyPart(r.sequences.joined.Appended()+2))
+		parts = append(parts, newEmptyPart(r.sequences.joined.Layout.Appended+2))
 	}
 	return parts, nil
 }

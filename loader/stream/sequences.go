@@ -11,7 +11,7 @@ import (
 
 // opens describes the final sequences of lanes.
 type opens struct {
-	spec      joined.RangesSpec  // without what the shuffle needs
+	spec      joined.RangesSpec  // newSequences adds its Shuffle
 	runs      map[int][]plan.Run // by lane; nil: rows keep the stored order
 	batchRows int64              // rows that a lane takes in a step
 }
@@ -36,12 +36,13 @@ func newSequences(ctx context.Context, options Options, of opens) (*sequences, e
 	s := &sequences{opens: of, options: options, permuted: map[int]*permutedRun{}}
 	if of.runs != nil {
 		rows := of.spec.Plan.Rows
-		s.spec.Appended, s.spec.Ordinals, s.spec.ScanRows = 2, true, max(1, rows.ShuffleWindow/rows.ShuffleParts)
-		s.spec.Starting = func() bool { return !s.started.Load() }
+		s.spec.Shuffle = &joined.ShuffleSpec{
+			Appended: 2, ScanRows: max(1, rows.ShuffleWindow/rows.ShuffleParts), Starting: func() bool { return !s.started.Load() },
+		}
 		s.started.Store(s.spec.CountOnly)
 	}
 	var err error
-	s.joined, err = options.Joins.Ranges(ctx, s.spec)
+	s.joined, err = options.Joins.Ranges(ctx, &s.spec)
 	return s, err
 }
 

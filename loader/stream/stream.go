@@ -173,9 +173,9 @@ func (s *ShardReader) open(ctx context.Context) error {
 	s.sequences = opened
 	columns, tables := s.columns()
 	s.reader = lane.New(ctx, lane.Options{
-		Lanes: lanes, Rows: s.start.q, Request: opened.joined.KeptKey(), Grouped: s.grouped(),
+		Lanes: lanes, Rows: s.start.q, Request: opened.joined.Layout.KeptKey, Grouped: s.grouped(),
 		Steps: s.stepsLeft(), Limit: max(0, s.spec.Reading.Limit-s.earlier.Rows), Every: s.every(), Counted: s.counted(),
-		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Requests(),
+		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Layout.Requests,
 		Closed: func() {
 			opened.joined.Close()
 			entered.Release()
@@ -204,7 +204,7 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 	p := s.spec.Plan
 	of := opens{
 		spec: joined.RangesSpec{
-			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey, KeepKey: p.Rows.Requests,
+			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey,
 			Judge: s.judge, Cache: s.spec.Reading.Cache, CacheReads: &s.cached,
 		},
 		runs: s.start.runs, batchRows: s.start.q,
