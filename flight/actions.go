@@ -9,6 +9,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -262,12 +263,12 @@ func (s *service) renew(_ context.Context, c *call, body []byte) ([]byte, error)
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
-	ticket := request.GetEndpoint().GetTicket().GetTicket()
-	content, _, err := s.openTicket(c, ticket)
+	sealed := request.GetEndpoint().GetTicket().GetTicket()
+	content, _, err := s.openTicket(c, sealed)
 	if err != nil {
 		return nil, err
 	}
-	ticket, expires, err := s.tickets.renewed(content, expiryOf(ticket))
+	sealed, expires, err := s.tickets.renewed(content, ticket.ExpiryOf(sealed))
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +276,7 @@ func (s *service) renew(_ context.Context, c *call, body []byte) ([]byte, error)
 		return nil, fault.InvalidField("endpoint.app_metadata", "it takes %d bytes, more than the %d of any endpoint of this server", n, maxEcho).
 			WithRemedy("send the endpoint as GetFlightInfo returned it")
 	}
-	renewed := s.tickets.endpoint(ticket, expires)
+	renewed := s.tickets.endpoint(sealed, expires)
 	renewed.AppMetadata = request.GetEndpoint().GetAppMetadata() // the splits are the same
 	return proto.Marshal(renewed)
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -183,21 +184,21 @@ func TestRenewalsEchoLittle(t *testing.T) {
 func TestContentsOfTickets(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{})
-	limited, made := testKeys(t).sealerOf(maxTickets, 64<<10), 0
+	limited, made := tickettest.Keys(t).Sealer(maxTickets, 64<<10), 0
 	var err error
 	for err == nil && made < 1000 {
-		_, err = limited(golden(), noon())
+		_, err = limited(tickettest.Golden(), noon())
 		made++
 	}
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "the contents of the tickets of all endpoints take more than 65536 bytes")
-	require.Equal(t, 64<<10/len(marshal(golden()))+1, made)
+	require.Equal(t, 64<<10/len(marshal(tickettest.Golden()))+1, made)
 	ctx, cancel := context.WithCancel(t.Context())
 	seal, release := s.server.tickets.sealer(ctx, &call{})
 	defer release()
-	_, err = seal(golden(), noon())
+	_, err = seal(tickettest.Golden(), noon())
 	require.NoError(t, err)
 	cancel()
-	_, err = seal(golden(), noon())
+	_, err = seal(tickettest.Golden(), noon())
 	require.ErrorIs(t, err, context.Canceled, "the client has gone")
 }

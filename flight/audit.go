@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -50,7 +51,7 @@ func (n *auditNote) hides() {
 }
 
 // ticket notes what a ticket is for whose client may not use it.
-func (n *auditNote) ticket(of content) {
+func (n *auditNote) ticket(of ticket.Content) {
 	n.line.Plan = of.Plan
 	if q, err := decode.Query(of.Query); err == nil {
 		n.query(q)

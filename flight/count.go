@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -47,7 +48,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 
 // counted sets the counts from a ticket. A ticket without counts that requires them was made
 // before rows were counted.
-func (p *planned) counted(c content) error {
+func (p *planned) counted(c ticket.Content) error {
 	if c.Counted != nil {
 		counts, err := c.Counted.Counts(len(p.Lanes), p.Query.Shard)
 		if err != nil {
@@ -56,7 +57,7 @@ func (p *planned) counted(c content) error {
 		p.counts = counts
 	}
 	if p.counts == nil && p.Query.CountsFirst() {
-		return stale("the ticket does not say how many rows were counted")
+		return ticket.Expired("the ticket does not say how many rows were counted")
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -177,7 +178,7 @@ func TestTicketsWithoutCounts(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	ticket := s.ticket(t, filtered(`"tail": "drop", "shard": {"index": 0, "of": 1}`))
-	c, err := testKeys(t).open(ticket.GetTicket(), noon())
+	c, err := tickettest.Keys(t).Open(ticket.GetTicket(), noon())
 	require.NoError(t, err)
 	require.NotNil(t, c.Counted)
 	for name, change := range map[string]func(){
@@ -186,7 +187,7 @@ func TestTicketsWithoutCounts(t *testing.T) {
 		"that cannot be ": func() { c.Counted = &dataset.Counted{Rows: 5, Lanes: []int64{1}} },
 	} {
 		change()
-		sealed, err := testKeys(t).seal(c, noon().Add(time.Hour))
+		sealed, err := tickettest.Keys(t).Seal(c, noon().Add(time.Hour))
 		require.NoError(t, err)
 		_, code, _ := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})
 		require.Contains(t, []codes.Code{codes.FailedPrecondition, codes.InvalidArgument}, code, name)

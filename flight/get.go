@@ -12,27 +12,31 @@ import (
 
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/stream"
 )
 
+// A query takes about queryMemory times the bytes of its text. Up to freeQuery of a stream are not charged to the budget;
+// few queries are larger.
+const queryMemory, freeQuery = 4, 64 << 10
+
 // DoGet implements arrowflight.FlightServer.
-func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
+func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
 	if err := s.options.Audit.Err(); err != nil {
 		return notAudited(err)
 	}
 	c := callOf(stream.Context())
-	content, rights, err := s.openTicket(c, ticket.GetTicket())
+	content, rights, err := s.openTicket(c, sealed.GetTicket())
 	if err != nil {
 		return err
 	}
-	held, err := s.options.Budget.Reserve("the query of a stream", content.memory())
+	held, err := s.options.Budget.Reserve("the query of a stream", queryBytes(content))
 	if err != nil {
 		return err
 	}
@@ -83,6 +87,16 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	return s.guard.disclosed(ctx, rights, failure)
 }
 
+// queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot
+// to its end.
+func queryBytes(of ticket.Content) int64 {
+	bytes := queryMemory * int64(len(of.Query))
+	if bytes <= freeQuery {
+		return 0
+	}
+	return bytes
+}
+
 // serve sends all batches of a source, and releases it.
 func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 	o.stream = newParkableStream(source, o.inflight, o.slot, o.running)
@@ -108,48 +122,42 @@ func contextCause(ctx context.Context, err error) error {
 
 // openTicket opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
 // the ticket to the caller.
-func (s *Server) openTicket(of *call, ticket []byte) (content, callerAccess, error) {
-	c, err := s.tickets.open(of, ticket)
+func (s *Server) openTicket(of *call, sealed []byte) (ticket.Content, callerAccess, error) {
+	c, err := s.tickets.open(of, sealed)
 	if err != nil {
-		return content{}, callerAccess{}, err
+		return ticket.Content{}, callerAccess{}, err
 	}
 	if c.Algorithm != plan.Algorithm {
-		return content{}, callerAccess{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
+		return ticket.Content{}, callerAccess{}, ticket.Expired("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
-	query, err := c.asked()
+	query, err := c.Asked()
 	if err != nil {
-		return content{}, callerAccess{}, err
+		return ticket.Content{}, callerAccess{}, err
 	}
 	of.note.query(query)
 	may, err := s.guard.permitTicket(of, query, c)
 	return c, may, err
 }
 
-// asked returns the query of a ticket.
-func (c content) asked() (dataset.Query, error) {
-	query, err := decode.Query(c.Query)
-	return query.Defaults(), fault.Op(err, "read the ticket's query")
-}
-
 // replan plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
-func (s *Server) replan(ctx context.Context, may callerAccess, c content) (planned, error) {
+func (s *Server) replan(ctx context.Context, may callerAccess, c ticket.Content) (planned, error) {
 	p, err := s.planQuery(ctx, may, may.query)
 	if err != nil { // the dataset may have changed while the call waited
 		_, refusal := s.guard.permitTicket(may.call, may.query, c)
 		return planned{}, cmp.Or(refusal, err)
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
-		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(planAgain)
+		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(ticket.PlanAgain)
 	}
-	if p.part, err = c.partOf(may.query); err != nil {
+	if p.part, err = c.PartOf(may.query); err != nil {
 		return planned{}, err
 	}
 	return p, p.counted(c)
 }
 
 // replanAt is replan with a slot.
-func (s *Server) replanAt(ctx context.Context, at *slot, may callerAccess, c content) (p planned, err error) {
+func (s *Server) replanAt(ctx context.Context, at *slot, may callerAccess, c ticket.Content) (p planned, err error) {
 	err = at.within(ctx, func() error {
 		p, err = s.replan(ctx, may, c)
 		return err

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
@@ -67,13 +68,13 @@ func (g *guard) permitNamed(c *call, query dataset.Query) (callerAccess, error) 
 
 // permitTicket is permit for the query of a ticket. The ticket is expired if the dataset, as the caller reads it, has changed since
 // the ticket was made.
-func (g *guard) permitTicket(of *call, query dataset.Query, c content) (callerAccess, error) {
+func (g *guard) permitTicket(of *call, query dataset.Query, c ticket.Content) (callerAccess, error) {
 	may, err := g.permit(of, query)
 	switch {
 	case err == nil:
 		err = may.checkDataset(c)
 	case fault.KindOf(err) == fault.Invalid: // it was valid then
-		err = stale("the configuration of dataset %q has changed since the ticket was made: %s", query.Dataset, fault.As(err).Message)
+		err = ticket.Expired("the configuration of dataset %q has changed since the ticket was made: %s", query.Dataset, fault.As(err).Message)
 	}
 	return may, err
 }

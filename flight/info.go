@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
@@ -248,38 +246,6 @@ type endpointMetadata struct {
 	Rows int64 `json:"rows"` // of the ticket's stream; -1 is unknown
 	// Batches is the number of batches of the stream; -1 is unknown.
 	Batches int64 `json:"batches"`
-}
-
-// endpoints makes an endpoint with a ticket for every shard of the query.
-func (t *tickets) endpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
-	expires := t.expiry()
-	seal, release := t.sealer(ctx, p.access.call)
-	defer release()
-	var endpoints []*arrowflight.FlightEndpoint
-	for _, shard := range p.shards() {
-		q := p.Query
-		q.Shard, q.Cursor = shard, p.narrow(shard)
-		c := newContent(q, p.Plan)
-		if len(q.Cursor) == 0 {
-			c.Counted = p.carried(shard)
-		}
-		ticket, err := seal(c, expires)
-		if err != nil {
-			return nil, err
-		}
-		e := t.endpoint(ticket, expires)
-		e.AppMetadata = marshal(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard)), Batches: p.batchesOf(shard)})
-		endpoints = append(endpoints, e)
-	}
-	return endpoints, nil
-}
-
-func (t *tickets) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightEndpoint {
-	e := &arrowflight.FlightEndpoint{Ticket: &arrowflight.Ticket{Ticket: ticket}, ExpirationTime: timestamppb.New(expires)}
-	for _, uri := range t.advertise {
-		e.Location = append(e.Location, &arrowflight.Location{Uri: uri})
-	}
-	return e
 }
 
 // narrow merges the cursors of all shards into one with the positions of the lanes of one

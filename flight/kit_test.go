@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/ticket"
+	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -41,17 +43,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // noon returns the time of the tests' clock.
 func noon() time.Time { return time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC) }
 
-// testKeys returns two keys, of which the older one still verifies.
-func testKeys(t testing.TB) *Keys {
-	keys, err := ParseKeys([]byte("k2 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\nk1 YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=\n"))
-	require.NoError(t, err)
-	return keys
-}
-
-// keysOf returns a function that returns testKeys.
-func keysOf(t testing.TB) func() *Keys {
-	keys := testKeys(t)
-	return func() *Keys { return keys }
+// keysOf returns a function that returns the keys of package tickettest.
+func keysOf(t testing.TB) func() *ticket.Keys {
+	keys := tickettest.Keys(t)
+	return func() *ticket.Keys { return keys }
 }
 
 // trainingRows is the number of training rows. It is no multiple of a batch size in the

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
@@ -122,14 +123,14 @@ func shownFields() []string {
 }
 
 // checkDataset returns an error if the dataset of a ticket's query, as the caller reads it, has changed since the ticket was made.
-func (a callerAccess) checkDataset(c content) error {
+func (a callerAccess) checkDataset(c ticket.Content) error {
 	switch {
 	case a.digest == c.Digest:
 		return nil
 	case a.query.Inline == nil:
-		return stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", a.query.Dataset)
+		return ticket.Expired("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", a.query.Dataset)
 	default:
-		return stale("the rows that this client may read have changed since the ticket was made")
+		return ticket.Expired("the rows that this client may read have changed since the ticket was made")
 	}
 }
 

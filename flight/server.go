@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -69,16 +70,16 @@ const (
 // Options configure a Server.
 type Options struct {
 	Loader     Loader
-	Verifier   Verifier         // for the action verify; nil: it is not served
-	Keys       func() *Keys     // the current ones, which sign and verify tickets
-	Clock      func() time.Time // for the expiry of tickets and the duration of calls
-	Ticks      func() time.Time // for the progress of streams, from many goroutines; nil: Clock
-	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
-	Renewal    time.Duration    // how long after its first expiry a ticket can be extended by renewals; 0: defaultRenewal
-	Advertise  []string         // locations in endpoints, as "grpc://host:port"; none: the server that was called
-	MaxStreams int              // slots; streams without one wait, see admission; 0: no limit
-	PeerShare  int              // percentage of the slots that one client, a subject or a host, may have; 0: all
-	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
+	Verifier   Verifier            // for the action verify; nil: it is not served
+	Keys       func() *ticket.Keys // the current ones, which sign and verify tickets
+	Clock      func() time.Time    // for the expiry of tickets and the duration of calls
+	Ticks      func() time.Time    // for the progress of streams, from many goroutines; nil: Clock
+	Lifetime   time.Duration       // of tickets; 0: defaultLifetime
+	Renewal    time.Duration       // how long after its first expiry a ticket can be extended by renewals; 0: defaultRenewal
+	Advertise  []string            // locations in endpoints, as "grpc://host:port"; none: the server that was called
+	MaxStreams int                 // slots; streams without one wait, see admission; 0: no limit
+	PeerShare  int                 // percentage of the slots that one client, a subject or a host, may have; 0: all
+	MaxMessage int                 // bytes of a message to a client; 0: DefaultMaxMessage
 	// MaxConnections is the maximum number of open connections, of which one host may have PeerShare; 0: no limit.
 	MaxConnections int
 	// WriteBuffer is the number of bytes that a connection collects before it writes them; 0:

@@ -3,10 +3,10 @@ package flight
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -43,16 +43,16 @@ func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight
 		if part.From > at.Range {
 			q.Cursor, at = nil, dataset.Position{Range: part.From} // the part begins with a split
 		}
-		c := newContent(q, p.Plan)
+		c := ticket.New(q, p.Plan)
 		c.Part = &part
 		if len(q.Cursor) == 0 {
 			c.Counted = p.carried(whole)
 		}
-		ticket, err := seal(c, expires)
+		sealed, err := seal(c, expires)
 		if err != nil {
 			return nil, err
 		}
-		e := t.endpoint(ticket, expires)
+		e := t.endpoint(sealed, expires)
 		summary, err := p.partSummary(part, at)
 		if err != nil {
 			return nil, err
@@ -84,20 +84,4 @@ func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, 
 	}
 	out.At = cursor.At[0]
 	return out, nil
-}
-
-// expiry returns when a ticket that is made now expires.
-func (t *tickets) expiry() time.Time {
-	return t.clock().Add(t.lifetime).Truncate(time.Second)
-}
-
-// partOf returns the part of the plan that a ticket is for. Only tickets for splits name one.
-func (c content) partOf(q dataset.Query) (plan.Part, error) {
-	switch {
-	case q.Endpoints.BySplits() != (c.Part != nil):
-		return plan.Part{}, fault.New(fault.Internal, "a signed ticket contradicts its query, endpoints: %s", q.Endpoints)
-	case c.Part == nil:
-		return plan.Part{}, nil
-	}
-	return *c.Part, nil
 }

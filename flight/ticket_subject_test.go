@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/ticket"
+	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 )
@@ -96,7 +98,7 @@ func TestTicketsOfOneSubjectAreEqual(t *testing.T) {
 	require.Equal(t, alice, s.endpointFor(as(t.Context(), "bearer a"), t, query).GetTicket().GetTicket())
 	require.NotEqual(t, alice, s.endpointFor(as(t.Context(), "Bearer b"), t, query).GetTicket().GetTicket())
 	require.NotEqual(t, alice, open.endpointFor(t.Context(), t, query).GetTicket().GetTicket())
-	c, err := testKeys(t).open(open.endpointFor(t.Context(), t, query).GetTicket().GetTicket(), noon())
+	c, err := tickettest.Keys(t).Open(open.endpointFor(t.Context(), t, query).GetTicket().GetTicket(), noon())
 	require.NoError(t, err)
 	require.NotContains(t, string(marshal(c)), "subject", "a server without credentials writes what it always wrote")
 }
@@ -115,7 +117,7 @@ func TestTicketsAfterCredentialsChange(t *testing.T) {
 		s.refusedTo(alice, t, unbound, codes.FailedPrecondition), open.refusedTo(t.Context(), t, bound, codes.FailedPrecondition),
 	} {
 		require.Equal(t, "expired", d.Kind)
-		require.Equal(t, planAgain, d.Remedy)
+		require.Equal(t, ticket.PlanAgain, d.Remedy)
 		require.NotContains(t, fmt.Sprint(d), "alice")
 	}
 	renewed, err := open.renewFor(t.Context(), t, unbound)
@@ -134,7 +136,7 @@ func TestRenewalEndsForSubjects(t *testing.T) {
 	alice, bob := &call{caller: identity.Caller{Subject: "alice"}}, &call{caller: identity.Caller{Subject: "bob"}}
 	seal, release := s.tickets.sealer(t.Context(), alice)
 	defer release()
-	ticket, err := seal(golden(), noon().Add(time.Hour))
+	ticket, err := seal(tickettest.Golden(), noon().Add(time.Hour))
 	require.NoError(t, err)
 	for _, minutes := range []int{50, 100} {
 		now = noon().Add(time.Duration(minutes) * time.Minute)
@@ -175,19 +177,19 @@ func TestColleaguesResumeCursors(t *testing.T) {
 // spec: ticket-6, ticket-14
 func TestKeysRotateWhileServing(t *testing.T) {
 	t.Parallel()
-	parse := func(text string) *Keys {
-		keys, err := ParseKeys([]byte(text))
+	parse := func(text string) *ticket.Keys {
+		keys, err := ticket.ParseKeys([]byte(text))
 		require.NoError(t, err)
 		return keys
 	}
 	const a, b = "a MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n", "b YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=\n"
-	keys := make(chan *Keys, 1)
-	current := func() *Keys {
+	keys := make(chan *ticket.Keys, 1)
+	current := func() *ticket.Keys {
 		k := <-keys
 		keys <- k
 		return k
 	}
-	use := func(k *Keys) {
+	use := func(k *ticket.Keys) {
 		<-keys
 		keys <- k
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/socket"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/ticket"
 )
 
 // sizes are the sizes of what is delivered.
@@ -141,11 +142,11 @@ func (s *server) serving(w way) (func(net.Listener) error, error) {
 	if w.kind != overGRPC {
 		return func(l net.Listener) error { return s.accept(l, w) }, nil
 	}
-	keys, err := flight.RandomKeys(rand.Reader)
+	keys, err := ticket.RandomKeys(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	options := flight.Options{Loader: readyLoader{s.forms, s.batches}, Keys: func() *flight.Keys { return keys }, Clock: time.Now}
+	options := flight.Options{Loader: readyLoader{s.forms, s.batches}, Keys: func() *ticket.Keys { return keys }, Clock: time.Now}
 	if w.wide {
 		options.WriteBuffer = wideBuffer
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
@@ -29,7 +30,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	if err != nil {
 		return nil, err
 	}
-	keys, err := flight.RandomKeys(rand.Reader)
+	keys, err := ticket.RandomKeys(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	}
 	tables := e.TableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *flight.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
+		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
 		Budget: e.Budget, Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
 		// Only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),

@@ -168,13 +168,14 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{Folder: "flight/limits"},
+		{Folder: "flight/ticket", Imports: "plan dataset decode fault"},
 		{Folder: "flight/frames", Imports: "batch waits fault", Outside: libGRPC + " " + libProtobuf},
 		{
 			Folder: "flight/rowsin", Imports: "batch budget conform fault",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
-			Folder: "flight", Imports: "limits frames rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
+			Folder: "flight", Imports: "limits ticket frames rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 
@@ -194,7 +195,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket"},
-		{Folder: "cmd/penstock/auth", Imports: "flight loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
+		{Folder: "cmd/penstock/auth", Imports: "flight ticket loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry engine auth", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		// Test kits may import everything, but only tests and other kits may import
@@ -222,6 +223,7 @@ func Graph() []Row {
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
 		{Folder: "flight/damage"},
 		{Folder: "flight/rawclient"},
+		{Folder: "flight/ticket/tickettest", Imports: "*", Outside: libTesting},
 		{Folder: "flight/local/localtest", Imports: "* segmenttest", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/loadertest", Imports: "* catalogtest errstore parquettest scenario storetest", Outside: libTesting},

@@ -24,7 +24,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"rows of a shuffle window":                                   {set, "maxShuffleWindow"},
 		"bytes of a filter":                                          {filter, "MaxText"},
 		"bytes of a query":                                           {decoder, "maxBytes"},
-		"bytes of a ticket":                                          {wire, "maxTicket"},
+		"bytes of a ticket":                                          {"flight/ticket", "maxTicket"},
 		"bytes of a message from a client":                           {wire, "maxReceived"},
 		"bytes of the headers of a call":                             {wire, "maxHeaderBytes"},
 		"calls of a connection at a time":                            {wire, "maxCalls"},

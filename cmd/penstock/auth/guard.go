@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/servertls"
 	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -33,7 +34,7 @@ type Guard struct {
 	Watcher      *watch.Watcher
 	certificates *servertls.Certificates       // nil: no TLS
 	tokens       atomic.Pointer[tokens.Tokens] // those loaded last; nil: clients need none
-	ticketKeys   atomic.Pointer[flight.Keys]   // those loaded last, or random ones
+	ticketKeys   atomic.Pointer[ticket.Keys]   // those loaded last, or random ones
 	issuer       *issuer.Issuer                // nil: no JWT is accepted
 	issuerKeys   *jwks.Remote                  // nil: they are in a file
 	clock        func() time.Time
@@ -103,7 +104,7 @@ func (g *Guard) openTicketKeys(ctx context.Context) error {
 }
 
 // TicketKeys returns the keys that sign tickets: those loaded last, or random ones.
-func (g *Guard) TicketKeys() *flight.Keys { return g.ticketKeys.Load() }
+func (g *Guard) TicketKeys() *ticket.Keys { return g.ticketKeys.Load() }
 
 // openIssuer gets the keys of the issuer of tokens.
 func (g *Guard) openIssuer(ctx context.Context) error {
@@ -165,15 +166,15 @@ func (g *Guard) Authenticate() flight.Authenticate {
 }
 
 // ticketKeys reads the keys that sign tickets, or makes a random one.
-func ticketKeys(s config.Server) (*flight.Keys, error) {
+func ticketKeys(s config.Server) (*ticket.Keys, error) {
 	if s.TicketKeys == "" {
-		return flight.RandomKeys(rand.Reader)
+		return ticket.RandomKeys(rand.Reader)
 	}
 	text, err := keyfile.Read("ticket_keys", s.TicketKeys, keyfile.Secret)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := flight.ParseKeys(text)
+	keys, err := ticket.ParseKeys(text)
 	if err != nil {
 		return nil, fault.As(fault.Op(err, "read the ticket keys of %s", s.TicketKeys))
 	}
