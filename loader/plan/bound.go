@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Bound is a query bound to a relation. It fixes which rows count, and therefore which
-// columns are read, before the files are known.
+// Bound is a query bound to a relation. It determines which rows count, and therefore which columns
+// are read, before the files are known.
 type Bound struct {
 	Relation *resolve.Relation
 	// Rows is the query's row selection in canonical form: Dataset is the digest of
@@ -20,23 +20,21 @@ type Bound struct {
 	// resolved.
 	Rows   dataset.Rows
 	pinned bool // the query or its cursor names snapshots
-	// Filter selects the training rows that count: the dataset's filter and those of
-	// the query's conditions that name only training columns. A nil Filter keeps all
-	// rows.
+	// Filter selects the training rows that count. It combines the dataset's filter with those
+	// conditions of the query that name only training columns. A nil Filter keeps all rows.
 	Filter *expr.Filter
-	// PostJoin is the rest of the query's filter. It is evaluated on the joined rows
-	// and bound to the schema of PostJoinColumns; nil keeps all rows. It prunes no
-	// files.
+	// PostJoin is the rest of the query's filter. It is bound to the schema of PostJoinColumns and
+	// evaluated on the joined rows; nil keeps all rows. It does not prune files.
 	PostJoin        *expr.Filter
 	PostJoinColumns []resolve.Output
-	Sample          *Sample // of the training rows that pass Filter; nil keeps all of them
+	Sample          *Sample // selects among the training rows that pass Filter; nil keeps all of them
 	// RequestKey lists the training columns that identify a request, if rows are
 	// shuffled by request or batches consist of requests.
 	RequestKey []catalog.Field
 }
 
-// Bind types the filter and the sample of a query's rows, whose defaults are set.
-// Errors in the query are Invalid.
+// Bind binds a query's rows to a relation, and types their filter and sample. The defaults of rows
+// must be set. Errors in the query are Invalid.
 func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
 	b := &Bound{Relation: r, Rows: rows, pinned: !rows.Pin.IsZero()}
 	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()
@@ -70,7 +68,7 @@ func (b *Bound) bindShuffle() error {
 	b.Rows, err = b.Rows.Shuffling(len(b.Relation.Dataset.Key) > 0)
 	if b.Relation.Distinct != nil && b.Rows.ShuffleParts > 0 {
 		if given > 1 {
-			return fault.InvalidField("shuffle_parts", "a dataset with distinct has one part: its rows are read whole to find repeated ones").
+			return fault.InvalidField("shuffle_parts", "a dataset with distinct has one part: finding repeated rows requires reading all rows of a bucket").
 				WithRemedy("leave shuffle_parts out")
 		}
 		b.Rows.ShuffleParts = 1
@@ -81,8 +79,8 @@ func (b *Bound) bindShuffle() error {
 	return b.bindRequests("shuffle", "use shuffle: rows")
 }
 
-// bindRequests finds the columns that identify requests, which a field of the query
-// needs. If there are none, its error suggests the alternative.
+// bindRequests finds the columns that identify requests. field is the field of the query that needs
+// them. If there are none, the error suggests the alternative in without.
 func (b *Bound) bindRequests(field, without string) error {
 	b.RequestKey = nil
 	for _, name := range b.Relation.Dataset.Key {
@@ -110,9 +108,9 @@ type Columns struct {
 	Staging  [][]int
 }
 
-// ValueRanges returns the columns whose value ranges a plan can use: those that filters
-// name, keys whose match no bucket narrows, and times. If Files carry fewer ranges, a
-// plan reads more files and returns the same rows.
+// ValueRanges returns the columns whose value ranges a plan can use: columns that filters name,
+// keys whose match no bucket narrows, and times. If Files have fewer ranges, a plan reads more
+// files but returns the same rows.
 func (b *Bound) ValueRanges() Columns {
 	var c Columns
 	c.Training, c.Staging = b.Relation.ValueRanges()
@@ -123,8 +121,8 @@ func (b *Bound) ValueRanges() Columns {
 	return c
 }
 
-// Needs reports, by staging entry, whether streams of the outputs join it. The others are pinned,
-// but not read.
+// Needs reports for each staging entry whether streams of the outputs join it. Other entries are
+// pinned, but not read.
 func (b *Bound) Needs(outputs []resolve.Output) []bool {
 	needs := make([]bool, len(b.Relation.Staging))
 	all := slices.Concat(outputs, b.PostJoinColumns)
@@ -134,11 +132,10 @@ func (b *Bound) Needs(outputs []resolve.Output) []bool {
 	return needs
 }
 
-// Reads returns every column that a stream of the outputs reads for any purpose: to
-// return it, to join, order, filter or sample by it, before or after the joins. The
-// catalog must have checked all of them, since a file may store a column in a form that
-// would be read incorrectly. Sources carry the list, and reading any other column fails
-// (Source.Check).
+// Reads returns every column that a stream of the outputs reads for any purpose: to return it, or
+// to join, order, filter or sample by it, before or after the joins. The catalog must check all of
+// these columns, since a file may store a column in a form that would be read incorrectly. A Source
+// has the list, and reading any other column fails (Source.Check).
 func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
 	c := Columns{Training: named(r.Training, slices.Concat(b.Filter.Columns(), b.Sample.Reads())), Staging: make([][]int, len(r.Staging))}
@@ -211,15 +208,15 @@ func ordering(order []resolve.OrderKey) []int {
 	return ids
 }
 
-// union returns the distinct elements of both, in ascending order.
+// union returns the distinct elements of a and b in ascending order.
 func union(a, b []int) []int {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Check returns an Internal error if planning did not ask the catalog about a column. A
-// scan calls it for every column that it reads.
+// Check returns an Internal error if planning did not have the catalog check a column. A scan calls
+// Check for every column that it reads.
 func (s Source) Check(column catalog.Field) error {
 	if _, planned := slices.BinarySearch(s.Planned, column.ID); planned {
 		return nil

@@ -22,9 +22,9 @@ type Files struct {
 // number, location).
 type Listing struct {
 	Files   []catalog.File
-	Columns []int // field ids of the columns that the catalog was asked about
-	// Unlisted reports that the files are not known: those of a staging entry that no stream of
-	// the plan reads.
+	Columns []int // field ids of the columns that the catalog has checked
+	// Unlisted reports that the files are unknown, because no stream of the plan reads the staging
+	// entry.
 	Unlisted bool
 }
 
@@ -129,10 +129,10 @@ func (b *Bound) newBucketFiles(f catalog.File) *bucketFiles {
 	return group
 }
 
-// BucketField returns the index of the partition field that orders splits: the bucket
-// of the dataset's first bucketed key column, or else the first bucket of the spec; -1
-// if the spec has none. It must not depend on the staging tables, so that an experiment
-// with a feature reads the same order as one without it.
+// BucketField returns the index of the partition field that orders splits: the bucket of the
+// dataset's first bucketed key column, or else the first bucket of the spec, or -1 if the spec has
+// no bucket. The result must not depend on the staging tables, so that experiments with and without
+// a feature read rows in the same order.
 func (b *Bound) BucketField(spec int) int {
 	t := b.Relation.Training
 	for _, name := range b.Relation.Dataset.Key {
@@ -146,9 +146,9 @@ func (b *Bound) BucketField(spec int) int {
 	return slices.IndexFunc(t.Specs[spec], func(f catalog.PartitionField) bool { return f.Transform.Kind == catalog.Bucket })
 }
 
-// cut divides the rows of each bucket into splits of splitRows, in the order of its
-// files, and within a file if necessary. If repeated rows are dropped, or batches
-// consist of requests, each bucket is one split.
+// cut divides the rows of each bucket into splits of splitRows rows, in the order of its files. A
+// split may end within a file. If repeated rows are dropped, or batches consist of requests, each
+// bucket is one split.
 func (b *Bound) cut(buckets []*bucketFiles) []Split {
 	splits := make([]Split, 0, len(buckets))
 	for _, group := range buckets {
@@ -179,8 +179,8 @@ func (b *Bound) cut(buckets []*bucketFiles) []Split {
 	return splits
 }
 
-// splitID names a split by its files, their deletes and its rows. Shuffles hash the ID,
-// so its format affects the order that a seed produces.
+// splitID returns the ID of a split, which is derived from its files, their deletes and its rows.
+// Shuffles hash the ID, so its format affects the order that a seed produces.
 func splitID(files []FileRange, names *deleteNames) string {
 	var text []byte
 	for _, f := range files {
@@ -191,8 +191,8 @@ func splitID(files []FileRange, names *deleteNames) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// prune marks the files in which no row can pass the filter. It drops splits in which
-// every file is pruned, and splits that the sample excludes.
+// prune marks files in which no row can pass the filter as pruned. It drops splits whose files are
+// all pruned, and splits that the sample excludes.
 func (p *Plan) prune(splits []Split) []Split {
 	if p.Filter == nil && p.Sample == nil {
 		return splits
@@ -215,8 +215,7 @@ func (p *Plan) prune(splits []Split) []Split {
 	})
 }
 
-// sampled reports whether the sample can keep rows of a split, judged by the buckets of
-// the split.
+// sampled reports whether the sample can keep rows of a split, given the split's bucket.
 func (b *Bound) sampled(s Split) bool {
 	if b.Sample == nil || len(b.Sample.Columns) != 1 {
 		return true

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// CacheRead is what was read from the cache of decoded columns.
+// CacheRead counts what was read from the cache of decoded columns.
 type CacheRead struct {
-	Columns int64         // of row groups, or of parts of them
-	Bytes   int64         // decoded
-	Saved   time.Duration // that decoding them took
+	Columns int64         // columns of row groups, or of parts of row groups
+	Bytes   int64         // decoded bytes
+	Saved   time.Duration // how long decoding these columns took when they were cached
 }
 
 // Minus returns the difference from an earlier total.
@@ -17,8 +17,8 @@ func (r CacheRead) Minus(earlier CacheRead) CacheRead {
 	return CacheRead{r.Columns - earlier.Columns, r.Bytes - earlier.Bytes, r.Saved - earlier.Saved}
 }
 
-// CacheReads adds up what the scans of a stream read from the cache. The zero value is ready to use. It is safe for
-// concurrent use; nil counts nothing.
+// CacheReads sums the cache reads of the scans of a stream. The zero value is ready to use. It is
+// safe for concurrent use; a nil *CacheReads counts nothing.
 type CacheReads struct{ columns, bytes, saved atomic.Int64 }
 
 // Add adds a read.

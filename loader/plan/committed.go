@@ -47,20 +47,20 @@ func unordered(files []catalog.File) (a, b catalog.File, found bool) {
 // entry.
 func needsCommits(s resolve.Staging) bool { return s.Join.Adds() && s.Duplicates.Choose() }
 
-// ordersItself reports whether the entry orders the rows of a key, so that the write
-// order only breaks ties. A custom strategy chooses without that order.
+// ordersItself reports whether the entry orders the rows of a key, so that the write order only
+// breaks ties. A custom strategy does not use the entry's order.
 func ordersItself(s resolve.Staging) bool { return len(s.Order) > 0 && s.Custom == "" }
 
-// Arrival holds what is known of the order in which the files of a staging table were
-// written. It implements joiner.Arrival.
+// Arrival holds the partly known order in which the files of a staging table were written. It
+// implements joiner.Arrival.
 type Arrival struct {
 	what  string
 	table *catalog.Table
 	files map[string]catalog.File // by location
 }
 
-// Arrival returns what is known of the order in which the files of a staging entry were
-// written. It returns nil if the order is fully known or does not matter.
+// Arrival returns the partly known order in which the files of a staging entry were written. It
+// returns nil if the order is fully known or does not matter.
 func (p *Plan) Arrival(staging int) *Arrival {
 	r := p.Relation.Staging[staging]
 	if !needsCommits(r) || !ordersItself(r) {
@@ -100,7 +100,7 @@ func (a *Arrival) Unknown(key, one, other string) error {
 		WithRemedy("add a column to order_by that tells these rows apart")
 }
 
-// Identity identifies the known order, as part of the identity of what is built with
+// Identity identifies the known order. The identity of a build side made with this order includes
 // it.
 func (a *Arrival) Identity() string {
 	if a == nil {
@@ -123,9 +123,8 @@ func (a *Arrival) Identity() string {
 	return digest.Of(all)
 }
 
-// checkCommits refuses files whose write order matters and is not known. The error is
-// Invalid, or Expired if the plan is pinned to that of an earlier query, for which the
-// order was known.
+// checkCommits refuses files whose write order matters and is unknown. The error is Invalid, or
+// Expired if the plan is pinned: when the pin was made, the order was known.
 func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, remedy string) error {
 	a, b, found := unordered(files)
 	if !found {
@@ -141,18 +140,18 @@ func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, rem
 		WithRemedy("%s; rewriting these files does not restore the order in which they were written", remedy)
 }
 
-// checkGroup refuses a file group of an entry if the unknown write order of its files
-// determines which of a key's rows is chosen.
+// checkGroup refuses a file group of an entry if the write order of its files is unknown and
+// determines which row of a key is chosen.
 func checkGroup(r resolve.Staging, group FileGroup, pinned bool) error {
 	if !needsCommits(r) || ordersItself(r) {
 		return nil
 	}
-	return checkCommits(r.Pinned, group.Files, pinned, "duplicates: "+r.Duplicates.String(), "set order_by to columns that say which row counts")
+	return checkCommits(r.Pinned, group.Files, pinned, "duplicates: "+r.Duplicates.String(), "set order_by to columns that determine which row counts")
 }
 
-// Places numbers the files of a source, by location, in the order in which they were
-// written. It is nil if the files are in that order already, which is always so if
-// files have sequence numbers.
+// Places maps the locations of a source's files to their positions in the order in which they were
+// written. It returns nil if the files are already in that order, as they always are if they have
+// sequence numbers.
 func (s Source) Places() map[string]int64 {
 	files := s.files()
 	if slices.IsSortedFunc(files, byCommit) {

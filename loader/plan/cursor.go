@@ -12,12 +12,11 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// PinOf returns the pin of a query whose defaults are set: the query's own pin merged
-// with that of its cursor, which must agree. The pin has an entry for every staging
-// table of the dataset; that entry, like that of the training table, is zero if the
-// table is not pinned. The result omits tables that are only in the cursor's pin, since
-// they are no longer in the dataset: CheckCursor refuses the cursor if such a table
-// affected the rows.
+// PinOf returns the pin of a query whose defaults are set. It merges the query's pin with the
+// cursor's pin, which must agree. The result has an entry for every staging table of the dataset.
+// The entry of a table that is not pinned is zero, also for the training table. Tables that are
+// only in the cursor's pin are no longer in the dataset, and the result omits them; CheckCursor
+// refuses the cursor if such a table affected the rows.
 func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 	if len(q.Cursor) > 0 {
 		if err := oneRun(q.Cursor); err != nil {
@@ -45,9 +44,10 @@ func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 	return out, nil
 }
 
-// CheckAdded refuses a query that resumes if an overlay which its run did not have replaces a
-// column that it reads: the values of a column would change in the middle of the run. It is
-// read if the query asks for it: it has the entry itself, or its snapshots name it.
+// CheckAdded refuses a resuming query if an overlay that its run did not have replaces a column
+// that the query reads. Otherwise the values of a column would change in the middle of the run. The
+// overlay is allowed if the query requests it: the query contains the entry, or its snapshots name
+// the entry.
 func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) error {
 	if len(q.Cursor) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) 
 				continue
 			}
 			return fault.InvalidField("cursor", "overlay %s of the dataset replaces column %s, and the run of the cursor did not have it", entry, o.Name).
-				WithRemedy("to read other values from here on, name the snapshot of %s in snapshots; else leave column %s out", entry, o.Name)
+				WithRemedy("to read the new values from here on, name the snapshot of %s in snapshots; otherwise leave column %s out", entry, o.Name)
 		}
 	}
 	return nil
@@ -82,7 +82,8 @@ func nothingOr(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// oneRun refuses cursors of different plans, and names each field that differs.
+// oneRun returns an error if cursors are of different plans. The error names each field that
+// differs.
 func oneRun(cursors dataset.Cursors) error {
 	first := cursors[0]
 	for i, c := range cursors[1:] {
@@ -97,8 +98,8 @@ func oneRun(cursors dataset.Cursors) error {
 	return nil
 }
 
-// planDifferences lists each field in which a cursor differs from one of a plan. If
-// only the plan's id differs, it lists that: the same query then produced other splits.
+// planDifferences lists each field in which a cursor differs from a cursor of a plan. It lists the
+// plan's id only if no other field differs: then the same query produced other splits.
 func planDifferences(c, of dataset.Cursor, id string) []string {
 	differs := dataset.Differences(c, of)
 	if len(differs) == 0 && c.Plan != id {
@@ -107,7 +108,8 @@ func planDifferences(c, of dataset.Cursor, id string) []string {
 	return differs
 }
 
-// CheckCursor refuses a cursor of another plan, and names each field that differs.
+// CheckCursor returns an error if a cursor belongs to another plan. The error names each field that
+// differs.
 func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
 	differs := rowsDifferences(p.Cursor(), c, p.ID)
 	switch {
@@ -124,9 +126,9 @@ func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
 	return e.WithRemedy("resume with the query that the cursor came from, or start without it")
 }
 
-// rowsDifferences lists each field in which a cursor differs from the one of a plan with an ID. A
-// staging table that is in only one of the two pins does not affect the rows if the
-// digests of the datasets agree; otherwise the list names such tables.
+// rowsDifferences lists each field that affects rows and in which a cursor differs from a cursor of
+// the plan with an ID. A staging table that is in only one of the two pins does not affect the rows
+// if the digests of the datasets agree; otherwise the list names such tables.
 func rowsDifferences(of, c dataset.Cursor, id string) []string {
 	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
 	c.Pin.Staging, of.Pin.Staging = alsoIn(c.Pin.Staging, of.Pin.Staging), alsoIn(of.Pin.Staging, c.Pin.Staging)
@@ -148,9 +150,8 @@ func alsoIn(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
 	return out
 }
 
-// otherFilter returns the error for a query whose own filter differs from that of its
-// cursor. Both filters must be in canonical form to be compared; a query without a
-// filter takes the cursor's.
+// otherFilter returns the error for a query whose filter differs from the filter of its cursor.
+// Both filters must be in canonical form. A query without a filter uses the cursor's filter.
 func otherFilter(given, had string, differs []string) error {
 	e := fault.InvalidField("filter", "%s, but the cursor has %s", given, cmp.Or(had, "none"))
 	e.Differs = differs

@@ -13,8 +13,8 @@ import (
 // lists, and each list is processed only once.
 type deleteNames struct{ known map[catalog.DeleteList]string }
 
-// append appends what identifies the deletes of a file; it appends nothing if the file
-// has none.
+// append appends a text that identifies the deletes of a file. It appends nothing if the file has
+// none.
 func (n *deleteNames) append(text []byte, f catalog.File) []byte {
 	d := f.Deletes
 	if d.Vector != nil {
@@ -47,8 +47,8 @@ func (n *deleteNames) appendList(text []byte, files []*catalog.DeleteFile) []byt
 	return fmt.Appendf(text, "- %s\n", name)
 }
 
-// countDeleted records how many rows of the files that are read are deleted. The counts
-// of deletion vectors are known, those of other delete files are not.
+// countDeleted records how many rows are deleted in the files that are read. The counts of deletion
+// vectors are known, but those of other delete files are not.
 func (p *Plan) countDeleted() {
 	var files []catalog.File
 	for _, split := range p.Splits {
@@ -132,7 +132,7 @@ func (u DeleteUses) count() int {
 	return n
 }
 
-// Bytes returns their size.
+// Bytes returns the total size of the delete files.
 func (u DeleteUses) Bytes() int64 {
 	bytes := int64(0)
 	for _, use := range u {
@@ -141,7 +141,7 @@ func (u DeleteUses) Bytes() int64 {
 	return bytes
 }
 
-// Texts describes the files of each kind.
+// Texts describes the delete files of each kind.
 func (u DeleteUses) Texts() []string {
 	texts := make([]string, len(u))
 	for i, use := range u {

@@ -12,15 +12,15 @@ import (
 // splits or lanes, so that repeated rows, or the rows of a request, are in one split.
 func (b *Bound) wholeBuckets() bool { return b.Relation.Distinct != nil || b.Rows.Requests }
 
-// checkDistinct checks that repeated rows are in the same split: all of their partition
-// values must follow from the columns that identify a row.
+// checkDistinct checks that repeated rows are in the same split: the columns that identify a row
+// must determine all of its partition values.
 func (b *Bound) checkDistinct(files []catalog.File) error {
 	d := b.Relation.Distinct
 	if d == nil || d.Scope.OfPartition() {
 		return nil
 	}
 	t := b.Relation.Training
-	scope := "or set scope: partition, if repeated rows count within one partition alone"
+	scope := "or set scope: partition, if repeated rows occur only within a partition"
 	names := make([]string, len(d.By))
 	for i, f := range d.By {
 		names[i] = f.Name
@@ -44,13 +44,13 @@ func (b *Bound) checkDistinct(files []catalog.File) error {
 		bucketed = bucketed || field.Transform.Kind == catalog.Bucket
 	}
 	if !bucketed {
-		return refuseDistinct("%s is not bucketed by any of %v, so that repeated rows would be looked for among all its rows at once", t.Name, names).In(t.Name, "").
+		return refuseDistinct("%s is not bucketed by any of %v, so finding repeated rows would require all of its rows at once", t.Name, names).In(t.Name, "").
 			WithRemedy("bucket the table: %s; %s", rewrite(t.Name, 16, names[0]), scope)
 	}
 	return nil
 }
 
-// checkWritten refuses splits in which it is unknown which of two repeated rows was
+// checkWritten returns an error if, in some split, it is unknown which of two repeated rows was
 // written first.
 func (p *Plan) checkWritten() error {
 	if p.Relation.Distinct == nil {

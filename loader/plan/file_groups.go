@@ -12,11 +12,12 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// smallTable is the maximum size, in bytes of files, of a staging table whose
-// overlapping file groups are merged if reading them separately would reread too much.
+// smallTable is the maximum size, in bytes of files, of a staging table whose overlapping file
+// groups may be merged. They are merged if reading them separately would read bytes too often.
 const smallTable = 64 << 20
 
-// matchStaging finds the file group of every split in one staging table. Splits have none in a table that no stream reads.
+// matchStaging finds the file group of every split in one staging table. If no stream reads the
+// table, splits have no group in it.
 func (p *Plan) matchStaging(staging int, files Files) (Staging, error) {
 	if files.Staging[staging].Unlisted {
 		for i := range p.Splits {
@@ -136,10 +137,10 @@ func overlap(sets [][]int32, files []catalog.File) (read, stored float64) {
 	return read, stored
 }
 
-// mergeOverlapping merges all sets that share files, directly or through other sets.
-// Then no file is read twice, but some splits read more than they need. Number maps
-// each set to the merged set that has its files. Aligned partitions share no files, so
-// their sets are not merged.
+// mergeOverlapping merges all sets that share files, directly or through other sets. Then no file
+// is read twice, but some splits read more than they need. The result number maps each set to the
+// merged set that has its files. Sets of different aligned partitions share no files and are not
+// merged.
 func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int) {
 	first := slices.Repeat([]int{-1}, files) // by file: the first set that contains it
 	parent := make([]int, len(sets))         // by set: an earlier set that shares files with it, or itself
@@ -181,7 +182,8 @@ func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int
 // else determines the number of buckets.
 const bytesPerBucket = 128 << 20
 
-// amplified refuses to read a table too often, and suggests a better layout.
+// amplified returns an error if a table would be read too often. The error suggests a better
+// layout.
 func (p *Plan) amplified(staging int, read, stored float64) error {
 	r := p.Relation.Staging[staging]
 	training := p.Relation.Training
@@ -203,7 +205,7 @@ func (p *Plan) amplified(staging int, read, stored float64) error {
 	e.Faults = []fault.Field{{Field: fmt.Sprintf("staging[%d].max_amplification", staging), Message: e.Message}}
 	align := ""
 	if r.Align == nil {
-		align = "; or align its partitions, where rows of one partition alone may match"
+		align = "; or align its partitions if only rows of one partition may match"
 	}
 	return e.WithRemedy("bucket it as the training table is: %s%s%s; or raise max_amplification", advice, rewrite(r.Pinned.Name, buckets, key.Staging.Name), align)
 }

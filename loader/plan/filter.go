@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// divideFilter types the query's filter and splits it at its top-level ANDs. Conditions
-// that name only training columns are added to the dataset's filter and prune files;
-// the others are evaluated after the joins.
+// divideFilter types the query's filter and splits it at its top-level ANDs. It adds conditions
+// that name only training columns to the dataset's filter, so that they prune files. The other
+// conditions are evaluated after the joins.
 func (b *Bound) divideFilter(query dataset.Filter) error {
 	b.Filter = b.Relation.Filter
 	if query.IsZero() {
@@ -53,8 +53,8 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 	return nil
 }
 
-// notOffered returns the error of binding a query's filter. It points out columns that
-// a staging table has but does not offer.
+// notOffered adds to the error of binding a query's filter which columns exist in a staging table
+// that does not offer them.
 func (b *Bound) notOffered(query dataset.Filter, err error) error {
 	faults := slices.Clone(fault.As(err).Faults)
 	for i := range faults {
@@ -98,7 +98,7 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		}
 		for _, name := range names {
 			f, _ := t.Field(name)
-			if b.Relation.Withholds(f) { // ranges of its hash tell its values
+			if b.Relation.Withholds(f) { // ranges of its hash would reveal its values
 				return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
 			}
 			if !bucket.Supported(f.Type) {
@@ -116,8 +116,8 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 	return nil
 }
 
-// inexact returns why the number of rows of the stream may differ from the manifests'
-// count; "" if it cannot.
+// inexact returns why the number of rows of the stream may differ from the manifests' count, or ""
+// if it cannot differ.
 func (b *Bound) inexact() string {
 	switch r := b.Relation; {
 	case b.Filter != nil:

@@ -5,42 +5,43 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// identity is everything that determines the rows of a plan and their order, and the
-// resulting splits and lanes, so that two servers that disagree are detected before a
-// row is sent. It contains nothing that may differ between two plans of the same rows.
+// identity contains everything that determines the rows of a plan and their order, and the
+// resulting splits and lanes. If two servers disagree on the plan, the identities differ, which is
+// detected before a row is sent. It contains nothing that may differ between two plans of the same
+// rows.
 type identity struct {
 	Algorithm int
-	Rows      string // digest of the plan's Rows, with the pins of the tables that affect the rows
+	Rows      string // digest of the plan's Rows, including the pins of only those tables that affect the rows
 	Lanes     [][]rangeIdentity
-	// Written is, for each split, the order in which distinct uses its files, by
-	// location, if that differs from the order of their rows (Source.Places).
+	// Written has for each split the order in which distinct uses the split's files, by location
+	// (Source.Places). It is nil for a split if that is the order of the files' rows.
 	Written []map[string]int64
 }
 
 // rangeIdentity is one range of a lane.
 type rangeIdentity struct {
-	Split    string // its ID, which names its files
+	Split    string // the split's ID, which names its files
 	From, To int64
 }
 
 // tablesIdentity is the state of all tables of a plan.
 type tablesIdentity struct {
-	Plan    string // its ID
-	Dataset string // its digest
-	Rows    string // digest of the plan's Rows, with the pins of all tables
+	Plan    string // the plan's ID
+	Dataset string // the dataset's digest
+	Rows    string // digest of the plan's Rows, including the pins of all tables
 }
 
 // filesIdentity is everything that a plan reads.
 type filesIdentity struct {
 	Tables     tablesIdentity
-	FileGroups [][][]string // per staging table and file group: the locations of its files
-	Groups     [][]int      // per split: its file group of each staging table
+	FileGroups [][][]string // for each staging table and file group: the locations of the group's files
+	Groups     [][]int      // for each split: its file group in each staging table
 }
 
 // idDigits is the number of hexadecimal digits of a digest in an id.
 const idDigits = 32
 
-// setIDs sets ID, TablesID and FilesID from the rest of the plan.
+// setIDs computes ID, TablesID and FilesID from the rest of the plan.
 func (p *Plan) setIDs() {
 	p.ID = digest.Of(identityOf(p))[:idDigits]
 	p.TablesID = digest.Of(tablesOf(p))[:idDigits]
@@ -62,8 +63,8 @@ func identityOf(p *Plan) identity {
 	return out
 }
 
-// decidingRows returns the plan's Rows without the pins of staging tables that neither
-// drop nor repeat rows and that the query's filter does not name.
+// decidingRows returns the plan's Rows without the pins of staging tables that do not affect the
+// rows: they neither drop nor repeat rows, and the query's filter does not name them.
 func (b *Bound) decidingRows() dataset.Rows {
 	rows := b.Rows
 	rows.Pin.Staging = map[string]dataset.TablePin{}

@@ -9,23 +9,25 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Limits of the figures for mixing.
+// Limits for measuring the mixing.
 const (
-	sampledSteps = 1 << 10 // the number of steps of lanes that are looked at, about
-	minSteps     = 16      // the least number of steps of each shard
+	sampledSteps = 1 << 10 // about how many steps of lanes are measured
+	minSteps     = 16      // the minimum number of measured steps of each shard
 )
 
-// Mixing measures how well the batches of some shards of a query are mixed: the standard deviation of their mean stored
-// position over that of batches of as many rows that are drawn independently. 1 is as good as independent rows. Requests
-// that stay together make batches deviate more, since a batch has fewer of them than rows. It is 0 if the plan does not
-// permute rows within windows.
+// Mixing measures how well the batches of some shards of a query are mixed. It returns the standard
+// deviation of the batches' mean stored positions, divided by the same deviation for batches of
+// independently drawn rows. 1 is as good as independent rows. If the rows of requests stay
+// together, the result is larger, since a batch has fewer requests than rows. The result is 0 if
+// the plan does not permute rows within windows.
 //
-// The stored position of a row is its place in the order of partitions and bucket counts, and among the rows of its
-// bucket there, from 0 to 1. It follows time if the table was written in the order of time. Buckets do not count, since
-// a bucket has requests of all times.
+// The stored position of a row is a number from 0 to 1: first by the order of partitions and bucket
+// counts, and then by its position among the rows of its bucket. It follows time if the table was
+// written in the order of time. The bucket's number does not count, since every bucket has requests
+// of all times.
 //
-// The figure is computed from runs alone: rows that filters and deletes drop count. It looks at about a thousand
-// steps of lanes, evenly spread.
+// The result is computed from runs alone, so rows that filters and deletes drop count as well.
+// Mixing measures about a thousand steps of lanes, evenly spread.
 func (p *Plan) Mixing(batchRows int64, shards ...dataset.Shard) float64 {
 	if p.Rows.ShuffleWindow == 0 || p.StoredRows == 0 {
 		return 0
@@ -45,9 +47,10 @@ func (p *Plan) Mixing(batchRows int64, shards ...dataset.Shard) float64 {
 	return math.Sqrt((batches.value() + within) / ofRows)
 }
 
-// addSteps looks at up to the given number of steps, each with some rows of each lane. It adds the squared distances of their mean
-// positions, times their rows, and those of the windows of these rows. They are expected means: rows of a window are in a
-// random order.
+// addSteps measures up to the given number of steps, each of which takes rows of every lane. It
+// adds the squared distances of the steps' mean positions, times their rows, to batches, and those
+// of the windows of these rows to windows. The means are expected values, since rows of a window
+// are in a random order.
 func addSteps(lanes []laneMeans, rows, looked int64, batches, windows *average) {
 	steps := int64(0)
 	for _, l := range lanes {
@@ -68,27 +71,28 @@ func addSteps(lanes []laneMeans, rows, looked int64, batches, windows *average) 
 	}
 }
 
-// average is that of numbers.
+// average accumulates the average of numbers.
 type average struct{ n, sum float64 }
 
 func (a *average) add(x float64) { a.n, a.sum = a.n+1, a.sum+x }
 
 func (a *average) value() float64 { return a.sum / max(1, a.n) }
 
-// distance returns the squared distance of a mean position from that of all rows.
+// distance returns the squared distance of a mean position from the mean position of all rows.
 func distance(mean float64) float64 { return (mean - 0.5) * (mean - 0.5) }
 
-// placing is the stored positions of the rows of a split: the first one, and how far two rows are apart.
+// placing describes the stored positions of the rows of a split: the position of the first row, and
+// the distance between two rows.
 type placing struct{ first, step float64 }
 
-// stratum is the splits of one partition and one bucket count.
+// stratum consists of the splits of one partition and one bucket count.
 type stratum struct {
-	splits []int         // as they are stored
+	splits []int         // in stored order
 	rows   int64         // of all splits
-	of     map[int]int64 // by bucket: its rows
+	of     map[int]int64 // the number of rows, by bucket
 }
 
-// strataOf returns the strata of splits, as they are stored; order has the place of each.
+// strataOf returns the strata of splits in stored order. order has the position of each split.
 func strataOf(splits []Split, order []int) []*stratum {
 	stored := make([]int, len(splits))
 	for i, place := range order {
@@ -134,7 +138,7 @@ func positionsOf(splits []Split, order []int) []placing {
 // laneMeans computes the mean stored positions of rows of a lane.
 type laneMeans struct {
 	runs   []runMeans
-	starts []int64 // by run: rows of the lane before it
+	starts []int64 // for each run: the number of rows of the lane before it
 	rows   int64
 }
 
@@ -157,7 +161,7 @@ func (s placing) sum(from, to int64) float64 {
 	return n*s.first + s.step*n*(float64(from)+float64(to)-1)/2
 }
 
-// runAt returns the run that has a row of the lane.
+// runAt returns the run that contains a row of the lane.
 func (l laneMeans) runAt(row int64) int {
 	return sort.Search(len(l.starts), func(i int) bool { return l.starts[i] > row }) - 1
 }
@@ -180,11 +184,11 @@ func (l laneMeans) sum(from, to int64) float64 {
 	return sum
 }
 
-// runMeans is a run with the sums of the positions of its rows.
+// runMeans is a run with sums of the positions of its rows.
 type runMeans struct {
 	Run
-	before   []float64 // by range: of the ranges before it; and of all
-	placings []placing // by split
+	before   []float64 // for each range: the sum of the ranges before it; the last element is the sum of all ranges
+	placings []placing // by index of the split
 }
 
 // sum returns the expected sum of the positions of the first rows that the run returns. Rows of a window are in a random
@@ -198,7 +202,8 @@ func (r *runMeans) sum(rows int64) float64 {
 	return r.windows(0, w) + r.windows(w, w+1)*float64(rows-first)/float64(end-first)
 }
 
-// windowOf is WindowAt. It begins where windows of equal size would have the row: they differ by one row for each part.
+// windowOf is a faster WindowAt. It starts at the window that would have the row if all windows had
+// equal sizes. Their sizes differ by at most one row for each part.
 func (r *runMeans) windowOf(row int64) int64 {
 	w := min(int64(float64(row)/float64(r.Rows)*float64(r.Windows)), r.Windows-1)
 	for w > 0 && r.RowsBefore(w) > row {
@@ -222,7 +227,7 @@ func (r *runMeans) windows(from, to int64) float64 {
 	return sum
 }
 
-// turn returns the sum of the positions of the first rows of a part's sequence, which goes round.
+// turn returns the sum of the positions of the first rows of a part's sequence, which wraps around.
 func (r *runMeans) turn(part RunPart, rows int64) float64 {
 	start, end := part.first+part.start, part.first+part.rows
 	if start+rows <= end {
@@ -231,7 +236,7 @@ func (r *runMeans) turn(part RunPart, rows int64) float64 {
 	return r.stored(end) - r.stored(start) + r.stored(start+rows-part.rows) - r.stored(part.first)
 }
 
-// stored returns the sum of the positions of the first rows of the run as stored.
+// stored returns the sum of the positions of the first rows of the run in stored order.
 func (r *runMeans) stored(row int64) float64 {
 	if row == r.Rows {
 		return r.before[len(r.ranges)]

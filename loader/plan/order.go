@@ -15,10 +15,10 @@ import (
 
 // rank is the sort key of a split, in the order of comparison.
 type rank struct {
-	first, second []byte // shuffled: hashes of partition and split, compared after digits
-	shared        []any  // stored: values of the partition fields that all specs share
-	family        int    // stored: the spec's family, identified by its other partition fields
-	rest          []any  // stored: the values of those fields
+	first, second []byte // shuffled order: hashes of partition and split, compared after digits
+	shared        []any  // stored order: values of the partition fields that all specs share
+	family        int    // stored order: the family of the spec; specs of a family have the same other fields
+	rest          []any  // stored order: the values of the other fields
 	digits        []int
 	sequence      int64
 	location      string
@@ -27,14 +27,14 @@ type rank struct {
 
 // sort sorts the splits.
 //
-// The stored order is by partition values, then by buckets in digit-reversed order, so
-// that the buckets of one residue class are adjacent for every modulus in the chain of
-// the count's factors; then by sequence number and location. If files have several
-// partition specs, the fields that all specs share are compared first, then the specs,
-// then the other fields. The shuffled order is first by bucket digits, where seed, epoch
-// and the digits before it permute the values of each digit, then by permuted partitions,
-// then by permuted splits. This mixes days, and each file group is read once. The null
-// bucket is the last of its siblings.
+// The stored order is by partition values, then by bucket, then by sequence number and location.
+// Buckets are in digit-reversed order, so that the buckets of one residue class are adjacent for
+// every modulus in the chain of factors of the bucket count. If files have several partition specs,
+// the fields that all specs share are compared first, then the specs, then the other fields. The
+// shuffled order is by bucket digits, then by permuted partitions, then by permuted splits. The
+// values of each digit are permuted by the seed, the epoch and the preceding digits. This order
+// mixes days, and reads each file group once. The null bucket is the last bucket among its
+// siblings.
 func (p *Plan) sort(files []catalog.File) {
 	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[digit][]int{}}
 	stored := make(map[string]rank, len(p.Splits))
@@ -63,8 +63,9 @@ type sorter struct {
 	permutations map[digit][]int
 }
 
-// digit is a digit of the buckets of one residue class: of those whose number is residue
-// modulo modulus, which the digits before it determine. values is how many values it has.
+// digit is a digit of the buckets of one residue class. The preceding digits determine the class:
+// the buckets whose number is congruent to residue modulo modulus. values is how many values the
+// digit can have.
 type digit struct{ modulus, residue, values int }
 
 // stored returns the rank of a split in the stored order.
@@ -81,7 +82,7 @@ func (s *sorter) stored(split Split) rank {
 	return r
 }
 
-// shuffled returns the rank of a split in the shuffled order, given that in the stored one.
+// shuffled returns the rank of a split in the shuffled order, given its rank in the stored order.
 func (s *sorter) shuffled(split Split, stored rank) rank {
 	r := rank{digits: slices.Clone(stored.digits), sequence: stored.sequence, location: stored.location, from: stored.from}
 	if !split.Bucket.Null() {
@@ -120,15 +121,15 @@ func (s *sorter) permuted(d digit) []int {
 // every seed produces.
 const shuffleRules = 1
 
-// mix hashes words with the seed and the epoch. It is the only source of randomness and
-// gives the same result on every machine.
+// mix hashes words together with the seed and the epoch. It is the only source of randomness, and
+// returns the same result on every machine.
 func (b *Bound) mix(words ...string) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, b.Rows.Seed, b.Rows.Epoch, words))
 	return sum[:8]
 }
 
-// ShuffleSeed returns the seed of the priorities of a range's rows: that of its split
-// or, when shuffling by request, that of the plan, since a request may span splits.
+// ShuffleSeed returns the seed for the priorities of a split's rows. When shuffling by request, all
+// splits of the plan have the same seed, since a request may span splits.
 func (p *Plan) ShuffleSeed(split int) uint64 {
 	if p.Rows.Shuffle.ByRequest() {
 		return binary.BigEndian.Uint64(p.mix("request"))
@@ -149,11 +150,11 @@ func compareFiles(a, b rank) int {
 	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.location, b.location), cmp.Compare(a.from, b.from))
 }
 
-// deal assigns the rows of all splits to n lanes. Each lane gets Rows div n rows, and
-// the first Rows mod n lanes get one more. In order, each split is assigned to the lane
-// with the fewest rows, with ties to the lowest number, and is cut at the lane's quota;
-// the rest of it is assigned in the same way. If splits are never cut, there is no
-// quota. See dealtTogether for an exception.
+// deal assigns the rows of all splits to n lanes. The quota of a lane is Rows div n rows, and one
+// more for the first Rows mod n lanes. Each split, in order, is assigned to the lane with the
+// fewest rows, or to the first of several such lanes. A split is cut at the lane's quota, and its
+// rest is assigned in the same way. If splits are never cut, there is no quota. See dealtTogether
+// for an exception.
 func (p *Plan) deal(n int) {
 	for _, s := range p.Splits {
 		p.StoredRows += s.Rows
@@ -186,9 +187,10 @@ func (p *Plan) deal(n int) {
 	}
 }
 
-// cutAt returns the row at which the first lane begins of a split that several lanes share.
-// If rows are permuted, it is drawn: what does not fit into a lane would otherwise always be
-// the last rows of a bucket, which are the latest in a table ordered by time.
+// cutAt returns the row of a split at which the first lane begins, if several lanes share the
+// split. If rows are permuted, the row is random. Otherwise the rows that do not fit into a lane
+// would always be the last rows of a bucket, which are the latest rows if the table is ordered by
+// time.
 func (b *Bound) cutAt(s Split) int64 {
 	if b.Rows.ShuffleWindow == 0 {
 		return 0
@@ -196,8 +198,8 @@ func (b *Bound) cutAt(s Split) int64 {
 	return int64(binary.BigEndian.Uint64(b.mix("cut", s.ID)) % uint64(s.Rows))
 }
 
-// add assigns rows of a split to the lane, from a row on. They continue at the split's first
-// row after its last one; ranges are in the order of rows.
+// add assigns rows of a split to the lane, beginning at a row. After the split's last row, they
+// wrap around to its first row. The added ranges are in the order of rows.
 func (l *Lane) add(split int, from, rows, of int64) {
 	to := from + rows
 	if to > of {
@@ -207,9 +209,11 @@ func (l *Lane) add(split int, from, rows, of int64) {
 	l.Rows += rows
 }
 
-// dealtTogether reports whether a split is assigned to the lane of the split before it, as far as that has room: if
-// rows are permuted within windows and both are of one bucket, so that the windows of one lane have all of its time. Splits
-// without a bucket have the whole table's time between them: each lane gets some of them, and its run is all of these.
+// dealtTogether reports whether a split is assigned to the lane of the preceding split, as far as
+// that lane has room. This is so if rows are permuted within windows and both splits are of one
+// bucket, so that the windows of one lane cover the bucket's whole time range. Splits without a
+// bucket are spread over the lanes, because together they cover the time range of the whole table;
+// all such splits of a lane form one run.
 func (b *Bound) dealtTogether(before, split Split) bool {
 	if b.Rows.ShuffleWindow == 0 || b.wholeBuckets() {
 		return false
@@ -217,8 +221,8 @@ func (b *Bound) dealtTogether(before, split Split) bool {
 	return split.Bucket.Of > 0 && split.Bucket == before.Bucket
 }
 
-// shortest returns the lane with the fewest rows among those below their quota. There
-// is one until all rows are assigned.
+// shortest returns the lane with the fewest rows among the lanes below their quota. There is such a
+// lane until all rows are assigned.
 func shortest(lanes []Lane, quota func(int) int64) int {
 	best := -1
 	for i, l := range lanes {

@@ -2,9 +2,8 @@ package plan
 
 import "github.com/penstock/penstock/loader/dataset"
 
-// Part is a range [From, To) of consecutive splits of a plan with one lane, by their
-// index in the order. Each endpoint reads one Part. The zero Part stands for all
-// splits.
+// Part is the range [From, To) of splits of a plan with one lane, by index in the plan's order.
+// Each endpoint reads one Part. The zero Part stands for all splits.
 type Part struct {
 	From int `json:"from"`
 	To   int `json:"to"`
@@ -16,10 +15,10 @@ func (p Part) IsZero() bool { return p == Part{} }
 // maxParts is the maximum number of endpoints of a plan.
 const maxParts = 1024
 
-// PartsFrom divides the splits, in order, and returns the parts from the given split
-// on. A part is one split, or a range of splits, of about equal length, if there are
-// more than maxParts. The ends of the parts depend only on the plan; the first part
-// begins at the given split. After the last split there is a single empty part.
+// PartsFrom divides the splits, in order, into parts, and returns the parts from the given split
+// on. A part is one split. If there are more than maxParts splits, parts are ranges of about
+// equally many splits. The ends of the parts depend only on the plan; the first part begins at the
+// given split. If the given split is after the last one, the result is a single empty part.
 func (p *Plan) PartsFrom(split int) []Part {
 	splits := len(p.Splits)
 	if split == splits {
@@ -42,8 +41,8 @@ func (p *Plan) SplitsOf(part Part) []Split {
 	return p.Splits[part.From:part.To]
 }
 
-// RowsBefore returns the number of stored rows in the ranges of a lane before a
-// position. If the plan is exact, this is what the lane has returned at that position.
+// RowsBefore returns the number of stored rows in the ranges of a lane before a position. If the
+// plan is exact, the lane has returned this many rows at that position.
 func (p *Plan) RowsBefore(at dataset.Position) int64 {
 	rows, ranges := at.Row, p.Lanes[at.Lane].Ranges
 	for _, r := range ranges[:at.Range] {

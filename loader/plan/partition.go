@@ -13,7 +13,7 @@ import (
 // other specs. Its fields are indices into a split's partition values.
 type specOrder struct {
 	shared []int // fields that every spec in use has, in the order of the first spec
-	rest   []int // the others, in the spec's own order
+	rest   []int // the other fields, in the order of the spec
 	family int   // the first spec with the same other fields
 }
 
@@ -56,8 +56,8 @@ func (b *Bound) specOrders(files []catalog.File) map[int]specOrder {
 	return orders
 }
 
-// fieldTexts returns texts that identify a spec's partition fields for which a split
-// has values.
+// fieldTexts returns texts that identify those partition fields of a spec for which a split has
+// values.
 func (b *Bound) fieldTexts(spec int) []string {
 	texts := []string{}
 	for i, field := range b.Relation.Training.Specs[spec] {

@@ -7,10 +7,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Algorithm is the version of the rules by which splits are cut, ordered and assigned
-// to lanes. After a version is released, a change of the rules that would change the
-// rows or the order of an old plan increments it. Cursors and tickets with another
-// version are refused.
+// Algorithm is the version of the rules by which splits are cut, ordered and assigned to lanes. It
+// must be incremented if a change of the rules would change the rows or the order of plans of a
+// released version. Cursors and tickets with another version are refused.
 const Algorithm = 1
 
 // splitRows is the target number of rows of a split.
@@ -22,30 +21,30 @@ type Plan struct {
 	// ID identifies everything that determines the plan's rows and their order, and the
 	// resulting splits and lanes. Cursors carry it.
 	ID string
-	// TablesID identifies the dataset and the state of all of its tables: ID, the dataset's digest and
-	// the pins of all tables. Plans whose queries differ in nothing but columns have the same, also if they
-	// read other staging tables.
+	// TablesID identifies the dataset and the state of all of its tables. It is made of ID, the
+	// dataset's digest and the pins of all tables. If queries differ only in their columns, their
+	// plans have the same TablesID, even if they read different staging tables.
 	TablesID string
-	// FilesID identifies everything that the plan reads: what TablesID does, and the file
-	// groups of every staging table that it reads. Tickets carry it.
+	// FilesID identifies everything that the plan reads. It is made of TablesID and the file groups
+	// of every staging table that the plan reads. Tickets carry it.
 	FilesID     string
-	Digest      string    // of the dataset
+	Digest      string    // the dataset's digest
 	Staging     []Staging // in the order of the relation
 	Splits      []Split   // in order, without pruned splits
 	Lanes       []Lane
 	storedOrder []int  // by split: its position in the stored order, if splits are permuted
-	StoredRows  int64  // training rows of all splits as stored: before deletes, filters and joins
-	Deleted     int64  // of StoredRows: deleted by deletion vectors
+	StoredRows  int64  // stored training rows of all splits, before deletes, filters and joins
+	Deleted     int64  // how many of StoredRows deletion vectors delete
 	Inexact     string // why the stream may not have exactly StoredRows rows; "" if it does
 	Pruned      Pruned
-	// Planned lists the columns that the catalog was asked about. They are not part of
-	// the plan's identity, since the rows do not depend on them.
+	// Planned lists the columns that the catalog has checked. They are not part of the plan's
+	// identity, since the rows do not depend on them.
 	Planned Columns
 
 	checked []catalog.Field // training columns whose values, if they are read, are checked against their buckets
 	// deleteFiles is the number of delete files of the training files that are read.
 	deleteFiles int
-	counted     bool            // the plan is inexact only because Deleted rows are missing
+	counted     bool            // the plan is inexact only because of Deleted
 	counts      *dataset.Counts // see Counts
 }
 
@@ -57,8 +56,8 @@ type Pruned struct {
 
 // Staging is the part of a plan that concerns one staging table.
 type Staging struct {
-	// Unread reports that no stream of the plan's columns reads the table. Its files are not known, and no
-	// split has a group of it.
+	// Unread reports that no stream of the plan's columns reads the table. Its files are unknown,
+	// and no split has a file group in it.
 	Unread    bool
 	Groups    []FileGroup
 	Pruned    int               // files that the staging filter excluded
@@ -70,8 +69,8 @@ type Staging struct {
 	checked []catalog.Field
 }
 
-// FileGroup is a set of staging files that match the same splits. The splits share what
-// is read of it. It may have no files.
+// FileGroup is a set of staging files that match the same splits. The splits share the rows that
+// are read from it. It may have no files.
 type FileGroup struct {
 	Files       []catalog.File // in the catalog's order
 	Bytes, Rows int64          // of all Files
@@ -100,8 +99,8 @@ func (s *Staging) Files() []catalog.File {
 	return files
 }
 
-// Unaligned counts the training partitions without an aligned staging partition, and
-// their rows, none of which finds a match.
+// Unaligned counts the training partitions without an aligned staging partition, and their rows.
+// None of these rows has a match.
 type Unaligned struct {
 	Partitions int
 	Rows       int64
@@ -123,8 +122,8 @@ type Split struct {
 type FileRange struct {
 	File     catalog.File
 	From, To int64
-	Pruned   bool  // no row can pass the filter: not read
-	Ordinal  int64 // of a source: the number of row From among the stored rows of the split
+	Pruned   bool  // the file is not read, since no row can pass the filter
+	Ordinal  int64 // in a Source: the number of row From among the stored rows of the split
 }
 
 // Range is the rows [From, To) of a split, counted over its Files before any filter.
@@ -143,55 +142,58 @@ type Lane struct {
 type Source struct {
 	Table   *catalog.Table
 	Files   []FileRange
-	Planned []int           // ascending field ids of the columns that the catalog was asked about: only these may be read
+	Planned []int           // ascending field ids of the columns that the catalog has checked; only these may be read
 	Filter  *expr.Filter    // selects the rows that count; nil keeps all
-	Sample  *Sample         // selects those of the rows that pass Filter; nil keeps all
-	Checked []catalog.Field // columns that are read, and whose values must hash to the bucket of every file that has one
+	Sample  *Sample         // selects among the rows that pass Filter; nil keeps all
+	Checked []catalog.Field // columns to read whose values must hash to the file's bucket, in each file that has one
 	// Ordinals appends a column with each row's number among the stored rows of its
 	// split.
 	Ordinals bool
-	// BatchRows is the number of rows that the consumer takes at a time: batches may
-	// have that many rows, and up to Ahead bytes of batches may be queued if the budget
-	// allows. 0 leaves both at their defaults.
+	// BatchRows is the number of rows that the consumer takes at a time. Batches may have that many
+	// rows, and up to Ahead bytes of batches may be queued if the budget allows. 0 stands for the
+	// default.
 	BatchRows int
 	Ahead     int64
-	// StepRows, if above 0, is the number of rows that the consumer takes at a time if every stored row is one; batches
-	// end with them where they can. Begun is how many rows of the first step come before the source.
+	// StepRows, if positive, is the number of rows of a step, counted in stored rows; batches end
+	// with steps where they can. Begun is how many rows of the first step precede the source.
 	StepRows, Begun int64
-	// Starting reports whether the stream has returned no row yet: until then the scan decodes smaller batches, and
-	// one of them ahead, so that the first rows do not wait for later ones. nil: it does not matter.
+	// Starting reports whether the stream has not returned a row yet. While it is true, the scan
+	// decodes smaller batches, and only one of them ahead, so that the first rows do not wait for
+	// later ones. nil is always false.
 	Starting func() bool
-	// Coded are the field ids of columns whose texts or binary values may come as codes (package
-	// batch). A scan returns values of columns that it has to look at itself.
+	// Coded are the field ids of columns whose texts or binary values may be returned as codes
+	// (package batch). If the scan itself needs the values of such a column, it returns values.
 	Coded []int
-	// Shared makes the scan share stored bytes with other scans of its stream. It is set by the
-	// scanner's SharedScans.Expect; nil: the scan reads its own.
+	// Shared makes the scan share stored bytes with other scans of its stream. The scanner's
+	// SharedScans.Expect sets it. If it is nil, the scan shares nothing.
 	Shared SharedRead
-	// Cache is how the scan uses the cache of decoded columns; "" is dataset.CacheRead.
+	// Cache determines how the scan uses the cache of decoded columns; "" is dataset.CacheRead.
 	Cache dataset.CacheUse
-	// Spare makes the scan fill that cache with what it reads for the first time, too, but only into free room: of columns that no
-	// second scan reads, since what is made of them is kept.
+	// Spare makes the scan also add columns to that cache that it reads for the first time, if
+	// there is free room. It is set for columns that no second scan reads because the structures
+	// built from them are kept.
 	Spare bool
-	// CacheReads counts what the scan reads from that cache; nil: it is not counted.
+	// CacheReads counts the reads of the scan from that cache; nil counts nothing.
 	CacheReads *CacheReads
-	// Asked is called with the stored size of the column chunks of a file that the scan decodes, row
-	// group by row group: not of those in the cache of decoded columns. It is called from the scan's
-	// goroutines; nil: it is not counted.
+	// Asked is called for each row group of a file, with the stored size of the column chunks that
+	// the scan decodes. Chunks from the cache of decoded columns do not count. The scan's
+	// goroutines call it; nil counts nothing.
 	Asked func(location string, bytes int64)
-	// Complete requires that every file has every column: a file that lacks one is
-	// Corrupt, and no default replaces the missing values.
+	// Complete requires that every file has every column. A file that lacks a column is Corrupt,
+	// and no default replaces its values.
 	Complete bool
 }
 
-// SharedRead is a scan of a source, now or later, as the owner of its stored bytes knows it.
+// SharedRead is the registration of a scan of a source, which may begin later, with the owner of
+// the shared bytes.
 type SharedRead interface {
-	// Done announces that no scan will read the source, or the rest of it. It may be called
-	// more than once, and during a scan.
+	// Done declares that no scan will read the source or the rest of it. It may be called more than
+	// once, also during a scan.
 	Done()
 }
 
-// Training returns the source for a range of a split: the rows of the split's files
-// that the range covers, without pruned files.
+// Training returns the source for a range of a split. It has the rows of the split's files that the
+// range covers, without pruned files.
 func (p *Plan) Training(rows Range) Source {
 	split := p.Splits[rows.Split]
 	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked, Ordinals: p.Rows.ShuffleWindow > 0}
@@ -219,14 +221,14 @@ func (p *Plan) Group(staging, group int) Source {
 	return source
 }
 
-// ExactRows returns the number of rows of a stream over all lanes, and whether it is
+// ExactRows returns the number of rows of a stream over all lanes, and whether this number is
 // known.
 func (p *Plan) ExactRows() (int64, bool) {
 	return p.StoredRows - p.Deleted, p.Inexact == "" || p.counted
 }
 
-// Counts returns the number of rows of each lane; nil if that is unknown before
-// reading. The caller must not modify them.
+// Counts returns the number of rows of each lane, or nil if it is unknown before reading. The
+// caller must not modify the result.
 func (p *Plan) Counts() *dataset.Counts { return p.counts }
 
 // countsOf returns the number of rows of each lane.

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Schema returns the schema of the stream for the columns that a query selects and for
-// the wire form of its batches. For auto, which each stream resolves itself, it returns
-// the schema of the plain form. It uses only the plan and opens no file.
+// Schema returns the schema of a stream, given the columns that a query selects and the wire form
+// of its batches. For auto, which each stream resolves separately, it returns the schema of the
+// plain form. It opens no file.
 func (b *Bound) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Schema, error) {
 	outputs, err := b.Relation.Choose(columns)
 	if err != nil {

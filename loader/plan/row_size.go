@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// MinRowBits returns the minimum size of a row in bits: the values of fixed-width
-// columns, and the offsets of the others.
+// MinRowBits returns the minimum size of a row in bits: the values of fixed-width columns, and the
+// offsets of other columns.
 func MinRowBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 	bits, tables := int64(0), map[int]bool{}
-	indexed, _ := wire.Indexed() // an invalid wire is refused when the schema is made
+	indexed, _ := wire.Indexed() // making the schema refuses an invalid wire
 	for _, o := range outputs {
 		switch {
 		case indexed && o.Request:
@@ -23,7 +23,7 @@ func MinRowBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 			bits += widthBits(o.Type())
 		}
 	}
-	if wire.Auto() { // a table may take less than its indices
+	if wire.Auto() { // a table may take less space than its indices
 		return bits
 	}
 	return bits + int64(len(tables)*arrow.Int32SizeBytes*8)
@@ -75,7 +75,7 @@ func (p *Plan) ExpectedBytes(outputs []resolve.Output) int64 {
 	return max(expected, least/8)
 }
 
-// storedSize returns the bytes and rows of a table's files that a plan reads.
+// storedSize returns the bytes and the rows of those files of a table that a plan reads.
 func storedSize(p *Plan, table int) (bytes, rows int64, pinned *catalog.Table) {
 	if table == resolve.TrainingTable {
 		for _, s := range p.Splits {

@@ -8,46 +8,48 @@ import (
 	"strconv"
 )
 
-// Run is consecutive ranges of a lane, most of them of one bucket, or of none. Its rows are permuted together, if the
-// plan permutes rows: docs/spec/order.md, "Windows".
+// Run is a sequence of consecutive ranges of a lane. Its ranges are of the same bucket or without a
+// bucket, except ranges of cut splits. If the plan permutes rows, the rows of a run are permuted
+// together: see docs/spec/order.md, "Windows".
 //
-// Its stored rows, one range after the other in stored order, are divided into parts. Each part is a sequence that
-// begins at a drawn row, continues at its first row after its last one, and is divided into as many
-// blocks as the run has windows. Window w is block w of every part.
+// The rows of the ranges, in stored order, are divided into parts. Each part is a sequence that
+// begins at a random row of the part and wraps around from the part's last row to its first. The
+// sequence is divided into as many blocks as the run has windows. Window w consists of block w of
+// every part.
 type Run struct {
-	First   int   // index of its first range in the lane
-	Rows    int64 // of its ranges, as stored
+	First   int   // index of the run's first range in the lane
+	Rows    int64 // stored rows of all ranges
 	Windows int64
 	Parts   []RunPart
 
 	ranges []Range // in stored order
-	places []int   // by range of ranges: its index in the lane, less First
-	starts []int64 // by range of ranges: the number of its first row in the run
+	places []int   // for each element of ranges: its index in the lane, minus First
+	starts []int64 // for each element of ranges: the number of its first row in the run
 }
 
 // RunPart is one part of a run.
 type RunPart struct {
-	first  int64 // its first row in the run
+	first  int64 // the number of the part's first row in the run
 	rows   int64
-	start  int64 // where its sequence begins, counted from its first row
+	start  int64 // where the sequence begins, counted from the part's first row
 	blocks shares
 }
 
-// Section is consecutive stored rows of a part: all of one range, and in the order of the part.
+// Section is a sequence of consecutive stored rows of one part and one range.
 type Section struct {
 	Range  int   // index in the lane
-	Order  int   // of the range in the run, as they are stored
-	Rows   Range // of the split
-	offset int64 // of its first row in the part's sequence
+	Order  int   // position of the range in the run, in stored order
+	Rows   Range // rows of the split
+	offset int64 // position of the first row in the part's sequence
 }
 
-// shares divides rows evenly: the first ones get one more.
+// shares divides rows evenly; the first shares get one row more.
 type shares struct{ rows, of int64 }
 
 // before returns the number of rows in the first n shares.
 func (s shares) before(n int64) int64 { return n*(s.rows/s.of) + min(n, s.rows%s.of) }
 
-// at returns the share that has a row.
+// at returns the share that contains a row.
 func (s shares) at(row int64) int64 {
 	each, more := s.rows/s.of, s.rows%s.of
 	if row < more*(each+1) {
@@ -93,8 +95,10 @@ func (p *Plan) runAt(lane, from int) Run {
 	return p.run(from, ranges[from:to])
 }
 
-// sameRun reports whether two consecutive ranges of a lane are of one run: those of one bucket, or of none, whatever their
-// partitions, and a range of a split that was cut, which covers a part of the time only.
+// sameRun reports whether two consecutive ranges of a lane belong to one run. They do if they are
+// of the same bucket or both without a bucket, in any partitions, or if b is a range of a cut
+// split, which covers only a part of the bucket's time range. If repeated rows are dropped, each
+// range is a run.
 func (p *Plan) sameRun(a, b Range) bool {
 	of, next := p.Splits[a.Split], p.Splits[b.Split]
 	cut := b.To-b.From < next.Rows
@@ -126,9 +130,10 @@ func (p *Plan) run(first int, ranges []Range) Run {
 	return r
 }
 
-// drawStart returns where the sequence of a part begins: a row that is drawn by the seed, the epoch, the
-// split and the row at which the run begins, and the number of the part. If repeated rows are dropped, a range is read whole for any of its
-// rows: then it is the first row.
+// drawStart returns the row at which the sequence of a part begins. The row is random; it depends
+// on the seed, the epoch, the split and the row at which the run begins, and the number of the
+// part. If repeated rows are dropped, it is the first row, since reading any row of a range then
+// requires reading the whole range.
 func (b *Bound) drawStart(id string, first, part, rows int64) int64 {
 	if rows == 0 || b.Relation.Distinct != nil {
 		return 0
@@ -140,7 +145,7 @@ func (b *Bound) drawStart(id string, first, part, rows int64) int64 {
 // Ranges returns the number of ranges of the run.
 func (r *Run) Ranges() int { return len(r.ranges) }
 
-// RowsBefore returns the number of stored rows in the windows before one.
+// RowsBefore returns the number of stored rows in the windows before the given window.
 func (r *Run) RowsBefore(window int64) int64 {
 	rows := int64(0)
 	for _, part := range r.Parts {
@@ -149,13 +154,13 @@ func (r *Run) RowsBefore(window int64) int64 {
 	return rows
 }
 
-// WindowAt returns the window of a row, counted from the first row of the first window.
+// WindowAt returns the window of a row. Rows are numbered from the first row of the first window.
 func (r *Run) WindowAt(row int64) int64 {
 	return int64(sort.Search(int(r.Windows), func(window int) bool { return r.RowsBefore(int64(window)+1) > row }))
 }
 
-// Sections returns the rows of a part from the first row of a window's block on, in the order of the
-// part's sequence.
+// Sections returns the rows of a part in the order of the part's sequence, starting at the first
+// row of a window's block.
 func (r *Run) Sections(part int, window int64) []Section {
 	p := r.Parts[part]
 	var sections []Section
@@ -172,7 +177,7 @@ func (r *Run) Sections(part int, window int64) []Section {
 	return sections
 }
 
-// rangeOf returns the index of the range, in the run, that has a row of the run.
+// rangeOf returns the index, within the run, of the range that contains a row of the run.
 func (r *Run) rangeOf(row int64) int {
 	at, found := slices.BinarySearch(r.starts, row)
 	if !found {
@@ -181,18 +186,20 @@ func (r *Run) rangeOf(row int64) int {
 	return at
 }
 
-// WindowOf returns the window of a stored row of a section of a part, given its number in the split.
+// WindowOf returns the window of a row in a section of a part. row is the row's number in the
+// split.
 func (r *Run) WindowOf(part int, section Section, row int64) int64 {
 	return r.Parts[part].blocks.at(section.offset + row - section.Rows.From)
 }
 
-// LastOf returns the last row of a section, by its number in the split, that is in a window.
+// LastOf returns the last row of a section that is in a window, by its number in the split.
 func (r *Run) LastOf(part int, section Section, window int64) int64 {
 	end := r.Parts[part].blocks.before(window + 1)
 	return min(section.Rows.From+end-section.offset, section.Rows.To) - 1
 }
 
-// Window returns the window of a stored row, given its split and its number there; -1 if the run does not have it.
+// Window returns the window of a stored row, given its split and its number in the split, or -1 if
+// the run does not contain the row.
 func (r *Run) Window(split int, row int64) int64 {
 	for i, of := range r.ranges {
 		if of.Split == split && row >= of.From && row < of.To {

@@ -20,9 +20,9 @@ type Sample struct {
 	// Columns, all rows are kept.
 	From, To float64
 	Columns  []string
-	// Rate is the share of the rows for which Where holds (nil: all) that is kept: 1
-	// keeps all of them, 0 none. The draw of a row depends on its file's location and
-	// its position in the file.
+	// Rate is the share of rows to keep, among the rows for which Where is true (nil: all rows). 1
+	// keeps all of them, 0 none. The draw of a row depends on its file's location and its position
+	// in the file.
 	Rate  float64
 	Where *expr.Filter
 }
@@ -41,11 +41,10 @@ func (s *Sample) Reads() []string {
 	return reads
 }
 
-// Keep writes to dst, from its start, which rows of a batch the sample keeps, and
-// returns it. The batch is the rows from number first on of the file at a location,
-// with the columns that Reads names; it may have other columns. Pass holds the
-// ascending indices of the batch's rows to consider, and dst may be pass itself. A nil
-// sample keeps all of them.
+// Keep overwrites dst with the indices of the rows of a batch that the sample keeps, and returns
+// dst. The batch has the rows of the file at location from row number first on. It has the columns
+// that Reads names, and may have other columns. pass contains the ascending indices of the rows to
+// consider; dst may be the same slice as pass. A nil sample keeps all of these rows.
 func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64) ([]int32, error) {
 	if s == nil {
 		return append(dst[:0], pass...), nil

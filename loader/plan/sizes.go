@@ -2,14 +2,15 @@ package plan
 
 import "github.com/penstock/penstock/loader/resolve"
 
-// ColumnSizes are the stored sizes of the columns that streams of a plan read, by the location of a file. Files without
-// known sizes are left out. They only serve explain texts.
+// ColumnSizes has, for each file by location, the stored size of the columns that streams of a plan
+// read. It omits files whose sizes are unknown. It is used only for explain texts.
 type ColumnSizes struct {
 	Training map[string]int64
 	Staging  []map[string]int64 // by staging entry
 }
 
-// Of returns the known sizes of a staging entry or of resolve.TrainingTable; of nil, none are known.
+// Of returns the known sizes of the files of a staging entry or of resolve.TrainingTable. A nil
+// *ColumnSizes knows no sizes.
 func (s *ColumnSizes) Of(table int) map[string]int64 {
 	switch {
 	case s == nil:

@@ -12,16 +12,16 @@ type StagingUse struct {
 	Groups  int       // distinct file groups that some split needs
 	Once    int64     // bytes read if each group is kept, in memory or on local disk, until its last split
 	Read    int64     // bytes read if each run of splits, in the plan's order, reads its group again
-	Largest FileGroup // the one with the most bytes
-	AtOnce  int       // how many groups a lane is joined with at a time, at most
+	Largest FileGroup // the group with the most bytes
+	AtOnce  int       // the maximum number of groups that a lane is joined with at a time
 	Stored  int64     // bytes of the files that some split needs, each once
 }
 
-// Amplification returns the bytes read over the bytes stored if file groups are kept; 1
-// if nothing is read.
+// Amplification returns the bytes read divided by the bytes stored, if file groups are kept. It is
+// 1 if nothing is read.
 func (u StagingUse) Amplification() float64 { return ratio(u.Once, u.Stored) }
 
-// Worst returns the bytes read over the bytes stored if file groups are never kept.
+// Worst returns the bytes read divided by the bytes stored, if file groups are never kept.
 func (u StagingUse) Worst() float64 { return ratio(u.Read, u.Stored) }
 
 func ratio(read, stored int64) float64 {
@@ -35,16 +35,17 @@ func ratio(read, stored int64) float64 {
 // compression, encodings and the index together.
 const Decoded = 4
 
-// Memory estimates the bytes that the file group takes while it is joined. Strategies are
-// chosen by it, but no result may depend on it.
+// Memory estimates the bytes that the file group takes while it is joined. The estimate determines
+// strategies, but no result may depend on it.
 func (g FileGroup) Memory() int64 { return Decoded * g.Bytes }
 
 // Memory estimates the bytes that a lane's groups take at a time.
 func (u StagingUse) Memory() int64 { return int64(u.AtOnce) * u.Largest.Memory() }
 
-// groupsAtOnce returns how many file groups of a staging table a lane is joined with at a time, at most: 1 if rows are not
-// permuted within windows, and otherwise those of all sections with rows in a window or in the one before it, whose rows
-// the consumer may still use.
+// groupsAtOnce returns the maximum number of file groups of a staging table that a lane is joined
+// with at a time. It is 1 if rows are not permuted within windows. Otherwise it counts the groups
+// of all sections with rows in a window or in the preceding window, whose rows the consumer may
+// still use.
 func (p *Plan) groupsAtOnce(staging int) int {
 	most := 1
 	if p.Rows.ShuffleWindow == 0 {
@@ -58,7 +59,7 @@ func (p *Plan) groupsAtOnce(staging int) int {
 	return most
 }
 
-// groupsOfWindows is groupsAtOnce for a run.
+// groupsOfWindows is like groupsAtOnce, for one run.
 func groupsOfWindows(splits []Split, r *Run, staging int) int {
 	type change struct {
 		window int64

@@ -92,5 +92,5 @@ def test_report_and_explain_name_what_is_not_read(served: tuple[penstock.Client,
     assert report["staging"] == {}
     assert "unread" not in read(client, "d", columns=["row", "v"])
     assert "1 staging table that the query does not need: f" in client.explain("d", columns=["row"])
-    assert "not read: no value of it is asked for" in client.explain("d", columns=["row"], splits=True)
+    assert "not read: the query uses none of its values" in client.explain("d", columns=["row"], splits=True)
     assert json.dumps(report["cursor"]) == json.dumps(read(client, "d")["cursor"])

@@ -1,3 +1,4 @@
-// Package explain describes plans for people: what a query reads, in which order, why, and what it costs. Text says it in
-// full, and Summary draws it on a screen. Texts are stable for a given plan.
+// Package explain describes plans for people: what a query reads, in which order and why, and what
+// it costs. Text returns the full description, and Summary a drawing that fits on a screen. The
+// same plan always has the same texts.
 package explain

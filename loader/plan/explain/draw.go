@@ -14,9 +14,9 @@ import (
 // drawn is the width of a drawing in characters.
 const drawn = 100
 
-// drawing renders a plan as a tree for a reader new to it: what is read, what it is
-// joined with, the memory that this takes, and the result. No line is wider than drawn;
-// a longer text is cut in the middle. Text has it in full.
+// drawing renders a plan as a tree for a reader who is new to the plan: what is read, what it is
+// joined with, the memory that this takes, and the result. No line is wider than drawn. A longer
+// text is cut in the middle; Text contains the full text.
 type drawing struct{ strings.Builder }
 
 func name(p *plan.Plan) string {
@@ -55,7 +55,7 @@ func drawTraining(d *drawing, p *plan.Plan, sizes *plan.ColumnSizes) {
 	d.branch("reads", pinText(p.Relation.Training))
 	d.fact("read", "%s of %s, %s, %s", plan.Counted(len(p.Splits), "split"), plan.Counted(len(files), "file"), plan.Counted(p.StoredRows, "row"), sizeOfFiles(sizes, resolve.TrainingTable, files).brief())
 	if p.Pruned.Files > 0 {
-		d.fact("left out", "%s, %s: nothing in them can be asked for", plan.Counted(p.Pruned.Splits, "split"), plan.Counted(p.Pruned.Rows, "row"))
+		d.fact("left out", "%s, %s: none of their rows can be in the result", plan.Counted(p.Pruned.Splits, "split"), plan.Counted(p.Pruned.Rows, "row"))
 	}
 	drawRules(d, p)
 	drawOpenLane(d, p)
@@ -114,7 +114,7 @@ func drawStaging(d *drawing, p *plan.Plan, sizes *plan.ColumnSizes, i int) {
 	d.text("│", "")
 }
 
-// again returns how often a byte is read, or "" if only once.
+// again returns a text on how often each byte is read, or "" if it is read only once.
 func again(u plan.StagingUse) string {
 	if u.Amplification() <= 1 {
 		return ""
@@ -130,8 +130,8 @@ func rowsIn(files []catalog.File) int64 {
 	return rows
 }
 
-// matched describes how training buckets are matched with those of a staging table, one
-// line for each pair of layouts. If there are many pairs it returns their number.
+// matched describes how training buckets are matched with buckets of a staging table, with one line
+// for each pair of layouts. If there are many pairs, it returns only their number.
 func matched(p *plan.Plan, i int) []string {
 	s, r := p.Staging[i], p.Relation.Staging[i]
 	const most = 3
@@ -196,7 +196,7 @@ func stepsText(p *plan.Plan, q dataset.Query, of int) string {
 	perLane := batch * int64(of) / int64(max(1, len(p.Lanes)))
 	switch {
 	case q.BatchRequests > 0:
-		return fmt.Sprintf("of %s of each stream; how many shows when they are read", plan.Counted(q.BatchRequests, "request"))
+		return fmt.Sprintf("of %s of each stream; their number is known only after reading", plan.Counted(q.BatchRequests, "request"))
 	case perLane == 0:
 		return "of 8,192 rows of each stream, or fewer if rows are wide; set batch_rows to change it"
 	case p.Inexact != "":
@@ -207,5 +207,5 @@ func stepsText(p *plan.Plan, q dataset.Query, of int) string {
 		}
 		return fmt.Sprintf("%s of %s of each stream; what fills no step is left over", plan.Counted(longest/perLane, "step"), plan.Counted(batch, "row"))
 	}
-	return fmt.Sprintf("%s of %s of each stream, at the end of fewer", plan.Counted((longest+perLane-1)/perLane, "step"), plan.Counted(batch, "row"))
+	return fmt.Sprintf("%s of %s of each stream; the last steps may have fewer", plan.Counted((longest+perLane-1)/perLane, "step"), plan.Counted(batch, "row"))
 }

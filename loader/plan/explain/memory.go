@@ -21,7 +21,7 @@ func writeOpenLane(b *strings.Builder, p *plan.Plan) {
 	}
 }
 
-// drawOpenLane is writeOpenLane for the drawing.
+// drawOpenLane is like writeOpenLane, for a drawing.
 func drawOpenLane(d *drawing, p *plan.Plan) {
 	switch open := openRowGroups(p); {
 	case open.bytes == 0:
@@ -32,11 +32,12 @@ func drawOpenLane(d *drawing, p *plan.Plan) {
 	}
 }
 
-// rowGroupMemory is the row groups that a lane reads at a time: their maximum number, and their maximum size
-// together, given that a row group is at most all of its file.
+// rowGroupMemory describes the row groups that a lane reads at a time: their maximum number, and
+// their maximum total size, assuming that a row group may be its whole file.
 type rowGroupMemory struct{ number, bytes int64 }
 
-// openRowGroups returns those of any lane: if rows are permuted, one for each part of a run, which read different ones.
+// openRowGroups returns the maximum over all lanes. If rows are permuted, each part of a run reads
+// a different row group.
 func openRowGroups(p *plan.Plan) rowGroupMemory {
 	open := rowGroupMemory{number: 1, bytes: maxFileBytes(p)}
 	if p.Rows.ShuffleWindow == 0 || p.Rows.ShuffleParts == 1 {

@@ -9,24 +9,25 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Limits of what is said of mixing.
+// Limits for the texts on mixing.
 const (
-	poorlyMixed = 2.0  // the deviation above which it is worth knowing
-	muchBetter  = 0.75 // the factor by which a setting has to lower it to be named
+	poorlyMixed = 2.0  // the deviation above which there is a note
+	muchBetter  = 0.75 // a setting is suggested if it lowers the deviation at least by this factor
 	unsetBatch  = 8192 // rows of a batch if no size is set and rows are narrow
 	manyParts   = 64   // the most shuffle_parts
-	moreWindow  = 8    // how many times the window is tried
+	moreWindow  = 8    // the factor by which a larger window is tried
 )
 
 // Mixes describes how well the rows of a query's batches are mixed.
 type Mixes struct {
 	Deviation float64 // as returned by Plan.Mixing; 0 if rows are not permuted within windows
 	Rows      int64   // of a batch
-	// Better names what to raise for a much lower Deviation, if it is above 2; "" if it is not.
+	// Better names the settings to raise for a much lower Deviation. It is "" if Deviation is at
+	// most 2.
 	Better string
 }
 
-// among joins words for a sentence.
+// among joins words as a list in a sentence.
 func among(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -34,7 +35,8 @@ func among(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// MixesOf returns how well batches of some shards of a query are mixed, and what would mix them better.
+// MixesOf returns how well batches of some shards of a query are mixed, and which settings would
+// mix them better.
 func MixesOf(p *plan.Plan, q dataset.Query, shards ...dataset.Shard) Mixes {
 	of := int64(max(1, q.Shard.Of))
 	rows := int64(cmp.Or(q.BatchRows, q.BatchRequests, unsetBatch))
@@ -79,7 +81,7 @@ func writeMixing(b *strings.Builder, p *plan.Plan, q dataset.Query) {
 	if m.Deviation == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nmixing\n  %.1f: by how many times the mean stored position of batches of %s deviates as that of independent rows\n", m.Deviation, plan.Counted(m.Rows, "row"))
+	fmt.Fprintf(b, "\nmixing\n  %.1f: deviation of the mean stored position of batches of %s, relative to independently drawn rows\n", m.Deviation, plan.Counted(m.Rows, "row"))
 	if m.Better != "" {
 		fmt.Fprintf(b, "  to mix better, raise %s\n", m.Better)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// readSize is the size of files of one table, and of the columns in them that are read.
+// readSize is the size of files of one table, and of the columns that are read from them.
 type readSize struct {
-	all     int64 // of whole files
-	columns int64 // of the columns that are read; of files of which it is not known, all
-	whole   int   // how many those are
-	known   int   // of how many files it is known
+	all     int64 // the size of whole files
+	columns int64 // the size of the columns that are read; a file with unknown column sizes counts whole
+	whole   int   // how many files have unknown column sizes
+	known   int   // how many files have known column sizes
 }
 
 // add counts a file.
@@ -28,7 +28,8 @@ func (s *readSize) add(f catalog.File, known map[string]int64) {
 	s.whole++
 }
 
-// sizeOfFiles returns the size of files of a staging entry or of resolve.TrainingTable.
+// sizeOfFiles returns the size of files of a table, which is a staging entry or
+// resolve.TrainingTable.
 func sizeOfFiles(sizes *plan.ColumnSizes, table int, files []catalog.File) readSize {
 	var s readSize
 	for _, f := range files {
@@ -37,7 +38,8 @@ func sizeOfFiles(sizes *plan.ColumnSizes, table int, files []catalog.File) readS
 	return s
 }
 
-// sizeOfGroups returns the size of the file groups of a staging entry that some split needs, each once.
+// sizeOfGroups returns the size of the file groups of a staging entry that splits need. Each group
+// counts once.
 func sizeOfGroups(p *plan.Plan, sizes *plan.ColumnSizes, entry int) readSize {
 	var s readSize
 	seen := map[int]bool{resolve.NoGroup: true}
@@ -54,7 +56,7 @@ func sizeOfGroups(p *plan.Plan, sizes *plan.ColumnSizes, entry int) readSize {
 	return s
 }
 
-// String describes what is read for people.
+// String describes the size for people.
 func (s readSize) String() string {
 	switch {
 	case s.known == 0:
@@ -65,7 +67,7 @@ func (s readSize) String() string {
 	return fmt.Sprintf("up to %s of %s for its columns, %s counted whole", bytesText(s.columns), bytesText(s.all), plan.Counted(s.whole, "file"))
 }
 
-// brief is String for a line of a drawing.
+// brief is like String, for a line of a drawing.
 func (s readSize) brief() string {
 	if s.known == 0 || s.whole == 0 {
 		return s.String()
@@ -73,7 +75,7 @@ func (s readSize) brief() string {
 	return fmt.Sprintf("up to %s of %s, %s whole", bytesText(s.columns), bytesText(s.all), plan.Counted(s.whole, "file"))
 }
 
-// short describes what is read in a few words.
+// short describes the size in a few words.
 func (s readSize) short() string {
 	switch {
 	case s.known == 0:
@@ -84,7 +86,7 @@ func (s readSize) short() string {
 	return "up to " + bytesText(s.columns)
 }
 
-// plus returns the size of both.
+// plus returns the sum of s and other.
 func (s readSize) plus(other readSize) readSize {
 	return readSize{s.all + other.all, s.columns + other.columns, s.whole + other.whole, s.known + other.known}
 }

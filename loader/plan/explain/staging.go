@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// writeStaging describes how one staging table is matched, read and held in memory, or that it
+// writeStaging describes how one staging table is matched, read and held in memory, or says that it
 // is not read.
 func writeStaging(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, i int, needed bool) {
 	r, s := p.Relation.Staging[i], p.Staging[i]
@@ -26,7 +26,7 @@ func writeStaging(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, i i
 	}
 	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
 	if !needed || s.Unread {
-		b.WriteString("  not read: no value of it is asked for, and it neither drops nor repeats rows, nor fails if keys are missing\n\n")
+		b.WriteString("  not read: the query uses none of its values, it neither drops nor repeats rows, and missing keys are no error\n\n")
 		return
 	}
 	fmt.Fprintf(b, "  strategy %s\n", strategyText(r))
@@ -86,7 +86,7 @@ func rulesText(r resolve.Staging) string {
 	return b.String()
 }
 
-// timeText describes which rows of a key satisfy the time condition.
+// timeText describes which row of a key satisfies the time condition.
 func timeText(r resolve.Staging) string {
 	order := "at or before"
 	if !r.Time.Exact {

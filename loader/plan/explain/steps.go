@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Text describes in full what is read, in which order and why, and what the steps that a
-// query asks for cost. It lists splits and lanes; Summary counts them.
+// Text describes in full what a query reads, in which order and why, and what its steps cost. It
+// lists splits and lanes; Summary only counts them.
 func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 	var b strings.Builder
 	writePlan(&b, p, sizes, needsOf(p, q))
@@ -22,19 +22,19 @@ func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 	}
 	b.WriteString("\nsteps\n")
 	if counts {
-		fmt.Fprintf(&b, "  rows are counted first, as %s: keys, deletes and filter columns are read of %s, unless it is remembered\n",
+		fmt.Fprintf(&b, "  rows are counted first, as %s: keys, deletes and filter columns are read of %s, unless the counts are remembered\n",
 			p.Inexact, strings.Join(countedFrom(p), ", "))
 	}
 	if of > 1 {
 		bytes := trainingBytes(p)
-		fmt.Fprintf(&b, "  every %d: %d DataLoader workers take turns, from step %d on. A stream skips ranges of which it returns no row, if the plan knows that; otherwise each reads the training files of the shard: all together up to %s, of which %s more than once unless a cache shares it. Streams that are open at the same time share staging rows\n",
+		fmt.Fprintf(&b, "  every %d: %d DataLoader workers take turns, from step %d on. A stream skips ranges from which it returns no row, if the plan knows them; otherwise each stream reads the training files of the shard: up to %s in all, %s of it more than once unless a cache shares it. Streams that are open at the same time share staging rows\n",
 			of, of, q.Every.Step, bytesText(of*bytes), bytesText((of-1)*bytes))
 	}
 	return b.String()
 }
 
-// needsOf is Needs for a query. If it asks for columns that the plan does not have, all entries count as
-// needed.
+// needsOf is like Needs, for a query. If the query selects columns that the plan does not have, all
+// entries count as needed.
 func needsOf(p *plan.Plan, q dataset.Query) []bool {
 	outputs, err := p.Relation.Choose(q.Selection())
 	if err != nil {

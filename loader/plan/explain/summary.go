@@ -14,15 +14,16 @@ import (
 const (
 	maxNotes  = 3   // lines of notes
 	farAbove  = 1.5 // there is a note if the longest lane has more than this many times the rows of the average lane
-	readAgain = 2.0 // there is a note if staging bytes are read at least this often when none are kept
+	readAgain = 2.0 // there is a note if staging bytes would be read at least this often without a cache
 )
 
 // MinSummary is the number of lines in which every summary fits.
 const MinSummary = 29
 
-// Summary describes what a query reads, joins, holds in memory and returns, with notes on what may need attention. It has
-// at most the given number of lines, which must be MinSummary or more. If the staging tables take too many lines, each
-// table gets one line; if these are still too many, only the first tables do. Text lists the tables that Summary only counts.
+// Summary describes what a query reads, joins, holds in memory and returns, with notes on possible
+// problems. The result has at most the given number of lines, which must be MinSummary or more. If
+// the staging tables take too many lines, each table gets one line; if that is still too many, only
+// the first tables get a line and the others are counted. Text lists all tables.
 func Summary(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes, lines int) string {
 	head := (&drawing{}).lines(func(d *drawing) {
 		d.text("", "plan "+p.ID)
@@ -82,7 +83,7 @@ func drawRead(p *plan.Plan, sizes *plan.ColumnSizes, read []int, room int) []str
 		const spacer = 1
 		shown := len(read)
 		if shown+spacer > room {
-			shown = max(0, room-spacer-1) // and a line for the others
+			shown = max(0, room-spacer-1) // one line is for the other tables
 		}
 		for _, i := range read[:shown] {
 			r, use := p.Relation.Staging[i], p.StagingUse(i)
@@ -99,7 +100,8 @@ func drawRead(p *plan.Plan, sizes *plan.ColumnSizes, read []int, room int) []str
 	})
 }
 
-// drawRules adds to the branch of the training table the rules and deletes that decide which of its rows are returned.
+// drawRules adds the rules and deletes that determine which training rows are returned. It adds
+// them to the branch of the training table.
 func drawRules(d *drawing, p *plan.Plan) {
 	if p.Rows.Since != 0 {
 		d.fact("since", "%d: rows that were appended after it", p.Rows.Since)
@@ -153,8 +155,8 @@ func laneNotes(p *plan.Plan) []string {
 	return nil
 }
 
-// stagingNotes returns notes on the staging tables that are read: those that lack partitions, and those that are read
-// several times if memory is scarce.
+// stagingNotes returns notes on staging tables that lack partitions, and on staging tables that are
+// read several times if memory is scarce.
 func stagingNotes(p *plan.Plan, needs []bool) []string {
 	var notes []string
 	for i, s := range p.Staging {
@@ -171,7 +173,7 @@ func stagingNotes(p *plan.Plan, needs []bool) []string {
 	return notes
 }
 
-// short returns the name of a staging table, cut for the middle of a line.
+// short returns the name of a staging table, shortened to fit within a line.
 func short(p *plan.Plan, staging int) string {
 	const width = 30
 	return cut(p.Relation.Staging[staging].Name, width)

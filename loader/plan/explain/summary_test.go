@@ -98,7 +98,7 @@ func TestSummaryNamesWhatIsNotRead(t *testing.T) {
 			require.Equal(t, entries > 2, strings.Contains(text, "├─ skips "), text)
 		}
 		text := explain.Text(p, q, nil)
-		require.Equal(t, entries-2, strings.Count(text, "  not read: no value of it is asked for"), text)
+		require.Equal(t, entries-2, strings.Count(text, "  not read: the query uses none of its values"), text)
 		require.Equal(t, 2, strings.Count(text, " with all columns, each once while it is kept"), text)
 	}
 	p, q := many(t, 4)

@@ -186,8 +186,8 @@ func writeLanes(b *strings.Builder, p *plan.Plan) {
 	}
 }
 
-// storedBytes estimates the size of the training rows that are read from their share of
-// the rows of their files.
+// storedBytes estimates the stored size of the training rows that are read, from their share of the
+// rows of their files.
 func storedBytes(p *plan.Plan) int64 {
 	bytes := int64(0)
 	for _, s := range p.Splits {
