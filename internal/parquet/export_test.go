@@ -44,8 +44,7 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 	for _, id := range ids {
 		field, _ := f.Field(id)
 		for _, leaf := range field.Leaves {
-			_, length := f.chunkRange(rowGroup, leaf)
-			sum += length
+			sum += f.chunkSpan(rowGroup, leaf).length
 		}
 	}
 	return sum

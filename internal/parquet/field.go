@@ -25,25 +25,32 @@ type Field struct {
 	depth int // structs around it
 }
 
+// fieldSet has the columns of a file.
+type fieldSet struct {
+	fields  []Field
+	nested  []Field // primitive columns inside structs
+	structs []Field // at the top level or inside structs
+}
+
 // Fields returns the file's top-level columns in order. The caller must not change the
 // slice.
-func (f *Footer) Fields() []Field { return f.fields }
+func (f *fieldSet) Fields() []Field { return f.fields }
 
 // HasFieldIDs reports whether every top-level column has a field id.
-func (f *Footer) HasFieldIDs() bool {
+func (f *fieldSet) HasFieldIDs() bool {
 	return len(f.fields) > 0 && !slices.ContainsFunc(f.fields, func(field Field) bool { return field.ID == NoFieldID })
 }
 
 // HasNestedFieldIDs reports whether every primitive column inside structs, but not in
 // lists or maps, has a field id. If one has none, it may be a column that Field does not
 // find.
-func (f *Footer) HasNestedFieldIDs() bool {
+func (f *fieldSet) HasNestedFieldIDs() bool {
 	return !slices.ContainsFunc(f.nested, func(field Field) bool { return field.ID == NoFieldID })
 }
 
 // Field returns the column with a field id: a top-level column, or a primitive column
 // inside structs.
-func (f *Footer) Field(id int) (Field, bool) {
+func (f *fieldSet) Field(id int) (Field, bool) {
 	if id == NoFieldID {
 		return Field{}, false
 	}
@@ -58,7 +65,7 @@ func (f *Footer) Field(id int) (Field, bool) {
 }
 
 // ambiguous reports whether two columns that Field searches have the same id.
-func (f *Footer) ambiguous(id int) bool {
+func (f *fieldSet) ambiguous(id int) bool {
 	columns := 0
 	for _, fields := range [][]Field{f.fields, f.nested} {
 		for _, field := range fields {
@@ -72,13 +79,13 @@ func (f *Footer) ambiguous(id int) bool {
 
 // HasStruct reports whether the file has a struct with a field id, at the top level or
 // inside other structs.
-func (f *Footer) HasStruct(id int) bool {
+func (f *fieldSet) HasStruct(id int) bool {
 	_, ok := f.structField(id)
 	return ok
 }
 
 // structField returns the struct with a field id.
-func (f *Footer) structField(id int) (Field, bool) {
+func (f *fieldSet) structField(id int) (Field, bool) {
 	at := slices.IndexFunc(f.structs, func(s Field) bool { return s.ID == id && id != NoFieldID })
 	if at < 0 {
 		return Field{}, false
@@ -86,13 +93,13 @@ func (f *Footer) structField(id int) (Field, bool) {
 	return f.structs[at], true
 }
 
-// setFields sets the fields of all columns, as changed by rename.
-func (f *Footer) setFields(manifest *pqarrow.SchemaManifest, rename func(arrow.Field) (arrow.Field, error)) error {
-	f.fields, f.nested, f.structs = make([]Field, len(manifest.Fields)), nil, nil
+// newFieldSet returns the columns of a file with leaves of some kinds, as changed by rename.
+func newFieldSet(manifest *pqarrow.SchemaManifest, kinds []leafKind, rename func(arrow.Field) (arrow.Field, error)) (fieldSet, error) {
+	f := fieldSet{fields: make([]Field, len(manifest.Fields))}
 	for i := range manifest.Fields {
-		field, err := rename(f.arrowField(&manifest.Fields[i]))
+		field, err := rename(arrowField(&manifest.Fields[i], kinds))
 		if err != nil {
-			return err
+			return f, err
 		}
 		f.fields[i] = Field{
 			ID: convert.FieldID(field), Name: field.Name, Type: field.Type, Nullable: field.Nullable,
@@ -100,12 +107,12 @@ func (f *Footer) setFields(manifest *pqarrow.SchemaManifest, rename func(arrow.F
 		}
 		f.addNested(f.fields[i], &manifest.Fields[i])
 	}
-	return nil
+	return f, nil
 }
 
 // addNested adds a field, if it is a struct, to structs, and the primitive columns inside
 // it to nested. It follows structs only, not lists and maps.
-func (f *Footer) addNested(parent Field, node *pqarrow.SchemaField) {
+func (f *fieldSet) addNested(parent Field, node *pqarrow.SchemaField) {
 	s, ok := parent.Type.(*arrow.StructType)
 	if !ok {
 		return
@@ -138,10 +145,10 @@ func leafIndices(field *pqarrow.SchemaField, into []int) []int {
 
 // arrowField returns the Arrow field of a column, with convert.Int96 and convert.AllNull where they
 // apply.
-func (f *Footer) arrowField(node *pqarrow.SchemaField) arrow.Field {
+func arrowField(node *pqarrow.SchemaField, kinds []leafKind) arrow.Field {
 	field := *node.Field
 	if node.IsLeaf() {
-		switch f.leafKinds[node.ColIndex] {
+		switch kinds[node.ColIndex] {
 		case int96Leaf:
 			field.Type = &convert.Int96{FixedSizeBinaryType: arrow.FixedSizeBinaryType{ByteWidth: convert.Int96Bytes}}
 		case nullLeaf:
@@ -154,16 +161,16 @@ func (f *Footer) arrowField(node *pqarrow.SchemaField) arrow.Field {
 	}
 	switch kind := field.Type.(type) {
 	case *arrow.ListType:
-		field.Type = arrow.ListOfField(f.arrowField(&node.Children[0]))
+		field.Type = arrow.ListOfField(arrowField(&node.Children[0], kinds))
 	case *arrow.MapType:
 		pair := node.Children[0].Children
-		of := arrow.MapOfFields(f.arrowField(&pair[0]), f.arrowField(&pair[1]))
+		of := arrow.MapOfFields(arrowField(&pair[0], kinds), arrowField(&pair[1], kinds))
 		of.KeysSorted = kind.KeysSorted
 		field.Type = of
 	case *arrow.StructType:
 		fields := make([]arrow.Field, len(node.Children))
 		for i := range fields {
-			fields[i] = f.arrowField(&node.Children[i])
+			fields[i] = arrowField(&node.Children[i], kinds)
 		}
 		field.Type = arrow.StructOf(fields...)
 	}

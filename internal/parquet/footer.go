@@ -61,10 +61,8 @@ type FooterLimits struct {
 // Footer is the metadata of a file. It is immutable, safe for concurrent use, and remains
 // valid because files never change.
 type Footer struct {
+	fieldSet
 	meta      *metadata.FileMetaData
-	fields    []Field
-	nested    []Field // primitive columns inside structs
-	structs   []Field // at the top level or inside structs
 	groups    []RowGroup
 	leafKinds []leafKind // of the primitive columns
 	unknown   unknownTypes
@@ -262,24 +260,29 @@ func newFooter(location string, meta *metadata.FileMetaData, unknown unknownType
 	if meta.IsSetEncryptionAlgorithm() {
 		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").In("", location)
 	}
-	groups := func() error { return f.checkGroups(size - trailer - stored) }
-	for _, step := range []func() error{groups, f.checkSchema, f.rewriteLegacyTypes} {
-		if err := step(); err != nil {
-			return nil, damaged(location, "the footer contradicts itself: %w", err)
-		}
+	err := f.checkGroups(size - trailer - stored)
+	if err == nil {
+		err = checkSchema(meta)
+	}
+	if err == nil {
+		err = f.rewriteLegacyTypes()
+	}
+	if err != nil {
+		return nil, damaged(location, "the footer contradicts itself: %w", err)
 	}
 	manifest, err := f.manifest()
 	if err != nil {
 		return nil, fault.As(err).In("", location)
 	}
-	return f, f.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return field, nil })
+	f.fieldSet, err = newFieldSet(manifest, f.leafKinds, func(field arrow.Field) (arrow.Field, error) { return field, nil })
+	return f, err
 }
 
 // checkSchema returns an error if the repetition type of a field is missing or unknown,
 // which the library would take for required, or if the unit of a timestamp differs
 // between its logical and its converted type.
-func (f *Footer) checkSchema() error {
-	for _, e := range f.meta.FileMetaData.Schema[1:] { // without the root
+func checkSchema(meta *metadata.FileMetaData) error {
+	for _, e := range meta.FileMetaData.Schema[1:] { // without the root
 		if e.RepetitionType == nil || *e.RepetitionType < 0 || parquet.Repetition(*e.RepetitionType) > parquet.Repetitions.Repeated {
 			return fmt.Errorf("column %s has no valid repetition type", e.Name)
 		}
@@ -335,34 +338,29 @@ func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error
 		return 0, nil
 	}
 	column := f.meta.Schema.Column(leaf)
-	start, length := f.chunkRange(group, leaf)
+	at := f.chunkSpan(group, leaf)
 	switch {
 	case int(chunk.MetaData.Type) != int(column.PhysicalType()) && !f.unknown.physical[leaf]:
 		return 0, fmt.Errorf("column %s of row group %d has another type than in the schema", column.Name(), group)
 	case chunk.MetaData.TotalUncompressedSize < 0:
 		return 0, fmt.Errorf("column %s of row group %d has %d bytes before compression", column.Name(), group, chunk.MetaData.TotalUncompressedSize)
-	case start < int64(len(magic)) || length < 0 || length > end-start:
-		return 0, fmt.Errorf("column %s of row group %d lies at bytes %d to %d, data ends at %d", column.Name(), group, start, start+length, end)
+	case at.start < int64(len(magic)) || at.length < 0 || at.length > end-at.start:
+		return 0, fmt.Errorf("column %s of row group %d lies at bytes %d to %d, data ends at %d", column.Name(), group, at.start, at.end(), end)
 	case column.MaxRepetitionLevel() == 0 && chunk.MetaData.NumValues != f.meta.RowGroups[group].NumRows:
 		return 0, fmt.Errorf("column %s of row group %d has %d values, the group has %d rows", column.Name(), group,
 			chunk.MetaData.NumValues, f.meta.RowGroups[group].NumRows)
 	}
-	return length, nil
+	return at.length, nil
 }
 
-// chunkRange returns the range of a column chunk, as computed by the library.
-func (f *Footer) chunkRange(group, leaf int) (start, length int64) {
+// chunkSpan returns the range of a column chunk, as computed by the library.
+func (f *Footer) chunkSpan(group, leaf int) span {
 	m := f.meta.RowGroups[group].Columns[leaf].MetaData
-	start = m.DataPageOffset
+	start := m.DataPageOffset
 	if m.DictionaryPageOffset != nil && *m.DictionaryPageOffset > 0 {
 		start = min(start, *m.DictionaryPageOffset)
 	}
-	return start, m.TotalCompressedSize
-}
-
-func (f *Footer) chunkSpan(group, leaf int) span {
-	start, length := f.chunkRange(group, leaf)
-	return span{start: start, length: length}
+	return span{start: start, length: m.TotalCompressedSize}
 }
 
 // describe returns what the footer tells of a column chunk.

@@ -18,7 +18,7 @@ import (
 const firstUnmappedID = math.MaxInt32 + 1
 
 // HasAnyFieldID reports whether any column, at any depth, has a field id.
-func (f *Footer) HasAnyFieldID() bool {
+func (f *fieldSet) HasAnyFieldID() bool {
 	return slices.ContainsFunc(f.fields, func(field Field) bool { return hasAnyID(field.arrow) })
 }
 
@@ -59,7 +59,7 @@ func (f *Footer) ApplyNameMapping(find func(path []string) (id, inside int, ok b
 	}
 	n := idAssigner{find: find, ids: map[int]string{}, next: firstUnmappedID}
 	out := *f
-	err = out.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return n.field(field, []string{field.Name}, false) })
+	out.fieldSet, err = newFieldSet(manifest, f.leafKinds, func(field arrow.Field) (arrow.Field, error) { return n.field(field, []string{field.Name}, false) })
 	return &out, err
 }
 
