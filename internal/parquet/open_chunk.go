@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
 	"github.com/penstock/penstock/internal/parquet/decoder"
@@ -34,13 +35,12 @@ func (c *openChunk) check(verify bool) (out page.Stats, err error) {
 	return page.Check(c.Chunk, c.stored, verify)
 }
 
-// pages returns the pages that are decoded.
-func (c *openChunk) pages() (*page.Reader, error) {
-	all, err := page.NewReader(c.Chunk, c.stored, c.scratch)
-	if c.viewed != nil && err == nil {
-		return c.viewed.Pages(all), nil
+// pages returns the pages that are decoded, into memory of mem.
+func (c *openChunk) pages(mem memory.Allocator) (*page.Reader, error) {
+	if v := c.viewed; v != nil {
+		return page.NewReader(c.Chunk, v.Dictionary, v.Body, mem)
 	}
-	return all, err
+	return page.NewReader(c.Chunk, c.stored, nil, mem)
 }
 
 // replace allocates and writes the replacement of the chunk, and returns its page.Stats.
@@ -54,7 +54,7 @@ func (c *openChunk) replace(have *page.Stats) (out page.Stats, err error) {
 	if err := c.scratch.Extend(have.DecoderMemory(c.Codec, c.Column) + size); err != nil {
 		return out, err
 	}
-	from, err := c.pages()
+	from, err := c.pages(c.scratch)
 	if err != nil {
 		return out, err
 	}
@@ -81,7 +81,7 @@ func (c *openChunk) move() (at, dictionary, size int64) {
 
 // checkLevels returns an error if the levels or values in the pages do not match the file's schema.
 func (c *openChunk) checkLevels() error {
-	p, err := c.pages()
+	p, err := c.pages(c.scratch)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *openChunk) checkLevels() error {
 // checkDeltas validates the parts of the pages that the library trusts.
 func (c *openChunk) checkDeltas() (out decoder.DeltaSizes, err error) {
 	defer recovered(&err, c.file.Location(), "a page cannot be decoded")
-	p, err := c.pages()
+	p, err := c.pages(c.scratch)
 	if err != nil {
 		return out, err
 	}
@@ -104,7 +104,7 @@ func (c *openChunk) checkDeltas() (out decoder.DeltaSizes, err error) {
 // decompresses.
 func (c *openChunk) maxDictionaryValue() (maxBytes int64, err error) {
 	defer recovered(&err, c.file.Location(), "a dictionary cannot be read")
-	p, err := c.pages()
+	p, err := c.pages(c.scratch)
 	if err != nil {
 		return 0, err
 	}
@@ -152,11 +152,10 @@ func (c *openChunk) countPages() ([]decoder.PageCount, error) {
 // countLevels decompresses the data pages and counts the rows that begin in each.
 func (c *openChunk) countLevels() (counts []decoder.PageCount, err error) {
 	defer recovered(&err, c.file.Location(), "a page cannot be decoded")
-	from, err := c.pages()
+	from, err := c.pages(c.opts.Scratch)
 	if err != nil {
 		return nil, err
 	}
-	from.Scratch = c.opts.Scratch
 	defer from.Release()
 	return decoder.CountPages(from, c.Column)
 }
@@ -199,16 +198,15 @@ func (c *openChunk) dictionary() ([]byte, error) {
 // decompressDictionary sets the values of the dictionary, in memory that outlives the reader, unless
 // the first page has none.
 func (c *openChunk) decompressDictionary(into *sharedDictionary) error {
-	from, err := c.pages()
+	from, err := c.pages(c.source.fetched.memory)
 	if err != nil {
 		return err
 	}
-	from.Scratch = c.source.fetched.memory
 	defer from.Release()
 	first, err := from.Next()
 	if first == nil || err != nil || !first.Dictionary {
 		return err
 	}
-	into.values, into.buffer, from.Dictionary = first.Values, from.Dictionary, nil
+	into.values, into.buffer = first.Values, from.TakeDictionary()
 	return nil
 }

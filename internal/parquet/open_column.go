@@ -141,13 +141,15 @@ func (c *openColumn) openDecoder() (decoder.Column, error) {
 	if !c.decodes() {
 		return nil, nil //nolint:nilnil // no decoder is not an error
 	}
-	from, err := c.chunks[0].pages()
+	from, err := c.chunks[0].pages(c.group.scratch)
 	if err != nil {
 		return nil, err
 	}
-	if from.Known, err = c.chunks[0].dictionary(); err != nil {
+	shared, err := c.chunks[0].dictionary()
+	if err != nil {
 		return nil, err
 	}
+	from.SetDictionary(shared)
 	return c.newDecoder(from), nil
 }
 

@@ -92,7 +92,7 @@ func (c *Text) index() error {
 		return errDictionary
 	}
 	if c.entries > 0 {
-		c.views = arrow.Uint64Traits.CastFromBytes(c.pages.Scratch.Allocate(c.entries * page.ViewBytes))
+		c.views = arrow.Uint64Traits.CastFromBytes(c.pages.Scratch().Allocate(c.entries * page.ViewBytes))
 	}
 	at := 0
 	for i := range c.views {
@@ -291,7 +291,7 @@ func copyText(into, from []byte, length int) {
 // Release frees the memory of the pages and views.
 func (c *Text) Release() {
 	if c.views != nil {
-		c.pages.Scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
+		c.pages.Scratch().Free(arrow.Uint64Traits.CastToBytes(c.views))
 	}
 	if c.coded != nil {
 		c.coded.Release()

@@ -52,7 +52,7 @@ func (l *valueDecoder) openDeltas(p *page.Page) error {
 		return page.Unlisted(p.Encoding)
 	}
 	if l.last == nil && l.longest > 0 {
-		l.last = l.pages.Scratch.Allocate(l.longest)
+		l.last = l.pages.Scratch().Allocate(l.longest)
 	}
 	var err error
 	l.deltas, l.values, err = newDeltaValues(p)

@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/parquet/page"
@@ -107,7 +109,14 @@ func onePage(dictionary []byte, entries int, p page.Page) *page.Reader {
 		add(page.Header{Kind: page.Dictionary, Count: int64(entries)}, dictionary)
 	}
 	add(page.Header{Kind: page.Data, Count: int64(p.Count), Encoding: int64(p.Encoding)}, p.Values)
-	return &page.Reader{Rest: chunk, Stored: true, Scratch: memory.DefaultAllocator}
+	return pagesOf(chunk)
+}
+
+// pagesOf returns the pages of an uncompressed chunk without levels.
+func pagesOf(chunk []byte) *page.Reader {
+	required := schema.NewColumn(schema.NewByteArrayNode("c", parquet.Repetitions.Required, -1), 0, 0)
+	out, _ := page.NewReader(&page.Chunk{Column: required, Codec: compress.Codecs.Uncompressed}, chunk, nil, memory.DefaultAllocator)
+	return out
 }
 
 // TestDamagedFixedValues expects that dictionaries and pages have the declared number of values, all
@@ -257,7 +266,7 @@ func textsOf(p page.Page, step, skipped int) ([]string, error) {
 func TestSurplusDeltasAreAnError(t *testing.T) {
 	t.Parallel()
 	for _, p := range []page.Page{lengthsPage([]int32{1, 0}, "a"), deltasPage([]int32{0, 0}, []int32{1, 0}, "a")} {
-		l := valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}, longest: 1}
+		l := valueDecoder{pages: pagesOf(nil), longest: 1}
 		require.NoError(t, l.open(&p))
 		c := Text{valueDecoder: l}
 		require.NoError(t, c.passDeltas(1))
@@ -283,12 +292,4 @@ func TestDeltasWithoutValues(t *testing.T) {
 		_, err = textsOf(withCount(p, 1), 1, 0)
 		require.ErrorIs(t, err, errValuesMissing)
 	}
-}
-
-// TestLevelsOfOldWriters refuses levels that are encoded as BIT_PACKED, which chunks may list.
-func TestLevelsOfOldWriters(t *testing.T) {
-	t.Parallel()
-	p := page.Reader{Optional: true}
-	h := page.Header{Count: 1, DefinitionEncoding: int64(parquet.Encodings.BitPacked)}
-	require.ErrorContains(t, p.SplitLevels(&page.Page{Values: make([]byte, 9)}, &h), "levels are encoded as BIT_PACKED")
 }

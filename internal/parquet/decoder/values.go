@@ -212,7 +212,7 @@ func spread[T uint32 | uint64 | decimal128.Num](out []T, validity []byte, at, pr
 // Release frees the memory of the pages.
 func (l *valueDecoder) Release() {
 	if l.last != nil {
-		l.pages.Scratch.Free(l.last)
+		l.pages.Scratch().Free(l.last)
 	}
 	l.pages.Release()
 	l.dictionary, l.values, l.deltas, l.last = nil, nil, nil, nil

@@ -112,7 +112,7 @@ func TestDamagedByteArrays(t *testing.T) {
 		"an unlisted encoding":          {nil, page.Page{Values: two, Count: 2, Encoding: parquet.Encodings.ByteStreamSplit}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			column := &Text{valueDecoder: valueDecoder{pages: &page.Reader{Scratch: memory.DefaultAllocator}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
+			column := &Text{valueDecoder: valueDecoder{pages: pagesOf(nil)}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
 			var err error
 			if c.dictionary != nil {
 				column.dictionary, column.entries = c.dictionary.Values, c.dictionary.Count

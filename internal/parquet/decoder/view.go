@@ -19,12 +19,6 @@ type View struct {
 	Rows, Values     int64  // of body; values are levels, if there are any
 }
 
-// Pages returns the pages of the view, given those of the whole chunk from page.NewReader.
-func (v *View) Pages(whole *page.Reader) *page.Reader {
-	whole.Rest, whole.Then = v.Dictionary, v.Body
-	return whole
-}
-
 // PageStarts are the data pages of a chunk that begin with a new row.
 type PageStarts struct {
 	at         []pageStart
@@ -145,10 +139,7 @@ func (v *View) Stats(of *schema.Column, verify bool) (page.Stats, error) {
 func CountPages(from *page.Reader, of *schema.Column) (counts []PageCount, err error) {
 	width := bits.Len(uint(of.MaxRepetitionLevel()))
 	for {
-		t := thrift.Reader{Rest: from.Rest}
-		if h, _, err := page.ReadBody(&t); err == nil && h.Kind == page.Dictionary {
-			from.Rest = t.Rest
-		}
+		from.SkipDictionary()
 		next, err := from.Next()
 		if next == nil || err != nil {
 			return counts, err

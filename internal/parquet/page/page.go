@@ -20,16 +20,16 @@ const MaxBytes = 256 << 20
 // decompresses it, and parses its header into a tree. Decompression is left to the
 // library.
 type Reader struct {
-	Rest     []byte // of the chunk, from the next page on
-	Then     []byte // pages after rest, elsewhere in the chunk
+	rest     []byte // of the chunk, from the next page on
+	then     []byte // pages after rest, elsewhere in the chunk
 	codec    compress.Codec
-	Stored   bool // not compressed
+	stored   bool // not compressed
 	repeated bool // whether pages have repetition levels
-	Optional bool // whether pages have definition levels
-	Scratch  memory.Allocator
+	optional bool // whether pages have definition levels
+	scratch  memory.Allocator
 
-	Known      []byte // the decompressed dictionary, if it is shared
-	Dictionary []byte // allocated from scratch
+	known      []byte // the decompressed dictionary, if it is shared
+	dictionary []byte // allocated from scratch
 	body       []byte // allocated from scratch
 }
 
@@ -52,29 +52,50 @@ var ErrSize = errors.New("a page does not have the size that its header declares
 
 var errPageShort = errors.New("a page is shorter than its levels")
 
-// NewReader returns the pages of a chunk.
-func NewReader(of *Chunk, chunk []byte, scratch memory.Allocator) (*Reader, error) {
+// NewReader returns the pages of a chunk, or of two parts of it, with a dictionary in the first.
+func NewReader(of *Chunk, chunk, then []byte, scratch memory.Allocator) (*Reader, error) {
 	p := &Reader{
-		Rest: chunk, Stored: of.Codec == compress.Codecs.Uncompressed, Scratch: scratch,
-		repeated: of.Column.MaxRepetitionLevel() > 0, Optional: of.Column.MaxDefinitionLevel() > 0,
+		rest: chunk, then: then, stored: of.Codec == compress.Codecs.Uncompressed, scratch: scratch,
+		repeated: of.Column.MaxRepetitionLevel() > 0, optional: of.Column.MaxDefinitionLevel() > 0,
 	}
 	var err error
 	p.codec, err = compress.GetCodec(of.Codec)
 	return p, err
 }
 
+// Scratch returns the allocator of the pages.
+func (p *Reader) Scratch() memory.Allocator { return p.scratch }
+
+// SetDictionary sets the decompressed dictionary, if it is shared.
+func (p *Reader) SetDictionary(values []byte) { p.known = values }
+
+// TakeDictionary returns the memory of the dictionary that was read, which Release no longer frees.
+func (p *Reader) TakeDictionary() []byte {
+	out := p.dictionary
+	p.dictionary = nil
+	return out
+}
+
+// SkipDictionary skips the next page if it is a dictionary.
+func (p *Reader) SkipDictionary() {
+	t := thrift.Reader{Rest: p.rest}
+	if h, _, err := ReadBody(&t); err == nil && h.Kind == Dictionary {
+		p.rest = t.Rest
+	}
+}
+
 // Next returns the next data or dictionary page, or nil after the last.
 func (p *Reader) Next() (*Page, error) {
-	for len(p.Rest) > 0 || len(p.Then) > 0 {
-		if len(p.Rest) == 0 {
-			p.Rest, p.Then = p.Then, nil
+	for len(p.rest) > 0 || len(p.then) > 0 {
+		if len(p.rest) == 0 {
+			p.rest, p.then = p.then, nil
 		}
-		t := thrift.Reader{Rest: p.Rest}
+		t := thrift.Reader{Rest: p.rest}
 		h, body, err := Read(&t)
 		if err != nil {
 			return nil, err
 		}
-		p.Rest = t.Rest
+		p.rest = t.Rest
 		if h.Kind != Dictionary && !h.IsData() {
 			continue // Check compares the number of values with the footer's
 		}
@@ -93,25 +114,25 @@ func (p *Reader) open(h *Header, body []byte) (*Page, error) {
 	switch h.Kind {
 	case Dictionary:
 		out.Dictionary = true
-		if p.Known != nil && int64(len(p.Known)) == h.Uncompressed {
-			out.Values = p.Known
+		if p.known != nil && int64(len(p.known)) == h.Uncompressed {
+			out.Values = p.known
 			return out, nil
 		}
-		out.Values, err = p.decompress(&p.Dictionary, body, h.Uncompressed, !p.Stored)
+		out.Values, err = p.decompress(&p.dictionary, body, h.Uncompressed, !p.stored)
 	case Data:
-		if out.Values, err = p.decompress(&p.body, body, h.Uncompressed, !p.Stored); err == nil {
-			err = p.SplitLevels(out, h)
+		if out.Values, err = p.decompress(&p.body, body, h.Uncompressed, !p.stored); err == nil {
+			err = p.splitLevels(out, h)
 		}
 	case DataV2:
 		levels := h.RepetitionBytes + h.definitionBytes
 		if h.RepetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.Uncompressed {
 			return nil, errPageShort
 		}
-		if !p.repeated && h.RepetitionBytes > 0 || !p.Optional && h.definitionBytes > 0 {
+		if !p.repeated && h.RepetitionBytes > 0 || !p.optional && h.definitionBytes > 0 {
 			return nil, ErrLevels
 		}
 		out.Repetition, out.Definition = body[:h.RepetitionBytes], body[h.RepetitionBytes:levels]
-		out.Values, err = p.decompress(&p.body, body[levels:], h.Uncompressed-levels, !p.Stored && h.valuesCompressed)
+		out.Values, err = p.decompress(&p.body, body[levels:], h.Uncompressed-levels, !p.stored && h.valuesCompressed)
 	}
 	return out, err
 }
@@ -121,9 +142,9 @@ func (p *Reader) open(h *Header, body []byte) (*Page, error) {
 func (p *Reader) decompress(into *[]byte, body []byte, size int64, compressed bool) ([]byte, error) {
 	if compressed && len(body) > 0 {
 		if int64(cap(*into)) < size {
-			p.Scratch.Free(*into)
+			p.scratch.Free(*into)
 			*into = nil
-			*into = p.Scratch.Allocate(int(size))
+			*into = p.scratch.Allocate(int(size))
 		}
 		var err error
 		if body, err = compress.Decode(p.codec, (*into)[:size], body); err != nil {
@@ -136,16 +157,16 @@ func (p *Reader) decompress(into *[]byte, body []byte, size int64, compressed bo
 	return body, nil
 }
 
-// SplitLevels separates the levels of a version 1 page from its values. They precede the
+// splitLevels separates the levels of a version 1 page from its values. They precede the
 // values, each with its length.
-func (p *Reader) SplitLevels(out *Page, h *Header) error {
+func (p *Reader) splitLevels(out *Page, h *Header) error {
 	for _, kind := range []struct {
 		there    bool
 		encoding int64
 		into     *[]byte
 	}{
 		{p.repeated, h.repetitionEncoding, &out.Repetition},
-		{p.Optional, h.DefinitionEncoding, &out.Definition},
+		{p.optional, h.DefinitionEncoding, &out.Definition},
 	} {
 		if !kind.there {
 			continue
@@ -167,7 +188,7 @@ func (p *Reader) SplitLevels(out *Page, h *Header) error {
 
 // Release frees the memory.
 func (p *Reader) Release() {
-	p.Scratch.Free(p.Dictionary)
-	p.Scratch.Free(p.body)
-	*p = Reader{Scratch: p.Scratch}
+	p.scratch.Free(p.dictionary)
+	p.scratch.Free(p.body)
+	*p = Reader{scratch: p.scratch}
 }
