@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
@@ -56,7 +57,7 @@ func nearestFlag(c *cobra.Command, name string) string {
 	switch {
 	case near != "":
 		return fmt.Sprintf("\n  did you mean --%s?", near)
-	case slices.Contains(known, "query") && slices.Contains(decode.QueryFields(), field):
+	case slices.Contains(known, "query") && slices.ContainsFunc(dataset.QueryFields(), func(f dataset.QueryField[dataset.Query]) bool { return f.Name == field }):
 		return fmt.Sprintf("\n  it is a field of the query: write --query '{\"%s\": …}'", field)
 	}
 	return ""

@@ -5,12 +5,6 @@ import (
 	"strings"
 )
 
-// QueryFields returns the names of the query fields that take effect in this version.
-func QueryFields() []string {
-	_, served := meant("", queryFields())
-	return served
-}
-
 // MeantField returns the query field for which another program uses the given name, or
 // "".
 func MeantField(name string) string {
