@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
@@ -13,19 +14,20 @@ import (
 // requestBegins is a sequence that records where requests begin: at each row whose key
 // differs from the row before or has a null, and at the start of each window.
 type requestBegins struct {
-	Sequence
-	ctx       context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	array.RecordReader
+	of        Sequence
 	key       []int
 	budget    *budget.Budget
 	held      *budget.Reservation // for continues and last
 	window    int64               // of the current batch
 	last      []arrow.Array       // a copy of the key of the current batch's last row; nil before the first batch
 	continues []bool              // by row of the current batch, whether it continues the request of the row before
-	err       error
 }
 
 func newRequestBegins(ctx context.Context, of Sequence, key []int, b *budget.Budget) *requestBegins {
-	return &requestBegins{Sequence: of, ctx: ctx, key: key, budget: b}
+	r := &requestBegins{of: of, key: key, budget: b}
+	r.RecordReader = batch.FromFuncContext(ctx, of.Schema(), r.next, r.release)
+	return r
 }
 
 // CountRequests returns the number of requests of a sequence, which are identified by
@@ -45,45 +47,40 @@ func CountRequests(ctx context.Context, of Sequence, key []int, b *budget.Budget
 	return requests, r.Err()
 }
 
-// Next implements array.RecordReader.
-func (r *requestBegins) Next() bool {
-	if r.err != nil || !r.Sequence.Next() {
-		return false
+// Window implements Sequence.
+func (r *requestBegins) Window() int64 { return r.of.Window() }
+
+// next returns the next batch of the sequence.
+func (r *requestBegins) next(ctx context.Context) (arrow.RecordBatch, error) {
+	if !r.of.Next() {
+		return nil, r.of.Err()
 	}
-	if r.err = r.look(); r.err != nil {
-		return false
+	b := r.of.RecordBatch()
+	if err := r.look(ctx, b); err != nil {
+		return nil, err
 	}
-	return true
+	b.Retain()
+	return b, nil
 }
 
-// Err implements array.RecordReader.
-func (r *requestBegins) Err() error {
-	if r.err != nil {
-		return r.err
-	}
-	return r.Sequence.Err()
-}
-
-// Release implements array.RecordReader.
-func (r *requestBegins) Release() {
+func (r *requestBegins) release() {
 	release(r.last)
 	r.last = nil
 	if r.held != nil {
 		r.held.Release()
 		r.held = nil
 	}
-	r.Sequence.Release()
+	r.of.Release()
 }
 
-// look finds where requests begin in the current batch.
-func (r *requestBegins) look() error {
-	b := r.RecordBatch()
+// look finds where requests begin in a batch.
+func (r *requestBegins) look(ctx context.Context, b arrow.RecordBatch) error {
 	rows := int(b.NumRows())
 	r.continues = r.continues[:0]
 	if rows == 0 {
 		return nil
 	}
-	if err := r.reserve(int64(rows)); err != nil {
+	if err := r.reserve(ctx, int64(rows)); err != nil {
 		return err
 	}
 	if cap(r.continues) < rows {
@@ -99,26 +96,26 @@ func (r *requestBegins) look() error {
 	batch.KeyRepeats(key, r.continues)
 	r.continues[0] = first
 	r.window = r.Window()
-	return r.keep(b, rows-1)
+	return r.keep(ctx, b, rows-1)
 }
 
 // reserve reserves the records of a batch, besides the key of its last row.
-func (r *requestBegins) reserve(bytes int64) error {
+func (r *requestBegins) reserve(ctx context.Context, bytes int64) error {
 	if r.held == nil {
-		held, err := r.budget.ReserveFor(r.ctx, "the boundaries of requests", 0)
+		held, err := r.budget.ReserveFor(ctx, "the boundaries of requests", 0)
 		if err != nil {
 			return err
 		}
 		r.held = held
 	}
 	if more := bytes - r.held.Held(); more > 0 {
-		return fewerRows(r.held.GrowWait(r.ctx, more))
+		return fewerRows(r.held.GrowWait(ctx, more))
 	}
 	return nil
 }
 
 // keep copies the key of a row, since the batch is not valid after the next one is read.
-func (r *requestBegins) keep(b arrow.RecordBatch, row int) error {
+func (r *requestBegins) keep(ctx context.Context, b arrow.RecordBatch, row int) error {
 	release(r.last)
 	r.last = r.last[:0]
 	bytes := int64(len(r.continues))
@@ -130,7 +127,7 @@ func (r *requestBegins) keep(b arrow.RecordBatch, row int) error {
 			return err
 		}
 		bytes += n
-		if err := r.reserve(bytes); err != nil {
+		if err := r.reserve(ctx, bytes); err != nil {
 			return err
 		}
 		one, err := batch.Gather(key.DataType(), of, nil)

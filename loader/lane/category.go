@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -57,7 +59,7 @@ func unused(of []source) int64 {
 
 // text returns the view's rows of a column of texts, in the form of its field: the batch of a group may
 // have another one than a member's.
-func (v view) text(c arrow.Array, field arrow.Field) (arrow.Array, error) {
+func (v view) text(ctx context.Context, c arrow.Array, field arrow.Field) (arrow.Array, error) {
 	if !arrow.TypeEqual(batch.ValueType(c.DataType()), batch.ValueType(field.Type)) {
 		return nil, fault.New(fault.Internal, "it is %s instead of %s", c.DataType(), field.Type)
 	}
@@ -67,13 +69,13 @@ func (v view) text(c arrow.Array, field arrow.Field) (arrow.Array, error) {
 	}
 	made := gathered{field: field, segments: []batch.Segment{{Values: c, From: int(v.From), Rows: int(v.To - v.From)}}}
 	if codes {
-		return v.gather(&category{gathered: made})
+		return v.gather(ctx, &category{gathered: made})
 	}
-	return v.gather(&made)
+	return v.gather(ctx, &made)
 }
 
 // gather makes a column in memory of the view's own.
-func (v view) gather(of source) (arrow.Array, error) {
+func (v view) gather(ctx context.Context, of source) (arrow.Array, error) {
 	g := batch.NewGatherer(v.Memory)
 	defer g.Release()
 	bytes, err := of.size(g)
@@ -81,7 +83,7 @@ func (v view) gather(of source) (arrow.Array, error) {
 		return nil, err
 	}
 	more := working([]source{of})
-	if err := v.own.GrowWait(v.ctx, bytes+more); err != nil {
+	if err := v.own.GrowWait(ctx, bytes+more); err != nil {
 		return nil, err
 	}
 	column, err := of.column(g)

@@ -36,9 +36,9 @@ func View(ctx context.Context, of arrow.RecordBatch, o ViewOptions) (arrow.Recor
 	}
 	columns := make([]arrow.Array, 0, o.Schema.NumFields())
 	defer func() { release(columns) }()
-	v := view{ViewOptions: o, ctx: ctx, own: own}
+	v := view{ViewOptions: o, own: own}
 	for _, field := range o.Schema.Fields() {
-		column, err := v.named(base, field)
+		column, err := v.named(ctx, base, field)
 		if err != nil {
 			own.Release()
 			return nil, fault.Op(err, "take column %q of a shared batch", field.Name)
@@ -56,23 +56,22 @@ func View(ctx context.Context, of arrow.RecordBatch, o ViewOptions) (arrow.Recor
 type view struct {
 	ViewOptions
 
-	ctx context.Context //nolint:containedctx // of one call
 	own *budget.Reservation
 }
 
 // named returns the view's rows of the column of a batch with a field's name.
-func (v view) named(of arrow.RecordBatch, field arrow.Field) (arrow.Array, error) {
+func (v view) named(ctx context.Context, of arrow.RecordBatch, field arrow.Field) (arrow.Array, error) {
 	at := of.Schema().FieldIndices(field.Name)
 	if len(at) != 1 {
 		return nil, fault.New(fault.Internal, "there is none")
 	}
-	return v.column(of.Column(at[0]), field)
+	return v.column(ctx, of.Column(at[0]), field)
 }
 
 // column returns the view's rows of a column.
-func (v view) column(c arrow.Array, field arrow.Field) (arrow.Array, error) {
+func (v view) column(ctx context.Context, c arrow.Array, field arrow.Field) (arrow.Array, error) {
 	if batch.MayBeCoded(batch.ValueType(c.DataType())) {
-		return v.text(c, field)
+		return v.text(ctx, c, field)
 	}
 	indexed, ok := c.(*array.Dictionary)
 	if !ok {
@@ -92,7 +91,7 @@ func (v view) column(c arrow.Array, field arrow.Field) (arrow.Array, error) {
 	if v.From == 0 && v.To == int64(c.Len()) {
 		return indexedArray(dt, indexed.Indices(), fields)
 	}
-	return v.part(dt, indexed.Indices().(*array.Int32).Int32Values()[v.From:v.To], fields)
+	return v.part(ctx, dt, indexed.Indices().(*array.Int32).Int32Values()[v.From:v.To], fields)
 }
 
 // fieldsOf returns some fields of an array of structs. They are borrowed.
@@ -111,10 +110,10 @@ func fieldsOf(rows *array.Struct, of *arrow.StructType) ([]arrow.Array, error) {
 
 // part returns an indexed column with the rows to which some indices refer, in the order of their
 // first reference. The fields are those of all rows.
-func (v view) part(dt *arrow.DictionaryType, indices []int32, fields []arrow.Array) (arrow.Array, error) {
+func (v view) part(ctx context.Context, dt *arrow.DictionaryType, indices []int32, fields []arrow.Array) (arrow.Array, error) {
 	mem := v.Memory
 	size, known := len(indices)*arrow.Int32SizeBytes, fields[0].Len()
-	if err := v.own.GrowWait(v.ctx, batch.AllocatedSize(mem, int64(size))+int64(2*known*arrow.Int32SizeBytes)); err != nil {
+	if err := v.own.GrowWait(ctx, batch.AllocatedSize(mem, int64(size))+int64(2*known*arrow.Int32SizeBytes)); err != nil {
 		return nil, err
 	}
 	buffer := memory.NewResizableBuffer(mem)
@@ -123,7 +122,7 @@ func (v view) part(dt *arrow.DictionaryType, indices []int32, fields []arrow.Arr
 	used := references(indices, arrow.Int32Traits.CastFromBytes(buffer.Bytes()), known)
 	own := int32Array(buffer)
 	defer own.Release()
-	taken, err := v.rows(dt.ValueType.(*arrow.StructType), fields, used)
+	taken, err := v.rows(ctx, dt.ValueType.(*arrow.StructType), fields, used)
 	defer func() { release(taken) }()
 	if err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func references(indices, own []int32, rows int) []int32 {
 }
 
 // rows returns the given rows of fields: slices if the rows are consecutive, otherwise copies.
-func (v view) rows(of *arrow.StructType, fields []arrow.Array, rows []int32) ([]arrow.Array, error) {
+func (v view) rows(ctx context.Context, of *arrow.StructType, fields []arrow.Array, rows []int32) ([]arrow.Array, error) {
 	taken := make([]arrow.Array, 0, len(fields))
 	if consecutive(rows) {
 		for _, f := range fields {
@@ -162,7 +161,7 @@ func (v view) rows(of *arrow.StructType, fields []arrow.Array, rows []int32) ([]
 		if err != nil {
 			return taken, err
 		}
-		if err := v.own.GrowWait(v.ctx, bytes); err != nil {
+		if err := v.own.GrowWait(ctx, bytes); err != nil {
 			return taken, err
 		}
 		column, err := g.Gather(of.Field(i).Type, segments)

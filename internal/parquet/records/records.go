@@ -43,7 +43,6 @@ type Options struct {
 
 // FileInput reads a list of files.
 type FileInput struct {
-	ctx    context.Context //nolint:containedctx // a reader holds the context of its stream
 	cancel context.CancelFunc
 	opts   Options
 	paths  []string // that are not open yet
@@ -87,13 +86,13 @@ func Open(ctx context.Context, paths []string, o Options) (array.RecordReader, e
 	if limit := o.Budget.Limit(); limit >= 0 {
 		r.ahead.limit, r.most = min(limit/aheadShare, maxAhead), min(limit/maxShare+1, maxBytes)
 	}
-	r.ctx, r.cancel = context.WithCancel(ctx)
+	ctx, r.cancel = context.WithCancel(ctx)
 	r.group.SetLimit(o.Threads)
-	if r.open, err = r.next(); err != nil {
+	if r.open, err = r.next(ctx); err != nil {
 		r.close()
 		return nil, err
 	}
-	return batch.FromFunc(r.schema, r.batch, r.close), nil
+	return batch.FromFuncContext(ctx, r.schema, r.batch, r.close), nil
 }
 
 // close ends all reading.
@@ -127,7 +126,7 @@ func (o *openFile) close() {
 }
 
 // next opens the next file.
-func (r *FileInput) next() (*openFile, error) {
+func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 	path := r.paths[0]
 	r.paths = r.paths[1:]
 	f, err := os.Open(path) //nolint:gosec // the user's own file
@@ -152,7 +151,7 @@ func (r *FileInput) next() (*openFile, error) {
 			WithRemedy("write the rows as Parquet"), f.Close())
 	}
 	o := &openFile{path: path, parquet: reader, left: reader.NumRowGroups()}
-	if err := r.begin(o); err != nil {
+	if err := r.begin(ctx, o); err != nil {
 		o.close()
 		return nil, err
 	}
@@ -160,14 +159,14 @@ func (r *FileInput) next() (*openFile, error) {
 }
 
 // begin matches the columns of a file to the schema, which the first file decides.
-func (r *FileInput) begin(o *openFile) error {
+func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{}, batch.Default())
 	if err != nil {
-		return o.unreadable(r.ctx, err)
+		return o.unreadable(ctx, err)
 	}
 	schema, err := rows.Schema()
 	if err != nil {
-		return o.unreadable(r.ctx, err)
+		return o.unreadable(ctx, err)
 	}
 	if r.schema == nil {
 		r.schema = schema
@@ -229,22 +228,22 @@ func (o *openFile) hasDeltas() bool {
 }
 
 // fill starts reading row groups, as many as may be read at the same time.
-func (r *FileInput) fill() {
+func (r *FileInput) fill(ctx context.Context) {
 	for len(r.queue) < r.opts.Threads {
-		g := r.nextGroup()
+		g := r.nextGroup(ctx)
 		if g == nil {
 			return
 		}
 		r.queue = append(r.queue, g)
 		r.group.Go(func() error {
-			g.read(r.ctx, r.held)
+			g.read(ctx, r.held)
 			return nil
 		})
 	}
 }
 
 // nextGroup returns the next row group, or one that has the error of opening its file; nil is the end.
-func (r *FileInput) nextGroup() *rowGroup {
+func (r *FileInput) nextGroup(ctx context.Context) *rowGroup {
 	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead, most: r.most}
 	for r.open == nil || r.open.started == r.open.parquet.NumRowGroups() {
 		if r.open != nil && r.open.left == 0 {
@@ -253,7 +252,7 @@ func (r *FileInput) nextGroup() *rowGroup {
 		if r.open = nil; len(r.paths) == 0 {
 			return nil
 		}
-		if r.open, g.err = r.next(); g.err != nil {
+		if r.open, g.err = r.next(ctx); g.err != nil {
 			r.paths = nil
 			return g
 		}
@@ -264,12 +263,12 @@ func (r *FileInput) nextGroup() *rowGroup {
 }
 
 // batch returns the next batch; nil is the end.
-func (r *FileInput) batch() (arrow.RecordBatch, error) {
+func (r *FileInput) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	for {
-		if r.ctx.Err() != nil {
-			return nil, context.Cause(r.ctx)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		if r.fill(); len(r.queue) == 0 {
+		if r.fill(ctx); len(r.queue) == 0 {
 			return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
 		}
 		g := r.queue[0]
