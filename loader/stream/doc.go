@@ -4,7 +4,7 @@
 //	joined.OpenRange ─────────────► lane.Reader ─► ShardReader     rows as stored
 //	sections of parts ─► shuffle ─► lane.Reader ─► ShardReader     rows permuted within windows
 //
-// A ShardReader begins at the position of its cursors (start), opens the final sequence of each
+// A ShardReader begins at the position of its cursors (shard), opens the final sequence of each
 // range (sequences) or, if the plan permutes rows within windows, of each run (permuted): a run reads its
 // parts at the same time, each section by section (part_reader). It has a
 // lane.Reader cut them into batches of the requested layout. It can be parked: it then

@@ -16,7 +16,7 @@ func (s *ShardReader) progress() lane.Progress {
 // ended reports whether all lanes have returned all of their rows.
 func (s *ShardReader) ended(at []lane.Position) bool {
 	for i, one := range at {
-		if one.Range < len(s.start.lanes[i].Ranges) {
+		if one.Range < len(s.shard.lanes[i].Ranges) {
 			return false
 		}
 	}
@@ -28,14 +28,14 @@ func (s *ShardReader) Cursor() dataset.Cursor {
 	p := s.progress()
 	c := s.spec.Plan.Cursor()
 	c.Shard = s.spec.Reading.Shard
-	c.Step = s.start.step + p.Steps
-	c.Given, c.Uneven = s.start.rows+s.returned(p), s.start.uneven || p.Uneven
+	c.Step = s.shard.step + p.Steps
+	c.Given, c.Uneven = s.shard.rows+s.returned(p), s.shard.uneven || p.Uneven
 	c.At = []dataset.Position{}
 	for i, at := range p.At {
-		c.At = append(c.At, s.start.position(s.start.lanes[i], at))
+		c.At = append(c.At, s.shard.position(s.shard.lanes[i], at))
 	}
-	if s.start.counts != nil && s.spec.Plan.Inexact != "" {
-		c.Counted = s.start.counts.Of(c.Shard)
+	if s.shard.counts != nil && s.spec.Plan.Inexact != "" {
+		c.Counted = s.shard.counts.Of(c.Shard)
 	}
 	return c
 }
@@ -54,7 +54,7 @@ func (s *ShardReader) Park(pressed bool) bool {
 	if s.again = s.reader.Weighed(); s.again > 0 {
 		s.sequences.discardAll()
 	} else if !s.limited() { // otherwise nothing counts the rows again
-		s.again = s.sequences.rewind(s.start.lanes, s.earlier.At)
+		s.again = s.sequences.rewind(s.shard.lanes, s.earlier.At)
 	}
 	s.reader.Release()
 	s.reader = nil

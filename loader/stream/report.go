@@ -100,8 +100,8 @@ func (s *ShardReader) Report() Report {
 	if !s.spec.Reading.Tail.Drops() {
 		return r
 	}
-	for _, l := range s.start.lanes {
-		switch left := s.start.counts.Lanes[l.Number] - r.Cursor.Given; {
+	for _, l := range s.shard.lanes {
+		switch left := s.shard.counts.Lanes[l.Number] - r.Cursor.Given; {
 		case left <= 0:
 		case requests:
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Requests: left})

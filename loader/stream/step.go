@@ -140,7 +140,7 @@ type mark struct {
 func (s *ShardReader) Place() StepPlace { return s.place(s.progress()) }
 
 func (s *ShardReader) place(p lane.Progress) StepPlace {
-	return StepPlace{at: p.At, step: s.start.step + p.Steps, perLane: s.start.rows + s.returned(p), uneven: s.start.uneven || p.Uneven}
+	return StepPlace{at: p.At, step: s.shard.step + p.Steps, perLane: s.shard.rows + s.returned(p), uneven: s.shard.uneven || p.Uneven}
 }
 
 // returned returns the rows, or requests, that each lane has returned, of the longest one if all
@@ -153,10 +153,10 @@ func (s *ShardReader) returned(p lane.Progress) int64 {
 }
 
 // PerLane returns the number of rows of a step, or requests, that each lane contributes.
-func (s *ShardReader) PerLane() int64 { return s.start.q }
+func (s *ShardReader) PerLane() int64 { return s.shard.q }
 
 // Lanes returns the number of lanes of the stream's shard.
-func (s *ShardReader) Lanes() int { return len(s.start.lanes) }
+func (s *ShardReader) Lanes() int { return len(s.shard.lanes) }
 
 // MarkEvery makes the following steps have marks after each multiple of a number of rows, so that
 // streams with batches of that size can take slices of them; 0: none. The stream has a single
@@ -172,7 +172,7 @@ func (s *ShardReader) MarkEvery(rows int64) {
 func (s *ShardReader) reached(at lane.Position, rows int64) {
 	m := stepMark{rows: rows}
 	m.At = []lane.Position{at}
-	m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.At)
+	m.counts, m.divided, m.again = s.sequences.countsAt(s.shard.lanes, m.At)
 	m.costs, m.cached = s.costs(), s.cached.Total()
 	s.stepwise.within = append(s.stepwise.within, m)
 }
@@ -186,7 +186,7 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 		// What Begin has read belongs to the first step.
 		s.stepwise.before.costs, s.stepwise.before.cached = make([]buildside.Costs, len(s.stepwise.before.costs)), plan.CacheRead{}
 	}
-	out := &Step{perLane: s.start.q, tables: s.sequences.joined.Tables()}
+	out := &Step{perLane: s.shard.q, tables: s.sequences.joined.Tables()}
 	some, err := s.advance(skip)
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (s *ShardReader) mark() mark {
 	if s.reader != nil && s.reader.Weighed() > 0 { // the lanes are ahead, and no row was returned
 		m.counts, m.again = make([]joiner.Counts, len(s.sequences.joined.ClosedCounts())), s.reader.Weighed()
 	} else {
-		m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.At)
+		m.counts, m.divided, m.again = s.sequences.countsAt(s.shard.lanes, m.At)
 	}
 	m.costs, m.cached = s.costs(), s.cached.Total()
 	return m
@@ -308,7 +308,7 @@ func (s *ShardReader) Takes() bool {
 
 // TakesAt reports the same for a step of the shard, counted as Place counts them.
 func (s *ShardReader) TakesAt(step int64) bool {
-	return s.spec.Reading.Every.Of <= 1 || step >= s.start.step && s.spec.Reading.Every.Takes(step-s.start.step)
+	return s.spec.Reading.Every.Of <= 1 || step >= s.shard.step && s.spec.Reading.Every.Takes(step-s.shard.step)
 }
 
 // Left returns the number of rows up to the stream's limit; lane.Unknown if it has none.

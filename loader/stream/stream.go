@@ -46,7 +46,7 @@ type ShardReader struct {
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	options Options
 	spec    ReadSpec
-	start   start
+	shard   shard
 
 	refs      atomic.Int64
 	held      *release.Handle // the plan's memory, its snapshots, and the deletes that the stream reads
@@ -78,7 +78,7 @@ func New(ctx context.Context, options Options, spec ReadSpec) (*ShardReader, err
 	if err != nil {
 		return nil, err
 	}
-	s := &ShardReader{ctx: ctx, options: options, spec: spec, start: begun, layout: layout}
+	s := &ShardReader{ctx: ctx, options: options, spec: spec, shard: begun, layout: layout}
 	for _, one := range begun.lanes {
 		s.earlier.At, s.earlier.Consumed = append(s.earlier.At, one.Start), append(s.earlier.Consumed, 0)
 	}
@@ -173,7 +173,7 @@ func (s *ShardReader) open(ctx context.Context) error {
 	s.sequences = opened
 	columns, tables := s.columns()
 	s.reader = lane.New(ctx, lane.Options{
-		Lanes: lanes, Rows: s.start.q, Request: opened.joined.Layout.KeptKey, Grouped: s.grouped(),
+		Lanes: lanes, Rows: s.shard.q, Request: opened.joined.Layout.KeptKey, Grouped: s.grouped(),
 		Steps: s.stepsLeft(), Limit: max(0, s.spec.Reading.Limit-s.earlier.Rows), Every: s.every(), Counted: s.counted(),
 		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Layout.Requests,
 		Closed: func() {
@@ -191,8 +191,8 @@ func (s *ShardReader) open(ctx context.Context) error {
 
 // resumed returns the stream's lanes at their positions.
 func (s *ShardReader) resumed() []lane.Lane {
-	lanes := make([]lane.Lane, len(s.start.lanes))
-	for i, l := range s.start.lanes {
+	lanes := make([]lane.Lane, len(s.shard.lanes))
+	for i, l := range s.shard.lanes {
 		lanes[i] = l
 		lanes[i].Start = s.earlier.At[i]
 	}
@@ -207,15 +207,15 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey,
 			Judge: s.judge, Cache: s.spec.Reading.Cache, CacheReads: &s.cached,
 		},
-		runs: s.start.runs, batchRows: s.start.q,
+		runs: s.shard.runs, batchRows: s.shard.q,
 	}
 	if of.runs == nil && !p.Rows.Requests {
-		of.spec.StepRows = s.start.q
+		of.spec.StepRows = s.shard.q
 	}
 	for _, l := range lanes {
-		ranges := p.Lanes[l.Number].Ranges[:s.start.rangeOf(l, len(l.Ranges))]
+		ranges := p.Lanes[l.Number].Ranges[:s.shard.rangeOf(l, len(l.Ranges))]
 		of.spec.Lanes = append(of.spec.Lanes, joined.LaneRanges{
-			Number: l.Number, Ranges: ranges, First: s.start.rangeOf(l, l.Start.Range), Row: l.Start.Row, Needed: s.start.rangeOf(l, s.needed(l)),
+			Number: l.Number, Ranges: ranges, First: s.shard.rangeOf(l, l.Start.Range), Row: l.Start.Row, Needed: s.shard.rangeOf(l, s.needed(l)),
 		})
 	}
 	return of
@@ -248,7 +248,7 @@ func (s *ShardReader) stepsLeft() int64 {
 	if s.limited() {
 		return 0 // the limit was reached before the stream was parked
 	}
-	left := s.start.stepsLeft(s.spec.Reading.Tail)
+	left := s.shard.stepsLeft(s.spec.Reading.Tail)
 	if left != lane.Unknown {
 		left -= s.earlier.Steps
 	}
@@ -268,9 +268,9 @@ func (s *ShardReader) counted() lane.Counted {
 	if s.spec.Reading.Limit > 0 || !s.spec.Part.IsZero() {
 		return lane.Counted{} // lanes end before their last row
 	}
-	left := s.start.left(s.spec.Plan)
+	left := s.shard.left(s.spec.Plan)
 	for i := range left {
 		left[i] -= s.earlier.Consumed[i]
 	}
-	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.start.counts.Lanes[number]) }}
+	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.shard.counts.Lanes[number]) }}
 }

@@ -84,11 +84,11 @@ func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own 
 	}
 	p.Steps++
 	amount := of.Rows()
-	if of.perLane == s.start.q {
+	if of.perLane == s.shard.q {
 		p.PerLane += to.PerLane - from.PerLane
 		amount = of.counted
 	} else {
-		p.PerLane += s.start.q // a slice of a single lane, which returns rows
+		p.PerLane += s.shard.q // a slice of a single lane, which returns rows
 	}
 	if skip {
 		p.Skipped += of.Rows()

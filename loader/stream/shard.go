@@ -39,8 +39,8 @@ func Check(s ReadSpec, maxBatchBytes int64) error {
 	return nil
 }
 
-// start is the position at which a shard's stream begins.
-type start struct {
+// shard is the lanes that a stream reads, and where it begins.
+type shard struct {
 	lanes []lane.Lane
 	step  int64
 	rows  int64 // rows each lane has returned so far; requests, if batches consist of requests
@@ -54,47 +54,47 @@ type start struct {
 }
 
 // begin checks a reading of one shard against its plan and computes where it starts.
-func begin(of ReadSpec) (start, error) {
+func begin(of ReadSpec) (shard, error) {
 	p, r, batchRows := of.Plan, of.Reading, of.BatchRows
 	l := len(p.Lanes)
 	switch {
 	case r.Every.Of < 0 || r.Every.Step < 0 || r.Every.Step >= max(1, r.Every.Of):
-		return start{}, fault.InvalidField("every", "step %d is outside of the %d that take turns", r.Every.Step, r.Every.Of)
+		return shard{}, fault.InvalidField("every", "step %d is outside of the %d that take turns", r.Every.Step, r.Every.Of)
 	case r.Shard.Of < 1 || r.Shard.Index < 0 || r.Shard.Index >= r.Shard.Of:
-		return start{}, fault.InvalidField("shard", "shard %d is outside of %s", r.Shard.Index, fault.Count(r.Shard.Of, "shard"))
+		return shard{}, fault.InvalidField("shard", "shard %d is outside of %s", r.Shard.Index, fault.Count(r.Shard.Of, "shard"))
 	case l%r.Shard.Of != 0:
-		return start{}, fault.InvalidField("shard.of", "%d shards do not divide %s", r.Shard.Of, fault.Count(l, "lane")).
+		return shard{}, fault.InvalidField("shard.of", "%d shards do not divide %s", r.Shard.Of, fault.Count(l, "lane")).
 			WithRemedy("set lanes to a multiple of the number of shards, such as %d", (l/r.Shard.Of+1)*r.Shard.Of)
 	}
 	perStep := l / r.Shard.Of
 	if batchRows < 1 || batchRows%perStep != 0 {
 		by := sizedBy(r)
-		return start{}, fault.InvalidField(by.Field, "%d cannot be divided among the %d lanes of a shard", batchRows, perStep).
+		return shard{}, fault.InvalidField(by.Field, "%d cannot be divided among the %d lanes of a shard", batchRows, perStep).
 			WithRemedy("use a multiple of %d, such as %d", by.Batches*perStep, by.Batches*max(1, batchRows/perStep)*perStep)
 	}
 	counts, err := Known(p, r, of.Counts)
 	if err != nil {
-		return start{}, err
+		return shard{}, err
 	}
 	if counts != nil && len(counts.Lanes) != l {
-		return start{}, fault.New(fault.Internal, "the rows of %d lanes were counted, the plan has %d", len(counts.Lanes), l)
+		return shard{}, fault.New(fault.Internal, "the rows of %d lanes were counted, the plan has %d", len(counts.Lanes), l)
 	}
-	s := start{q: int64(batchRows / perStep), counts: counts}
+	s := shard{q: int64(batchRows / perStep), counts: counts}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
 		s.add(p, i)
 	}
 	if err := s.resume(p, r.Cursor); err != nil {
-		return start{}, err
+		return shard{}, err
 	}
 	if s.uneven && r.Tail.Drops() {
-		return start{}, fault.InvalidField("tail", "drop takes the same number of rows from every lane, but before this cursor the lanes returned different or unknown numbers of rows").
+		return shard{}, fault.InvalidField("tail", "drop takes the same number of rows from every lane, but before this cursor the lanes returned different or unknown numbers of rows").
 			WithRemedy("use tail: keep, or a cursor of a stream without limit and of endpoints: shards")
 	}
 	return s, s.within(p, of.Part, len(r.Cursor) > 0)
 }
 
 // add adds a lane of the plan.
-func (s *start) add(p *plan.Plan, number int) {
+func (s *shard) add(p *plan.Plan, number int) {
 	l := lane.Lane{Number: number}
 	known := func(rows int64) int64 {
 		if p.Inexact != "" {
@@ -121,7 +121,7 @@ func (s *start) add(p *plan.Plan, number int) {
 }
 
 // rangeOf returns the index of the first range of a lane's sequence, given the sequence's number.
-func (s *start) rangeOf(l lane.Lane, sequence int) int {
+func (s *shard) rangeOf(l lane.Lane, sequence int) int {
 	runs, permuted := s.runs[l.Number]
 	switch {
 	case !permuted:
@@ -136,7 +136,7 @@ func (s *start) rangeOf(l lane.Lane, sequence int) int {
 }
 
 // sequenceOf returns the number of the sequence of a lane that begins with a range; false if there is none.
-func (s *start) sequenceOf(l lane.Lane, index int) (int, bool) {
+func (s *shard) sequenceOf(l lane.Lane, index int) (int, bool) {
 	for sequence := range len(l.Ranges) + 1 {
 		if s.rangeOf(l, sequence) == index {
 			return sequence, true
@@ -146,12 +146,12 @@ func (s *start) sequenceOf(l lane.Lane, index int) (int, bool) {
 }
 
 // position returns the position of a lane as cursors have it.
-func (s *start) position(l lane.Lane, at lane.Position) dataset.Position {
+func (s *shard) position(l lane.Lane, at lane.Position) dataset.Position {
 	return dataset.Position{Lane: l.Number, Range: s.rangeOf(l, at.Range), Window: at.Window, Row: at.Row}
 }
 
 // resume moves the lanes to the positions of the cursors.
-func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
+func (s *shard) resume(p *plan.Plan, cursors dataset.Cursors) error {
 	if len(cursors) == 0 {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 
 // checkCounts checks that the positions of the lanes are consistent with the number of
 // rows that the lanes have returned, and with the counted rows.
-func (s *start) checkCounts(p *plan.Plan) error {
+func (s *shard) checkCounts(p *plan.Plan) error {
 	switch {
 	case s.uneven:
 		return nil
@@ -207,7 +207,7 @@ func (s *start) checkCounts(p *plan.Plan) error {
 
 // checkRows checks that the lanes have returned as many rows as the cursor states, if
 // the plan knows the rows of each range.
-func (s *start) checkRows(p *plan.Plan) error {
+func (s *shard) checkRows(p *plan.Plan) error {
 	for _, l := range s.lanes {
 		given, ended := p.RowsBefore(s.position(l, l.Start)), l.Start.Range == len(l.Ranges)
 		if given > s.rows || !ended && given < s.rows {
@@ -220,7 +220,7 @@ func (s *start) checkRows(p *plan.Plan) error {
 
 // left returns the number of rows of each lane after its start, if rows were counted;
 // nil otherwise.
-func (s *start) left(p *plan.Plan) []int64 {
+func (s *shard) left(p *plan.Plan) []int64 {
 	if s.counts == nil || s.uneven || p.Inexact == "" {
 		return nil
 	}
@@ -256,7 +256,7 @@ func stands(l lane.Lane, at lane.Position) bool {
 
 // align checks that cursors given together have returned the same number of rows per
 // lane. A shard whose lanes have all ended may have stopped earlier.
-func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
+func (s *shard) align(p *plan.Plan, cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
 		return cmp.Or(cmp.Compare(a.Given, b.Given), cmp.Compare(a.Step, b.Step))
 	})
@@ -278,7 +278,7 @@ func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 
 // stepsLeft returns the number of steps after which a reading ends; lane.Unknown means
 // after the last row of its lanes.
-func (s *start) stepsLeft(tail dataset.Tail) int64 {
+func (s *shard) stepsLeft(tail dataset.Tail) int64 {
 	if !tail.Drops() {
 		return lane.Unknown
 	}
