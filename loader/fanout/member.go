@@ -244,7 +244,7 @@ func (m *groupMember) Next() bool {
 // take takes a step of the group. more reports that the member needs another step; otherwise some
 // reports whether it has a batch.
 func (m *groupMember) take(step *taken) (more, some bool) {
-	skip := !step.End && !m.own.Takes()
+	skip := !step.End && !m.own.TakesAt(m.place().Step())
 	var view arrow.RecordBatch
 	if !step.End && !skip {
 		view, m.err = step.block.view(m, step.StepSlice)

@@ -56,13 +56,13 @@ func (s *ShardReader) grouped() *lane.Grouped {
 	if s.layout.once == nil {
 		return nil
 	}
-	return &lane.Grouped{Once: s.layout.once, Table: s.spec.Plan.Relation.Training.Name}
+	return &lane.Grouped{Once: s.layout.once, Table: s.shard.Plan.Relation.Training.Name}
 }
 
 // columns returns the columns of the batches as options of the lane.
 func (s *ShardReader) columns() (columns []lane.Column, indexed []lane.IndexedColumn) {
 	located := s.sequences.joined.Layout.Columns
-	for at, place := range resolve.Places(s.spec.Outputs, s.layout.indexed) {
+	for at, place := range resolve.Places(s.shard.Outputs, s.layout.indexed) {
 		if place.Indexed < 0 {
 			columns = append(columns, located[place.Output])
 		} else {
@@ -100,7 +100,7 @@ func (s *ShardReader) decide() error {
 			return err
 		}
 	}
-	candidates := s.spec.Plan.Relation.Indexed(s.spec.Outputs)
+	candidates := s.shard.Plan.Relation.Indexed(s.shard.Outputs)
 	indexed := make([]lane.IndexedColumn, len(candidates))
 	for i, c := range candidates {
 		indexed[i] = s.indexed(0, c)
@@ -122,14 +122,14 @@ func (s *ShardReader) decide() error {
 // setForm decides the layout.
 func (s *ShardReader) setForm(form Form) {
 	s.layout.decided = true
-	candidates := s.spec.Plan.Relation.Indexed(s.spec.Outputs)
+	candidates := s.shard.Plan.Relation.Indexed(s.shard.Outputs)
 	for _, x := range candidates {
 		if slices.Contains(form.indexed, x.Name) && !x.Apart {
 			s.layout.indexed = append(s.layout.indexed, x)
 		}
 	}
 	s.layout.form = formOf(candidates, s.layout.indexed)
-	s.layout.schema = resolve.IndexedSchema(s.spec.Outputs, s.layout.indexed)
+	s.layout.schema = resolve.IndexedSchema(s.shard.Outputs, s.layout.indexed)
 	s.earlier.Distinct = make([]int64, len(s.layout.indexed))
 	if s.reader == nil {
 		return

@@ -9,7 +9,8 @@ import (
 
 // within restricts a stream to a part of the plan's splits. A resumed lane is already
 // at its cursor's position, which must be in the part.
-func (s *shard) within(p *plan.Plan, part plan.Part, resumed bool) error {
+func (s *shard) within(part plan.Part, resumed bool) error {
+	p := s.Plan
 	if part.IsZero() {
 		return nil
 	}

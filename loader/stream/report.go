@@ -76,28 +76,28 @@ type StagingReport struct {
 func (s *ShardReader) Report() Report {
 	p := s.progress()
 	r := Report{
-		Rows: p.Rows, Batches: p.Batches, Steps: p.Steps, Skipped: p.Skipped, Leftover: []Leftover{}, Cursor: s.Cursor(),
-		Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.spec.Plan.Relation, s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
+		Rows: p.Rows, Batches: p.Batches, Steps: p.Steps, Skipped: p.Skipped, Leftover: []Leftover{}, Cursor: s.shard.cursor(p),
+		Sample: json.RawMessage(s.shard.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.shard.Plan.Relation, s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
 	}
-	for _, of := range s.spec.Plan.Relation.Staging {
+	for _, of := range s.shard.Plan.Relation.Staging {
 		if _, read := r.Staging[of.Name]; !read {
 			r.Unread = append(r.Unread, of.Name)
 		}
 	}
 	for i, sent := range p.Distinct {
 		r.indexed(s.layout.indexed[i], sent)
-		if s.spec.Reading.Wire.Auto() {
+		if s.shard.Reading.Wire.Auto() {
 			r.Indexed = append(r.Indexed, s.layout.indexed[i].Name)
 		}
 	}
 	if of := s.cached.Total(); of.Columns > 0 {
 		r.Cached = &CachedReport{Columns: of.Columns, Bytes: of.Bytes, Seconds: of.Saved.Seconds()}
 	}
-	requests := s.spec.Plan.Rows.Requests
+	requests := s.shard.Plan.Rows.Requests
 	if requests {
 		r.Requests = p.Counted
 	}
-	if !s.spec.Reading.Tail.Drops() {
+	if !s.shard.Reading.Tail.Drops() {
 		return r
 	}
 	for _, l := range s.shard.lanes {

@@ -41,6 +41,7 @@ func Check(s ReadSpec, maxBatchBytes int64) error {
 
 // shard is the lanes that a stream reads, and where it begins.
 type shard struct {
+	ReadSpec
 	lanes []lane.Lane
 	step  int64
 	rows  int64 // rows each lane has returned so far; requests, if batches consist of requests
@@ -79,23 +80,23 @@ func begin(of ReadSpec) (shard, error) {
 	if counts != nil && len(counts.Lanes) != l {
 		return shard{}, fault.New(fault.Internal, "the rows of %d lanes were counted, the plan has %d", len(counts.Lanes), l)
 	}
-	s := shard{q: int64(batchRows / perStep), counts: counts}
+	s := shard{ReadSpec: of, q: int64(batchRows / perStep), counts: counts}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.add(p, i)
+		s.add(i)
 	}
-	if err := s.resume(p, r.Cursor); err != nil {
+	if err := s.resume(r.Cursor); err != nil {
 		return shard{}, err
 	}
 	if s.uneven && r.Tail.Drops() {
 		return shard{}, fault.InvalidField("tail", "drop takes the same number of rows from every lane, but before this cursor the lanes returned different or unknown numbers of rows").
 			WithRemedy("use tail: keep, or a cursor of a stream without limit and of endpoints: shards")
 	}
-	return s, s.within(p, of.Part, len(r.Cursor) > 0)
+	return s, s.within(of.Part, len(r.Cursor) > 0)
 }
 
 // add adds a lane of the plan.
-func (s *shard) add(p *plan.Plan, number int) {
-	l := lane.Lane{Number: number}
+func (s *shard) add(number int) {
+	p, l := s.Plan, lane.Lane{Number: number}
 	known := func(rows int64) int64 {
 		if p.Inexact != "" {
 			return lane.Unknown
@@ -145,13 +146,8 @@ func (s *shard) sequenceOf(l lane.Lane, index int) (int, bool) {
 	return 0, false
 }
 
-// position returns the position of a lane as cursors have it.
-func (s *shard) position(l lane.Lane, at lane.Position) dataset.Position {
-	return dataset.Position{Lane: l.Number, Range: s.rangeOf(l, at.Range), Window: at.Window, Row: at.Row}
-}
-
 // resume moves the lanes to the positions of the cursors.
-func (s *shard) resume(p *plan.Plan, cursors dataset.Cursors) error {
+func (s *shard) resume(cursors dataset.Cursors) error {
 	if len(cursors) == 0 {
 		return nil
 	}
@@ -176,23 +172,23 @@ func (s *shard) resume(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 		l.Start = lane.Position{Range: sequence, Window: position.Window, Row: position.Row}
 	}
-	if err := s.align(p, cursors); err != nil {
+	if err := s.align(cursors); err != nil {
 		return err
 	}
-	if err := checkSteps(p, cursors); err != nil {
+	if err := checkSteps(s.Plan, cursors); err != nil {
 		return err
 	}
-	return s.checkCounts(p)
+	return s.checkCounts()
 }
 
 // checkCounts checks that the positions of the lanes are consistent with the number of
 // rows that the lanes have returned, and with the counted rows.
-func (s *shard) checkCounts(p *plan.Plan) error {
+func (s *shard) checkCounts() error {
 	switch {
 	case s.uneven:
 		return nil
-	case p.Inexact == "":
-		return s.checkRows(p)
+	case s.Plan.Inexact == "":
+		return s.checkRows()
 	case s.counts == nil:
 		return nil
 	}
@@ -207,28 +203,15 @@ func (s *shard) checkCounts(p *plan.Plan) error {
 
 // checkRows checks that the lanes have returned as many rows as the cursor states, if
 // the plan knows the rows of each range.
-func (s *shard) checkRows(p *plan.Plan) error {
+func (s *shard) checkRows() error {
 	for _, l := range s.lanes {
-		given, ended := p.RowsBefore(s.position(l, l.Start)), l.Start.Range == len(l.Ranges)
+		given, ended := s.Plan.RowsBefore(s.position(l, l.Start)), l.Start.Range == len(l.Ranges)
 		if given > s.rows || !ended && given < s.rows {
 			return fault.InvalidField("cursor.rows", "each lane returned %s, but the position of lane %d is after %d", fault.Count(s.rows, "row"), l.Number, given).
 				WithRemedy("resume with the unchanged cursor")
 		}
 	}
 	return nil
-}
-
-// left returns the number of rows of each lane after its start, if rows were counted;
-// nil otherwise.
-func (s *shard) left(p *plan.Plan) []int64 {
-	if s.counts == nil || s.uneven || p.Inexact == "" {
-		return nil
-	}
-	left := make([]int64, len(s.lanes))
-	for i, l := range s.lanes {
-		left[i] = max(0, s.counts.Lanes[l.Number]-s.rows)
-	}
-	return left
 }
 
 // differs is the error of a stream whose rows differ in number from the counted ones.
@@ -256,7 +239,7 @@ func stands(l lane.Lane, at lane.Position) bool {
 
 // align checks that cursors given together have returned the same number of rows per
 // lane. A shard whose lanes have all ended may have stopped earlier.
-func (s *shard) align(p *plan.Plan, cursors dataset.Cursors) error {
+func (s *shard) align(cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
 		return cmp.Or(cmp.Compare(a.Given, b.Given), cmp.Compare(a.Step, b.Step))
 	})
@@ -267,20 +250,11 @@ func (s *shard) align(p *plan.Plan, cursors dataset.Cursors) error {
 			continue
 		}
 		for _, position := range c.At {
-			if position.Range < len(p.Lanes[position.Lane].Ranges) {
+			if position.Range < len(s.Plan.Lanes[position.Lane].Ranges) {
 				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it is at %s per lane, another at %d", fault.Count(c.Given, "row"), furthest.Given).
 					WithRemedy("give the cursors that all shards saved after the same step")
 			}
 		}
 	}
 	return nil
-}
-
-// stepsLeft returns the number of steps after which a reading ends; lane.Unknown means
-// after the last row of its lanes.
-func (s *shard) stepsLeft(tail dataset.Tail) int64 {
-	if !tail.Drops() {
-		return lane.Unknown
-	}
-	return max(0, s.counts.Shortest-s.rows) / s.q
 }

@@ -137,20 +137,7 @@ type mark struct {
 }
 
 // Place returns the stream's position.
-func (s *ShardReader) Place() StepPlace { return s.place(s.progress()) }
-
-func (s *ShardReader) place(p lane.Progress) StepPlace {
-	return StepPlace{at: p.At, step: s.shard.step + p.Steps, perLane: s.shard.rows + s.returned(p), uneven: s.shard.uneven || p.Uneven}
-}
-
-// returned returns the rows, or requests, that each lane has returned, of the longest one if all
-// lanes have ended: the last step was not full.
-func (s *ShardReader) returned(p lane.Progress) int64 {
-	if s.ended(p.At) {
-		return min(p.PerLane, slices.Max(p.Consumed))
-	}
-	return p.PerLane
-}
+func (s *ShardReader) Place() StepPlace { return s.shard.place(s.progress()) }
 
 // PerLane returns the number of rows of a step, or requests, that each lane contributes.
 func (s *ShardReader) PerLane() int64 { return s.shard.q }
@@ -202,11 +189,11 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 		out.Batch.Retain()
 		out.rows, out.counted = s.reader.LastBatch()
 	}
-	out.marks = append(out.marks, stepMark{mark: before, place: s.place(before.Progress)})
+	out.marks = append(out.marks, stepMark{mark: before, place: s.shard.place(before.Progress)})
 	for _, m := range s.stepwise.within {
 		out.marks = append(out.marks, s.within(before, m))
 	}
-	out.marks = append(out.marks, stepMark{mark: after, place: s.place(after.Progress), rows: out.rows})
+	out.marks = append(out.marks, stepMark{mark: after, place: s.shard.place(after.Progress), rows: out.rows})
 	out.judged = s.stepwise.judged
 	s.stepwise.before, s.stepwise.within, s.stepwise.judged = after, nil, nil
 	return out, nil
@@ -217,7 +204,7 @@ func (s *ShardReader) within(before mark, m stepMark) stepMark {
 	m.Steps, m.Uneven = before.Steps, before.Uneven
 	m.Consumed = []int64{before.Consumed[0] + m.rows}
 	m.PerLane = before.PerLane + m.rows
-	m.place = s.place(m.Progress)
+	m.place = s.shard.place(m.Progress)
 	return m
 }
 
@@ -299,30 +286,19 @@ func (s *ShardReader) judge(table int, all joiner.Counts) error {
 // reads alone, and not yet returned since.
 func (s *ShardReader) Again() int64 { return s.again }
 
-// Takes reports whether the stream takes the next step, or leaves it to another DataLoader
-// worker.
-func (s *ShardReader) Takes() bool {
-	every := s.every()
-	return every.Of <= 1 || every.Step == 0
-}
-
-// TakesAt reports the same for a step of the shard, counted as Place counts them.
+// TakesAt reports whether the stream takes a step of the shard, counted as Place counts them, or
+// leaves it to another DataLoader worker.
 func (s *ShardReader) TakesAt(step int64) bool {
-	return s.spec.Reading.Every.Of <= 1 || step >= s.shard.step && s.spec.Reading.Every.Takes(step-s.shard.step)
+	return s.shard.Reading.Every.Of <= 1 || step >= s.shard.step && s.shard.Reading.Every.Takes(step-s.shard.step)
 }
 
 // Left returns the number of rows up to the stream's limit; lane.Unknown if it has none.
-func (s *ShardReader) Left() int64 {
-	if s.spec.Reading.Limit == 0 {
-		return lane.Unknown
-	}
-	return s.spec.Reading.Limit - s.progress().Rows
-}
+func (s *ShardReader) Left() int64 { return s.shard.rowsLeft(s.progress()) }
 
 // Resumption returns the cursors with which another stream begins at this one's position.
 func (s *ShardReader) Resumption() dataset.Cursors {
 	if p := s.progress(); p.Steps == 0 {
-		return s.spec.Reading.Cursor
+		return s.shard.Reading.Cursor
 	}
 	return dataset.Cursors{s.Cursor()}
 }

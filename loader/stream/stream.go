@@ -45,7 +45,6 @@ type ReadSpec struct {
 type ShardReader struct {
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	options Options
-	spec    ReadSpec
 	shard   shard
 
 	refs      atomic.Int64
@@ -78,7 +77,7 @@ func New(ctx context.Context, options Options, spec ReadSpec) (*ShardReader, err
 	if err != nil {
 		return nil, err
 	}
-	s := &ShardReader{ctx: ctx, options: options, spec: spec, shard: begun, layout: layout}
+	s := &ShardReader{ctx: ctx, options: options, shard: begun, layout: layout}
 	for _, one := range begun.lanes {
 		s.earlier.At, s.earlier.Consumed = append(s.earlier.At, one.Start), append(s.earlier.Consumed, 0)
 	}
@@ -159,9 +158,8 @@ func (s *ShardReader) Next() bool {
 
 // open makes a reader that resumes at the stream's position.
 func (s *ShardReader) open(ctx context.Context) error {
-	ctx, entered := s.options.Budget.Enter(ctx, s.spec.Peer) // the stream may wait for memory
-	lanes := s.resumed()
-	opened, err := newSequences(ctx, s.options, s.opens(lanes))
+	ctx, entered := s.options.Budget.Enter(ctx, s.shard.Peer) // the stream may wait for memory
+	opened, err := newSequences(ctx, s.options, s.opens())
 	if err != nil {
 		entered.Release()
 		return err
@@ -169,19 +167,19 @@ func (s *ShardReader) open(ctx context.Context) error {
 	if s.sequences != nil {
 		opened.follow(s.sequences)
 	}
-	opened.exact = s.spec.Stepwise
+	opened.exact = s.shard.Stepwise
 	s.sequences = opened
 	columns, tables := s.columns()
 	s.reader = lane.New(ctx, lane.Options{
-		Lanes: lanes, Rows: s.shard.q, Request: opened.joined.Layout.KeptKey, Grouped: s.grouped(),
-		Steps: s.stepsLeft(), Limit: max(0, s.spec.Reading.Limit-s.earlier.Rows), Every: s.every(), Counted: s.counted(),
+		Lanes: s.shard.lanesAt(s.earlier), Rows: s.shard.q, Request: opened.joined.Layout.KeptKey, Grouped: s.grouped(),
+		Steps: s.shard.stepsLeft(s.earlier), Limit: max(0, s.shard.rowsLeft(s.earlier)), Every: s.shard.every(s.earlier), Counted: s.shard.counted(s.earlier),
 		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Layout.Requests,
 		Closed: func() {
 			opened.joined.Close()
 			entered.Release()
 		},
 		Memory: s.options.Memory, Budget: s.options.Budget, MaxBytes: s.options.MaxBatchBytes,
-		SizedBy: sizedBy(s.spec.Reading),
+		SizedBy: sizedBy(s.shard.Reading),
 	})
 	if s.stepwise.marks > 0 {
 		s.MarkEvery(s.stepwise.marks)
@@ -189,88 +187,19 @@ func (s *ShardReader) open(ctx context.Context) error {
 	return nil
 }
 
-// resumed returns the stream's lanes at their positions.
-func (s *ShardReader) resumed() []lane.Lane {
-	lanes := make([]lane.Lane, len(s.shard.lanes))
-	for i, l := range s.shard.lanes {
-		lanes[i] = l
-		lanes[i].Start = s.earlier.At[i]
-	}
-	return lanes
-}
-
-// opens describes the sequences of the stream's lanes.
-func (s *ShardReader) opens(lanes []lane.Lane) opens {
-	p := s.spec.Plan
+// opens describes the final sequences of the stream's lanes from its position on.
+func (s *ShardReader) opens() opens {
+	p := s.shard.Plan
 	of := opens{
 		spec: joined.RangesSpec{
-			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey,
-			Judge: s.judge, Cache: s.spec.Reading.Cache, CacheReads: &s.cached,
+			Plan: p, Outputs: s.shard.Outputs, Lanes: s.shard.ranges(s.earlier),
+			IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey,
+			Judge: s.judge, Cache: s.shard.Reading.Cache, CacheReads: &s.cached,
 		},
 		runs: s.shard.runs, batchRows: s.shard.q,
 	}
 	if of.runs == nil && !p.Rows.Requests {
 		of.spec.StepRows = s.shard.q
 	}
-	for _, l := range lanes {
-		ranges := p.Lanes[l.Number].Ranges[:s.shard.rangeOf(l, len(l.Ranges))]
-		of.spec.Lanes = append(of.spec.Lanes, joined.LaneRanges{
-			Number: l.Number, Ranges: ranges, First: s.shard.rangeOf(l, l.Start.Range), Row: l.Start.Row, Needed: s.shard.rangeOf(l, s.needed(l)),
-		})
-	}
 	return of
-}
-
-// needed returns the number of sequences of a lane that the stream needs under its limit,
-// as far as their rows are known.
-func (s *ShardReader) needed(l lane.Lane) int {
-	if s.spec.Reading.Limit == 0 || s.spec.Reading.Every.Of > 1 {
-		return len(l.Ranges)
-	}
-	i := l.Start.Range
-	for left := s.spec.Reading.Limit - s.earlier.Rows + l.Start.Row; i < len(l.Ranges) && left > 0; i++ {
-		if l.Ranges[i] == lane.Unknown {
-			return len(l.Ranges)
-		}
-		left -= l.Ranges[i]
-	}
-	return i
-}
-
-// limited reports whether the earlier readers have returned all rows that the limit allows.
-func (s *ShardReader) limited() bool {
-	return s.spec.Reading.Limit > 0 && s.earlier.Rows == s.spec.Reading.Limit
-}
-
-// stepsLeft returns the number of steps that the next reader returns or skips; lane.Unknown
-// means all steps to the last row of its lanes.
-func (s *ShardReader) stepsLeft() int64 {
-	if s.limited() {
-		return 0 // the limit was reached before the stream was parked
-	}
-	left := s.shard.stepsLeft(s.spec.Reading.Tail)
-	if left != lane.Unknown {
-		left -= s.earlier.Steps
-	}
-	return left
-}
-
-// every returns the steps that the next reader returns. They are counted from the
-// query's cursor, while the reader may begin later.
-func (s *ShardReader) every() lane.Every {
-	every := s.spec.Reading.Every
-	of := int64(max(1, every.Of))
-	return lane.Every{Step: ((int64(every.Step)-s.earlier.Steps)%of + of) % of, Of: of}
-}
-
-// counted returns the counted number of rows of the next reader's lanes, if known.
-func (s *ShardReader) counted() lane.Counted {
-	if s.spec.Reading.Limit > 0 || !s.spec.Part.IsZero() {
-		return lane.Counted{} // lanes end before their last row
-	}
-	left := s.shard.left(s.spec.Plan)
-	for i := range left {
-		left[i] -= s.earlier.Consumed[i]
-	}
-	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.shard.counts.Lanes[number]) }}
 }

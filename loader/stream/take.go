@@ -26,7 +26,7 @@ func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 	}
 	ctx := s.ctx
 	if hasCodes(of.Batch.Schema()) || hasCodes(s.layout.schema) { // the view may have memory of its own, for which the stream waits as for a batch
-		entered, left := s.options.Budget.Enter(ctx, s.spec.Peer)
+		entered, left := s.options.Budget.Enter(ctx, s.shard.Peer)
 		defer left.Release()
 		ctx = entered
 	}
