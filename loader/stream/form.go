@@ -46,9 +46,19 @@ func formOf(candidates, indexed []resolve.Indexed) Form {
 	return f
 }
 
-// SetForm sets the form of the batches to the form that another stream has chosen.
-func (s *ShardReader) SetForm(f Form) {
-	if !s.layout.decided {
-		s.setForm(f)
+// SetForm sets the form of the batches, unless it is decided.
+func (s *ShardReader) SetForm(form Form) {
+	if s.layout.decided {
+		return
 	}
+	s.layout.decide(form)
+	s.earlier.Distinct = make([]int64, len(s.layout.indexed))
+	if s.reader == nil {
+		return
+	}
+	if !s.layout.mayIndex(resolve.RequestTable) {
+		s.sequences.joined.Layout.SendRequestsApart()
+	}
+	columns, tables := s.layout.columns(s.sequences.joined.Layout.Columns)
+	s.reader.SetLayout(s.layout.schema, columns, tables)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/lane"
@@ -13,18 +14,21 @@ import (
 // wireLayout describes which columns of a stream's batches are indexed. With wire: auto this
 // is decided by the rows of the first batch, and then holds for the whole stream.
 type wireLayout struct {
-	decided bool
-	indexed []resolve.Indexed
-	form    Form // the same, by name
-	schema  *arrow.Schema
-	once    []bool // with wire: grouped, by output: sent once per request; else nil
+	relation *resolve.Relation
+	outputs  []resolve.Output
+	decided  bool
+	indexed  []resolve.Indexed
+	form     Form // the same, by name
+	schema   *arrow.Schema
+	once     []bool        // with wire: grouped, by output: sent once per request; else nil
+	matched  *arrow.Schema // the last schema for which matches returned true
 }
 
 // newLayout returns the layout of a stream. It is decided unless the stream has to decide
 // it.
 func newLayout(of ReadSpec) (wireLayout, error) {
-	p, wire := of.Plan.Relation, of.Reading.Wire
-	schema, err := p.Schema(of.Outputs, wire)
+	relation, wire := of.Plan.Relation, of.Reading.Wire
+	schema, err := relation.Schema(of.Outputs, wire)
 	if err != nil {
 		return wireLayout{}, err
 	}
@@ -32,15 +36,15 @@ func newLayout(of ReadSpec) (wireLayout, error) {
 	if err != nil {
 		return wireLayout{}, err
 	}
-	l := wireLayout{decided: !wire.Auto(), schema: schema}
+	l := wireLayout{relation: relation, outputs: of.Outputs, decided: !wire.Auto(), schema: schema}
 	if indexed && l.decided {
-		l.indexed = p.Indexed(of.Outputs)
+		l.indexed = l.candidates()
 	}
 	if l.decided {
-		l.form = formOf(p.Indexed(of.Outputs), l.indexed)
+		l.form = formOf(l.candidates(), l.indexed)
 	}
 	if wire.Grouped() {
-		l.once = p.OncePerRequest(of.Outputs)
+		l.once = relation.OncePerRequest(of.Outputs)
 	}
 	return l, nil
 }
@@ -52,34 +56,69 @@ func (l wireLayout) mayIndex(table int) bool {
 
 // grouped returns the lane's option for values sent once per request; nil if batches
 // consist of rows.
-func (s *ShardReader) grouped() *lane.Grouped {
-	if s.layout.once == nil {
+func (l wireLayout) grouped() *lane.Grouped {
+	if l.once == nil {
 		return nil
 	}
-	return &lane.Grouped{Once: s.layout.once, Table: s.shard.Plan.Relation.Training.Name}
+	return &lane.Grouped{Once: l.once, Table: l.relation.Training.Name}
 }
 
-// columns returns the columns of the batches as options of the lane.
-func (s *ShardReader) columns() (columns []lane.Column, indexed []lane.IndexedColumn) {
-	located := s.sequences.joined.Layout.Columns
-	for at, place := range resolve.Places(s.shard.Outputs, s.layout.indexed) {
+// candidates returns the columns that can be indexed.
+func (l wireLayout) candidates() []resolve.Indexed { return l.relation.Indexed(l.outputs) }
+
+// columns returns the columns of the batches as options of the lane, given where the joined
+// ranges have each output.
+func (l wireLayout) columns(located []lane.Column) (columns []lane.Column, tables []lane.IndexedColumn) {
+	for at, place := range resolve.Places(l.outputs, l.indexed) {
 		if place.Indexed < 0 {
 			columns = append(columns, located[place.Output])
 		} else {
-			indexed = append(indexed, s.indexed(at, s.layout.indexed[place.Indexed]))
+			tables = append(tables, indexedColumn(at, l.indexed[place.Indexed], located))
 		}
 	}
-	return columns, indexed
+	return columns, tables
 }
 
-// indexed returns an indexed column as an option of the lane.
-func (s *ShardReader) indexed(at int, of resolve.Indexed) lane.IndexedColumn {
+// indexedColumn returns an indexed column as an option of the lane.
+func indexedColumn(at int, of resolve.Indexed, located []lane.Column) lane.IndexedColumn {
 	x := lane.IndexedColumn{At: at}
 	for _, i := range of.Outputs {
-		x.Columns = append(x.Columns, s.sequences.joined.Layout.Columns[i])
+		x.Columns = append(x.Columns, located[i])
 	}
 	x.Index = x.Columns[0].Dictionary()
 	return x
+}
+
+// decide decides the layout.
+func (l *wireLayout) decide(form Form) {
+	l.decided = true
+	candidates := l.candidates()
+	for _, x := range candidates {
+		if slices.Contains(form.indexed, x.Name) && !x.Apart {
+			l.indexed = append(l.indexed, x)
+		}
+	}
+	l.form = formOf(candidates, l.indexed)
+	l.schema = resolve.IndexedSchema(l.outputs, l.indexed)
+}
+
+// matches reports whether a batch of another ShardReader has the schema of the layout. Batches of
+// a group have one schema until its reader changes, so that its fields are compared once.
+func (l *wireLayout) matches(b arrow.RecordBatch) bool {
+	if b.Schema() != l.matched && b.Schema().Equal(l.schema) {
+		l.matched = b.Schema()
+	}
+	return b.Schema() == l.matched
+}
+
+// distinctIn returns the number of distinct rows of each indexed column in a batch.
+func (l wireLayout) distinctIn(b arrow.RecordBatch) []int64 {
+	sent := make([]int64, len(l.indexed))
+	for i, x := range l.indexed {
+		column := b.Column(l.schema.FieldIndices(x.Name)[0])
+		sent[i] = int64(column.(*array.Dictionary).Dictionary().Len())
+	}
+	return sent
 }
 
 // Begin determines what the stream's schema depends on. With wire: auto it reads the rows
@@ -100,10 +139,10 @@ func (s *ShardReader) decide() error {
 			return err
 		}
 	}
-	candidates := s.shard.Plan.Relation.Indexed(s.shard.Outputs)
+	candidates := s.layout.candidates()
 	indexed := make([]lane.IndexedColumn, len(candidates))
 	for i, c := range candidates {
-		indexed[i] = s.indexed(0, c)
+		indexed[i] = indexedColumn(0, c, s.sequences.joined.Layout.Columns)
 	}
 	weights, err := s.reader.Weigh(indexed)
 	if err != nil {
@@ -115,28 +154,6 @@ func (s *ShardReader) decide() error {
 			form.indexed = append(form.indexed, candidates[i].Name)
 		}
 	}
-	s.setForm(form)
+	s.SetForm(form)
 	return nil
-}
-
-// setForm decides the layout.
-func (s *ShardReader) setForm(form Form) {
-	s.layout.decided = true
-	candidates := s.shard.Plan.Relation.Indexed(s.shard.Outputs)
-	for _, x := range candidates {
-		if slices.Contains(form.indexed, x.Name) && !x.Apart {
-			s.layout.indexed = append(s.layout.indexed, x)
-		}
-	}
-	s.layout.form = formOf(candidates, s.layout.indexed)
-	s.layout.schema = resolve.IndexedSchema(s.shard.Outputs, s.layout.indexed)
-	s.earlier.Distinct = make([]int64, len(s.layout.indexed))
-	if s.reader == nil {
-		return
-	}
-	if !s.layout.mayIndex(resolve.RequestTable) {
-		s.sequences.joined.Layout.SendRequestsApart()
-	}
-	columns, tables := s.columns()
-	s.reader.SetLayout(s.layout.schema, columns, tables)
 }

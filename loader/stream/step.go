@@ -121,9 +121,8 @@ type stepwise struct {
 	before mark
 	reads  bool // ReadStep was called: before is set
 	judged []judged
-	within []stepMark    // of the next step, as far as its rows are chosen; only counts, At and rows are set
-	marks  int64         // see MarkEvery
-	schema *arrow.Schema // of a batch that another ShardReader read: it equals the stream's
+	within []stepMark // of the next step, as far as its rows are chosen; only counts, At and rows are set
+	marks  int64      // see MarkEvery
 }
 
 // mark is a stream's progress and counts after a row.

@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/lane"
 )
 
@@ -18,7 +18,7 @@ import (
 func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 	from, to := of.Span()
 	if of.IsWhole() {
-		if s.hasSchema(of.Batch) {
+		if s.layout.matches(of.Batch) {
 			of.Batch.Retain()
 			return of.Batch, nil
 		}
@@ -33,19 +33,6 @@ func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 	return lane.View(ctx, of.Batch, lane.ViewOptions{Schema: s.layout.schema, From: from, To: to, Memory: s.options.Memory, Budget: s.options.Budget})
 }
 
-// hasSchema reports whether a batch has the stream's schema. Batches of a group have one schema until its reader
-// changes, so that its fields are compared once.
-func (s *ShardReader) hasSchema(b arrow.RecordBatch) bool {
-	if b.Schema() == s.stepwise.schema {
-		return true
-	}
-	if !b.Schema().Equal(s.layout.schema) {
-		return false
-	}
-	s.stepwise.schema = b.Schema()
-	return true
-}
-
 // hasCodes reports whether a batch has categories, or indexed columns.
 func hasCodes(schema *arrow.Schema) bool {
 	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return f.Type.ID() == arrow.DICTIONARY })
@@ -55,13 +42,12 @@ func hasCodes(schema *arrow.Schema) bool {
 // stream has then returned the batch, which is View of the step or, with skip, skipped it as a step
 // of another DataLoader worker. own reports that the step was read for this stream.
 func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own bool) error {
-	tables, err := s.tablesOf(of.Step)
-	if err != nil {
-		s.err = err
-		return err
+	tables, err := of.tablesAt(s.sequences.joined.Tables())
+	if err == nil {
+		err = of.check(tables, s.sequences.joined)
 	}
-	if s.err = s.checkJudged(of, tables); s.err != nil {
-		return s.err
+	if s.err = err; err != nil {
+		return err
 	}
 	counts, costs := make([]joiner.Counts, len(tables)), make([]buildside.Costs, len(tables))
 	for i, table := range tables {
@@ -97,50 +83,38 @@ func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own 
 	p.Batches++
 	p.Rows += of.Rows()
 	p.Counted += amount
-	for i, sent := range s.distinctIn(batch) {
+	for i, sent := range s.layout.distinctIn(batch) {
 		p.Distinct[i] += sent
 	}
 	return nil
 }
 
-// tablesOf returns the positions of the staging tables that the stream reads among those of a
-// step.
-func (s *ShardReader) tablesOf(of *Step) ([]int, error) {
-	names := s.sequences.joined.Tables()
+// tablesAt returns the positions of staging tables among those of the step.
+func (s *Step) tablesAt(names []string) ([]int, error) {
 	at := make([]int, len(names))
 	for i, name := range names {
-		if at[i] = slices.Index(of.tables, name); at[i] < 0 {
+		if at[i] = slices.Index(s.tables, name); at[i] < 0 {
 			return nil, fault.New(fault.Internal, "a shared step lacks the counts of %s", name)
 		}
 	}
 	return at, nil
 }
 
-// checkJudged checks min_match at the ends of the ranges that end in a slice. tables is the
-// result of tablesOf.
-func (s *ShardReader) checkJudged(of StepSlice, tables []int) error {
-	for _, j := range of.judged {
+// check checks the min_match of a stream at the ends of the ranges that end in the slice. tables are
+// the positions among the step's staging tables of those that the stream reads.
+func (p StepSlice) check(tables []int, stream *joined.Ranges) error {
+	for _, j := range p.judged {
 		table := slices.Index(tables, j.table)
-		if table < 0 || j.marks < of.from || j.marks >= of.to {
+		if table < 0 || j.marks < p.from || j.marks >= p.to {
 			continue
 		}
-		all := s.sequences.joined.Used()[table].Counts
+		all := stream.Used()[table].Counts
 		rise := j.counts
-		rise.Subtract(of.marks[of.from].counts[j.table])
+		rise.Subtract(p.marks[p.from].counts[j.table])
 		all.Add(rise)
-		if err := s.sequences.joined.CheckMinMatch(table, all); err != nil {
+		if err := stream.CheckMinMatch(table, all); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// distinctIn returns the number of distinct rows of each indexed column in a batch of the stream.
-func (s *ShardReader) distinctIn(b arrow.RecordBatch) []int64 {
-	var sent []int64
-	for _, x := range s.layout.indexed {
-		column := b.Column(s.layout.schema.FieldIndices(x.Name)[0])
-		sent = append(sent, int64(column.(*array.Dictionary).Dictionary().Len()))
-	}
-	return sent
 }
