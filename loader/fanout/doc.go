@@ -3,7 +3,7 @@
 // docs/adr/0035-streams-take-views-of-shared-steps.md).
 //
 //	member ─┐
-//	member ─┼─► group (a window of blocks) ─► stream.ShardReader
+//	member ─┼─► group (a window of blocks) ─► stream.StepReader
 //	member ─┘
 //
 // A SharingLoader opens members, which are streams. Members with equal keys (key.go) and equal

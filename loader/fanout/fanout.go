@@ -120,7 +120,7 @@ func (s *Sharer) giveUp(int64) {
 type trash struct {
 	blocks  []*block
 	taken   []*taken
-	readers []*stream.ShardReader
+	readers []*stream.StepReader
 }
 
 // release releases batches, and waits until readers have stopped.

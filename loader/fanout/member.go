@@ -95,7 +95,7 @@ func (m *groupMember) place() stream.StepPlace { return m.at }
 
 // reader opens a reader for a group at the member's position. p is of the group, and form of its
 // batches if that is decided.
-func (m *groupMember) reader(ctx context.Context, p loader.Planned, form *stream.Form) (*stream.ShardReader, error) {
+func (m *groupMember) reader(ctx context.Context, p loader.Planned, form *stream.Form) (*stream.StepReader, error) {
 	p.Query.Cursor = m.own.Resumption()
 	r, err := m.opener.OpenReader(ctx, p, m.options)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *groupMember) reader(ctx context.Context, p loader.Planned, form *stream
 		r.SetForm(*form)
 	}
 	m.again = m.own.Again()
-	return r, nil
+	return stream.NewStepReader(r), nil
 }
 
 // maxPlanTime is for how long the members of a group wait until it is planned what they need
@@ -119,7 +119,7 @@ func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchS
 	q.Pin = p.Rows.Pin
 	q.Columns, q.BatchRows, q.GlobalBatchRows = spec.columns.list, 0, 0
 	if !p.Rows.Requests {
-		q.BatchRows = int(spec.perLane) * m.own.Lanes()
+		q.BatchRows = int(spec.perLane) * (len(p.Lanes) / max(1, q.Shard.Of))
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxPlanTime)
 	defer cancel()

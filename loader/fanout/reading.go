@@ -9,11 +9,11 @@ import (
 
 // reading is the reader of a group, with its spec. The member that pulls uses it.
 type reading struct {
-	reader  *stream.ShardReader // nil before the first pull and after a failure
-	planned loader.Planned      // of the reader, from no cursor
-	spec    batchSpec           // of planned
-	fixed   bool                // spec does not change: what members need together cannot be read
-	changed int                 // how often spec has changed
+	reader  *stream.StepReader // nil before the first pull and after a failure
+	planned loader.Planned     // of the reader, from no cursor
+	spec    batchSpec          // of planned
+	fixed   bool               // spec does not change: what members need together cannot be read
+	changed int                // how often spec has changed
 }
 
 // maxChanged bounds how often the reader of a group is opened with another spec, so that streams that join and

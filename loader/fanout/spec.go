@@ -108,7 +108,7 @@ func (b batchSpec) equal(o batchSpec) bool {
 	return b.perLane == o.perLane && b.columns.id == o.columns.id
 }
 
-// marks returns the distance in rows of the marks of a step (stream.ShardReader.MarkEvery), between
+// marks returns the distance in rows of the marks of a step (stream.StepReader.MarkEvery), between
 // which members take slices. It is smaller than the members need, so that streams with other usual
 // batch sizes find marks too. If there would be too many marks, the last members find none. 0 means
 // that only whole steps are taken.

@@ -158,10 +158,10 @@ func (s *Sharer) wait(m *groupMember, g *readerGroup) {
 }
 
 // read uses a group's reader. It returns the step that it read, or nil if it read none.
-type read func(r *stream.ShardReader) (*stream.Step, error)
+type read func(r *stream.StepReader) (*stream.Step, error)
 
 // readForm decides the form of a group's batches, and reads no step.
-func readForm(r *stream.ShardReader) (*stream.Step, error) { return nil, r.Begin() }
+func readForm(r *stream.StepReader) (*stream.Step, error) { return nil, r.Begin() }
 
 // readStep returns a function that reads the next step. If no member takes the step, the function does not
 // make its batch. s.mu is held.
@@ -171,7 +171,7 @@ func (g *readerGroup) readStep() read {
 		steps := (g.front().PerLane() - m.place().PerLane()) / m.spec.perLane
 		skip = skip && m.spec.perLane == g.spec.perLane && !m.own.TakesAt(m.place().Step()+steps)
 	}
-	return func(r *stream.ShardReader) (*stream.Step, error) { return r.ReadStep(skip) }
+	return func(r *stream.StepReader) (*stream.Step, error) { return r.ReadStep(skip) }
 }
 
 // pull reads for a group. Reading continues after the end of the member's context as long as the

@@ -10,7 +10,7 @@ type setback struct {
 // memory, and the steps of a group's reader belong to its members.
 func (s *ShardReader) beforeStep() setback {
 	switch {
-	case s.options.Budget == nil || s.stepwise.reads:
+	case s.options.Budget == nil || s.judge != nil:
 		return setback{}
 	case s.reader == nil:
 		return setback{mark{Progress: s.progress(), counts: s.sequences.joined.ClosedCounts(), divided: s.sequences.divided, again: s.again}, true}

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Step is one step that a ShardReader read (ReadStep), or the end of its stream. Other streams of
+// Step is one step that a StepReader read, or the end of its stream. Other streams of
 // the same rows take the step, or a slice of it (TakeStep). It is immutable.
 type Step struct {
 	Batch arrow.RecordBatch // retained; nil if the step was skipped, and at the end
@@ -116,15 +116,6 @@ func (p StepSlice) costs(table int) buildside.Costs {
 	return p.marks[p.to].costs[table].Minus(p.marks[p.from].costs[table])
 }
 
-// stepwise is the state of a ShardReader between steps.
-type stepwise struct {
-	before mark
-	reads  bool // ReadStep was called: before is set
-	judged []judged
-	within []stepMark // of the next step, as far as its rows are chosen; only counts, At and rows are set
-	marks  int64      // see MarkEvery
-}
-
 // mark is a stream's progress and counts after a row.
 type mark struct {
 	lane.Progress
@@ -141,93 +132,6 @@ func (s *ShardReader) Place() StepPlace { return s.shard.place(s.progress()) }
 // PerLane returns the number of rows of a step, or requests, that each lane contributes.
 func (s *ShardReader) PerLane() int64 { return s.shard.q }
 
-// Lanes returns the number of lanes of the stream's shard.
-func (s *ShardReader) Lanes() int { return len(s.shard.lanes) }
-
-// MarkEvery makes the following steps have marks after each multiple of a number of rows, so that
-// streams with batches of that size can take slices of them; 0: none. The stream has a single
-// lane, which contributes rows.
-func (s *ShardReader) MarkEvery(rows int64) {
-	s.stepwise.marks = rows
-	if s.reader != nil {
-		s.reader.SetMarks(lane.Marks{Rows: rows, Reached: s.reached})
-	}
-}
-
-// reached is called at the marks of a step whose rows are being chosen.
-func (s *ShardReader) reached(at lane.Position, rows int64) {
-	m := stepMark{rows: rows}
-	m.At = []lane.Position{at}
-	m.counts, m.divided, m.again = s.sequences.countsAt(s.shard.lanes, m.At)
-	m.costs, m.cached = s.costs(), s.cached.Total()
-	s.stepwise.within = append(s.stepwise.within, m)
-}
-
-// ReadStep reads the next step: its batch or, if skip is set, only its rows. The caller
-// releases the batch. The stream is Stepwise, and reads neither in parts nor up to a limit. It
-// does not check min_match: each stream that takes the step checks its own rows.
-func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
-	if !s.stepwise.reads {
-		s.stepwise.before, s.stepwise.reads = s.mark(), true
-		// What Begin has read belongs to the first step.
-		s.stepwise.before.costs, s.stepwise.before.cached = make([]buildside.Costs, len(s.stepwise.before.costs)), plan.CacheRead{}
-	}
-	out := &Step{perLane: s.shard.q, tables: s.sequences.joined.Tables()}
-	some, err := s.advance(skip)
-	if err != nil {
-		return nil, err
-	}
-	before, after := s.stepwise.before, s.mark()
-	switch {
-	case !some:
-		out.End = true
-	case skip:
-		out.rows = after.Skipped - before.Skipped
-	default:
-		out.Batch = s.RecordBatch()
-		out.Batch.Retain()
-		out.rows, out.counted = s.reader.LastBatch()
-	}
-	out.marks = append(out.marks, stepMark{mark: before, place: s.shard.place(before.Progress)})
-	for _, m := range s.stepwise.within {
-		out.marks = append(out.marks, s.within(before, m))
-	}
-	out.marks = append(out.marks, stepMark{mark: after, place: s.shard.place(after.Progress), rows: out.rows})
-	out.judged = s.stepwise.judged
-	s.stepwise.before, s.stepwise.within, s.stepwise.judged = after, nil, nil
-	return out, nil
-}
-
-// within completes a mark within the step that begins at another one.
-func (s *ShardReader) within(before mark, m stepMark) stepMark {
-	m.Steps, m.Uneven = before.Steps, before.Uneven
-	m.Consumed = []int64{before.Consumed[0] + m.rows}
-	m.PerLane = before.PerLane + m.rows
-	m.place = s.shard.place(m.Progress)
-	return m
-}
-
-// advance reads or skips a step, and reports whether there was one.
-func (s *ShardReader) advance(skip bool) (bool, error) {
-	if err := s.Begin(); err != nil {
-		return false, err
-	}
-	if s.reader == nil {
-		if s.err = s.open(s.ctx); s.err != nil {
-			return false, s.err
-		}
-	}
-	if skip {
-		some, err := s.reader.Skip()
-		s.err = err
-		if some || err != nil {
-			return some, err
-		}
-	}
-	some := s.Next()
-	return some, s.Err()
-}
-
 // mark returns the stream's progress, and the counts of a stream that continues from there.
 func (s *ShardReader) mark() mark {
 	m := mark{Progress: s.progress()}
@@ -236,13 +140,13 @@ func (s *ShardReader) mark() mark {
 	} else {
 		m.counts, m.divided, m.again = s.sequences.countsAt(s.shard.lanes, m.At)
 	}
-	m.costs, m.cached = s.costs(), s.cached.Total()
+	m.costs, m.cached = s.sequences.costs(), s.cached.Total()
 	return m
 }
 
 // costs returns the costs so far, by staging table that is read.
-func (s *ShardReader) costs() []buildside.Costs {
-	used := s.sequences.joined.Used()
+func (s *sequences) costs() []buildside.Costs {
+	used := s.joined.Used()
 	all := make([]buildside.Costs, len(used))
 	for i, u := range used {
 		all[i] = u.Costs
@@ -269,16 +173,6 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 		joiner.AddCounts(counts, open)
 	}
 	return counts, divided, again
-}
-
-// judge checks min_match or, if steps are read, records the counts for the streams that take
-// the step.
-func (s *ShardReader) judge(table int, all joiner.Counts) error {
-	if !s.stepwise.reads {
-		return s.sequences.joined.CheckMinMatch(table, all)
-	}
-	s.stepwise.judged = append(s.stepwise.judged, judged{table, all, len(s.stepwise.within)})
-	return nil
 }
 
 // Again returns the number of training rows that were read again, or will be when the stream

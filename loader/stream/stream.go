@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/lane"
@@ -55,7 +56,7 @@ type ShardReader struct {
 	err       error
 	earlier   lane.Progress // of the earlier readers
 	again     int64         // training rows that were read again and not yet returned since
-	stepwise  stepwise      // with ReadSpec.Stepwise
+	judge     joined.Judge  // nil: min_match is checked
 	back      setback       // of the current step
 	cached    plan.CacheReads
 }
@@ -181,9 +182,6 @@ func (s *ShardReader) open(ctx context.Context) error {
 		Memory: s.options.Memory, Budget: s.options.Budget, MaxBytes: s.options.MaxBatchBytes,
 		SizedBy: sizedBy(s.shard.Reading),
 	})
-	if s.stepwise.marks > 0 {
-		s.MarkEvery(s.stepwise.marks)
-	}
 	return nil
 }
 
@@ -194,7 +192,13 @@ func (s *ShardReader) opens() opens {
 		spec: joined.RangesSpec{
 			Plan: p, Outputs: s.shard.Outputs, Lanes: s.shard.ranges(s.earlier),
 			IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey,
-			Judge: s.judge, Cache: s.shard.Reading.Cache, CacheReads: &s.cached,
+			Cache: s.shard.Reading.Cache, CacheReads: &s.cached,
+			Judge: func(table int, all joiner.Counts) error {
+				if s.judge != nil {
+					return s.judge(table, all)
+				}
+				return s.sequences.joined.CheckMinMatch(table, all)
+			},
 		},
 		runs: s.shard.runs, batchRows: s.shard.q,
 	}
