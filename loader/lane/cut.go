@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -8,18 +10,44 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// cutter makes batches of one layout.
+type cutter struct {
+	options  *Options // without Schema, Columns and Indexed, which may have changed
+	schema   *arrow.Schema
+	columns  []Column
+	indexed  []IndexedColumn
+	distinct []distinctRows // per indexed column
+}
+
+// newCutter returns a cutter, see Options.
+func newCutter(options *Options, schema *arrow.Schema, columns []Column, indexed []IndexedColumn) cutter {
+	ct := cutter{options: options, schema: schema, columns: columns, indexed: indexed, distinct: make([]distinctRows, len(indexed))}
+	for i, x := range indexed {
+		ct.distinct[i].requests = ct.requestRows(x)
+	}
+	return ct
+}
+
+// requestRows returns nil unless the column has one row for each request.
+func (ct *cutter) requestRows(of IndexedColumn) *requestRows {
+	if ct.options.Requests == nil || of.Index != ct.options.Requests.Index {
+		return nil
+	}
+	return newRequestRows(ct.options.Requests, of.Columns)
+}
+
 // cut gathers one batch. Its size is known from offsets and widths, and reserved, before
 // the first value is copied.
-func (r *Reader) cut(of *pendingStep) (arrow.RecordBatch, error) {
-	held, err := r.options.Budget.ReserveFor(r.ctx, "a batch", 0)
+func (ct *cutter) cut(ctx context.Context, of *pendingStep) (arrow.RecordBatch, error) {
+	held, err := ct.options.Budget.ReserveFor(ctx, "a batch", 0)
 	if err != nil {
 		return nil, err
 	}
-	b, spare, err := r.gatherBatch(of.runs, of.rows, func(bytes int64) error {
-		if limit := r.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
-			return r.tooLarge(of.rowCount, held.Held()+bytes)
+	b, spare, err := ct.gatherBatch(ctx, of.runs, of.rows, func(bytes int64) error {
+		if limit := ct.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
+			return ct.tooLarge(of.rowCount, held.Held()+bytes)
 		}
-		return fewerRows(held.GrowWait(r.ctx, bytes))
+		return fewerRows(held.GrowWait(ctx, bytes))
 	})
 	if err != nil {
 		held.Release()
@@ -31,10 +59,10 @@ func (r *Reader) cut(of *pendingStep) (arrow.RecordBatch, error) {
 
 // gatherBatch is cut with a function that reserves memory. It also returns the bytes that were reserved and
 // not taken.
-func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) error) (b arrow.RecordBatch, spare int64, err error) {
-	g := batch.NewGatherer(r.options.Memory)
+func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reserve func(bytes int64) error) (b arrow.RecordBatch, spare int64, err error) {
+	g := batch.NewGatherer(ct.options.Memory)
 	defer g.Release()
-	made, rows, err := r.reserveSources(runs, rows, reserve)
+	made, rows, err := ct.reserveSources(runs, rows, reserve)
 	defer func() {
 		for _, c := range made {
 			c.release()
@@ -54,12 +82,12 @@ func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) e
 	if err := reserve(bytes); err != nil {
 		return nil, 0, err
 	}
-	besides, err := r.options.Budget.ReserveFor(r.ctx, "the codes of a batch", 0)
+	besides, err := ct.options.Budget.ReserveFor(ctx, "the codes of a batch", 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer besides.Release()
-	if err := fewerRows(besides.GrowWait(r.ctx, working(made))); err != nil {
+	if err := fewerRows(besides.GrowWait(ctx, working(made))); err != nil {
 		return nil, 0, err
 	}
 	columns := make([]arrow.Array, 0, len(made))
@@ -71,34 +99,34 @@ func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) e
 		}
 		columns = append(columns, column)
 	}
-	return array.NewRecordBatch(r.options.Schema, columns, rows), unused(made), nil
+	return array.NewRecordBatch(ct.schema, columns, rows), unused(made), nil
 }
 
 // reserveSources returns the sources of a batch's columns, and its number of rows. The caller
 // releases the sources, also after an error.
-func (r *Reader) reserveSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
-	if r.options.Grouped != nil {
-		return r.groupedSources(runs, rows, reserve)
+func (ct *cutter) reserveSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
+	if ct.options.Grouped != nil {
+		return ct.groupedSources(runs, rows, reserve)
 	}
-	if err := reserve(r.indexedBytes(r.options.Indexed, rows)); err != nil {
+	if err := reserve(ct.indexedBytes(ct.indexed, rows)); err != nil {
 		return nil, 0, err
 	}
-	made, err := r.sources(runs, int(rows))
+	made, err := ct.sources(runs, int(rows))
 	return made, rows, err
 }
 
 // tooLarge returns the error for a batch above MaxBytes, with the number of rows, or
 // requests, that would fit.
-func (r *Reader) tooLarge(of rowCount, bytes int64) error {
-	lanes := int64(len(r.lanes))
+func (ct *cutter) tooLarge(of rowCount, bytes int64) error {
+	lanes := int64(len(ct.options.Lanes))
 	// A quarter is reserved for later rows, which may be larger.
-	fit := int64(float64(of.counted)*float64(r.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
-	err := fault.New(fault.Exhausted, "a batch of %s takes %d bytes, more than the limit of %d (max_batch_bytes)", fault.Count(of.rows, "row"), bytes, r.options.MaxBytes)
+	fit := int64(float64(of.counted)*float64(ct.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
+	err := fault.New(fault.Exhausted, "a batch of %s takes %d bytes, more than the limit of %d (max_batch_bytes)", fault.Count(of.rows, "row"), bytes, ct.options.MaxBytes)
 	if fit == 0 {
 		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
 	}
 	return err.WithRemedy("ask for %s of at most %d, or for fewer columns, or raise max_batch_bytes",
-		r.options.SizedBy.Field, fit*int64(r.options.SizedBy.Batches))
+		ct.options.SizedBy.Field, fit*int64(ct.options.SizedBy.Batches))
 }
 
 // source makes one column of the current batch.
@@ -112,21 +140,21 @@ type source interface {
 
 // sources returns the sources of a batch's columns. The caller releases them, also after
 // an error.
-func (r *Reader) sources(runs []run, rows int) ([]source, error) {
-	out := make([]source, 0, r.options.Schema.NumFields())
-	plain, indexed := r.options.Columns, r.options.Indexed
-	for _, field := range r.options.Schema.Fields() {
-		number := len(r.options.Indexed) - len(indexed)
+func (ct *cutter) sources(runs []run, rows int) ([]source, error) {
+	out := make([]source, 0, ct.schema.NumFields())
+	plain, indexed := ct.columns, ct.indexed
+	for _, field := range ct.schema.Fields() {
+		number := len(ct.indexed) - len(indexed)
 		if len(indexed) == 0 || indexed[0].At != len(out) {
-			out = append(out, r.plain(plain[0], field, runs))
+			out = append(out, ct.plain(plain[0], field, runs))
 			plain = plain[1:]
 			continue
 		}
-		x, err := r.indexed(indexed[0], &r.distinct[number], runs, rows)
+		x, err := ct.index(indexed[0], &ct.distinct[number], runs, rows)
 		if err != nil {
 			return out, err
 		}
-		x.gather(field, indexed[0], r.distinct[number].end())
+		x.gather(field, indexed[0], ct.distinct[number].end())
 		out = append(out, x)
 		indexed = indexed[1:]
 	}
@@ -134,11 +162,11 @@ func (r *Reader) sources(runs []run, rows int) ([]source, error) {
 }
 
 // plain returns the source of a column that is not indexed.
-func (r *Reader) plain(c Column, field arrow.Field, runs []run) source {
+func (ct *cutter) plain(c Column, field arrow.Field, runs []run) source {
 	if field.Type.ID() == arrow.DICTIONARY {
 		return &category{gathered: gathered{field: field, segments: rowsOf(runs)(c)}}
 	}
-	if values := r.shared(c, runs); values != nil {
+	if values := ct.shared(c, runs); values != nil {
 		return &sharing{field: field, values: values}
 	}
 	return c.source(field, rowsOf(runs))
@@ -177,7 +205,7 @@ type sharing struct {
 // shared returns the column's values if they need no copy: they are a slice of one batch,
 // large enough to keep the whole batch. The caller releases it; nil means that the column
 // must be copied.
-func (r *Reader) shared(c Column, runs []run) arrow.Array {
+func (ct *cutter) shared(c Column, runs []run) arrow.Array {
 	if len(runs) != 1 || c.Dense != nil || 2*runs[0].rows < runs[0].of {
 		return nil
 	}
@@ -185,7 +213,7 @@ func (r *Reader) shared(c Column, runs []run) arrow.Array {
 	if c.Field == Plain {
 		return array.NewSlice(column, int64(x.from), int64(x.from+x.rows))
 	}
-	if r.options.Requests == nil || c.Index != r.options.Requests.Index {
+	if ct.options.Requests == nil || c.Index != ct.options.Requests.Index {
 		return nil
 	}
 	own := column.(*array.Dictionary)

@@ -20,14 +20,14 @@ type Grouped struct {
 }
 
 // groupedSources is reserveSources for batches that have a row for each request.
-func (r *Reader) groupedSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
+func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if rows > math.MaxInt32 {
 		return nil, 0, fault.New(fault.Exhausted, "the requests of a batch have %d rows, more than lists can hold", rows).
 			WithRemedy("ask for fewer requests with batch_requests")
 	}
 	of := requestsOf(runs)
 	once := int64(0)
-	for _, is := range r.options.Grouped.Once {
+	for _, is := range ct.options.Grouped.Once {
 		if is {
 			once++
 		}
@@ -37,16 +37,16 @@ func (r *Reader) groupedSources(runs []run, rows int64, reserve func(bytes int64
 		return nil, 0, err
 	}
 	offsets, same := of.offsets(), make([]bool, rows)
-	made := make([]source, 0, len(r.options.Columns))
-	for i, c := range r.options.Columns {
-		field := r.options.Schema.Field(i)
-		if !r.options.Grouped.Once[i] {
+	made := make([]source, 0, len(ct.columns))
+	for i, c := range ct.columns {
+		field := ct.schema.Field(i)
+		if !ct.options.Grouped.Once[i] {
 			items := field.Type.(*arrow.ListType).ElemField()
 			items.Name = field.Name // for errors
-			made = append(made, &listed{field: field, items: r.plain(c, items, runs), offsets: offsets, requests: int(of.requests)})
+			made = append(made, &listed{field: field, items: ct.plain(c, items, runs), offsets: offsets, requests: int(of.requests)})
 			continue
 		}
-		if err := r.checkOnce(c, field.Name, of, same); err != nil {
+		if err := ct.checkOnce(c, field.Name, of, same); err != nil {
 			return made, 0, err
 		}
 		made = append(made, c.source(field, of.first))
@@ -96,10 +96,10 @@ func (of requests) first(c Column) []batch.Segment {
 
 // checkOnce fails if the rows of a request have different values of a column. same has
 // room for all rows.
-func (r *Reader) checkOnce(c Column, name string, of requests, same []bool) error {
+func (ct *cutter) checkOnce(c Column, name string, of requests, same []bool) error {
 	if c.Dense != nil {
 		for i, one := range c.Dense.Columns {
-			if err := r.checkOnce(one, c.Dense.Names[i], of, same); err != nil {
+			if err := ct.checkOnce(one, c.Dense.Names[i], of, same); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (r *Reader) checkOnce(c Column, name string, of requests, same []bool) erro
 		here := c.Segment(x.batch, x.from, x.rows)
 		at := differs(before, here, x.begins, same[:x.rows])
 		if at >= 0 {
-			return r.notOnce(name, x, at)
+			return ct.notOnce(name, x, at)
 		}
 		before = here
 	}
@@ -147,13 +147,13 @@ func differs(before, here batch.Segment, begins []int32, same []bool) int {
 }
 
 // notOnce returns the error for rows of a request that have different values.
-func (r *Reader) notOnce(column string, x run, row int) error {
-	key := make([]string, len(r.options.Request))
-	for i, k := range r.options.Request {
+func (ct *cutter) notOnce(column string, x run, row int) error {
+	key := make([]string, len(ct.options.Request))
+	for i, k := range ct.options.Request {
 		key[i] = x.batch.Schema().Field(k).Name + " = " + shorten(x.batch.Column(k).ValueStr(x.from+row))
 	}
 	return fault.New(fault.Invalid, "column %s is sent once for a request, but the rows of request %s have different values", column, strings.Join(key, ", ")).
-		In(r.options.Grouped.Table, "").
+		In(ct.options.Grouped.Table, "").
 		WithRemedy("remove the columns that are not constant within a request from training.request_level, or repair the rows of that request")
 }
 

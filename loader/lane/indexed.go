@@ -148,9 +148,9 @@ type indexing struct {
 
 // indexed finds the distinct rows of one column of the batch, in memory that is already
 // reserved.
-func (r *Reader) indexed(of IndexedColumn, d *distinctRows, runs []run, rows int) (*indexing, error) {
+func (ct *cutter) index(of IndexedColumn, d *distinctRows, runs []run, rows int) (*indexing, error) {
 	d.begin(rows)
-	x := &indexing{slots: memory.NewResizableBuffer(r.options.Memory)}
+	x := &indexing{slots: memory.NewResizableBuffer(ct.options.Memory)}
 	x.slots.Resize(rows * arrow.Int32SizeBytes)
 	slots := arrow.Int32Traits.CastFromBytes(x.slots.Bytes())
 	for _, one := range runs {
@@ -195,10 +195,10 @@ func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.
 }
 
 // indexedBytes returns the bytes that indexed takes for a number of rows.
-func (r *Reader) indexedBytes(columns []IndexedColumn, rows int64) int64 {
-	bytes := int64(len(columns)) * (batch.AllocatedSize(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
+func (ct *cutter) indexedBytes(columns []IndexedColumn, rows int64) int64 {
+	bytes := int64(len(columns)) * (batch.AllocatedSize(ct.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
 	for _, x := range columns {
-		if r.options.Requests != nil && x.Index == r.options.Requests.Index {
+		if ct.options.Requests != nil && x.Index == ct.options.Requests.Index {
 			bytes += requestBytes(rows)
 		}
 	}

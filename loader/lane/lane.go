@@ -135,13 +135,13 @@ type Marks struct {
 // Reader is the stream of a shard. It is not safe for concurrent use.
 type Reader struct {
 	array.RecordReader
-	options  Options
-	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	lanes    []*laneReader
-	passed   Progress       // without At, Consumed and Distinct, which lanes and distinct have
-	last     rowCount       // of the batch last returned
-	distinct []distinctRows // per indexed column
-	pending  *pendingStep   // the next batch, if its rows were weighed; otherwise nil
+	options Options
+	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	lanes   []*laneReader
+	cutter  cutter
+	passed  Progress     // without At, Consumed and Distinct, which lanes and cutter have
+	last    rowCount     // of the batch last returned
+	pending *pendingStep // the next batch, if its rows were weighed; otherwise nil
 }
 
 // pendingStep holds the rows of a batch that is not yet cut.
@@ -167,13 +167,7 @@ func New(ctx context.Context, options Options) *Reader {
 
 // SetLayout sets the columns of the following batches, see Options.
 func (r *Reader) SetLayout(schema *arrow.Schema, columns []Column, indexed []IndexedColumn) {
-	r.options.Schema, r.options.Columns, r.options.Indexed = schema, columns, indexed
-	r.distinct = make([]distinctRows, len(indexed))
-	for i, x := range indexed {
-		if r.options.Requests != nil && x.Index == r.options.Requests.Index {
-			r.distinct[i].requests = newRequestRows(r.options.Requests, x.Columns)
-		}
-	}
+	r.cutter = newCutter(&r.options, schema, columns, indexed)
 }
 
 // SetMarks sets the Marks for the steps whose rows are not yet chosen.
@@ -184,7 +178,7 @@ func (r *Reader) SetMarks(m Marks) {
 }
 
 // Schema returns the current schema of the batches.
-func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
+func (r *Reader) Schema() *arrow.Schema { return r.cutter.schema }
 
 // LastBatch returns the number of the ranges' rows in the batch last returned, and of their
 // requests if lanes contribute requests, otherwise of rows again.
@@ -222,7 +216,7 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if given.rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	out, err := r.cut(given)
+	out, err := r.cutter.cut(r.ctx, given)
 	if err != nil {
 		return nil, err
 	}

@@ -30,9 +30,9 @@ func (r *Reader) Progress() Progress {
 			p.At[i], p.Consumed[i] = l.at, l.consumed
 		}
 	}
-	p.Distinct = make([]int64, len(r.distinct))
-	for i := range r.distinct {
-		p.Distinct[i] = r.distinct[i].sent
+	p.Distinct = make([]int64, len(r.cutter.distinct))
+	for i := range r.cutter.distinct {
+		p.Distinct[i] = r.cutter.distinct[i].sent
 	}
 	return p
 }

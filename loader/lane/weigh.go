@@ -28,11 +28,11 @@ func (r *Reader) Weigh(columns []IndexedColumn) ([]Weight, error) {
 		return nil, err
 	}
 	defer held.Release()
-	if err := fewerRows(held.GrowWait(r.ctx, r.indexedBytes(columns, r.pending.rows))); err != nil {
+	if err := fewerRows(held.GrowWait(r.ctx, r.cutter.indexedBytes(columns, r.pending.rows))); err != nil {
 		return nil, err
 	}
 	for i, x := range columns {
-		if weights[i], err = r.weigh(x); err != nil {
+		if weights[i], err = r.cutter.weigh(x, r.pending.runs, int(r.pending.rows)); err != nil {
 			return nil, err
 		}
 	}
@@ -48,13 +48,9 @@ func (r *Reader) Weighed() int64 {
 }
 
 // weigh weighs one column.
-func (r *Reader) weigh(of IndexedColumn) (Weight, error) {
-	runs, rows := r.pending.runs, int(r.pending.rows)
-	d := distinctRows{}
-	if r.options.Requests != nil && of.Index == r.options.Requests.Index {
-		d.requests = newRequestRows(r.options.Requests, of.Columns)
-	}
-	x, err := r.indexed(of, &d, runs, rows)
+func (ct *cutter) weigh(of IndexedColumn, runs []run, rows int) (Weight, error) {
+	d := distinctRows{requests: ct.requestRows(of)}
+	x, err := ct.index(of, &d, runs, rows)
 	if err != nil {
 		return Weight{}, err
 	}
