@@ -191,7 +191,6 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 		line("dry run: nothing was written to table %s", request.Table)
 	case r.Snapshot == 0:
 		line("there are no rows: nothing was written to table %s", request.Table)
-		dropped()
 		return b.String()
 	default:
 		line("snapshot %d of table %s", r.Snapshot, request.Table)
@@ -211,7 +210,7 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 		line("new columns: %s", strings.Join(r.Added, ", "))
 	}
 	if r.Removed > 0 {
-		line("files replaced: %d", r.Removed)
+		line("files replaced: %d, with %s", r.Removed, fault.Count(r.RemovedRows, "row"))
 	}
 	switch {
 	case request.OnlyKeysOf != "":

@@ -239,8 +239,8 @@ datasets:
 		require.Contains(t, got.stderr, want)
 	}
 	got = run(t, "stage", "features.history", l.parquetFile(t, "u.parquet", `[{"req_id": 2}, {"req_id": null}]`), "--config", l.config, "--only-keys-of", "swiss")
-	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "there are no rows: nothing was written to table features.history\nrows dropped, whose key no training row has: 2,")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "none of the 2 rows has a key of a training row of swiss: nothing was written")
 	texts := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "country", "--only-keys-of", "swiss")
 	require.Equal(t, exitFailure, texts.code)
 	require.Contains(t, texts.stderr, "by column country of its key")
@@ -260,7 +260,7 @@ func TestNewTablesArePartitioned(t *testing.T) {
 	}
 	text := replace("features.history", a, "--buckets", "4", "--partition", "country")
 	require.Contains(t, text, "the table is new\npartitioned by country, bucket[4](req_id)\ntoken")
-	require.Contains(t, replace("features.history", b), "files replaced: 1\n")
+	require.Contains(t, replace("features.history", b), "files replaced: 1, with 1 row\n")
 	got := run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
 	require.Zero(t, got.code, got.stderr)
 	require.NotContains(t, got.stdout, `"req_id":1,`)

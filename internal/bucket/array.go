@@ -28,6 +28,17 @@ func Supported(dt arrow.DataType) bool {
 	}
 }
 
+// Comparable reports whether keys of two types can be equal: those of one type, int and long, and decimals of
+// one scale. Equal keys have equal hashes.
+func Comparable(a, b arrow.DataType) bool {
+	integer := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
+	if x, ok := a.(*arrow.Decimal128Type); ok {
+		y, ok := b.(*arrow.Decimal128Type)
+		return ok && x.Scale == y.Scale
+	}
+	return integer(a) && integer(b) || arrow.TypeEqual(a, b)
+}
+
 // Array appends to dst, for every row of a, the row's bucket of n, or Null
 // where the row is null, and returns the extended slice. It fails with Invalid
 // if the type cannot be bucketed or n is not a number of buckets.

@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,11 +70,17 @@ func (m *matching) columns() error {
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
 }
 
+// pandasIndex matches the columns in which pandas and pyarrow store an index without a name.
+var pandasIndex = regexp.MustCompile(`^__index_level_\d+__$`)
+
 // newName returns why the name of a new column is refused, or "". others are the names of the other columns, and paths
 // has those that come before.
 func newName(f arrow.Field, at int, others []string, paths pathsOf) string {
 	if f.Name == "" {
 		return "column " + strconv.Itoa(at+1) + " of the input has no name"
+	}
+	if pandasIndex.MatchString(f.Name) {
+		return "it is the index of a pandas data frame: write the frame without it, with index=False in to_parquet or preserve_index=False in from_pandas"
 	}
 	if other := alike(f.Name, others); other != "" {
 		return otherCase(other)

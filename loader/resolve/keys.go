@@ -51,7 +51,7 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 	switch {
 	case !bucket.Supported(t.Type):
 		b.fault(at, "", "column %s.%s of type %s cannot be a key: keys are integers, dates, times, timestamps, decimals, strings or binary values", training.Name, t.Name, t.Type)
-	case !equalTypes(t.Type, s.Type):
+	case !bucket.Comparable(t.Type, s.Type):
 		near := evident(t, staging)
 		remedy := fmt.Sprintf("rewrite %s with %s as %s", staging.Name, s.Name, t.Type)
 		if bucketSources(staging)[s.ID] {
@@ -143,7 +143,7 @@ func bucketSources(t *catalog.Table) map[int]bool {
 func ofType(t arrow.DataType, in *catalog.Table) []catalog.Field {
 	var out []catalog.Field
 	for _, f := range in.Fields {
-		if equalTypes(t, f.Type) {
+		if bucket.Comparable(t, f.Type) {
 			out = append(out, f)
 		}
 	}
@@ -159,15 +159,4 @@ func keyWith(pairs []dataset.KeyPair, i int, pair dataset.KeyPair) string {
 		texts[k] = fmt.Sprintf("%s: %s", p.Training, p.Staging)
 	}
 	return "key: {" + strings.Join(texts, ", ") + "}"
-}
-
-// equalTypes reports whether values of two key types can be equal: int and long can, and so
-// can decimals of one scale and any precision. Iceberg hashes them alike.
-func equalTypes(a, b arrow.DataType) bool {
-	integer := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
-	if x, ok := a.(*arrow.Decimal128Type); ok {
-		y, ok := b.(*arrow.Decimal128Type)
-		return ok && x.Scale == y.Scale
-	}
-	return integer(a) && integer(b) || arrow.TypeEqual(a, b)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -128,7 +129,7 @@ func keyOf(t, s *catalog.Table) []dataset.KeyPair {
 	for _, key := range bucketColumns(t) {
 		best := catalog.Field{}
 		for _, f := range candidates {
-			if f.Type == nil || used[f.ID] || !equalTypes(key.Type, f.Type) || !alike(key.Name, f.Name) {
+			if f.Type == nil || used[f.ID] || !bucket.Comparable(key.Type, f.Type) || !alike(key.Name, f.Name) {
 				continue
 			}
 			if best.Name == "" || f.Name == key.Name {

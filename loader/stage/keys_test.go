@@ -61,17 +61,21 @@ func TestRowsWithOtherKeysAreDropped(t *testing.T) {
 	days.Table, days.Partition = "ml.days", []string{"day"}
 	require.Positive(t, r.Stage(t, days, stagetest.Schema(), stagetest.Few).Files)
 	dropping := request
+	dropping.OnlyKeysOf = "clicks"
 	dropping.Table, dropping.Mode, dropping.Key = "ml.days", dataset.WriteReplace, []string{"id"}
-	out = staged(dropping, `[{"id": 1, "day": "2026-10-01"}]`)
+	_, err := r.Stager.Stage(t.Context(), o, dropping, stagetest.Rows(t, stagetest.Schema(), `[{"id": 1, "day": "2026-10-01"}, {"id": null}]`))
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "none of the 2 rows has a key of a training row of clicks: nothing was written")
+	out = staged(dropping, `[]`)
 	require.Zero(t, out.Removed)
 	require.Zero(t, out.Rows)
 
 	o.OnlyKeys = func(context.Context, []arrow.Field) (stage.KeptKeys, error) { return nil, errors.New("no keys") }
-	_, err := r.Stager.Stage(t.Context(), o, request, unread(t, stagetest.Schema()))
+	_, err = r.Stager.Stage(t.Context(), o, request, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "no keys")
 
 	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: "ml.flat", Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
-	request.Table, request.Key = "ml.flat", nil
+	request.Table, request.Key, request.Buckets = "ml.flat", nil, 0
 	_, err = r.Stager.Stage(t.Context(), o, request, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "no buckets whose columns are the key")
 

@@ -86,8 +86,11 @@ type likeTable struct {
 	spec  catalog.Spec
 }
 
-// like returns the table that the layout names.
+// like returns the table that the request names, which it reads once.
 func (c *staging) like(ctx context.Context) (likeTable, error) {
+	if c.liked != nil {
+		return *c.liked, nil
+	}
 	tables, name, err := c.options.Route(c.request.Like)
 	if err != nil {
 		return likeTable{}, err
@@ -96,7 +99,8 @@ func (c *staging) like(ctx context.Context) (likeTable, error) {
 	if err != nil {
 		return likeTable{}, fault.Op(err, "read the layout of table %s", c.request.Like)
 	}
-	return likeTable{name: c.request.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}, nil
+	c.liked = &likeTable{name: c.request.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}
+	return *c.liked, nil
 }
 
 // bucket returns the key column that the new table is bucketed by, and the number of buckets.

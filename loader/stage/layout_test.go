@@ -16,7 +16,7 @@ import (
 
 // New tables have the partition fields of the request in front of their buckets. Their days can be replaced.
 //
-// spec: stage-51
+// spec: stage-51, stage-59
 func TestPartitionsOfNewTables(t *testing.T) {
 	r := stagetest.New(t, stagetest.Unlimited, nil)
 	request := stagetest.Create()
@@ -42,6 +42,7 @@ func TestPartitionsOfNewTables(t *testing.T) {
 	out = r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[
 		{"id": 8, "day": "2026-10-31", "items": [], "country": "CH"}, {"id": 9, "day": "2026-11-01", "items": [], "country": "CH"}]`)
 	require.Equal(t, 4, out.Removed)
+	require.EqualValues(t, 4, out.RemovedRows)
 	require.ElementsMatch(t, []string{"8", "9"}, r.Column(t, "", "id"))
 }
 

@@ -36,9 +36,10 @@ func onlyBuckets(table string) error {
 }
 
 // replaced returns the files that new rows replace: those in the same partitions, whatever their
-// buckets.
+// buckets. It counts them and their rows in the result.
 func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
 	state := c.target.State
+	c.result.Removed, c.result.RemovedRows = 0, 0
 	if !c.request.Mode.Replaces() || !state.Table.HasSnapshot() || len(parts) == 0 {
 		return nil, nil
 	}
@@ -60,6 +61,8 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 		}
 		if touched[coarseValues(spec, of, f.Partition)] {
 			out = append(out, f.Location)
+			c.result.Removed++
+			c.result.RemovedRows += f.Rows
 		}
 	}
 	return out, nil
@@ -77,7 +80,7 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 					return err
 				}
 			}
-			change.Mode, change.Remove, c.result.Removed = commit.Append, removed, len(removed)
+			change.Mode, change.Remove = commit.Append, removed
 			if len(removed) > 0 {
 				change.Mode = commit.Overwrite
 			}

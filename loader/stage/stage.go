@@ -42,6 +42,7 @@ type staging struct {
 	input    *arrow.Schema
 	rows     *datafile.Call
 	target   *datafile.Target
+	liked    *likeTable       // nil: it was not read yet
 	creates  *commit.NewTable // nil: the table exists
 	branches bool             // the branch does not exist and begins at the target's snapshot
 	result   WriteResult
@@ -122,7 +123,7 @@ func (c *staging) madeInMain(ctx context.Context) (bool, error) {
 // committed records the snapshot of the result, which has no counts of rows that an earlier call wrote.
 func (c *staging) committed(made commit.Committed) {
 	if r := &c.result; made.Existed {
-		r.Rows, r.NullKeys, r.Dropped, r.Partitions, r.Files, r.Bytes, r.Removed = 0, 0, 0, 0, 0, 0, 0
+		r.Rows, r.NullKeys, r.Dropped, r.Partitions, r.Files, r.Bytes, r.Removed, r.RemovedRows = 0, 0, 0, 0, 0, 0, 0, 0
 	}
 	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }
@@ -139,7 +140,7 @@ func (c *staging) find(ctx context.Context) (*datafile.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.match(state)
+	return c.match(ctx, state)
 }
 
 // branch returns the state of the branch. One that does not exist begins at that of main.
@@ -156,9 +157,12 @@ func (c *staging) branch(ctx context.Context, main *commit.TableState) (*commit.
 	return main, nil
 }
 
-// match matches the columns of the rows to those of the table in a state.
-func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
+// match matches the columns of the rows to those of the table in a state, and the layout that the request names to its layout.
+func (c *staging) match(ctx context.Context, state *commit.TableState) (*datafile.Target, error) {
 	t, err := datafile.Match(c.input, state, datafile.MatchOptions{Key: c.request.Key, Evolve: c.request.Evolve})
+	if err == nil {
+		err = c.agree(ctx, t)
+	}
 	if err == nil && c.request.Mode.Replaces() && !replaces(state.Table.Specs[state.Spec]) {
 		err = onlyBuckets(c.request.Table)
 	}
@@ -183,7 +187,18 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 	counts := sorted.Counts()
 	c.result.Rows, c.result.NullKeys, c.result.Dropped = counts.Rows-counts.Dropped, counts.NullKeys, counts.Dropped
 	c.result.Partitions = len(sorted.Partitions())
+	if counts.Rows > 0 && c.result.Rows == 0 {
+		sorted.Release()
+		return nil, c.allDropped(counts.Rows)
+	}
 	return sorted, nil
+}
+
+// allDropped is the error for rows none of which has a key to keep: one that is read from a wrong column or written another
+// way would otherwise pass as a call without rows.
+func (c *staging) allDropped(rows int64) error {
+	return fault.InvalidField("only_keys_of", "none of the %d rows has a key of a training row of %s: nothing was written", rows, c.request.OnlyKeysOf).
+		In(c.request.Table, "").WithRemedy("compare the values of the key with those of the training rows")
 }
 
 // keys returns the keys whose rows are kept.
@@ -222,7 +237,6 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 		}
 	}
 	removed, err := c.replaced(ctx, sorted.Partitions())
-	c.result.Removed = len(removed)
 	if err != nil || c.request.DryRun {
 		return err
 	}

@@ -66,6 +66,8 @@ type WriteResult struct {
 	Files      int      `json:"files"`
 	Bytes      int64    `json:"bytes"`
 	Removed    int      `json:"removed"` // files that were replaced
+	// RemovedRows is the number of rows in the files that were replaced, with those that delete files remove.
+	RemovedRows int64 `json:"removed_rows"`
 }
 
 // Options are what a Stager works with. Route, Clock and the Disk of Rows are required.

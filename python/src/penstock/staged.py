@@ -30,6 +30,7 @@ class Staged:
         files: data files that were added.
         bytes: the bytes of these files.
         removed: data files that were replaced.
+        removed_rows: the rows in these files, with those that delete files remove.
         added: columns that the table did not have.
         partition: the partition fields of a new table.
         taken: those of them, beside the buckets, that are as in the table `like`.
@@ -50,6 +51,7 @@ class Staged:
     files: int = 0
     bytes: int = 0
     removed: int = 0
+    removed_rows: int = 0
     added: tuple[str, ...] = ()
     partition: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
@@ -57,7 +59,7 @@ class Staged:
     @classmethod
     def of(cls, table: str, branch: str, found: Mapping[str, Any]) -> Self:
         """Reads a result of a server."""
-        numbers = ("rows", "null_keys", "dropped", "partitions", "files", "bytes", "removed")
+        numbers = ("rows", "null_keys", "dropped", "partitions", "files", "bytes", "removed", "removed_rows")
         lists = ("added", "partition", "taken")
         fields: dict[str, Any] = {name: int(found.get(name, 0)) for name in numbers}
         fields |= {name: tuple(str(one) for one in found.get(name) or ()) for name in lists}

@@ -1,0 +1,124 @@
+package stage
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/datafile"
+)
+
+// agree checks that the table has the layout that the request names, which applies to new tables only, and that
+// its key can equal that of the table that it is to be like.
+func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
+	table := t.State.Table
+	has := fieldsOf(table, table.Specs[t.State.Spec])
+	for _, text := range c.request.Partition {
+		field, err := parsePartition(text)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(has, field) {
+			return c.otherLayout("partition", "partitioned by", texts(has), field.String())
+		}
+	}
+	if err := c.agreeOnBuckets(ctx, t, has); err != nil {
+		return err
+	}
+	order := orderOf(table, table.SortOrders[t.State.SortOrder])
+	if len(c.request.Sort) > 0 && !slices.Equal(order, c.request.Sort) {
+		return c.otherLayout("sort", "sorted by", order, strings.Join(c.request.Sort, ", "))
+	}
+	return nil
+}
+
+// agreeOnBuckets checks the number of buckets that the request gives, by itself or as that of another table.
+func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []partitionBy) error {
+	field, buckets := "buckets", c.request.Buckets
+	var key []catalog.Field
+	for _, at := range t.Layout.Key {
+		if f, ok := t.State.Table.Field(t.Fitted.Field(at).Name); ok {
+			key = append(key, f)
+		}
+	}
+	if c.request.Like != "" {
+		like, err := c.like(ctx)
+		if err == nil {
+			err = like.equals(key)
+		}
+		if err != nil {
+			return err
+		}
+		if by, err := like.bucket(names(key)); err == nil {
+			field, buckets = "like", by.transform.N
+		}
+	}
+	number := catalog.Transform{Kind: catalog.Bucket, N: buckets}
+	if buckets == 0 || slices.ContainsFunc(has, func(p partitionBy) bool { return p.transform == number }) {
+		return nil
+	}
+	return c.otherLayout(field, "partitioned by", texts(has), fault.Count(buckets, "bucket"))
+}
+
+// otherLayout is the error for a request that names another layout than the table has.
+func (c *staging) otherLayout(field, how string, has []string, asked string) error {
+	is := "not " + how + " any column"
+	if len(has) > 0 {
+		is = how + " " + strings.Join(has, ", ")
+	}
+	return fault.InvalidField(field, "table %s is %s, and the call names %s", c.request.Table, is, asked).In(c.request.Table, "").
+		WithRemedy("leave it out, or stage to a new table")
+}
+
+// equals checks that each column of a key can equal the column of this table that it is joined with by its name.
+func (l likeTable) equals(key []catalog.Field) error {
+	for _, k := range key {
+		f, ok := l.table.Field(k.Name)
+		if !ok || bucket.Comparable(f.Type, k.Type) {
+			continue
+		}
+		return fault.InvalidField("key", "column %s of the rows has type %s, and column %s of table %s has type %s: keys of these types cannot be equal",
+			k.Name, k.Type, f.Name, l.name, f.Type).WithRemedy("cast the column to %s", f.Type)
+	}
+	return nil
+}
+
+// fieldsOf returns the fields of a partition spec, by the names of their columns.
+func fieldsOf(table *catalog.Table, spec catalog.Spec) []partitionBy {
+	var out []partitionBy
+	for _, p := range spec {
+		if f, ok := table.ByID(p.Source); ok {
+			out = append(out, partitionBy{f.Name, p.Transform})
+		}
+	}
+	return out
+}
+
+// orderOf returns a sort order as requests name it.
+func orderOf(table *catalog.Table, order catalog.SortOrder) []string {
+	var out []string
+	for _, s := range order {
+		f, ok := table.ByID(s.Source)
+		if !ok {
+			continue
+		}
+		text := partitionBy{f.Name, s.Transform}.String()
+		if s.Descending {
+			text += descending
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// names returns the names of columns.
+func names(columns []catalog.Field) []string {
+	var out []string
+	for _, f := range columns {
+		out = append(out, f.Name)
+	}
+	return out
+}
