@@ -2,30 +2,17 @@ package restcat
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
-	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
 // Catalog is an Iceberg REST catalog.
 type Catalog struct {
-	options    Options
-	base       *url.URL          // the server's URL, without /v1
-	properties map[string]string // those of Options, merged with the server's
-	headers    http.Header
-	secrets    []string // the secret values in properties
-	client     *http.Client
-	transport  *http.Transport // owned; nil if Options has one
-	tokens     *tokens         // nil if requests have no token
-	sign       Signer          // nil if requests are not signed
+	client    *client
+	transport *http.Transport // owned; nil if Options has one
 }
 
 var _ locator.Granter = (*Catalog)(nil)
@@ -36,12 +23,6 @@ const (
 	keptFor         = 90 * time.Second
 )
 
-// delegationHeader requests credentials for a table's files; delegation is its value.
-const (
-	delegationHeader = "X-Iceberg-Access-Delegation"
-	delegation       = "vended-credentials"
-)
-
 // Open requests a server's configuration and returns its catalog. It returns Invalid for wrong
 // properties or a server that is not an Iceberg REST catalog, and Unavailable for a server that
 // does not answer or refuses the request.
@@ -50,8 +31,8 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{options: o, base: base}
-	if err := c.configure(o.Properties); err != nil {
+	c := &Catalog{client: &client{options: o, base: base}}
+	if err := c.client.configure(o.Properties); err != nil {
 		return nil, err
 	}
 	transport := o.Transport
@@ -61,8 +42,8 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 		}
 		transport = c.transport
 	}
-	c.client = &http.Client{Transport: transport, CheckRedirect: sameHost}
-	if err := c.ask(ctx); err != nil {
+	c.client.http = &http.Client{Transport: transport, CheckRedirect: sameHost}
+	if err := c.client.ask(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -78,142 +59,4 @@ func (c *Catalog) Close() {
 
 // Properties returns the properties for the files of all tables: those of Options, merged
 // with the server's.
-func (c *Catalog) Properties() map[string]string { return maps.Clone(c.properties) }
-
-// maxRedirects bounds the redirects of a request.
-const maxRedirects = 5
-
-// sameHost stops a redirect to another server, which must not receive the token, and one
-// that changes the method, which would turn a commit into a read.
-func sameHost(r *http.Request, via []*http.Request) error {
-	first := via[0]
-	if !sameServer(r.URL, first.URL) || r.Method != first.Method || len(via) > maxRedirects {
-		return http.ErrUseLastResponse
-	}
-	return nil
-}
-
-// configure applies properties.
-func (c *Catalog) configure(properties map[string]string) error {
-	c.properties, c.secrets = properties, secrets(properties)
-	if err := unserved(properties); err != nil {
-		return err
-	}
-	c.headers = http.Header{delegationHeader: {delegation}}
-	for name, value := range properties {
-		if header, ok := strings.CutPrefix(name, headerPrefix); ok {
-			c.headers.Set(header, value)
-		}
-	}
-	var err error
-	if c.tokens, err = newTokens(c, properties); err != nil {
-		return err
-	}
-	if !isTrue(properties[propertySigV4]) {
-		return nil
-	}
-	if c.options.Sign == nil {
-		return fault.InvalidField(propertySigV4, "signed requests are not served by this version")
-	}
-	service := properties[propertySignName]
-	if service == "" {
-		service = "execute-api"
-	}
-	c.sign, err = c.options.Sign(Signing{Region: properties[propertySignRegion], Service: service, Properties: properties})
-	return err
-}
-
-// maxConfig bounds the bytes of a server's configuration.
-const maxConfig = 4 << 20
-
-// ask requests the server's configuration. The properties of Options override the defaults in
-// it, and the overrides in it override the properties.
-func (c *Catalog) ask(ctx context.Context) error {
-	query := url.Values{}
-	if c.options.Warehouse != "" {
-		query.Set(propertyWarehouse, c.options.Warehouse)
-	}
-	content, err := c.get(ctx, "/v1/config", query, call{what: "ask for the configuration", max: maxConfig})
-	if err != nil {
-		return err
-	}
-	var answer struct {
-		Defaults  map[string]string `json:"defaults"`
-		Overrides map[string]string `json:"overrides"`
-	}
-	if err := json.Unmarshal(content, &answer); err != nil {
-		return fault.New(fault.Invalid, "catalog %s: %s is not an Iceberg REST catalog: its configuration cannot be read", c.options.Name, c.base.Redacted()).
-			WithRemedy("correct the catalog's uri: the part before /v1/config")
-	}
-	merged := map[string]string{}
-	for _, from := range []map[string]string{answer.Defaults, c.options.Properties, answer.Overrides} {
-		maps.Copy(merged, from)
-	}
-	if err := c.stays(answer.Overrides[propertyURI], merged); err != nil {
-		return fault.Op(err, "catalog %s: the server's configuration", c.options.Name)
-	}
-	tokens := c.tokens
-	if err := c.configure(merged); err != nil {
-		return fault.Op(err, "catalog %s: the server's configuration", c.options.Name)
-	}
-	if tokens != nil && c.tokens != nil && tokens.same(c.tokens) {
-		c.tokens = tokens // they may already have a valid token
-	}
-	return nil
-}
-
-// same reports whether t and other get their tokens from the same source.
-func (t *tokens) same(other *tokens) bool {
-	if t.grant == nil || other.grant == nil {
-		return t.grant == other.grant && t.token == other.token
-	}
-	return t.grant.endpoint == other.grant.endpoint && t.grant.form.Encode() == other.grant.form.Encode()
-}
-
-// get sends a GET request.
-func (c *Catalog) get(ctx context.Context, path string, query url.Values, q call) ([]byte, error) {
-	target := c.base.String() + path
-	if len(query) > 0 {
-		target += "?" + query.Encode()
-	}
-	q.request = func(ctx context.Context) (*http.Request, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-		if err != nil {
-			return nil, err
-		}
-		r.Header = c.headers.Clone()
-		return r, nil
-	}
-	return c.send(ctx, q)
-}
-
-// path returns a path below the catalog's prefix.
-func (c *Catalog) path(parts ...string) string {
-	if prefix := strings.Trim(c.properties[propertyPrefix], "/"); prefix != "" {
-		parts = slices.Insert(parts, 0, prefix)
-	}
-	return "/v1/" + strings.Join(parts, "/")
-}
-
-// namespace returns a namespace as one escaped part of a path.
-func (c *Catalog) namespace(parts []string) string {
-	separator := "\x1f"
-	if own, err := url.PathUnescape(c.properties[propertySeparator]); err == nil && own != "" {
-		separator = own
-	}
-	return url.PathEscape(strings.Join(parts, separator))
-}
-
-func (c *Catalog) now() time.Time {
-	if c.options.Clock == nil {
-		return time.Time{}
-	}
-	return c.options.Clock()
-}
-
-func (c *Catalog) random() float64 {
-	if c.options.Random == nil {
-		return rand.Float64() //nolint:gosec // it only varies the delays between retries
-	}
-	return c.options.Random()
-}
+func (c *Catalog) Properties() map[string]string { return maps.Clone(c.client.properties) }

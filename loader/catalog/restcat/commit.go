@@ -1,7 +1,6 @@
 package restcat
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -62,9 +61,9 @@ func (c *Catalog) commit(ctx context.Context, t locator.Table, request any, isMa
 		return locator.Refused, fault.New(fault.Internal, "write a commit to table %s: %w", t.Name, err)
 	}
 	status := 0
-	answer, err := c.send(ctx, call{
+	answer, err := c.client.send(ctx, call{
 		what: "commit to table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
-		request: func(ctx context.Context) (*http.Request, error) { return c.post(ctx, c.table(t), content) },
+		request: func(ctx context.Context) (*http.Request, error) { return c.client.post(ctx, c.table(t), content) },
 		failed:  func(s int, _ string) error { status = s; return nil },
 	})
 	switch {
@@ -72,25 +71,13 @@ func (c *Catalog) commit(ctx context.Context, t locator.Table, request any, isMa
 		return locator.Committed, nil
 	case err == nil:
 		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s does not contain what was committed",
-			c.options.Name, t.Name, c.base.Redacted()).In(t.Name, "").WithRemedy("check any proxy between Penstock and the catalog")
+			c.client.options.Name, t.Name, c.client.base.Redacted()).In(t.Name, "").WithRemedy("check any proxy between Penstock and the catalog")
 	case status == http.StatusConflict, status == http.StatusNotFound:
 		return locator.Lost, nil // the caller loads the table again, and finds it if it is gone
 	case status == 0 || reply{status: status}.passes():
 		return locator.Unknown, err
 	}
 	return locator.Refused, fault.As(err).WithRemedy("%s", remedy)
-}
-
-// post returns a request with a body.
-func (c *Catalog) post(ctx context.Context, path string, content []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.String()+path, bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	r.Header = c.headers.Clone()
-	r.Header.Del(delegationHeader) // the response needs no credentials
-	r.Header.Set("Content-Type", "application/json")
-	return r, nil
 }
 
 // isIn reports whether the response to a commit contains the tag. A proxy may respond with

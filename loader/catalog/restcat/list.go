@@ -20,6 +20,21 @@ const (
 	maxDepth = 8      // of nested namespaces
 )
 
+// namespacePage is a page of a list of namespaces.
+type namespacePage struct {
+	Namespaces [][]string `json:"namespaces"`
+	Next       string     `json:"next-page-token"`
+}
+
+// tablePage is a page of a list of tables.
+type tablePage struct {
+	Identifiers []struct {
+		Namespace []string `json:"namespace"`
+		Name      string   `json:"name"`
+	} `json:"identifiers"`
+	Next string `json:"next-page-token"`
+}
+
 // List returns the names of all tables, also in nested namespaces if the server supports
 // them. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
@@ -28,17 +43,9 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 
 // within lists the tables of the namespaces in a namespace.
 func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]string, error) {
-	query := url.Values{}
-	if len(parent) > 0 {
-		inside, _ := url.PathUnescape(c.namespace(parent)) // which escaped it
-		query.Set("parent", inside)
-	}
 	var spaces [][]string
-	err := c.pages(ctx, c.path("namespaces"), query, func(content []byte) (string, error) {
-		var page struct {
-			Namespaces [][]string `json:"namespaces"`
-			Next       string     `json:"next-page-token"`
-		}
+	err := c.pages(ctx, c.client.path("namespaces"), c.client.children(parent), func(content []byte) (string, error) {
+		var page namespacePage
 		err := json.Unmarshal(content, &page)
 		spaces = append(spaces, page.Namespaces...)
 		return page.Next, err
@@ -72,14 +79,8 @@ func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]s
 // tables lists the tables of one namespace.
 func (c *Catalog) tables(ctx context.Context, namespace []string) ([][]string, error) {
 	var out [][]string
-	err := c.pages(ctx, c.path("namespaces", c.namespace(namespace), "tables"), url.Values{}, func(content []byte) (string, error) {
-		var page struct {
-			Identifiers []struct {
-				Namespace []string `json:"namespace"`
-				Name      string   `json:"name"`
-			} `json:"identifiers"`
-			Next string `json:"next-page-token"`
-		}
+	err := c.pages(ctx, c.client.path("namespaces", c.client.namespace(namespace), "tables"), url.Values{}, func(content []byte) (string, error) {
+		var page tablePage
 		err := json.Unmarshal(content, &page)
 		for _, id := range page.Identifiers {
 			out = append(out, append(slices.Clone(id.Namespace), id.Name))
@@ -96,7 +97,7 @@ func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read
 	seen := map[string]bool{}
 	for range maxPages {
 		none := false
-		content, err := c.get(ctx, path, query, call{
+		content, err := c.client.get(ctx, path, query, call{
 			what: "list names", max: maxConfig,
 			failed: func(status int, message string) error {
 				if none = status == http.StatusNotFound || status == http.StatusBadRequest && query.Has("parent"); none {
@@ -113,7 +114,7 @@ func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read
 		}
 		next, err := read(content)
 		if err != nil {
-			return fault.New(fault.Corrupt, "catalog %s: list names: %s: its answer is not a list", c.options.Name, c.base.Redacted()).
+			return fault.New(fault.Corrupt, "catalog %s: list names: %s: its answer is not a list", c.client.options.Name, c.client.base.Redacted()).
 				WithRemedy("check that uri, warehouse and prefix are those of an Iceberg REST catalog, and any proxy in between")
 		}
 		if next == "" {
@@ -125,6 +126,6 @@ func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read
 		seen[next] = true
 		query.Set("pageToken", next)
 	}
-	return fault.New(fault.Corrupt, "catalog %s: list names: %s: its pages do not end", c.options.Name, strings.TrimSuffix(c.base.Redacted(), "/")).
+	return fault.New(fault.Corrupt, "catalog %s: list names: %s: its pages do not end", c.client.options.Name, strings.TrimSuffix(c.client.base.Redacted(), "/")).
 		WithRemedy("name the tables yourself")
 }

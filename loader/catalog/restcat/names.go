@@ -32,17 +32,12 @@ func (c *Catalog) names(ctx context.Context, namespace []string) []string {
 
 // tablesOf returns the tables of a namespace, and false if they cannot be listed.
 func (c *Catalog) tablesOf(ctx context.Context, namespace []string) ([]string, bool) {
-	var answer struct {
-		Identifiers []struct {
-			Namespace []string `json:"namespace"`
-			Name      string   `json:"name"`
-		} `json:"identifiers"`
-	}
-	if !c.list(ctx, c.path("namespaces", c.namespace(namespace), "tables"), nil, &answer) {
+	var page tablePage
+	if !c.list(ctx, c.client.path("namespaces", c.client.namespace(namespace), "tables"), nil, &page) {
 		return nil, false
 	}
-	out := make([]string, len(answer.Identifiers))
-	for i, id := range answer.Identifiers {
+	out := make([]string, len(page.Identifiers))
+	for i, id := range page.Identifiers {
 		out[i] = strings.Join(append(id.Namespace, id.Name), ".")
 	}
 	return out, true
@@ -50,20 +45,13 @@ func (c *Catalog) tablesOf(ctx context.Context, namespace []string) ([]string, b
 
 // namespaces returns the namespaces in a namespace, or the top-level ones.
 func (c *Catalog) namespaces(ctx context.Context, parent []string) [][]string {
-	var answer struct {
-		Namespaces [][]string `json:"namespaces"`
-	}
-	query := url.Values{}
-	if len(parent) > 0 {
-		inside, _ := url.PathUnescape(c.namespace(parent))
-		query.Set("parent", inside)
-	}
-	c.list(ctx, c.path("namespaces"), query, &answer)
-	return answer.Namespaces
+	var page namespacePage
+	c.list(ctx, c.client.path("namespaces"), c.client.children(parent), &page)
+	return page.Namespaces
 }
 
 // list requests a list. It returns false if that fails.
 func (c *Catalog) list(ctx context.Context, path string, query url.Values, into any) bool {
-	content, err := c.get(ctx, path, query, call{what: "list names", max: maxConfig})
+	content, err := c.client.get(ctx, path, query, call{what: "list names", max: maxConfig})
 	return err == nil && json.Unmarshal(content, into) == nil
 }

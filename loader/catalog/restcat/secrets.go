@@ -33,7 +33,7 @@ func secrets(properties map[string]string) []string {
 }
 
 // redact hides secrets in a text from the server: some servers repeat rejected requests.
-func (c *Catalog) redact(text, token string) string {
+func (c *client) redact(text, token string) string {
 	for _, secret := range append(slices.Clone(c.secrets), token) {
 		if len(secret) < minSecret {
 			continue

@@ -38,7 +38,7 @@ const (
 
 // send makes a call, and returns the whole response. It retries failures that may be
 // temporary, and once with a new token if the token was rejected.
-func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
+func (c *client) send(ctx context.Context, q call) ([]byte, error) {
 	given := ctx
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -78,7 +78,7 @@ func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
 }
 
 // token returns the token for a request, if any.
-func (c *Catalog) token(ctx context.Context, q call) (string, error) {
+func (c *client) token(ctx context.Context, q call) (string, error) {
 	if q.plain || c.tokens == nil {
 		return "", nil
 	}
@@ -87,7 +87,7 @@ func (c *Catalog) token(ctx context.Context, q call) (string, error) {
 
 // pause waits between half of the given time and all of it, so that clients that failed at
 // the same time retry at different times.
-func (c *Catalog) pause(ctx context.Context, wait time.Duration) error {
+func (c *client) pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait/2 + time.Duration(c.random()*float64(wait/2)))
 	defer timer.Stop()
 	select {
@@ -122,7 +122,7 @@ func (r reply) unknown() bool { return r.status == http.StatusUnauthorized || r.
 
 // once sends one request. It reads the body of status 200 into an answer, and the message
 // of other responses into the reply.
-func (c *Catalog) once(ctx context.Context, q call, token string, into *answer) (reply, error) {
+func (c *client) once(ctx context.Context, q call, token string, into *answer) (reply, error) {
 	r, err := q.request(ctx)
 	if err != nil {
 		return reply{}, fault.New(fault.Invalid, "%s cannot be asked: %w", c.base.Redacted(), err)
@@ -136,7 +136,7 @@ func (c *Catalog) once(ctx context.Context, q call, token string, into *answer) 
 			return reply{}, err
 		}
 	}
-	got, err := c.client.Do(r)
+	got, err := c.http.Do(r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -253,7 +253,7 @@ func (a *answer) tooLarge() error {
 }
 
 // failure classifies the error of a request without a response.
-func (c *Catalog) failure(ctx, given context.Context, q call, err error) error {
+func (c *client) failure(ctx, given context.Context, q call, err error) error {
 	what := fmt.Sprintf("catalog %s: %s", c.options.Name, q.what)
 	var known *fault.Error
 	switch {
@@ -274,7 +274,7 @@ func (c *Catalog) failure(ctx, given context.Context, q call, err error) error {
 }
 
 // refused returns the failure of a response with another status than 200.
-func (c *Catalog) refused(q call, r reply) error {
+func (c *client) refused(q call, r reply) error {
 	if q.failed != nil {
 		if err := q.failed(r.status, r.said); err != nil {
 			return err

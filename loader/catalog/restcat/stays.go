@@ -10,7 +10,7 @@ import (
 // stays takes over the address that a server's configuration gives the catalog; "" is none. Neither it nor the token endpoint in
 // the merged properties may be of a server that the catalog's block does not name, if the block has something to prove who it is:
 // that server would get it.
-func (c *Catalog) stays(uri string, merged map[string]string) error {
+func (c *client) stays(uri string, merged map[string]string) error {
 	if uri != "" {
 		base, err := server(propertyURI, uri)
 		if err != nil {
@@ -38,7 +38,7 @@ func (c *Catalog) stays(uri string, merged map[string]string) error {
 }
 
 // hasSecrets reports whether requests prove who the catalog's block is.
-func (c *Catalog) hasSecrets() bool {
+func (c *client) hasSecrets() bool {
 	for name := range c.options.Properties {
 		if strings.HasPrefix(name, headerPrefix) {
 			return true
@@ -49,7 +49,7 @@ func (c *Catalog) hasSecrets() bool {
 }
 
 // namesServer reports whether the catalog's block names a server as one of tokens.
-func (c *Catalog) namesServer(at *url.URL) bool {
+func (c *client) namesServer(at *url.URL) bool {
 	for _, name := range []string{propertyOAuth, propertyOAuthOld} {
 		if own, err := server(name, c.options.Properties[name]); err == nil && sameServer(own, at) {
 			return true

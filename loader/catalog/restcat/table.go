@@ -52,13 +52,13 @@ func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant,
 // table returns the path of a table.
 func (c *Catalog) table(t locator.Table) string {
 	last := len(t.Parts) - 1
-	return c.path("namespaces", c.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
+	return c.client.path("namespaces", c.client.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
 }
 
 func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (*loadTable, error) {
 	last := len(t.Parts) - 1
 	missing := false
-	content, err := c.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{
+	content, err := c.client.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{
 		what: "load table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
 		failed: func(status int, _ string) error {
 			if missing = status == http.StatusNotFound; missing {
@@ -86,7 +86,7 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 
 // contradicts returns the failure of a response that cannot be correct.
 func (c *Catalog) contradicts(t locator.Table, what string) error {
-	return fault.New(fault.Corrupt, "catalog %s: load table %s: %s: %s", c.options.Name, t.Name, c.base.Redacted(), what).In(t.Name, "").
+	return fault.New(fault.Corrupt, "catalog %s: load table %s: %s: %s", c.client.options.Name, t.Name, c.client.base.Redacted(), what).In(t.Name, "").
 		WithRemedy("check that uri, warehouse and prefix are those of an Iceberg REST catalog, and any proxy in between")
 }
 
@@ -102,7 +102,7 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 			e.Message = "table " + t.Name + ": " + e.Message
 			return e.In(t.Name, "")
 		}
-		out = append(out, locator.Grant{Prefix: prefix, Properties: config, Expires: c.options.Stores.Expires(config)})
+		out = append(out, locator.Grant{Prefix: prefix, Properties: config, Expires: c.client.options.Stores.Expires(config)})
 		return nil
 	}
 	if err := add("", answer.Config); err != nil {
@@ -112,7 +112,7 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 		// The table's settings hold for all prefixes, its credential for none of them.
 		config := map[string]string{}
 		for name, value := range answer.Config {
-			if !c.options.Stores.OfCredential(name) {
+			if !c.client.options.Stores.OfCredential(name) {
 				config[name] = value
 			}
 		}
@@ -127,7 +127,7 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 // ofStorage reports whether a table's config has settings of storage.
 func (c *Catalog) ofStorage(config map[string]string) bool {
 	for name := range config {
-		if c.options.Stores.Concern(name) {
+		if c.client.options.Stores.Concern(name) {
 			return true
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // tokens returns bearer tokens: a configured one, or tokens that an OAuth2 server issues
 // for client credentials.
 type tokens struct {
-	catalog *Catalog
-	grant   *clientGrant  // nil: the configured token is the only one
-	turn    chan struct{} // a lock of the fields below
-	token   string
-	renew   time.Time // when to renew it; zero: never
-	ends    time.Time // when it expires; zero if unknown
+	client *client
+	grant  *clientGrant  // nil: the configured token is the only one
+	turn   chan struct{} // a lock of the fields below
+	token  string
+	renew  time.Time // when to renew it; zero: never
+	ends   time.Time // when it expires; zero if unknown
 }
 
 // clientGrant is the grant of client credentials (RFC 6749, section 4.4).
@@ -29,8 +29,8 @@ type clientGrant struct {
 }
 
 // newTokens reads the properties for tokens. It returns nil if they have none.
-func newTokens(c *Catalog, properties map[string]string) (*tokens, error) {
-	t := &tokens{catalog: c, token: properties[propertyToken], turn: make(chan struct{}, 1)}
+func newTokens(c *client, properties map[string]string) (*tokens, error) {
+	t := &tokens{client: c, token: properties[propertyToken], turn: make(chan struct{}, 1)}
 	credential := properties[propertyCredential]
 	if credential == "" {
 		if t.token == "" {
@@ -71,7 +71,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	now := t.catalog.now()
+	now := t.client.now()
 	if t.token != "" && (t.renew.IsZero() || now.Before(t.renew)) {
 		return t.token, nil
 	}
@@ -82,7 +82,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	// The token is still valid: renewal gets a part of the timeout, and is retried later if
 	// it fails.
 	renewal, cancel := ctx, func() {}
-	if timeout := t.catalog.options.Timeout; timeout > 0 {
+	if timeout := t.client.options.Timeout; timeout > 0 {
 		renewal, cancel = context.WithTimeout(ctx, timeout/earlyPart)
 	}
 	defer cancel()
@@ -127,8 +127,8 @@ func (t *tokens) fetch(ctx context.Context) error {
 		Seconds json.Number `json:"expires_in"` // some servers write a string
 	}
 	body := t.grant.form.Encode()
-	asked := t.catalog.now()
-	content, err := t.catalog.send(ctx, call{
+	asked := t.client.now()
+	content, err := t.client.send(ctx, call{
 		what: "ask for a token", plain: true, max: maxToken,
 		request: func(ctx context.Context) (*http.Request, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.grant.endpoint, strings.NewReader(body))

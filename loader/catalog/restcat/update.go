@@ -46,10 +46,10 @@ func isAt(u locator.Update, answer []byte) bool {
 func (c *Catalog) Create(ctx context.Context, t locator.Table, request []byte) (locator.Outcome, error) {
 	status := 0
 	last := len(t.Parts) - 1
-	_, err := c.send(ctx, call{
+	_, err := c.client.send(ctx, call{
 		what: "create table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
 		request: func(ctx context.Context) (*http.Request, error) {
-			return c.post(ctx, c.path("namespaces", c.namespace(t.Parts[:last]), "tables"), request)
+			return c.client.post(ctx, c.client.path("namespaces", c.client.namespace(t.Parts[:last]), "tables"), request)
 		},
 		failed: func(s int, _ string) error { status = s; return nil },
 	})
