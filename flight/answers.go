@@ -125,26 +125,26 @@ func (a *answers) cutStalled(after time.Duration) {
 	}
 }
 
-// answering is a call whose messages are charged until they are written.
-type answering struct {
+// chargedStream is the stream of a call whose messages are charged until they are written.
+type chargedStream struct {
 	inContext
 	answers *answers
 	call    *call
 	of      *frames.StreamInflight
 }
 
-// answering returns a call whose messages are charged, and what ends it.
-func (a *answers) answering(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
+// charged returns the stream of a call whose messages are charged, and a function that ends it.
+func (a *answers) charged(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
 	ctx, end := context.WithCancelCause(stream.Context())
 	of := a.inflight.Enter(c.connection.client(), endsByServer(end))
-	return &answering{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
+	return &chargedStream{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
 		of.Release()
 		end(nil)
 	}
 }
 
 // SendMsg implements grpc.ServerStream. Streams of batches charge their messages themselves.
-func (s *answering) SendMsg(m any) error {
+func (s *chargedStream) SendMsg(m any) error {
 	switch m.(type) {
 	case *frames.Frame, *encodedAnswer:
 		return s.ServerStream.SendMsg(m)

@@ -90,7 +90,7 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	defer c.slot.leave()
 	arriving := &arriving{ServerStream: stream, arrivals: s.arrivals, call: c}
 	defer arriving.done()
-	stream, done := s.answers.answering(arriving, c)
+	stream, done := s.answers.charged(arriving, c)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())

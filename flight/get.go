@@ -3,23 +3,13 @@ package flight
 import (
 	"cmp"
 	"context"
-	"log/slog"
-	"math"
-	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
-	"github.com/penstock/penstock/flight/frames"
-	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
-	"github.com/penstock/penstock/loader/plan/explain"
-	"github.com/penstock/penstock/loader/stream"
 )
 
 // A query takes about queryMemory times the bytes of its text. Up to freeQuery of a stream are not charged to the budget;
@@ -61,30 +51,8 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	}
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
-	sender.slot, sender.inflight = slot, s.inflight.Enter(c.connection.client(), endsByServer(end))
-	sender.send = func(f *frames.Frame) error {
-		if !f.HasBatch() { // a schema or a report
-			return s.answers.send(ctx, c, stream, f, sender.inflight)
-		}
-		return stream.SendMsg(f)
-	}
-	defer sender.inflight.Release()
-	if sender.session = session; session != nil {
-		session.OnSeen(sender.inflight.Move)
-	}
-	// The end is reported after a panic, too: the observer counts open streams.
-	failure := error(fault.New(fault.Internal, "the stream broke down"))
-	defer func() {
-		slot.Release() // before the end is reported
-		leave()
-		sender.ended(endingOf(stream.Context(), failure).label, failure)
-	}()
-	source, err := s.openAt(ctx, slot, p)
-	if err == nil {
-		err = sender.serve(ctx, source)
-	}
-	failure = contextCause(ctx, err)
-	return s.guard.disclosed(ctx, rights, failure)
+	sender.slot, sender.session = slot, session
+	return s.guard.disclosed(ctx, rights, sender.run(ctx, c, stream, p, endsByServer(end), leave))
 }
 
 // queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot
@@ -95,20 +63,6 @@ func queryBytes(of ticket.Content) int64 {
 		return 0
 	}
 	return bytes
-}
-
-// serve sends all batches of a source, and releases it.
-func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
-	o.stream = newParkableStream(source, o.inflight, o.slot, o.running)
-	defer source.Release()
-	o.parking.add(o.stream)
-	defer o.parking.remove(o.stream)
-	err := o.all(ctx)
-	o.staging = source.Report().Staging
-	if err == nil {
-		o.runs.add(o.tablesID, o.staging)
-	}
-	return err
 }
 
 // contextCause returns the cause of a context that the server ended, instead of the error
@@ -172,215 +126,4 @@ func (s *Server) openAt(ctx context.Context, at *slot, p planned) (source loader
 		return err
 	}, nil)
 	return source, err
-}
-
-// streamSender sends one stream of batches to a client.
-type streamSender struct {
-	*Server
-	ctx      context.Context //nolint:containedctx // for its log lines
-	began    time.Time
-	log      *slog.Logger
-	send     func(*frames.Frame) error
-	slot     *slot
-	inflight *frames.StreamInflight
-	session  *local.Session // nil: all batches go over the network
-	stream   *parkableStream
-	running  *runningStream
-	dataset  string
-	job      string
-	planID   string
-	tablesID string
-	note     *auditNote
-	rows     int64
-	batches  int64
-	bytes    int64
-	// mappedBytes is the size of the batches that were delivered in mapped memory. bytes does not include it.
-	mappedBytes int64
-	cursor      dataset.Cursor
-	planText    dataset.PlanText                // of the cursors
-	staging     map[string]stream.StagingReport // once the stream has ended
-	access      callerAccess                    // of the client
-}
-
-// sized returns the query with the rows of its batches, if they are known.
-func (p planned) sized() dataset.Query {
-	q := p.Query
-	if q.BatchRequests == 0 && q.GlobalBatchRows == 0 {
-		q.BatchRows = p.BatchRows
-	}
-	return q
-}
-
-// begin logs and reports the beginning of a stream.
-func (s *Server) begin(ctx context.Context, c *call, p planned, running *runningStream) *streamSender {
-	o := &streamSender{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
-	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
-		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
-	for _, of := range c.attributes() {
-		o.log = o.log.With(of)
-	}
-	o.log = o.log.With(slog.String("stream", running.id))
-	if o.job != "" {
-		o.log = o.log.With(slog.String("job", o.job))
-	}
-	if !p.part.IsZero() {
-		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
-	}
-	for _, cursor := range p.Query.Cursor {
-		o.cursor = cursor
-	}
-	o.note = &c.note
-	o.note.stream(p)
-	attributes := []any{"step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0}
-	if m := explain.MixesOf(p.Plan, p.sized(), p.Query.Shard); m.Deviation > 0 {
-		attributes = append(attributes, "mixing", math.Round(100*m.Deviation)/100)
-		if m.Better != "" {
-			attributes = append(attributes, "mix_better", "raise "+m.Better)
-		}
-	}
-	o.log.InfoContext(ctx, "stream begins", attributes...)
-	s.options.Observer.StreamBegan(o.dataset, o.job)
-	return o
-}
-
-// ended logs and reports the end of the stream.
-func (o *streamSender) ended(label string, err error) {
-	waited, _, _ := o.running.waits.Now()
-	end := StreamEnd{
-		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
-		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
-	}
-	o.note.read(end)
-	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
-	if times := waitedTimes(waited); len(times) > 0 {
-		attributes = append(attributes, slog.Group("waited", times...))
-	}
-	if rates := matchRates(o.staging); len(rates) > 0 {
-		attributes = append(attributes, slog.Group("match_rate", rates...))
-	}
-	if err != nil {
-		attributes = append(attributes, "error", err)
-	}
-	o.log.InfoContext(o.ctx, "stream ends", attributes...)
-	o.warnOfMatches()
-	o.options.Observer.StreamEnded(end)
-}
-
-// all sends a stream: its schema, its batches and its report. The schema is sent first, and
-// before any row is read unless it depends on the rows. Batches are not prefetched here:
-// gRPC writes a message after SendMsg has returned, so the next batch is assembled
-// meanwhile. A goroutine in between was not faster.
-func (o *streamSender) all(ctx context.Context) error {
-	source := o.stream
-	if err := o.slot.within(ctx, source.Begin, o.setBack); err != nil {
-		return err
-	}
-	encoder := frames.NewEncoder(source.Schema())
-	defer encoder.Close() //nolint:errcheck // writes nothing; failures were returned by batch
-	o.note.columns(source.Schema())
-	first, err := encoder.First()
-	if err != nil {
-		return err
-	}
-	if err := o.write(first); err != nil {
-		return err
-	}
-	for {
-		more := false
-		err := o.slot.within(ctx, func() error {
-			more = source.Next()
-			return source.Err()
-		}, o.setBack)
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-		o.cursor = source.Cursor()
-		if err := o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows()); err != nil {
-			return err
-		}
-	}
-	// A source that was canceled has not reached its end.
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return o.report(source.Report())
-}
-
-// setBack undoes the stream's failed step, so that it can be read again, and reports whether it did.
-func (o *streamSender) setBack() bool {
-	if !o.stream.SetBack() {
-		return false
-	}
-	o.log.InfoContext(o.ctx, "stream waits for memory of others", "step", o.cursor.Step)
-	return true
-}
-
-// batch sends a batch with the given number of rows.
-func (o *streamSender) batch(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, rows int64) error {
-	lease := frames.NewBatchLease(b, o.inflight, o.encodings)
-	defer lease.Release()
-	wire, mapped := o.bytes, o.mappedBytes
-	delivered, err := o.deliver(ctx, encoder, b, lease)
-	if err == nil && !delivered {
-		err = o.transmit(ctx, encoder, b, lease)
-	}
-	if err != nil {
-		return err
-	}
-	o.rows += rows
-	o.batches++
-	o.progress()
-	o.options.Observer.BatchSent(o.dataset, o.job, rows, o.bytes-wire, o.mappedBytes-mapped)
-	return nil
-}
-
-// transmit sends a batch over the network.
-func (o *streamSender) transmit(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) error {
-	made, err := encoder.Batch(b, o.cursor.Text(&o.planText), lease)
-	defer func() {
-		for _, f := range made {
-			f.Release()
-		}
-	}()
-	if err != nil {
-		return err
-	}
-	if err := o.stream.waitingFor(waits.Memory, func() error { return o.inflight.Admit(ctx, lease) }); err != nil {
-		return err
-	}
-	for _, f := range made {
-		if err := o.write(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// report sends the last message. A stream without it is incomplete.
-func (o *streamSender) report(r stream.Report) error {
-	if r.Rows != o.rows || r.Batches != o.batches {
-		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
-	}
-	return o.write(frames.NewFrame(marshal(struct {
-		Report stream.Report `json:"report"`
-	}{o.access.redactedReport(r)})))
-}
-
-// write sends a message. It blocks while the client does not read.
-func (o *streamSender) write(f *frames.Frame) error {
-	n := f.Len()
-	if n > o.options.MaxMessage {
-		return fault.New(fault.Exhausted, "a message to the client has %d bytes, more than the server's limit of %d", n, o.options.MaxMessage).
-			WithRemedy("ask for fewer rows a batch with batch_rows, or for fewer columns")
-	}
-	f.Hand()
-	if err := o.stream.waiting(func() error { return o.send(f) }); err != nil {
-		return err
-	}
-	o.inflight.Move()
-	o.bytes += int64(n)
-	return nil
 }
