@@ -8,6 +8,7 @@ import (
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -21,13 +22,14 @@ type changes struct {
 	maintenance TableMaintenance // nil: tables are neither rewritten nor cleaned
 	promoter    Promoter         // nil: no columns are added
 	budget      *budget.Budget
-	slots       *planSlots                                                // of calls that write
+	slots       *limits.Queue                                             // of calls that write
 	enter       func(context.Context) (ctx context.Context, leave func()) // see Server.enter
 	clock       func() time.Time
 	ticks       func() time.Time // for how long calls take
 	log         *slog.Logger
 
-	putLimit      int64 // bytes of a message with rows
+	patience      time.Duration // how long a call waits for a slot: planWait, except in tests
+	putLimit      int64         // bytes of a message with rows
 	putTimeout    time.Duration
 	progressEvery time.Duration
 }

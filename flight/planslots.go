@@ -22,33 +22,26 @@ const (
 	planWait = 30 * time.Second
 )
 
-// planSlots limits the calls that plan, or make an answer, at the same time: each takes a processor, and memory. Free slots go to
-// clients by the rule of package limits, so a client waits for at most one call of each other client. It is safe for concurrent use.
-type planSlots struct {
-	*limits.Queue
-	// patience is how long a call waits for a slot: planWait, except in tests.
-	patience time.Duration
-}
-
-// newPlanSlots returns a number of slots, of which one client may have a percentage.
-func newPlanSlots(slots, percent int, clock func() time.Time) *planSlots {
-	return &planSlots{limits.NewQueue(limits.Options{
-		Places: slots, Percent: percent, Local: true, Claims: maxPlanWaits, Bytes: maxPlanWaitBytes, Costly: true, Clock: clock,
-		Full: func(now limits.Counts) error {
-			return planBusy("%s already wait for plans", fault.Count(now.Waiting, "call"))
-		},
-	}), planWait}
-}
-
-// enter waits for a slot of a call, which leaves.
-func (p *planSlots) enter(ctx context.Context, client string, bytes int64) (*limits.Claim, error) {
-	c := &limits.Claim{Client: client, Bytes: bytes}
-	return c, p.Enter(ctx, c, p.patience, func() (time.Duration, error) {
-		return 0, planBusy("no plan was finished within %s", p.patience)
+// newCallQueue returns the queue of calls that plan, or make an answer, at the same time: each takes a processor, and memory. One client
+// may have a percentage of the places, and waits for at most one call of each other client. full is the error of a call that cannot
+// even wait.
+func newCallQueue(places, percent int, clock func() time.Time, full func(limits.Counts) error) *limits.Queue {
+	return limits.NewQueue(limits.Options{
+		Places: places, Percent: percent, Local: true, Claims: maxPlanWaits, Bytes: maxPlanWaitBytes, Costly: true, Clock: clock, Full: full,
 	})
 }
 
-func planBusy(format string, args ...any) error {
+// manyPlans is the error of a call that cannot wait for a plan slot.
+func manyPlans(now limits.Counts) error {
+	return busy("%s already wait for plans", fault.Count(now.Waiting, "call"))
+}
+
+// noPlanSlot ends the wait of a call for a plan slot.
+func noPlanSlot() (more time.Duration, err error) {
+	return 0, busy("no plan was finished within %s", planWait)
+}
+
+func busy(format string, args ...any) error {
 	e := fault.New(fault.Exhausted, format, args...)
 	e.RetryAfter = time.Second
 	return e.WithRemedy("try again later, or use another server")
@@ -56,8 +49,8 @@ func planBusy(format string, args ...any) error {
 
 // planSlot is the slot of one call, which takes and returns it as it goes. It belongs to the goroutine of the call.
 type planSlot struct {
-	calls, plans *planSlots // for calls whose plans are known, and for those whose plans are made
-	in           *planSlots // where it has a slot; nil: it has none
+	calls, plans *limits.Queue // of calls whose plans are known, and of those whose plans are made
+	in           *limits.Queue // where it has a slot; nil: it has none
 	claim        *limits.Claim
 	client       string
 	bytes        int64 // of the request
@@ -81,8 +74,9 @@ func (s *planSlot) enterPlan(ctx context.Context) error {
 	return s.enter(ctx, s.plans)
 }
 
-func (s *planSlot) enter(ctx context.Context, into *planSlots) error {
-	claim, err := into.enter(ctx, s.client, s.bytes)
+func (s *planSlot) enter(ctx context.Context, into *limits.Queue) error {
+	claim := &limits.Claim{Client: s.client, Bytes: s.bytes}
+	err := into.Enter(ctx, claim, planWait, noPlanSlot)
 	if err == nil {
 		s.in, s.claim = into, claim
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -24,7 +25,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 		<-plan
 		return w.loader().Plan(t.Context(), q)
 	}}})
-	s.server.callSlots = newPlanSlots(1, 100, time.Now)
+	s.server.callSlots = newCallQueue(1, 100, time.Now, manyPlans)
 	done := make(chan error, 2)
 	call := func(ctx context.Context) {
 		_, err := s.GetFlightInfo(ctx, command(`{"dataset":"homefeed"}`))
@@ -47,7 +48,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 	for _, query := range []string{`{"dataset":"homefeed"}`, `{"dataset":"homefeed","filter":"item > 3","count":"exact","tail":"drop"}`} {
 		s.readAll(t, query)
 	}
-	for _, slots := range []*planSlots{s.server.callSlots, s.server.planSlots} {
+	for _, slots := range []*limits.Queue{s.server.callSlots, s.server.planSlots} {
 		require.Eventually(t, func() bool { return slots.Counts().Taken == 0 }, 10*time.Second, time.Millisecond)
 	}
 }
@@ -59,9 +60,9 @@ func TestCallsPlanInSlots(t *testing.T) {
 func TestKnownPlansDoNotWait(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{PlanSlots: 1})
-	s.server.callSlots = newPlanSlots(1, 100, time.Now)
-	claim, err := s.server.planSlots.enter(t.Context(), "another", 0)
-	require.NoError(t, err)
+	s.server.callSlots = newCallQueue(1, 100, time.Now, manyPlans)
+	claim := &limits.Claim{Client: "another"}
+	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, planWait, noPlanSlot))
 	done := make(chan error, 2)
 	call := func(query string) {
 		_, err := s.GetFlightInfo(t.Context(), command(query))
@@ -76,8 +77,8 @@ func TestKnownPlansDoNotWait(t *testing.T) {
 	waiting(1)
 	claim.Leave()
 	require.NoError(t, <-done)
-	claim, err = s.server.planSlots.enter(t.Context(), "another", 0)
-	require.NoError(t, err)
+	claim = &limits.Claim{Client: "another"}
+	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, planWait, noPlanSlot))
 	s.server.options.Loader = altered{Loader: s.server.options.Loader, plan: func(q dataset.Query) (loader.Planned, error) {
 		return s.server.options.Loader.(altered).Loader.PlanFor(context.Background(), loader.PlanRequest{Query: q}) // as if the plan was known
 	}}

@@ -20,7 +20,7 @@ const (
 
 // putSlot is the slot of a call that writes rows. It belongs to the goroutine of the call.
 type putSlot struct {
-	slots   *planSlots
+	slots   *limits.Queue
 	claim   *limits.Claim
 	timeout time.Duration // for one message
 	clock   func() time.Time
@@ -32,17 +32,17 @@ type putSlot struct {
 func (w *changes) slot(ctx context.Context, c *call, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
 	p := &putSlot{slots: w.slots, timeout: w.putTimeout, clock: w.ticks}
-	var err error
-	p.claim, err = p.slots.enter(ctx, c.writer(), holds)
-	if fault.KindOf(err) == fault.Exhausted {
-		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", w.slots.Counts().Places)
-		e.RetryAfter = time.Second
-		err = e.WithRemedy("try again later, or use another server")
-	}
+	p.claim = &limits.Claim{Client: c.writer(), Bytes: holds}
+	err := w.slots.Enter(ctx, p.claim, w.patience, func() (time.Duration, error) { return 0, manyWrites(w.slots.Counts()) })
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// manyWrites is the error of a call that cannot wait for a slot to write, or no longer.
+func manyWrites(now limits.Counts) error {
+	return busy("other calls that write rows take all %d slots of the server", now.Places)
 }
 
 // leave returns the slot. It may be called more than once.

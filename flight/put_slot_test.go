@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -56,7 +57,7 @@ func TestFirstMessagesOfCallsThatWaitAreChargedAndBounded(t *testing.T) {
 		return charged >= int64(waiting)*megabyte && charged <= maxPlanWaitBytes+(calls+1)*answerRest+schema
 	}, time.Minute, time.Millisecond)
 	first.end()
-	s.server.changes.slots.patience = 0
+	s.server.changes.patience = 0
 }
 
 // A first message that the budget has no room for ends its call.
@@ -76,23 +77,24 @@ func TestAFirstMessageWithoutRoomIsExhausted(t *testing.T) {
 
 // putSlots is slots to write under test, with a clock of their own.
 type putSlots struct {
-	*planSlots
+	*limits.Queue
 	t *testing.T
 }
 
 // take takes a slot for a client, which must be free.
 func (s putSlots) take(client string) *putSlot {
 	s.t.Helper()
-	claim, err := s.enter(s.t.Context(), client, 0)
-	require.NoError(s.t, err)
-	return &putSlot{slots: s.planSlots, claim: claim, timeout: putTimeout, clock: time.Now}
+	claim := &limits.Claim{Client: client}
+	require.NoError(s.t, s.Enter(s.t.Context(), claim, planWait, noPlanSlot))
+	return &putSlot{slots: s.Queue, claim: claim, timeout: putTimeout, clock: time.Now}
 }
 
 // queue lets a client wait for a slot, and returns how it ends.
 func (s putSlots) queue(client string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		claim, err := s.enter(s.t.Context(), client, 0)
+		claim := &limits.Claim{Client: client}
+		err := s.Enter(s.t.Context(), claim, planWait, noPlanSlot)
 		claim.Leave()
 		ended <- err
 	}()
@@ -215,7 +217,7 @@ func TestSilentClientsLoseTheirSlotsToCallsThatWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := putSlots{newPlanSlots(2, 50, time.Now), t}
+				s := putSlots{newCallQueue(2, 50, time.Now, manyPlans), t}
 				c(t, s)
 				synctest.Wait()
 				now := s.Counts()

@@ -427,7 +427,7 @@ func TestMessagesAreChargedBeforeTheyCome(t *testing.T) {
 func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	w := &writtenRows{reading: make(chan struct{})}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), MaxStages: 1})
-	s.server.changes.slots.patience = time.Millisecond
+	s.server.changes.patience = time.Millisecond
 	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
 	<-w.reading
 	open, waiting := s.server.Writes()

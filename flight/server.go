@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/penstock/penstock/flight/frames"
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/flight/ticket"
@@ -163,10 +164,10 @@ type Server struct {
 	connections *connections
 	arrivals    *arrivals
 	answers     *answers
-	callSlots   *planSlots
-	planSlots   *planSlots
+	callSlots   *limits.Queue
+	planSlots   *limits.Queue
 	changes     *changes
-	redeemSlots *planSlots // of streams, whose plans have been evicted since their tickets were made
+	redeemSlots *limits.Queue // of streams, whose plans have been evicted since their tickets were made
 	runs        lastRuns
 
 	parking *parking
@@ -220,14 +221,14 @@ func New(options Options) *Server {
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = frames.NewInflight(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
-	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)
-	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
+	s.callSlots = newCallQueue(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks, manyPlans)
+	s.planSlots = newCallQueue(options.PlanSlots, options.PeerShare, options.Ticks, manyPlans)
 	s.changes = &changes{
 		guard: s.guard, tables: options.Tables, maintenance: options.Maintenance, promoter: options.Promoter, budget: options.Budget,
-		slots: newPlanSlots(options.MaxStages, options.PeerShare, options.Ticks), enter: s.enter, clock: options.Clock, ticks: options.Ticks, log: options.Logger,
+		slots: newCallQueue(options.MaxStages, options.PeerShare, options.Ticks, manyWrites), patience: planWait, enter: s.enter, clock: options.Clock, ticks: options.Ticks, log: options.Logger,
 		putLimit: rowsin.Limit(options.Budget.Limit()), putTimeout: options.PutTimeout, progressEvery: options.ProgressEvery,
 	}
-	s.redeemSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
+	s.redeemSlots = newCallQueue(options.PlanSlots, options.PeerShare, options.Ticks, manyPlans)
 	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())

@@ -179,10 +179,8 @@ func (s *Server) describe(out *ServerStatus) {
 	_, inFlight := s.inflight.Counts()
 	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: inFlight, Peak: b.Peak()}
 	out.Slots = s.admission.status()
-	out.Plans = s.planSlots.status()
-	if redeems := s.redeemSlots.status(); redeems.Running+redeems.Waiting > 0 {
-		out.Plans.Running, out.Plans.Waiting = out.Plans.Running+redeems.Running, out.Plans.Waiting+redeems.Waiting
-	}
+	plans, redeems := s.planSlots.Counts(), s.redeemSlots.Counts()
+	out.Plans = &PlanStatus{Limit: plans.Places, Running: plans.Taken + redeems.Taken, Waiting: plans.Waiting + redeems.Waiting}
 	if s.options.Cache != nil {
 		list := s.options.Cache.List()
 		out.Cache = &CacheStatus{
@@ -200,10 +198,4 @@ func (s *Server) describe(out *ServerStatus) {
 func (a *admission) status() *SlotStatus {
 	now := a.Counts()
 	return &SlotStatus{Limit: now.Places, PerClient: now.Share, Taken: now.Taken, Kept: now.Kept, Waiting: now.Waiting}
-}
-
-// status returns how many slots are taken.
-func (p *planSlots) status() *PlanStatus {
-	now := p.Counts()
-	return &PlanStatus{Limit: now.Places, Running: now.Taken, Waiting: now.Waiting}
 }
