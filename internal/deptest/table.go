@@ -78,7 +78,7 @@ func Graph() []Row {
 		{Folder: "internal/parquet/chunk", Imports: "fault", Outside: libParquet},
 		{Folder: "internal/parquet/write", Imports: "chunk batch fault", Outside: libParquet},
 		{Folder: "internal/parquet/records", Imports: "batch budget fault parquet", Outside: libParquet},
-		{Folder: "internal/parquet/rewrite", Imports: "write chunk parquet budget store fault", Outside: libParquet},
+		{Folder: "internal/parquet/extend", Imports: "write chunk parquet budget store fault", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},
 
@@ -163,7 +163,7 @@ func Graph() []Row {
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
 			Folder:  "loader/promote",
-			Imports: "loader stream datafile repoint transaction upload rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
+			Imports: "loader stream datafile repoint transaction upload extend write deletes plan resolve catalog commit dataset rule budget store digest fault release",
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},

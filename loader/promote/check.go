@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/rewrite"
+	"github.com/penstock/penstock/internal/parquet/extend"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -34,7 +34,7 @@ func (p *promoting) checkFiles(ctx context.Context, pending []catalog.File) erro
 }
 
 // checkFile reads the footer of a file that a call would write again.
-func (p *promoting) checkFile(ctx context.Context, f catalog.File, options rewrite.Options) error {
+func (p *promoting) checkFile(ctx context.Context, f catalog.File, options extend.Options) error {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
 	from, err := p.tables.Open(ctx, p.state.Table, f.Location, f.Bytes)
@@ -42,7 +42,7 @@ func (p *promoting) checkFile(ctx context.Context, f catalog.File, options rewri
 		return err
 	}
 	defer from.Close() //nolint:errcheck // it was only read
-	rows, err := rewrite.Check(ctx, from, options, p.options.Budget)
+	rows, err := extend.Check(ctx, from, options, p.options.Budget)
 	if err != nil {
 		return err
 	}

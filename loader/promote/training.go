@@ -8,7 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
-	"github.com/penstock/penstock/internal/parquet/rewrite"
+	"github.com/penstock/penstock/internal/parquet/extend"
 	"github.com/penstock/penstock/internal/parquet/write"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -95,8 +95,8 @@ func (t trainingTable) marksOf(location, prefix string) string {
 }
 
 // columnOptions are the new columns, and how old files get them. They lack what is different in each run.
-func (t trainingTable) columnOptions(d *definition) rewrite.Options {
-	out := rewrite.Options{OtherNames: true, Write: write.Options{FormatVersion: t.state.Version, PageRows: sampleRows}}
+func (t trainingTable) columnOptions(d *definition) extend.Options {
+	out := extend.Options{OtherNames: true, Write: write.Options{FormatVersion: t.state.Version, PageRows: sampleRows}}
 	if mapping := t.state.Table.Mapping; mapping != nil {
 		out.NameMapping = mapping.Find
 	}

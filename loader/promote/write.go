@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/rewrite"
+	"github.com/penstock/penstock/internal/parquet/extend"
 	"github.com/penstock/penstock/internal/parquet/write"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader"
@@ -138,7 +138,7 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 func (w *runRewriter) copy(ctx context.Context, to store.Upload, from store.Object, f catalog.File) (write.WrittenFile, error) {
 	options := w.columnOptions(w.definition)
 	options.Write.Choice, options.Write.Memory = w.choice, w.held
-	out, err := rewrite.AddColumns(ctx, upload.NewDestination(to, w.options.Budget), from, options)
+	out, err := extend.AddColumns(ctx, upload.NewDestination(to, w.options.Budget), from, options)
 	if err != nil {
 		return write.WrittenFile{}, err
 	}

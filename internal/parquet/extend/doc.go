@@ -1,4 +1,4 @@
-// Package rewrite adds columns to a Parquet file: the new file has the old column chunks byte for
+// Package extend adds columns to a Parquet file: the new file has the old column chunks byte for
 // byte, and the new columns in the same row groups.
 //
 // AddColumns opens the old file. The caller writes the new columns to the DataWriter that it returns: one row for
@@ -9,4 +9,4 @@
 //
 // Nothing of the old file is decoded but its footer, its bloom filters' headers and its offset indexes. Damage
 // in its pages stays, and is found when they are read.
-package rewrite
+package extend

@@ -1,4 +1,4 @@
-package rewrite_test
+package extend_test
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/extend"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
-	"github.com/penstock/penstock/internal/parquet/rewrite"
 	"github.com/penstock/penstock/internal/parquet/write"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/storetest"
@@ -79,13 +79,13 @@ func news(from, n int) arrow.RecordBatch {
 }
 
 // add adds the new columns, in batches of some rows, to a file of a number of rows.
-func add(t testing.TB, old []byte, rows int, opts rewrite.Options) ([]byte, write.WrittenFile, error) {
+func add(t testing.TB, old []byte, rows int, opts extend.Options) ([]byte, write.WrittenFile, error) {
 	t.Helper()
 	if opts.Write.Schema == nil {
 		opts.Write.Schema = added()
 	}
 	var to memoryFile
-	w, err := rewrite.AddColumns(t.Context(), &to, object(t, old), opts)
+	w, err := extend.AddColumns(t.Context(), &to, object(t, old), opts)
 	if err != nil {
 		return nil, write.WrittenFile{}, err
 	}
@@ -241,7 +241,7 @@ func TestAddColumns(t *testing.T) {
 	for i, content := range files {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			made, out, err := add(t, content, rows, rewrite.Options{Write: write.Options{PageRows: 100}})
+			made, out, err := add(t, content, rows, extend.Options{Write: write.Options{PageRows: 100}})
 			require.NoError(t, err)
 			require.Equal(t, int64(len(made)), out.Bytes)
 			require.Equal(t, map[int]int64{1001: rows, 1003: 28_000}, out.Values)
@@ -256,7 +256,7 @@ func TestAddColumns(t *testing.T) {
 			}
 		})
 	}
-	made, _, err := add(t, files[0], rows, rewrite.Options{})
+	made, _, err := add(t, files[0], rows, extend.Options{})
 	require.NoError(t, err)
 	f, err := parquet.Open(t.Context(), object(t, made), parquet.Options{})
 	require.NoError(t, err)
@@ -321,7 +321,7 @@ func addToFile(t *testing.T, name, folder string) {
 		id, ok := ids[path[0]]
 		return id, 0, ok && len(path) == 1
 	}
-	made, _, err := add(t, content, int(before.NumRows), rewrite.Options{NameMapping: find})
+	made, _, err := add(t, content, int(before.NumRows), extend.Options{NameMapping: find})
 	require.NoError(t, err)
 	if before.NumRows > 0 {
 		requireMoved(t, content, made)
@@ -361,12 +361,12 @@ func TestOtherNumbersOfRows(t *testing.T) {
 	require.NoError(t, parquettest.Write(&to, reader, parquettest.Options{RowGroupRows: 400}))
 	for _, rows := range []int{0, 1, 400, 800, 999, 1001, 1200} {
 		for _, pageRows := range []int64{0, 100} {
-			_, _, err := add(t, to.Bytes(), rows, rewrite.Options{Write: write.Options{PageRows: pageRows}})
+			_, _, err := add(t, to.Bytes(), rows, extend.Options{Write: write.Options{PageRows: pageRows}})
 			require.Equal(t, fault.Invalid, fault.KindOf(err), "%d rows", rows)
 			require.ErrorContains(t, err, "rows", "%d rows", rows)
 		}
 	}
-	_, _, err = add(t, to.Bytes(), 1000, rewrite.Options{})
+	_, _, err = add(t, to.Bytes(), 1000, extend.Options{})
 	require.NoError(t, err)
 }
 
@@ -407,7 +407,7 @@ func TestOlderFooters(t *testing.T) {
 		for _, c := range m.RowGroups[0].Columns {
 			c.MetaData.BloomFilterLength = nil
 		}
-	}), 500, rewrite.Options{})
+	}), 500, extend.Options{})
 	require.NoError(t, err)
 	requireMoved(t, content, made)
 	for i, c := range footer(t, made).RowGroups[0].Columns[:2] {
@@ -416,7 +416,7 @@ func TestOlderFooters(t *testing.T) {
 	}
 
 	unordered := withFooter(t, content, func(m *metadata.FileMetaData) { m.ColumnOrders = nil })
-	made, _, err = add(t, unordered, 500, rewrite.Options{})
+	made, _, err = add(t, unordered, 500, extend.Options{})
 	require.NoError(t, err)
 	requireColumns(t, made, []int{1, 2, 3}, oldRows(500))
 	for i, c := range footer(t, made).RowGroups[0].Columns {
@@ -439,7 +439,7 @@ func TestDamagedFooters(t *testing.T) {
 			m.RowGroups[0].Columns[0].MetaData.BloomFilterLength, *m.RowGroups[0].Columns[0].MetaData.BloomFilterOffset = nil, 5
 		},
 	} {
-		_, _, err := add(t, withFooter(t, content, change), 500, rewrite.Options{})
+		_, _, err := add(t, withFooter(t, content, change), 500, extend.Options{})
 		require.Equal(t, fault.Corrupt, fault.KindOf(err), name)
 	}
 }
@@ -461,18 +461,18 @@ func TestRefusals(t *testing.T) {
 		return write.Options{Schema: arrow.NewSchema(fields, nil)}
 	}
 	for name, c := range map[string]struct {
-		opts rewrite.Options
+		opts extend.Options
 		says string
 	}{
-		"an old name":      {rewrite.Options{Write: with(field("id", arrow.PrimitiveTypes.Int64, 9))}, "has a column id already"},
-		"an old id":        {rewrite.Options{Write: with(field("n", arrow.PrimitiveTypes.Int64, 2))}, "the field id 2, and so has column text"},
-		"an old nested id": {rewrite.Options{Write: with(field("n", arrow.ListOfField(field("element", arrow.PrimitiveTypes.Int64, 4)), 9))}, "the field id 4, and so has column element"},
+		"an old name":      {extend.Options{Write: with(field("id", arrow.PrimitiveTypes.Int64, 9))}, "has a column id already"},
+		"an old id":        {extend.Options{Write: with(field("n", arrow.PrimitiveTypes.Int64, 2))}, "the field id 2, and so has column text"},
+		"an old nested id": {extend.Options{Write: with(field("n", arrow.ListOfField(field("element", arrow.PrimitiveTypes.Int64, 4)), 9))}, "the field id 4, and so has column element"},
 	} {
 		_, _, err := add(t, to.Bytes(), 10, c.opts)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
 		require.ErrorContains(t, err, c.says, name)
 	}
-	_, _, err = add(t, to.Bytes()[:to.Len()-1], 10, rewrite.Options{})
+	_, _, err = add(t, to.Bytes()[:to.Len()-1], 10, extend.Options{})
 	require.Error(t, err)
 }
 
@@ -494,7 +494,7 @@ func TestNameMappingGivesIDs(t *testing.T) {
 		}
 		return 0, 0, false
 	}
-	made, _, err := add(t, content, int(before.NumRows), rewrite.Options{NameMapping: find})
+	made, _, err := add(t, content, int(before.NumRows), extend.Options{NameMapping: find})
 	require.NoError(t, err)
 	requireMoved(t, content, made)
 	after := footer(t, made).Schema.Root()
@@ -506,7 +506,7 @@ func TestNameMappingGivesIDs(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, checked.HasFieldIDs())
 	require.True(t, checked.HasNestedFieldIDs())
-	_, _, err = add(t, content, int(before.NumRows), rewrite.Options{NameMapping: func([]string) (int, int, bool) { return 7, 0, true }})
+	_, _, err = add(t, content, int(before.NumRows), extend.Options{NameMapping: func([]string) (int, int, bool) { return 7, 0, true }})
 	require.ErrorContains(t, err, "the same field id 7")
 }
 
@@ -517,9 +517,9 @@ func TestTakenNamesGetTheID(t *testing.T) {
 	before := footer(t, content)
 	taken := before.Schema.Root().Field(0).Name()
 	schema := arrow.NewSchema([]arrow.Field{field(taken, arrow.PrimitiveTypes.Int64, 1001), added().Field(1)}, nil)
-	_, _, err = add(t, content, int(before.NumRows), rewrite.Options{Write: write.Options{Schema: schema}})
+	_, _, err = add(t, content, int(before.NumRows), extend.Options{Write: write.Options{Schema: schema}})
 	require.ErrorContains(t, err, "has a column "+taken+" already")
-	made, _, err := add(t, content, int(before.NumRows), rewrite.Options{Write: write.Options{Schema: schema}, OtherNames: true})
+	made, _, err := add(t, content, int(before.NumRows), extend.Options{Write: write.Options{Schema: schema}, OtherNames: true})
 	require.NoError(t, err)
 	root := footer(t, made).Schema.Root()
 	require.Equal(t, taken+"_1001", root.Field(before.Schema.Root().NumFields()).Name())
@@ -531,7 +531,7 @@ func TestTakenIDsGetOthers(t *testing.T) {
 	require.NoError(t, err)
 	rows := int(footer(t, content).NumRows)
 	for range 3 {
-		made, _, err := add(t, content, rows, rewrite.Options{OtherNames: true})
+		made, _, err := add(t, content, rows, extend.Options{OtherNames: true})
 		require.NoError(t, err)
 		requireMoved(t, content, made)
 		requireColumns(t, made, []int{1001, 1002}, news(0, rows))

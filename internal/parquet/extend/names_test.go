@@ -1,4 +1,4 @@
-package rewrite_test
+package extend_test
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/parquet/extend"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
-	"github.com/penstock/penstock/internal/parquet/rewrite"
 )
 
 // A column whose name has dots is not the field of that path.
@@ -33,7 +33,7 @@ func TestNamesWithDotsAreNotPaths(t *testing.T) {
 		id, ok := known[strings.Join(path, "/")]
 		return id, 0, ok
 	}
-	made, _, err := add(t, to.Bytes(), 1, rewrite.Options{NameMapping: find})
+	made, _, err := add(t, to.Bytes(), 1, extend.Options{NameMapping: find})
 	require.NoError(t, err)
 	got := map[string]int32{}
 	for _, e := range footer(t, made).FileMetaData.Schema[1:4] {

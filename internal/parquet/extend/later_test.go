@@ -1,4 +1,4 @@
-package rewrite_test
+package extend_test
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/extend"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
-	"github.com/penstock/penstock/internal/parquet/rewrite"
 )
 
 // TestLaterFiles adds columns to files of a later version of the format. Fields that are not known
@@ -27,7 +27,7 @@ func TestLaterFiles(t *testing.T) {
 	var to bytes.Buffer
 	require.NoError(t, parquettest.Write(&to, reader, parquettest.Options{PageIndex: true}))
 
-	made, _, err := add(t, parquettest.WithUnknownFields(to.Bytes()), 200, rewrite.Options{})
+	made, _, err := add(t, parquettest.WithUnknownFields(to.Bytes()), 200, extend.Options{})
 	require.NoError(t, err)
 	requireMoved(t, to.Bytes(), made)
 	requireColumns(t, made, []int{1, 2, 3}, old)
@@ -41,7 +41,7 @@ func TestLaterFiles(t *testing.T) {
 		later, err := parquettest.EditFooter(to.Bytes(), edit[0], edit[1])
 		require.NoError(t, err, name)
 		var written memoryFile
-		_, err = rewrite.AddColumns(t.Context(), &written, object(t, later), rewrite.Options{})
+		_, err = extend.AddColumns(t.Context(), &written, object(t, later), extend.Options{})
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %v", name, err)
 		require.ErrorContains(t, err, "a type that this version does not know")
 		require.Empty(t, written.Bytes())
