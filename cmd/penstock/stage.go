@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
@@ -127,7 +127,7 @@ func (s *stageCall) set(mode, buckets string) error {
 func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.Budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := records.Open(ctx, call.files, records.Options{Budget: e.Budget, Threads: runtime.GOMAXPROCS(0)})
+	rows, err := foreign.Open(ctx, call.files, foreign.Options{Budget: e.Budget, Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 
 // stageRemotely sends files to a server and prints the result.
 func (p process) stageRemotely(ctx context.Context, s *client.Client, call stageCall, g *commandProgress) error {
-	rows, err := records.Open(ctx, call.files, records.Options{Threads: runtime.GOMAXPROCS(0)})
+	rows, err := foreign.Open(ctx, call.files, foreign.Options{Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func Graph() []Row {
 		{Folder: "internal/parquet", Imports: "thrift page decoder charged convert batch budget fault invariant store waits", Outside: libParquet},
 		{Folder: "internal/parquet/chunk", Imports: "fault", Outside: libParquet},
 		{Folder: "internal/parquet/write", Imports: "chunk batch fault", Outside: libParquet},
-		{Folder: "internal/parquet/records", Imports: "batch budget fault parquet", Outside: libParquet},
+		{Folder: "internal/parquet/foreign", Imports: "batch budget fault parquet", Outside: libParquet},
 		{Folder: "internal/parquet/extend", Imports: "write chunk parquet budget store fault", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},

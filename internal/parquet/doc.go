@@ -1,7 +1,7 @@
 // Package parquet reads one Parquet file. It exposes no types of arrow-go's Parquet packages ("the
 // library"), which only it and the packages below it use in the product: page and decoder take
 // column chunks apart, convert gives columns the types of a table, charged accounts for their memory,
-// write and chunk make files, extend adds columns to them, and records reads files that are not in a
+// write and chunk make files, extend adds columns to them, and foreign reads files that are not in a
 // table.
 //
 // Open takes a store.Object and reads the end of the file once. The Footer can be kept

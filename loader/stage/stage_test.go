@@ -19,7 +19,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -244,7 +244,7 @@ func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
 		if slices.Contains(before, path) {
 			continue
 		}
-		reader, err := records.Open(t.Context(), []string{path}, records.Options{})
+		reader, err := foreign.Open(t.Context(), []string{path}, foreign.Options{})
 		require.NoError(t, err)
 		f, ok := reader.Schema().FieldsByName("mark")
 		require.True(t, ok)

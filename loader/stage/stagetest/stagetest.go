@@ -20,7 +20,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of the tests' catalog
 
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
@@ -232,7 +232,7 @@ func (r *Rig) Column(t *testing.T, branch, name string) []string {
 	for _, f := range r.Listed(t, branch) {
 		path, err := store.Path(f.Location)
 		require.NoError(t, err)
-		reader, err := records.Open(t.Context(), []string{path}, records.Options{})
+		reader, err := foreign.Open(t.Context(), []string{path}, foreign.Options{})
 		require.NoError(t, err)
 		for reader.Next() {
 			b := reader.RecordBatch()

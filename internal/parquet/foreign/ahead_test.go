@@ -1,4 +1,4 @@
-package records_test
+package foreign_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func TestRowGroupsThatAreReadAheadComeInOrder(t *testing.T) {
 		for _, threads := range []int{0, 2, 8} {
 			limit := budget.New(bytes)
 			ctx, entered := limit.Enter(t.Context(), "test")
-			r, err := records.Open(ctx, files, records.Options{Budget: limit, Threads: threads})
+			r, err := foreign.Open(ctx, files, foreign.Options{Budget: limit, Threads: threads})
 			require.NoError(t, err)
 			var got []string
 			for r.Next() {
@@ -74,7 +74,7 @@ func TestErrorsComeAfterTheRowsBefore(t *testing.T) {
 		kind fault.Kind
 	}{{damaged, fault.Corrupt}, {damaged + ".missing", fault.NotFound}, {write(t, fields("id"), `[]`), fault.Invalid}} {
 		limit := budget.New(1 << 30)
-		r, err := records.Open(t.Context(), append(files, c.last, files[1]), records.Options{Budget: limit, Threads: 4})
+		r, err := foreign.Open(t.Context(), append(files, c.last, files[1]), foreign.Options{Budget: limit, Threads: 4})
 		require.NoError(t, err)
 		rows := int64(0)
 		for r.Next() {
@@ -85,7 +85,7 @@ func TestErrorsComeAfterTheRowsBefore(t *testing.T) {
 		r.Release()
 		require.Zero(t, limit.Used())
 
-		r, err = records.Open(t.Context(), append(files, c.last), records.Options{Budget: limit, Threads: 4})
+		r, err = foreign.Open(t.Context(), append(files, c.last), foreign.Options{Budget: limit, Threads: 4})
 		require.NoError(t, err)
 		require.True(t, r.Next())
 		r.Release()

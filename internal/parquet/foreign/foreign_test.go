@@ -1,4 +1,4 @@
-package records_test
+package foreign_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
 // fields are columns of longs and texts.
@@ -52,7 +52,7 @@ func TestFilesAreReadInOrder(t *testing.T) {
 	empty := write(t, fields("id", "text"), `[]`)
 	turned := write(t, fields("text", "id"), `[{"id": 3, "text": "c"}]`)
 	limit := budget.New(64 << 20)
-	r, err := records.Open(t.Context(), []string{first, empty, turned}, records.Options{Budget: limit})
+	r, err := foreign.Open(t.Context(), []string{first, empty, turned}, foreign.Options{Budget: limit})
 	require.NoError(t, err)
 	var ids, texts []string
 	for r.Next() {
@@ -92,7 +92,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{fault.Invalid, "there are no files", nil},
 	} {
 		limit := budget.New(64 << 20)
-		r, err := records.Open(t.Context(), c.files, records.Options{Budget: limit})
+		r, err := foreign.Open(t.Context(), c.files, foreign.Options{Budget: limit})
 		if err == nil {
 			for r.Next() {
 			}
@@ -105,7 +105,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		require.Zero(t, limit.Used())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := records.Open(ctx, []string{good}, records.Options{})
+	r, err := foreign.Open(ctx, []string{good}, foreign.Options{})
 	require.NoError(t, err)
 	cancel()
 	require.False(t, r.Next())

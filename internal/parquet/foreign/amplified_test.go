@@ -1,4 +1,4 @@
-package records_test
+package foreign_test
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
 // A file that has a long text once, for many rows, is read in batches that fit, and nothing is allocated before it is reserved.
@@ -44,7 +44,7 @@ func TestTextsOfDictionariesAreReservedBeforeTheyAreCopied(t *testing.T) {
 	limit := budget.New(16 << 20)
 	ctx, entered := limit.Enter(t.Context(), "test")
 	defer entered.Release()
-	r, err := records.Open(ctx, []string{path}, records.Options{Budget: limit, Threads: 2})
+	r, err := foreign.Open(ctx, []string{path}, foreign.Options{Budget: limit, Threads: 2})
 	require.NoError(t, err)
 	next := int64(0)
 	for r.Next() {
@@ -67,7 +67,7 @@ func TestTextsOfDictionariesAreReservedBeforeTheyAreCopied(t *testing.T) {
 	none := budget.New(600 << 10) // less than a row takes while it is decoded, beside the pages
 	ctx, left := none.Enter(t.Context(), "test")
 	defer left.Release()
-	r, err = records.Open(ctx, []string{path}, records.Options{Budget: none, Threads: 2})
+	r, err = foreign.Open(ctx, []string{path}, foreign.Options{Budget: none, Threads: 2})
 	require.NoError(t, err)
 	for r.Next() {
 		require.NotZero(t, r.RecordBatch().NumRows())

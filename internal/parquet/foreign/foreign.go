@@ -1,6 +1,6 @@
-// Package records reads Parquet files of any program as Arrow batches, one file after the other: the
+// Package foreign reads Parquet files of any program as Arrow batches, one file after the other: the
 // input of commands that write to tables. The rows of tables are read by package parquet.
-package records
+package foreign
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package records_test
+package foreign_test
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
 // TestClaimedFooters opens a file of some bytes whose footer claims a list of millions of columns: it is
@@ -25,7 +25,7 @@ func TestClaimedFooters(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := records.Open(t.Context(), []string{path}, records.Options{})
+	_, err := foreign.Open(t.Context(), []string{path}, foreign.Options{})
 	runtime.ReadMemStats(&after)
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
