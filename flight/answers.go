@@ -136,7 +136,7 @@ type chargedStream struct {
 // charged returns the stream of a call whose messages are charged, and a function that ends it.
 func (a *answers) charged(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
 	ctx, end := context.WithCancelCause(stream.Context())
-	of := a.inflight.Enter(c.connection.client(), endsByServer(end))
+	of := a.inflight.Enter(c.connection.Client(), endsByServer(end))
 	return &chargedStream{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
 		of.Release()
 		end(nil)

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
@@ -152,15 +153,10 @@ func TestHandshakesCountAndEnd(t *testing.T) {
 		require.NoError(t, err)
 		defer silent[i].Close() //nolint:errcheck // the server may have closed it
 	}
-	require.Eventually(t, func() bool {
-		s.server.connections.mu.Lock()
-		defer s.server.connections.mu.Unlock()
-		return s.server.connections.accepted.Len() == 2
-	}, 10*time.Second, time.Millisecond)
 	third, err := net.Dial("tcp", s.address)
 	require.NoError(t, err)
 	defer third.Close()                          //nolint:errcheck // the server has closed it
-	for _, conn := range append(silent, third) { // one at once, and the others after handshakeTimeout
+	for _, conn := range append(silent, third) { // one at once, and the others when their handshakes take too long
 		_, err = conn.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 	}
@@ -174,11 +170,11 @@ func TestConnectionsAreKnownOverTLS(t *testing.T) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ServerCert), filepath.Join(folder, certtest.ServerKey))
 	require.NoError(t, err)
 	w := newWorld(t)
-	found := make(chan *connection, 1)
+	found := make(chan *inbound.Connection, 1)
 	s := serve(t, Options{
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
 		Loader: altered{Loader: w.loader(), open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
-			found <- connectionOf(ctx)
+			found <- callOf(ctx).connection
 			return w.loader().Open(ctx, p, o)
 		}},
 	})
@@ -194,5 +190,5 @@ func TestConnectionsAreKnownOverTLS(t *testing.T) {
 		_, err = rows.Recv()
 	}
 	require.ErrorIs(t, err, io.EOF)
-	require.NotNil(t, (<-found).conn)
+	require.NotNil(t, (<-found).Client().Cut)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"path"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 )
@@ -24,13 +24,13 @@ type call struct {
 	refusal    error           // why the call's credentials are not accepted; nil: they are
 	peer       string          // address of the client
 	host       string          // of the client; "" for Unix domain sockets
-	connection *connection
-	arrival    *arrivingCall
+	connection *inbound.Connection
+	arrival    *inbound.Arrival
 	slot       *planSlot
 	note       auditNote
 }
 
-// callKey is the key of a context's call. The call of a connection's context has nothing but the connection.
+// callKey is the key of a context's call.
 type callKey struct{}
 
 // callOf returns the call of a context that gRPC passes to a handler.
@@ -43,7 +43,8 @@ func callOf(ctx context.Context) *call {
 // the call counts, so that it counts against its subject.
 func (s *Server) tap(ctx context.Context, of *tap.Info) (context.Context, error) {
 	c := s.newCall(ctx, of)
-	if err := s.arrivals.admit(ctx, c); err != nil {
+	var err error
+	if c.arrival, err = s.inbound.Admit(ctx, c.client()); err != nil {
 		return nil, err
 	}
 	return context.WithValue(ctx, callKey{}, c), nil
@@ -52,9 +53,9 @@ func (s *Server) tap(ctx context.Context, of *tap.Info) (context.Context, error)
 // newCall returns a call with its subject, or with its refusal: only the answer of a handler has details. Checks of health need no
 // credentials.
 func (s *Server) newCall(ctx context.Context, of *tap.Info) *call {
-	c := &call{connection: connectionOf(ctx)}
+	c := &call{connection: inbound.ConnectionOf(ctx)}
 	if p, ok := peer.FromContext(ctx); ok {
-		c.peer, c.host = p.Addr.String(), hostOfAddr(p.Addr)
+		c.peer, c.host = p.Addr.String(), inbound.HostOf(p.Addr)
 	}
 	if !strings.HasPrefix(of.FullMethodName, "/grpc.") {
 		c.caller, c.refusal = s.callerOf(of.Header)
@@ -88,9 +89,9 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		c.slot.plans = s.redeemSlots
 	}
 	defer c.slot.leave()
-	arriving := &arriving{ServerStream: stream, arrivals: s.arrivals, call: c}
-	defer arriving.done()
-	stream, done := s.answers.charged(arriving, c)
+	stream, finish := s.inbound.Receive(stream, c.arrival, func(bytes int) { c.slot.bytes = int64(bytes) })
+	defer finish()
+	stream, done := s.answers.charged(stream, c)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())
@@ -157,13 +158,4 @@ func guarded(method string, run func() error) (err error) {
 		}
 	}()
 	return run()
-}
-
-// hostOfAddr returns the host of an address; "" for Unix domain sockets.
-func hostOfAddr(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return ""
-	}
-	return host
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	flightgen "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -175,12 +176,34 @@ func serve(t testing.TB, options Options) *served {
 	return s
 }
 
+// serveWorld serves tables in memory.
+func serveWorld(t testing.TB, options Options) *served {
+	t.Helper()
+	w := newWorld(t)
+	options.Loader = w.loader()
+	return serve(t, options)
+}
+
 func dial(t testing.TB, address string) arrowflight.Client {
 	client, err := arrowflight.NewClientWithMiddleware(address, nil, nil,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(DefaultMaxMessage)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// connect connects to a server without the Flight client.
+func (s *served) connect(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// openCall sends the headers of a call, without its request.
+func openCall(ctx context.Context, conn *grpc.ClientConn, method string) (grpc.ClientStream, error) {
+	return conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+flightgen.FlightService_ServiceDesc.ServiceName+"/"+method)
 }
 
 // command is a descriptor that carries a query.

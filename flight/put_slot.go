@@ -54,7 +54,7 @@ func (c *call) writer() string {
 	if ip := net.ParseIP(c.host); c.caller.Subject != "" || c.host != "" && (ip == nil || !ip.IsLoopback()) {
 		return c.client()
 	}
-	return "connection " + strconv.FormatInt(c.connection.number, 10)
+	return "connection " + strconv.FormatInt(c.connection.Number(), 10)
 }
 
 // Wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up

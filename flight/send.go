@@ -93,7 +93,7 @@ func (s *Server) begin(ctx context.Context, c *call, p planned, running *running
 // run opens the stream of a plan, sends it, and reports its end. A client that takes nothing for too long ends the call with end. The
 // stream counts until leave.
 func (o *streamSender) run(ctx context.Context, c *call, to grpc.ServerStream, p planned, end func(error), leave func()) error {
-	o.inflight = o.Server.inflight.Enter(c.connection.client(), end)
+	o.inflight = o.Server.inflight.Enter(c.connection.Client(), end)
 	defer o.inflight.Release()
 	o.send = func(f *frames.Frame) error {
 		if !f.HasBatch() { // a schema or a report

@@ -16,10 +16,10 @@ import (
 	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 
 	"github.com/penstock/penstock/flight/frames"
+	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
@@ -61,11 +61,8 @@ const (
 
 // Sizes and times without a setting.
 const (
-	statusGrace     = time.Second     // between ending the streams and closing the connections
-	callGrace       = 3 * time.Second // between closing the connections and leaving calls behind
-	pingAfter       = time.Minute     // of silence, to detect dead hosts
-	pingTimeout     = time.Minute     // a trainer that is suspended for a while must not count as dead
-	minPingInterval = 5 * time.Second // between pings of a client
+	statusGrace = time.Second     // between ending the streams and closing the connections
+	callGrace   = 3 * time.Second // between closing the connections and leaving calls behind
 )
 
 // Options configure a Server.
@@ -161,8 +158,7 @@ type Server struct {
 	admission   *admission
 	inflight    *frames.Inflight
 	encodings   *frames.Encodings
-	connections *connections
-	arrivals    *arrivals
+	inbound     *inbound.Limiter
 	answers     *answers
 	callSlots   *limits.Queue
 	planSlots   *limits.Queue
@@ -229,7 +225,10 @@ func New(options Options) *Server {
 		putLimit: rowsin.Limit(options.Budget.Limit()), putTimeout: options.PutTimeout, progressEvery: options.ProgressEvery,
 	}
 	s.redeemSlots = newCallQueue(options.PlanSlots, options.PeerShare, options.Ticks, manyPlans)
-	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
+	s.inbound = inbound.New(inbound.Options{
+		MaxConnections: options.MaxConnections, HostShare: options.PeerShare, TLS: options.TLS, Ended: s.connectionEnded,
+		Clock: options.Clock, Ticks: options.Ticks, Logger: options.Logger,
+	})
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
@@ -239,34 +238,22 @@ func New(options Options) *Server {
 		stallTimeout: options.StallTimeout, streams: map[*parkableStream]struct{}{},
 	}
 	s.callGrace = callGrace
-	s.arrivals = newArrivals(maxArriving, options.Ticks)
-	s.connections.read = s.arrivals.add
-	s.grpc = grpc.NewServer(
-		grpc.Creds(transport(options.TLS)),
-		grpc.ForceServerCodecV2(frames.NewCodec()),
+	s.grpc = grpc.NewServer(append(s.inbound.ServerOptions(),
 		grpc.WriteBufferSize(options.WriteBuffer),
-		experimental.BufferPool(mem.NopBufferPool{}),             // for requests; see codec
-		grpc.MaxRecvMsgSize(int(s.changes.putLimit)+maxReceived), // of a message with rows; for others, see arriving
-		grpc.MaxHeaderListSize(maxHeaderBytes),
-		grpc.MaxConcurrentStreams(maxCalls),
-		grpc.InitialWindowSize(receiveWindow),
-		grpc.InitialConnWindowSize(receiveWindow),
-		grpc.ConnectionTimeout(handshakeTimeout),
+		experimental.BufferPool(mem.NopBufferPool{}),                    // for requests; see codec
+		grpc.MaxRecvMsgSize(int(s.changes.putLimit)+inbound.MaxRequest), // of a message with rows; for requests, see inbound
 		grpc.MaxSendMsgSize(options.MaxMessage),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.StatsHandler(s.connections),
 		grpc.InTapHandle(s.tap),
 		grpc.StreamInterceptor(s.stream),
-	)
-	s.grpc.RegisterService(answered(flightgen.FlightService_ServiceDesc), &service{Server: s})
-	s.grpc.RegisterService(answered(grpc_health_v1.Health_ServiceDesc), s.health)
+	)...)
+	s.grpc.RegisterService(inbound.Streams(flightgen.FlightService_ServiceDesc), &service{Server: s})
+	s.grpc.RegisterService(inbound.Streams(grpc_health_v1.Health_ServiceDesc), s.health)
 	return s
 }
 
 // connectionEnded frees what gRPC had of a connection that it no longer uses.
-func (s *Server) connectionEnded(c *connection) {
+func (s *Server) connectionEnded(c *inbound.Connection) {
 	s.inflight.ConnectionEnded(c)
 	s.answers.inflight.ConnectionEnded(c)
 }
@@ -287,7 +274,7 @@ func (s *Server) Serve(on net.Listener) error {
 		}
 	}()
 	served := make(chan error, 1)
-	go func() { served <- s.grpc.Serve(listener{on, s.connections}) }()
+	go func() { served <- s.grpc.Serve(s.inbound.Listener(on)) }()
 	select {
 	case err := <-served:
 		if err != nil && s.draining.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
@@ -366,4 +368,25 @@ func TestObserverOfFailedStreams(t *testing.T) {
 	require.Positive(t, end.Staging["history"].Rows)
 	require.Positive(t, end.Staging["history"].BytesRead)
 	require.Equal(t, "index", end.Staging["history"].Strategy)
+}
+
+// TestRequestsAndHeadersAreLimited: a large request and large headers are refused, whatever the headers repeat.
+//
+// spec: wire-45
+func TestRequestsAndHeadersAreLimited(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{})
+	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"`+strings.Repeat("x", inbound.MaxRequest)+`"}`))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	large := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("x", 16<<10))
+	_, err = s.GetFlightInfo(large, command(`{"dataset":"homefeed"}`))
+	require.Error(t, err)
+	many := metadata.MD{}
+	for range 200 {
+		many.Append("y", strings.Repeat("y", 100))
+	}
+	_, err = s.GetFlightInfo(metadata.NewOutgoingContext(t.Context(), many), command(`{"dataset":"homefeed"}`))
+	require.Error(t, err)
+	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
 }

@@ -170,13 +170,14 @@ func Graph() []Row {
 		{Folder: "flight/limits"},
 		{Folder: "flight/ticket", Imports: "plan dataset decode fault"},
 		{Folder: "flight/frames", Imports: "batch waits fault", Outside: libGRPC + " " + libProtobuf},
+		{Folder: "flight/inbound", Imports: "limits frames fault", Outside: libGRPC + " " + libUnix},
 		{
 			Folder: "flight/rowsin", Imports: "batch budget conform fault",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
-			Folder: "flight", Imports: "limits ticket frames rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
-			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
+			Folder: "flight", Imports: "limits ticket frames inbound rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
+			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},

@@ -12,7 +12,7 @@ import (
 
 // TestDocumentedLimits: the documented fixed limits are those of the sources.
 func TestDocumentedLimits(t *testing.T) {
-	const set, decoder, wire, filter = "loader/dataset", "loader/dataset/decode", "flight", "internal/expr"
+	const set, decoder, wire, inbound, filter = "loader/dataset", "loader/dataset/decode", "flight", "flight/inbound", "internal/expr"
 	limits := map[string][2]string{
 		"staging tables of a dataset":                                {set, "MaxStaging"},
 		"columns of a join key":                                      {decoder, "maxKeys"},
@@ -25,9 +25,9 @@ func TestDocumentedLimits(t *testing.T) {
 		"bytes of a filter":                                          {filter, "MaxText"},
 		"bytes of a query":                                           {decoder, "maxBytes"},
 		"bytes of a ticket":                                          {"flight/ticket", "maxTicket"},
-		"bytes of a message from a client":                           {wire, "maxReceived"},
-		"bytes of the headers of a call":                             {wire, "maxHeaderBytes"},
-		"calls of a connection at a time":                            {wire, "maxCalls"},
+		"bytes of a message from a client":                           {inbound, "MaxRequest"},
+		"bytes of the headers of a call":                             {inbound, "maxHeaderBytes"},
+		"calls of a connection at a time":                            {inbound, "maxCalls"},
 		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},
 		"bytes of a failure's details":                               {wire, "defaultMaxDetails"},
 		"members of a mix":                                           {wire, "maxMixStreams"},

@@ -1,4 +1,4 @@
-package flight
+package inbound
 
 import (
 	"log/slog"

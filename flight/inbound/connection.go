@@ -1,4 +1,4 @@
-package flight
+package inbound
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/flight/limits"
 )
 
-// connection is the connection of a client. The contexts of its streams carry it.
-type connection struct {
+// Connection is the connection of a client. The contexts of its calls carry it. A nil Connection is one that is not known.
+type Connection struct {
 	conn   net.Conn           // nil if it could not be identified
 	number int64              // of all connections of the server
 	end    context.CancelFunc // ends the contexts of its calls
@@ -21,14 +21,14 @@ type connection struct {
 }
 
 // keep counts a refused call of which gRPC keeps its deadline, and cuts a connection with too many of them.
-func (c *connection) keep() {
+func (c *Connection) keep() {
 	if c != nil && c.kept.Add(1) == maxRefused+1 {
 		go c.cut() // the caller must not block
 	}
 }
 
 // counted returns the connection as the listener has accepted it; nil if it is not known.
-func (c *connection) counted() *countedConn {
+func (c *Connection) counted() *countedConn {
 	if c == nil {
 		return nil
 	}
@@ -37,14 +37,17 @@ func (c *connection) counted() *countedConn {
 }
 
 // cut closes the connection, if it is known: all its streams end.
-func (c *connection) cut() {
+func (c *Connection) cut() {
 	if c != nil && c.conn != nil {
 		_ = c.conn.Close() // it may be closed already
 	}
 }
 
-// client returns the connection as that of a stream.
-func (c *connection) client() frames.Client {
+// Number returns the number of the connection, of all of the server.
+func (c *Connection) Number() int64 { return c.number }
+
+// Client returns the connection as that of a stream.
+func (c *Connection) Client() frames.Client {
 	switch {
 	case c == nil:
 		return frames.Client{}
@@ -54,18 +57,19 @@ func (c *connection) client() frames.Client {
 	return frames.Client{Connection: c, Cut: c.cut}
 }
 
-// connectionOf returns the connection of a context; nil if it has none.
-func connectionOf(ctx context.Context) *connection {
-	if c := callOf(ctx); c != nil {
-		return c.connection
-	}
-	return nil
+// connectionKey is the key of a context's connection.
+type connectionKey struct{}
+
+// ConnectionOf returns the connection of a context that gRPC made; nil if it has none.
+func ConnectionOf(ctx context.Context) *Connection {
+	c, _ := ctx.Value(connectionKey{}).(*Connection)
+	return c
 }
 
 // connections identifies the connection of each stream. gRPC does not expose it, but passes
 // on the address that the connection returned, and each connection returns its own pointer.
 type connections struct {
-	ended   func(*connection)
+	ended   func(*Connection)           // is called after gRPC has released a connection
 	refused func(host string)           // is called for each connection beyond a limit
 	read    func(c *countedConn, n int) // is called after each read of a connection with calls that have not arrived
 
@@ -77,7 +81,7 @@ type connections struct {
 }
 
 // newConnections makes a connections. At most limit connections may be open, and of one host a percentage of them.
-func newConnections(limit, hostShare int, ended func(*connection), refused func(host string)) *connections {
+func newConnections(limit, hostShare int, ended func(*Connection), refused func(host string)) *connections {
 	return &connections{
 		ended: ended, refused: refused, open: map[net.Addr]net.Conn{},
 		accepted: limits.NewRoom[*countedConn](limit, hostShare),
@@ -103,7 +107,7 @@ func (l listener) Accept() (net.Conn, error) {
 			return counted, nil
 		}
 		_ = c.Close() // nothing was sent
-		l.connections.refused(hostOfAddr(c.RemoteAddr()))
+		l.connections.refused(HostOf(c.RemoteAddr()))
 	}
 }
 
@@ -163,7 +167,7 @@ func (c *countedConn) Close() error {
 // add counts a connection, or returns nil if it is beyond a limit. If all are taken, one without calls of a host that has more
 // than this one is closed, so that no number of hosts can keep others out.
 func (c *connections) add(conn net.Conn) net.Conn {
-	counted := &countedConn{Conn: conn, host: hostOfAddr(conn.RemoteAddr()), read: c.read}
+	counted := &countedConn{Conn: conn, host: HostOf(conn.RemoteAddr()), read: c.read}
 	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
 	gone, entered := c.enter(counted)
 	if gone != nil {
@@ -210,21 +214,21 @@ func (c *connections) leave(conn *countedConn) {
 // TagConn implements stats.Handler.
 func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) context.Context {
 	ctx, end := context.WithCancel(ctx)
-	found := &connection{end: end, number: c.tagged.Add(1)}
+	found := &Connection{end: end, number: c.tagged.Add(1)}
 	if identifies(of.RemoteAddr) {
 		c.mu.Lock()
 		found.conn = c.open[of.RemoteAddr]
 		delete(c.open, of.RemoteAddr)
 		c.mu.Unlock()
 	}
-	return context.WithValue(ctx, callKey{}, &call{connection: found})
+	return context.WithValue(ctx, connectionKey{}, found)
 }
 
 // HandleConn implements stats.Handler. After a connection has ended, gRPC no longer reads what
 // was handed to it.
 func (c *connections) HandleConn(ctx context.Context, of stats.ConnStats) {
 	if _, end := of.(*stats.ConnEnd); end {
-		of := connectionOf(ctx)
+		of := ConnectionOf(ctx)
 		of.end()
 		c.ended(of)
 	}
@@ -235,3 +239,12 @@ func (*connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Con
 
 // HandleRPC implements stats.Handler.
 func (*connections) HandleRPC(context.Context, stats.RPCStats) {}
+
+// HostOf returns the host of an address; "" for Unix domain sockets.
+func HostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return host
+}

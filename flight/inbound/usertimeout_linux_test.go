@@ -1,4 +1,4 @@
-package flight
+package inbound
 
 import (
 	"net"
@@ -17,7 +17,7 @@ func TestConnectionsHaveAUserTimeout(t *testing.T) {
 	client, err := net.Dial("tcp", on.Addr().String())
 	require.NoError(t, err)
 	defer client.Close() //nolint:errcheck // of a test
-	c := newConnections(0, 100, func(*connection) {}, func(string) {})
+	c := newConnections(0, 100, func(*Connection) {}, func(string) {})
 	accepted, err := listener{on, c}.Accept()
 	require.NoError(t, err)
 	defer accepted.Close() //nolint:errcheck // of a test

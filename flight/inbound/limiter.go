@@ -1,0 +1,100 @@
+package inbound
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/penstock/penstock/flight/frames"
+)
+
+// MaxRequest is the largest request, in bytes: queries and cursors.
+const MaxRequest = 2 << 20
+
+// Limits on what a client can make a server hold before its request has arrived. gRPC bounds each connection and each
+// call; these bound all of them together.
+const (
+	maxHeaderBytes   = 16 << 10 // of a call; gRPC counts what references in them stand for
+	maxCalls         = 128      // at a time, of one connection
+	receiveWindow    = 64 << 10 // bytes that a client may send ahead, on a call and on a connection
+	handshakeTimeout = 10 * time.Second
+	maxArriving      = 1024             // open calls whose request has not arrived
+	maxArrivingBytes = 16 << 20         // that have come of their requests
+	arrivalTimeout   = 10 * time.Second // for a request to arrive
+	arrivalGrace     = time.Second      // during which a call does not end for another one of its host
+	maxRefused       = 1024             // calls of a connection that have a deadline, see Connection.keep
+)
+
+// Times that detect dead connections.
+const (
+	pingAfter       = time.Minute     // of silence, to detect dead hosts
+	pingTimeout     = time.Minute     // a trainer that is suspended for a while must not count as dead
+	minPingInterval = 5 * time.Second // between pings of a client
+)
+
+// Options configure a Limiter.
+type Options struct {
+	MaxConnections int               // open at a time; 0: no limit
+	HostShare      int               // percentage of MaxConnections that one host may have
+	TLS            *tls.Config       // of handshakes; nil: connections are not encrypted
+	Ended          func(*Connection) // is called after gRPC has released a connection
+	Clock          func() time.Time  // for the log
+	Ticks          func() time.Time  // for the ages of calls, from many goroutines
+	Logger         *slog.Logger      // gets a line about refused connections
+}
+
+// Limiter limits what the clients of a gRPC server make it hold before their requests have arrived. It is safe for concurrent use.
+type Limiter struct {
+	connections *connections
+	arrivals    *arrivals
+	tls         *tls.Config
+}
+
+// New returns a Limiter of one server.
+func New(o Options) *Limiter {
+	l := &Limiter{
+		connections: newConnections(o.MaxConnections, o.HostShare, o.Ended, newRefusals(o.Logger, o.Clock).refused),
+		arrivals:    newArrivals(maxArriving, o.Ticks),
+		tls:         o.TLS,
+	}
+	l.connections.read = l.arrivals.add
+	return l
+}
+
+// ServerOptions returns the options of the server: its security, its codec, its limits on each connection and call, its detection of
+// dead connections, and the handler that identifies connections.
+func (l *Limiter) ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(transport(l.tls)),
+		grpc.ForceServerCodecV2(frames.NewCodec()), // limits requests, see limitedMessage
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxConcurrentStreams(maxCalls),
+		grpc.InitialWindowSize(receiveWindow),
+		grpc.InitialConnWindowSize(receiveWindow),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.StatsHandler(l.connections),
+	}
+}
+
+// Listener returns a listener that closes connections beyond the limits. The server serves on it.
+func (l *Limiter) Listener(on net.Listener) net.Listener { return listener{on, l.connections} }
+
+// Admit adds a call of a client whose headers have come, or refuses it. The server's tap calls it with the call's context. It does
+// not block.
+func (l *Limiter) Admit(ctx context.Context, client string) (*Arrival, error) {
+	return l.arrivals.admit(ctx, client)
+}
+
+// Receive returns the stream of an admitted call, whose first message is limited to MaxRequest, and what ends it. It calls
+// size with the bytes of this message.
+func (l *Limiter) Receive(stream grpc.ServerStream, arrival *Arrival, size func(bytes int)) (_ grpc.ServerStream, done func()) {
+	s := &arriving{ServerStream: stream, arrivals: l.arrivals, arrival: arrival, size: size}
+	return s, s.done
+}
