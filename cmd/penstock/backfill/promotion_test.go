@@ -52,6 +52,22 @@ func TestPromotionsAreWrittenAsSQL(t *testing.T) {
 	require.Equal(t, string(want), text)
 }
 
+// TestEachRuleForNullsHasItsSQL: no rule for nulls is printed as another one.
+//
+// spec: promote-60
+func TestEachRuleForNullsHasItsSQL(t *testing.T) {
+	t.Parallel()
+	printed := map[string]rule.Nulls{}
+	for _, nulls := range rule.AllNulls() {
+		of := promoted()
+		of.Dataset.Staging[1].Nulls = nulls
+		text, err := backfill.Promote(of, []string{"ctr"})
+		require.NoError(t, err)
+		require.NotContains(t, printed, text, "%s is printed as %s", nulls, printed[text])
+		printed[text] = nulls
+	}
+}
+
 // spec: promote-62
 func TestPromotionsThatAreNotPrinted(t *testing.T) {
 	t.Parallel()
