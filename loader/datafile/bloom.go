@@ -8,11 +8,12 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// bloomOption begins the names of the properties of a table that ask for bloom filters. The rest is the name of a column.
+// bloomOption is the prefix of the table properties that enable bloom filters. The rest of a
+// property's name is the name of a column.
 const bloomOption = "write.parquet.bloom-filter-enabled.column."
 
-// blooms returns the ids of the columns of the table whose bloom filters its properties ask for. Booleans have none, and names that the
-// table does not have are ignored, as other writers do.
+// blooms returns the ids of the columns for which the table's properties enable bloom filters. Like
+// other writers, it ignores booleans and names that are not columns of the table.
 func (t *Target) blooms() []int {
 	var out []int
 	for _, fields := range [][]catalog.Field{t.State.Table.Fields, t.State.Table.Nested} {

@@ -14,30 +14,30 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// Options are what calls work with. Disk is required.
+// Options configure calls. Disk is required.
 type Options struct {
-	// Disk returns an empty store for sorted rows; what is its name in errors.
+	// Disk returns an empty store for sorted rows. what is the name of the store in errors.
 	Disk   func(what string) (extsort.RunStore, error)
 	Budget *budget.Budget   // nil is unlimited
-	Memory memory.Allocator // of rows; nil: the Go heap
+	Memory memory.Allocator // allocates rows; nil: the Go heap
 	// Threads is the number of goroutines of one call; 0 means 1.
 	Threads int
-	// Calls is the number of calls at the same time, each of which aims at as large a part of the budget; 0 means 1.
+	// Calls is the number of concurrent calls, which share the budget equally; 0 means 1.
 	Calls int
-	// FileBytes is the size of files to aim at; 0 means 256 MiB.
+	// FileBytes is the target size of files; 0 means 256 MiB.
 	FileBytes int64
 }
 
-// defaultFileBytes is between 128 and 512 MiB, which suits readers.
+// defaultFileBytes is between 128 and 512 MiB, which are good sizes for readers.
 const defaultFileBytes = 256 << 20
 
-// Defaults returns the options with the defaults of those that are 0.
+// Defaults returns the options with defaults in place of zeros.
 func (o Options) Defaults() Options {
 	o.Threads, o.FileBytes, o.Calls = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes), cmp.Or(o.Calls, 1)
 	return o
 }
 
-// share returns a share of the budget of one call, within two bounds.
+// share returns 1/of of the budget of one call, within bounds.
 func (o Options) share(of, least, most int64) int64 {
 	limit := o.Budget.Limit()
 	if limit < 0 {
@@ -49,13 +49,13 @@ func (o Options) share(of, least, most int64) int64 {
 // Step is a step of a call.
 type Step int
 
-// The steps, in order. A call without rows ends after the first, and so does a dry run.
+// The steps, in order. A call without rows and a dry run end after the first step.
 const (
 	// ReadRows reads and sorts the rows.
 	ReadRows Step = iota
 	// WriteFiles writes data files.
 	WriteFiles
-	// CommitFiles commits them.
+	// CommitFiles commits the data files.
 	CommitFiles
 )
 
@@ -72,7 +72,7 @@ func (s Step) String() string {
 	return "unknown"
 }
 
-// Progress is how far a call is.
+// Progress describes how far a call has progressed.
 type Progress struct {
 	Step                  Step
 	RowsRead, RowsWritten int64
@@ -80,18 +80,18 @@ type Progress struct {
 	Bytes                 int64
 }
 
-// Call is one call that writes rows. Its counts are those of all that it sorts and writes.
+// Call is one call that writes rows. It counts everything that it sorts and writes.
 type Call struct {
 	options Options
 	report  func(Progress)
 
 	mu     sync.Mutex // guards what follows, and is held while report runs
 	at     Progress
-	memory int64 // bytes of the rows that were read, in memory
+	memory int64 // size in memory of the rows that were read
 }
 
-// NewCall begins a call, whose options have defaults. It calls report from time to time, from one goroutine at a time;
-// report may be nil.
+// NewCall begins a call. The options must be the result of Defaults. The call reports its progress
+// from time to time, from one goroutine at a time; report may be nil.
 func NewCall(o Options, report func(Progress)) *Call { return &Call{options: o, report: report} }
 
 // count changes the counts, and reports them.
@@ -105,17 +105,18 @@ func (c *Call) count(step Step, change func(*Progress)) {
 	}
 }
 
-// Commits reports that the files are committed next.
+// Commits reports that the caller is about to commit the files.
 func (c *Call) Commits() { c.count(CommitFiles, func(*Progress) {}) }
 
-// Progress returns how far the call is.
+// Progress returns the progress of the call.
 func (c *Call) Progress() Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-// Sort reads all rows and sorts them by partition and key. With keys, it drops rows with other keys.
+// Sort reads all rows and sorts them by partition and key. If keys is not nil, it drops rows whose
+// key is not in keys.
 func (c *Call) Sort(ctx context.Context, t *Target, rows array.RecordReader, keys extsort.KeySet) (*extsort.Sorted, error) {
 	options := extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,

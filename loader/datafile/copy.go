@@ -13,8 +13,9 @@ import (
 // copyBytes is the number of bytes that are copied at a time.
 const copyBytes = 4 << 20
 
-// Copy adds a file of the table as it is, under a new name and without a sequence number. It borrows the object with
-// the file's bytes. After an error the caller discards the files.
+// Copy adds an unchanged copy of a file of the table, with a new name and without a sequence
+// number. The caller still owns the object with the file's bytes. After an error the caller
+// discards the files.
 func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) error {
 	part := u.part(nil, f.Partition)
 	if _, err := part.Next(ctx); err != nil {
@@ -24,7 +25,7 @@ func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) 
 	if err != nil {
 		return err
 	}
-	f.Bytes = from.Size() // the manifest's may be wrong, see icebergcat.Options
+	f.Bytes = from.Size() // the size in the manifest may be wrong, see icebergcat.Options
 	if err := copyContent(ctx, part.current, from, budget.NewBuffer(make([]byte, copyBytes), held)); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// fieldNumbers gives field ids to new columns.
+// fieldNumbers assigns field ids to new columns.
 type fieldNumbers struct {
 	last    int // the last id that is used
 	version int // format version of the table
@@ -19,7 +19,7 @@ type fieldNumbers struct {
 // nanosecondVersion is the first format version with timestamps in nanoseconds.
 const nanosecondVersion = 3
 
-// uuidType is Iceberg's name of uuid, whose Arrow type is that of fixed[16].
+// uuidType is Iceberg's name of uuid. Its Arrow type is the same as that of fixed[16].
 const uuidType = "uuid"
 
 func (n *fieldNumbers) next() int {
@@ -27,8 +27,8 @@ func (n *fieldNumbers) next() int {
 	return n.last
 }
 
-// column returns an optional column for a field, whose type is one that tables have, and the type with field
-// ids. The raw type is that of the input.
+// column returns an optional column for a field, and the field's type with field ids. The type of
+// the field must be one that tables can have. raw is the type in the input.
 func (n *fieldNumbers) column(f arrow.Field, raw arrow.DataType) (commit.NewColumn, arrow.DataType, error) {
 	out := commit.NewColumn{ID: n.next(), Name: f.Name}
 	if x, ok := raw.(arrow.ExtensionType); ok && x.ExtensionName() == "arrow.uuid" {
@@ -56,7 +56,7 @@ type nestedForm struct {
 	Type     any    `json:"type"`
 }
 
-// form returns the JSON form of a type, and the type with the ids of its fields.
+// form returns the JSON form of a type, and the type with field ids.
 func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 	switch t := t.(type) {
 	case *arrow.ListType:
@@ -99,7 +99,7 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 	}
 }
 
-// checkName returns an error if a field of a struct has no name, or that of another field.
+// checkName returns an error if a field of a struct has no name, or has the name of another field.
 func checkName(in *arrow.StructType, at int) error {
 	name := in.Field(at).Name
 	if other := alike(name, fieldNames(in.Fields())); other != "" {
@@ -155,8 +155,9 @@ func (n *fieldNumbers) primitive(t arrow.DataType) (string, error) {
 	return "", fault.New(fault.Invalid, "tables have no type %s", t)
 }
 
-// NumberColumn returns an optional column of a table of a format version, with field ids above last, and its Arrow type
-// with these ids. The type of the field is one that tables have; uuid makes one of 16 bytes Iceberg's uuid.
+// NumberColumn returns an optional column for a field, and its Arrow type with field ids. The ids
+// are greater than last. version is the format version of the table. The type of the field must be
+// one that tables can have; if uuid is true, a type of 16 bytes becomes Iceberg's uuid.
 func NumberColumn(f arrow.Field, uuid bool, last, version int) (commit.NewColumn, arrow.DataType, error) {
 	numbers := fieldNumbers{last: last, version: version}
 	if uuid {

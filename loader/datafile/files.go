@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/loader/upload"
 )
 
-// Bounds of the memory of a file that is written: a row group, and the rows that its encodings are chosen by, which are
-// encoded in many ways at once.
+// Bounds of the memory for writing a file: a row group, and the sample of rows that determines the
+// encodings and is encoded in many ways at once.
 const (
-	sortShare                         = 2                     // of the budget of one call, in which rows are sorted
+	sortShare                         = 2                     // rows are sorted in 1/sortShare of the budget of one call
 	groupShare, minGroup, maxGroup    = 32, 1 << 20, 64 << 20 // of the budget, and bytes
 	sampleShare, minSample, maxSample = 64, 64 << 10, 8 << 20
 	maxSampleRows                     = 20_000
@@ -31,17 +31,18 @@ type FileStore interface {
 type Files struct {
 	call   *Call
 	store  FileStore
-	folder string // of data files
-	prefix string // of their names
+	folder string // the folder of data files
+	prefix string // the prefix of file names
 	flat   bool   // files of all partitions are in one folder
 	choice write.EncodingChoice
-	parts  []*partitionFiles // by partition
-	added  []commit.DataFile // of all partitions, in their order
+	parts  []*partitionFiles // the files of each partition
+	added  []commit.DataFile // the complete files, in the order of partitions
 }
 
-// NewFiles returns what writes data files of a table, in the folder of data files or below it. Another attempt with the
-// token of the change, whose files may be the table's, has other names. If flat is true, all files are in one folder:
-// readers then find them in the order in which they are written.
+// NewFiles returns Files that writes into the folder of a table's data files or below it. Each
+// attempt uses different file names, even with the same token of the change, because files of
+// another attempt may already belong to the table. If flat is true, all files are in one folder, so
+// that readers find them in the order in which they are written.
 func (c *Call) NewFiles(files FileStore, folder, token string, flat bool) *Files {
 	return &Files{call: c, store: files, folder: folder, prefix: commit.FilePrefix(token) + "-" + commit.AttemptName(), flat: flat}
 }
@@ -49,7 +50,7 @@ func (c *Call) NewFiles(files FileStore, folder, token string, flat bool) *Files
 // Added returns the complete files, in the order of their partitions.
 func (u *Files) Added() []commit.DataFile { return u.added }
 
-// Path returns the folder of a partition, for people: no reader parses it.
+// Path returns the folder of a partition. It is for people; readers do not parse it.
 func (t *Target) Path(values []any) string {
 	var out strings.Builder
 	for i, p := range t.State.Table.Specs[t.State.Spec] {
@@ -60,10 +61,10 @@ func (t *Target) Path(values []any) string {
 	return out.String()
 }
 
-// maxFolderName limits the names of folders, which file systems do.
+// maxFolderName limits the length of folder names, since file systems limit it.
 const maxFolderName = 100
 
-// plain replaces characters that mean something to a file system or in a URI.
+// plain replaces characters that have a meaning in file systems or URIs.
 func plain(c rune) rune {
 	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("=._-", c) {
 		return c
@@ -71,7 +72,7 @@ func plain(c rune) rune {
 	return '_'
 }
 
-// Discard removes the files of all partitions, which no table has.
+// Discard removes the files of all partitions. They must not belong to a table.
 func (u *Files) Discard(ctx context.Context) {
 	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()

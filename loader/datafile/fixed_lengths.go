@@ -9,12 +9,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// fixedLengths are the partition fields of a table whose values have a fixed length in manifests, by the kind of their
-// type. Types of one kind have one name there. The library that writes manifests cannot write two different types of a
-// name, and PyIceberg cannot read a name that is used twice.
+// fixedLengths maps kinds of types to the partition field of that kind, for types whose values have
+// a fixed length in manifests. In a manifest, all types of a kind have the same name. The library
+// that writes manifests cannot write two different types with the same name, and PyIceberg cannot
+// read a name that is used twice.
 type fixedLengths map[string]string
 
-// add adds a field. It returns Invalid if there is one of the same kind.
+// add adds a field. It returns Invalid if there is already a field of the same kind.
 func (l fixedLengths) add(table, name string, uuids []int, of targetColumn) error {
 	kind := ""
 	switch t := of.field.Type.(type) {

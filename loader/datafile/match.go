@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// matching matches the columns of the input to those of a table, by name.
+// matching matches the columns of the input to the columns of a table, by name.
 type matching struct {
-	schema *arrow.Schema // of the input, in the types that tables have
-	raw    *arrow.Schema // of the input, as it comes
+	schema *arrow.Schema // the schema of the input, converted to types that tables can have
+	raw    *arrow.Schema // the original schema of the input
 	evolve bool
 	target *Target
 	faults []fault.Field
@@ -73,8 +73,8 @@ func (m *matching) columns() error {
 // pandasIndex matches the columns in which pandas and pyarrow store an index without a name.
 var pandasIndex = regexp.MustCompile(`^__index_level_\d+__$`)
 
-// newName returns why the name of a new column is refused, or "". others are the names of the other columns, and paths
-// has those that come before.
+// newName returns why the name of a new column is refused, or "". others are the names of the other
+// columns, and paths has the paths of the preceding columns.
 func newName(f arrow.Field, at int, others []string, paths pathsOf) string {
 	if f.Name == "" {
 		return "column " + strconv.Itoa(at+1) + " of the input has no name"
@@ -98,9 +98,9 @@ func alike(name string, others []string) string {
 	return ""
 }
 
-// otherCase returns why a column is refused whose name differs from another one's only in case.
+// otherCase returns why a column is refused if its name differs from another name only in case.
 func otherCase(other string) string {
-	return "its name differs from that of " + strconv.Quote(other) + " only in case, which Spark and other engines do not tell apart by default"
+	return "its name differs from " + strconv.Quote(other) + " only in case, which Spark and other engines do not tell apart by default"
 }
 
 func fieldNames(fields []arrow.Field) []string {
@@ -111,8 +111,8 @@ func fieldNames(fields []arrow.Field) []string {
 	return out
 }
 
-// partitioned reports whether a partition field of the table has a name. Other engines refuse to load a table with a
-// column of the same name.
+// partitioned reports whether a partition field of the table has a given name. Other engines refuse
+// to load a table if a column has the name of a partition field.
 func (m *matching) partitioned(name string) bool {
 	for _, spec := range m.target.State.Table.Specs {
 		if slices.ContainsFunc(spec, func(p catalog.PartitionField) bool { return p.Name == name }) {
@@ -145,7 +145,7 @@ func (m *matching) column(f catalog.Field) {
 		m.fail(f.Name, "the table requires it, and the input does not have it")
 		return
 	case f.Type.ID() == arrow.NULL && len(at) == 0:
-		return // of a type that is not served: it is absent from the files, which is null
+		return // the type is not supported; the files omit the column, so it is null
 	case f.Type.ID() == arrow.NULL:
 		m.fail(f.Name, "its type in the table is not served by this version")
 		return
@@ -160,12 +160,12 @@ func (m *matching) column(f catalog.Field) {
 	m.target.columns = append(m.target.columns, out)
 }
 
-// widens reports whether each value of a type is one of another type of the same kind.
+// widens reports whether to is of the same kind as from and can represent all of its values.
 func widens(from, to arrow.DataType) bool {
 	return from.ID() == arrow.INT32 && to.ID() == arrow.INT64 || from.ID() == arrow.FLOAT32 && to.ID() == arrow.FLOAT64
 }
 
-// SameShape reports whether two types are equal, apart from what an array does not depend on:
+// SameShape reports whether two types are equal apart from differences that do not affect arrays:
 // the names of a list's elements, and which nested fields may be null.
 func SameShape(a, b arrow.DataType) bool {
 	switch a := a.(type) {

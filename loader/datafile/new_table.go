@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// NewTable returns the columns of a table that does not exist yet, for rows of a schema, and the state that it will have: all
+// NewTable returns the future state and the columns of a new table for rows of a schema. All
 // columns are optional, and there are no partitions and no sort order.
 //
-// Errors: Invalid, with all columns that a table cannot have.
+// If the schema has columns that a table cannot have, the error is Invalid and lists all of them.
 func NewTable(name string, version int, input *arrow.Schema) (*commit.TableState, []commit.NewColumn, error) {
 	conformed, err := conform.New(input)
 	if err != nil {

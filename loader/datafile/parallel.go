@@ -13,10 +13,10 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// writerMemory is the share of the budget from which on one partition more is written at the same time.
+// writerMemory is the amount of budget for each partition that is written concurrently.
 const writerMemory = 1 << 30
 
-// writers returns the number of partitions that are written at the same time.
+// writers returns the number of partitions that are written concurrently.
 func (c *Call) writers() int {
 	n := c.options.Threads
 	if limit := c.options.Budget.Limit(); limit >= 0 {
@@ -46,19 +46,20 @@ func (u *Files) Write(ctx context.Context, t *Target, sorted *extsort.Sorted) er
 	return nil
 }
 
-// partitionWriters write partitions, several at the same time. The first one that has enough rows chooses the encodings
-// of those after it, which wait for the choice, and those before it choose their own: so the files do not
-// depend on which partition is written when.
+// partitionWriters writes partitions concurrently. The first partition with enough rows chooses the
+// encodings for all partitions after it, which wait for the choice. The partitions before it choose
+// their encodings separately. So the files do not depend on the timing of the goroutines.
 type partitionWriters struct {
 	*Files
 	sorted *extsort.Sorted
 	parts  []*partitionFiles
-	first  int           // the partition that chooses encodings for others
-	ended  chan struct{} // closed when it was written, or has failed
-	left   []bool        // partitions that are not written because memory was not enough for several
+	first  int           // the partition that chooses encodings for the ones after it
+	ended  chan struct{} // closed when the first partition was written or has failed
+	left   []bool        // partitions that were not written, since there was too little memory to write several concurrently
 }
 
-// all writes all partitions, and then those one after the other for which memory was not enough.
+// all writes all partitions concurrently. It then writes the partitions for which there was too
+// little memory, one after the other.
 func (w *partitionWriters) all(ctx context.Context, writers int) error {
 	if writers > 1 {
 		if err := w.parallel(ctx, writers); err != nil {
@@ -76,13 +77,14 @@ func (w *partitionWriters) all(ctx context.Context, writers int) error {
 	return nil
 }
 
-// choiceOf returns the choice that a partition makes or follows, or nil.
+// choiceOf returns the choice of encodings that a partition makes or follows, or nil if it has
+// none.
 func (w *partitionWriters) choiceOf(i int) *write.EncodingChoice {
 	if i < w.first {
 		return nil
 	}
 	if i > w.first && !isClosed(w.choice.Made()) {
-		return nil // of too few rows
+		return nil // it has too few rows
 	}
 	return &w.choice
 }
@@ -96,7 +98,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// parallel writes partitions in a number of goroutines. None of them waits for memory, which the others may hold.
+// parallel writes partitions in a number of goroutines. None of them waits for memory, since the
+// others may hold it.
 func (w *partitionWriters) parallel(ctx context.Context, writers int) error {
 	group, ctx := errgroup.WithContext(budget.NoWait(ctx))
 	var next atomic.Int64
@@ -113,7 +116,7 @@ func (w *partitionWriters) parallel(ctx context.Context, writers int) error {
 	return group.Wait()
 }
 
-// one writes a partition, or leaves it if memory is not enough.
+// one writes a partition, or marks it as left if there is too little memory.
 func (w *partitionWriters) one(ctx context.Context, i int) error {
 	if i > w.first {
 		select {

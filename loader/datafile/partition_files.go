@@ -18,24 +18,24 @@ import (
 type partitionFiles struct {
 	*Files
 	target  *Target
-	number  int // among all of the call
-	sorted  int // among those of the sorted rows
+	number  int // number of the partition in Files
+	sorted  int // number of the partition in the sorted rows
 	values  []any
 	current store.Upload
 	added   []commit.DataFile
-	tried   []string // locations of files that are complete, or may be
-	rows    int64    // written
+	tried   []string // locations of files that are, or may be, complete
+	rows    int64    // rows written
 	bytes   int64
 }
 
-// part adds the files of a partition to those of the call.
+// part adds a partition to the files.
 func (u *Files) part(t *Target, values []any) *partitionFiles {
 	p := &partitionFiles{Files: u, target: t, number: len(u.parts), values: values}
 	u.parts = append(u.parts, p)
 	return p
 }
 
-// write writes the partition. A choice of nil means that its files choose their encodings themselves.
+// write writes the partition. If choice is nil, each file chooses its encodings.
 func (p *partitionFiles) write(ctx context.Context, sorted *extsort.Sorted, choice *write.EncodingChoice) error {
 	held, err := p.call.options.Budget.Reserve("data files that are written", 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Call) fileOptions(t *Target, choice *write.EncodingChoice) write.Option
 	}
 }
 
-// count adds to what the call has written, and reports it.
+// count adds to the counts of the call, which reports them.
 func (p *partitionFiles) count(rows int64, files int, bytes int64) {
 	p.rows, p.bytes = p.rows+rows, p.bytes+bytes
 	p.call.count(WriteFiles, func(at *Progress) {
@@ -121,8 +121,8 @@ func (p *partitionFiles) Finish(ctx context.Context, w write.WrittenFile) error 
 	return nil
 }
 
-// discard ends the open upload and removes the files. Errors are ignored: orphan files are harmless and
-// recognized by name.
+// discard ends the open upload and removes the files. It ignores errors, since orphan files are
+// harmless and can be recognized by name.
 func (p *partitionFiles) discard(ctx context.Context) {
 	if p.current != nil {
 		_ = p.current.Abort(ctx)
@@ -133,8 +133,8 @@ func (p *partitionFiles) discard(ctx context.Context) {
 	}
 }
 
-// again discards what was written, so that the partition can be written once more. Its files get other
-// names: a file that could not be removed is not in the way.
+// again discards the written files, so that the partition can be written again. The new files get
+// different names, so a file that could not be removed does no harm.
 func (p *partitionFiles) again(ctx context.Context) {
 	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()
@@ -143,7 +143,7 @@ func (p *partitionFiles) again(ctx context.Context) {
 	p.added = nil
 }
 
-// withoutMetrics removes the statistics of columns that are not the table's own.
+// withoutMetrics removes the statistics of columns that are not columns of the table.
 func withoutMetrics(m commit.ColumnMetrics, columns []catalog.Field) {
 	for _, f := range columns {
 		for _, counts := range []map[int]int64{m.ColumnBytes, m.Values, m.Nulls, m.NaNs} {

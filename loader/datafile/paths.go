@@ -6,11 +6,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// pathsOf has the paths of columns and of the fields in them, such as place.lat, l.element or m.value, with the column
-// of each. Other engines find fields by their paths, and refuse to load a table that has one twice.
+// pathsOf maps the paths of columns and of their nested fields, such as place.lat, l.element or
+// m.value, to the column. Other engines find fields by their paths, and refuse to load a table in
+// which two fields have the same path.
 type pathsOf map[string]string
 
-// add adds the paths of a column. It returns why the column is refused, or "".
+// add adds the paths of a column. It returns a reason if the column is refused, and "" otherwise.
 func (p pathsOf) add(column string, t arrow.DataType) string {
 	made := appendPaths(nil, column, t)
 	for _, path := range made {

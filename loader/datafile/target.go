@@ -20,17 +20,20 @@ import (
 	"github.com/penstock/penstock/loader/partition"
 )
 
-// Target is the table that rows are written to, and how their columns become its columns.
+// Target is the table that rows are written to, and the mapping from columns of the rows to columns
+// of the table.
 type Target struct {
 	// State is the state of the table.
 	State *commit.TableState
 	// Added are the columns that the table does not have yet.
 	Added []commit.NewColumn
-	// Fitted is the schema of the rows that are sorted: they have the columns of the table.
+	// Fitted is the schema of the sorted rows. They have the columns of the table.
 	Fitted *arrow.Schema
-	// Layout is the partition, key and order of these rows, by position in Fitted.
+	// Layout describes the partition, key and order of these rows. It refers to columns by position
+	// in Fitted.
 	Layout extsort.Layout
-	// SortOrder is the id of the table's sort order that the files declare; 0: they declare none.
+	// SortOrder is the id of the sort order that the files declare; 0: the files declare no sort
+	// order.
 	SortOrder int
 
 	columns []targetColumn
@@ -43,23 +46,25 @@ type Target struct {
 type targetColumn struct {
 	field arrow.Field // with field ids
 	id    int
-	from  int            // the column of the input; -1: null
-	cast  arrow.DataType // nil: as it comes
+	from  int            // the index of the input column; -1: all values are null
+	cast  arrow.DataType // the type to cast to; nil: no cast
 }
 
-// MatchOptions say how columns are matched.
+// MatchOptions configure how columns are matched.
 type MatchOptions struct {
-	// Key has the names of the key's columns. Without them they are the columns of the table's buckets.
+	// Key has the names of the key columns. If it is empty, the key consists of the columns of the
+	// table's buckets.
 	Key []string
 	// Evolve adds columns that the table does not have.
 	Evolve bool
-	// Lineage are the columns of row lineage that the input has after those of the table; the files keep them.
+	// Lineage are the columns of row lineage, which follow the table's columns in the input. The
+	// files keep them.
 	Lineage []catalog.Field
 }
 
 // Match matches the columns of rows to those of a table in some state.
 //
-// Errors: Invalid if they do not fit, with all columns that do not.
+// If columns do not fit, the error is Invalid and lists all of them.
 func Match(input *arrow.Schema, state *commit.TableState, o MatchOptions) (*Target, error) {
 	conformed, err := conform.New(input)
 	if err != nil {
@@ -100,7 +105,8 @@ func (t *Target) addLineage(lineage []catalog.Field) {
 	t.Fitted, t.lineage = arrow.NewSchema(fields, nil), lineage
 }
 
-// AsWritten returns the target of rows that stay in their order, as in a file that declares a sort order.
+// AsWritten returns a target whose rows stay in their order. The files declare the given sort
+// order.
 func (t *Target) AsWritten(declared int) *Target {
 	out := *t
 	out.Layout = extsort.Layout{Partition: t.Layout.Partition}
@@ -113,7 +119,7 @@ func (t *Target) AsWritten(declared int) *Target {
 // FieldID returns the field id of a column, by its position in Fitted.
 func (t *Target) FieldID(column int) int { return t.columns[column].id }
 
-// withoutIDs returns the type of a column of the table.
+// withoutIDs returns the type of a column of the table, without field ids.
 func withoutIDs(t *catalog.Table, column targetColumn) arrow.DataType {
 	if f, ok := t.ByID(column.id); ok {
 		return f.Type
@@ -160,8 +166,8 @@ func (t *Target) arrange(key []string) error {
 	return nil
 }
 
-// order takes the table's sort order, or the key if the table has none that rows can be sorted
-// by.
+// order sets the order of rows to the table's sort order, or to the key if the table has no sort
+// order by which rows can be sorted.
 func (t *Target) order() {
 	var by []extsort.SortColumn
 	fields := t.State.Table.SortOrders[t.State.SortOrder]
@@ -216,7 +222,7 @@ func (t *Target) fitBytes(b arrow.RecordBatch) int64 {
 
 // valueBytes returns an upper bound of the bytes of a null, or of a number.
 func valueBytes(t arrow.DataType) int64 {
-	bytes := int64(17) // of the widest number, and its validity
+	bytes := int64(17) // the widest number, and its validity
 	switch t := t.(type) {
 	case *arrow.FixedSizeBinaryType:
 		bytes += int64(t.ByteWidth)
@@ -228,7 +234,7 @@ func valueBytes(t arrow.DataType) int64 {
 	return bytes
 }
 
-// fit returns a batch with the columns of the table.
+// fit converts a batch to the columns of the table.
 func (t *Target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, error) {
 	if mem == nil {
 		mem = batch.Default()
@@ -263,7 +269,7 @@ func identified(name string, t arrow.DataType, id int, nullable bool) arrow.Fiel
 	return arrow.Field{Name: name, Type: t, Nullable: nullable, Metadata: arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(id)})}
 }
 
-// UnknownColumn is the error for a name that the columns lack.
+// UnknownColumn returns the error for a name that is not one of the columns.
 func UnknownColumn(field, name string, columns []string) error {
 	f := fault.Field{Field: field, Message: "there is no column " + strconv.Quote(name), Nearest: fault.Nearest(name, columns)}
 	return fault.As(fault.Fields([]fault.Field{f})).WithRemedy("the columns are %s", strings.Join(columns, ", "))

@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// hidden has the field ids of the columns that the client may not read. The zero value hides none.
+// hidden contains the field ids of the columns that the client may not read. The zero value hides
+// no columns.
 type hidden struct {
 	training map[int]bool
 	staging  []map[int]bool // by entry; nil: none
@@ -31,9 +32,10 @@ func (h hidden) of(table int) map[int]bool {
 	return nil
 }
 
-// BindFor binds a dataset as Bind does, for a client with rights to it. Withheld columns are no outputs, and no name of the
-// client's query finds them. A configured dataset joins by them; one that the client sent is bound as if the tables did not
-// have them. The rights' filters are among those of the tables and of the relation's dataset.
+// BindFor is like Bind, for a client with the given rights. Withheld columns are not outputs, and
+// names in the client's query do not resolve to them. A configured dataset may join by withheld
+// columns; a dataset that the client sent is bound as if the tables did not have them. The filters
+// of the rights are added to the filters of the tables and of the relation's dataset.
 func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (*Relation, error) {
 	if !rights.Limits(d) {
 		return Bind(d, training, staging)
@@ -74,8 +76,8 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 	return r, nil
 }
 
-// hide returns the hidden columns of a dataset's tables. Every withheld name must be one of a column, now or in another schema
-// of its table: a name that is misspelled would withhold nothing.
+// hide returns the hidden columns of a dataset's tables. Every withheld name must be the name of a
+// column in some schema of its table, since a misspelled name would withhold nothing.
 func hide(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (hidden, error) {
 	h := hidden{staging: make([]map[int]bool, len(staging))}
 	var err error
@@ -90,8 +92,9 @@ func hide(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, 
 	return h, nil
 }
 
-// Hide returns the field ids of the columns that a policy withholds of a table: of those that have a withheld name in any schema
-// of the table, since a client can choose an older one. It returns Invalid, with the field "withheld", for a name that no schema has.
+// Hide returns the field ids of the columns of a table that a policy withholds. These are the
+// columns that have a withheld name in any schema of the table, since a client can choose an older
+// schema. For a name that no schema has, Hide returns Invalid with the field "withheld".
 func Hide(t *catalog.Table, limits policy.TableLimits) (map[int]bool, error) {
 	ids := map[int]bool{}
 	for _, name := range limits.Withheld {
@@ -113,8 +116,9 @@ func Hide(t *catalog.Table, limits policy.TableLimits) (map[int]bool, error) {
 	return ids, nil
 }
 
-// BindRows types the filter of a policy's table. It returns Invalid, with the field "filter", if it does not fit, or if it names a
-// column of an older schema whose name another column has now.
+// BindRows types the filter that a policy sets for a table. It returns Invalid with the field
+// "filter" if the filter does not fit the table, or if it names a column of an older schema whose
+// name now belongs to another column.
 func BindRows(t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error) {
 	if limits.Filter.IsZero() {
 		return nil, nil //nolint:nilnil // a nil Filter passes every row
@@ -126,13 +130,13 @@ func BindRows(t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error)
 	for _, name := range limits.Filter.Expr().Columns() {
 		f, _ := t.Field(name)
 		if slices.ContainsFunc(t.OtherNames, func(o catalog.OtherName) bool { return o.Current && o.Name == name && o.ID != f.ID }) {
-			return nil, fault.InvalidField("filter", "column %q of table %s is now another one than in the schema that is read", name, t.Name)
+			return nil, fault.InvalidField("filter", "the name %q of a column of table %s refers to another column in the schema that is read", name, t.Name)
 		}
 	}
 	return expr.All(conjuncts...), nil
 }
 
-// filtered adds a policy's filter to that of a table.
+// filtered adds a policy's filter to the filter of a table.
 func filtered(own *expr.Filter, t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error) {
 	rows, err := BindRows(t, limits)
 	if err != nil {
@@ -141,14 +145,15 @@ func filtered(own *expr.Filter, t *catalog.Table, limits policy.TableLimits) (*e
 	return expr.All(own, rows), nil
 }
 
-// unfit returns the error of a policy that does not fit a table. Its message shows nothing of the policy.
+// unfit returns the error for a policy that does not fit a table. Its message reveals nothing about
+// the policy.
 func unfit(err error) error {
 	e := fault.New(fault.Forbidden, "the dataset cannot be read under the server's policy").WithRemedy("ask the operator of the server, whose log says why")
 	e.Err = err
 	return e
 }
 
-// without returns a table as if it did not have some columns.
+// without returns a copy of a table without some columns.
 func without(t *catalog.Table, ids map[int]bool) *catalog.Table {
 	if len(ids) == 0 {
 		return t
@@ -168,7 +173,8 @@ func without(t *catalog.Table, ids map[int]bool) *catalog.Table {
 	return &out
 }
 
-// checkAligned refuses a client's alignment by a hidden column or one of its partition fields, as one by no field at all.
+// checkAligned refuses a client's alignment by a hidden column or by a partition field of one. The
+// error is the same as for a field that does not exist.
 func (h hidden) checkAligned(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) error {
 	for i, s := range d.Staging {
 		if s.Align != nil && (partitionOf(training, h.training, s.Align.Training) || partitionOf(staging[i], h.of(i), s.Align.Staging)) {
@@ -178,7 +184,7 @@ func (h hidden) checkAligned(d dataset.Dataset, training *catalog.Table, staging
 	return nil
 }
 
-// partitionOf reports whether a name is that of a hidden column, or of a partition field of one.
+// partitionOf reports whether a name is the name of a hidden column or of a partition field of one.
 func partitionOf(t *catalog.Table, ids map[int]bool, name string) bool {
 	if has(t, name) && !has(without(t, ids), name) {
 		return true
@@ -199,8 +205,9 @@ func has(t *catalog.Table, name string) bool {
 // hides reports whether the client may not read a column of a staging entry or of TrainingTable.
 func (r *Relation) hides(table int, f catalog.Field) bool { return r.hidden.of(table)[f.ID] }
 
-// hidesOutput reports whether values of hidden columns would be among those of an output, or equal to them: a staging key
-// equals the training column that it is joined to.
+// hidesOutput reports whether an output would reveal values of hidden columns. It would if it
+// contains such values, or if its values are equal to them: a staging key equals the training
+// column that it is joined to.
 func (r *Relation) hidesOutput(o Output) bool {
 	from := append(slices.Clone(o.Overlays), Overlay{Table: o.Table, Field: o.Field})
 	return !o.Matched && slices.ContainsFunc(from, func(one Overlay) bool {
@@ -218,8 +225,9 @@ func (r *Relation) TrainingSchema() *arrow.Schema {
 	return without(r.Training, r.hidden.training).Schema()
 }
 
-// Withheld identifies the columns that the client may not read: plans of clients that may read different columns read
-// different ones, although they have the same id. Nil: the client may read all.
+// Withheld identifies the columns that the client may not read. Plans for clients with different
+// rights may have the same id and read different columns. The result is nil if the client may read
+// all columns.
 func (r *Relation) Withheld() []string {
 	if r == nil {
 		return nil

@@ -11,22 +11,21 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// aligned finds the one staging partition that the rows of a training partition may match. A
-// staging partition is identified by its value: an ordinal of the unit, a whole number or a
-// string.
+// aligned finds the only staging partition whose rows the rows of a training partition may match. A
+// staging partition is identified by its value: an ordinal of the unit, a whole number or a string.
 type aligned struct {
 	rule     dataset.Align
-	at       string // the dataset's field, for faults
+	at       string // the field of the dataset, for errors
 	training *catalog.Table
 	staging  *catalog.Table
-	from     int           // id of the column of the training partitions so far; 0: none yet
-	unit     unit          // of all staging files; noUnit if there are none
+	from     int           // id of the column from which training partitions are derived; 0: no partition yet
+	unit     unit          // the unit of all staging files; noUnit if there are no files
 	parts    map[any]int32 // the number of each partition that exists
-	sorted   []any         // their values, ascending
+	sorted   []any         // the values of parts, ascending
 }
 
-// newAligned collects the staging partitions that exist: of all files of the table, whatever
-// a filter drops.
+// newAligned collects the existing staging partitions. They include the partitions of files that a
+// filter drops.
 func newAligned(rule dataset.Align, at string, training, staging *catalog.Table, files []catalog.File) (*aligned, error) {
 	a := &aligned{rule: rule, at: at, training: training, staging: staging, parts: map[any]int32{}}
 	from := 0
@@ -52,16 +51,16 @@ func newAligned(rule dataset.Align, at string, training, staging *catalog.Table,
 	return a, nil
 }
 
-// partOf is a file's partition, by the field by which it is aligned.
+// partOf is the value of a file's partition in the field by which partitions are aligned.
 type partOf struct {
 	value any // nil: null
 	unit  unit
 	from  int // id of the column from which the field is derived
 }
 
-// alignField returns the partition of a file by the field of a name. The name of a column
-// refers only to that column's fields, whatever other columns' fields are called: to the
-// field of that name, or else to the finest. Any other name is the name of a field.
+// alignField returns the partition of a file in the partition field with a name. The name of a
+// column refers only to fields of that column: to the field with the same name, or else to the
+// field with the finest unit. Any other name is the name of a field.
 func alignField(t *catalog.Table, name string, f catalog.File) (partOf, error) {
 	named, isColumn := t.Field(name)
 	best, found := partOf{}, false
@@ -79,7 +78,7 @@ func alignField(t *catalog.Table, name string, f catalog.File) (partOf, error) {
 		}
 	}
 	if !found {
-		return partOf{}, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: it has a file that is not partitioned by it", t.Name, name).
+		return partOf{}, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: one of its files is not partitioned by it", t.Name, name).
 			In(t.Name, f.Location).
 			WithRemedy("align by a partition field (identity, year, month, day or hour) that every file has; "+
 				"ALTER TABLE %s ADD PARTITION FIELD %s, then CALL system.rewrite_data_files(table => '%s')", t.Name, name, t.Name)
@@ -97,9 +96,9 @@ func partValue(value any) any {
 	}
 }
 
-// oneColumn refuses a file whose field of a name is derived from another column than that of
-// earlier files, which is from (0: there were none): specs can reuse the name of a
-// dropped field.
+// oneColumn returns an error if a field is derived from different columns in different files, since
+// specs can reuse the name of a dropped field. from is the column of earlier files; 0: there were
+// none.
 func oneColumn(t *catalog.Table, name string, from *int, p partOf, f catalog.File) error {
 	if *from != 0 && *from != p.from {
 		before, _ := t.ByID(*from)
@@ -138,7 +137,8 @@ func compare[T int64 | string](a, b T) int {
 	}
 }
 
-// partOfStaging returns the number of a staging file's partition; false if its value is null.
+// partOfStaging returns the number of a staging file's partition, or false if the partition's value
+// is null.
 func (a *aligned) partOfStaging(f catalog.File) (int32, bool) {
 	p, _ := alignField(a.staging, a.rule.Staging, f) // newAligned has checked the error
 	n, ok := a.parts[p.value]
@@ -148,8 +148,8 @@ func (a *aligned) partOfStaging(f catalog.File) (int32, bool) {
 // noPart means that no staging partition is aligned with a training partition.
 const noPart = -1
 
-// partFor returns the number of the staging partition that is aligned with a training file's;
-// noPart if there is none.
+// partFor returns the number of the staging partition that is aligned with the partition of a
+// training file, or noPart if there is none.
 func (a *aligned) partFor(f catalog.File) (int32, error) {
 	p, err := alignField(a.training, a.rule.Training, f)
 	if err == nil {
@@ -177,7 +177,7 @@ func (a *aligned) partFor(f catalog.File) (int32, error) {
 	return noPart, nil
 }
 
-// words describes the partition that is aligned with a training partition, for explain texts.
+// words describes, for explain texts, which staging partition is aligned with a training partition.
 func (a *aligned) words() string {
 	distance := ""
 	if a.rule.Lag != (dataset.Lag{}) {
@@ -199,7 +199,7 @@ func (a *aligned) refuse(field, format string, args ...any) *fault.Error {
 	return fault.InvalidField(a.at+"."+field, "%s", fmt.Sprintf(format, args...))
 }
 
-// check refuses rules that are wrong for every value.
+// check refuses rules that are wrong whatever the partition values.
 func (a *aligned) check(training unit) *fault.Error {
 	lag := a.rule.Lag
 	switch {
@@ -228,7 +228,8 @@ func (a *aligned) check(training unit) *fault.Error {
 	return nil
 }
 
-// steps returns the lag in staging partitions; 0 if it is not a whole number of them.
+// steps returns the lag as a number of staging partitions, or 0 if it is not a whole number of
+// them.
 func (a *aligned) steps() int64 {
 	lag := a.rule.Lag
 	switch length := a.unit.length(); {
@@ -253,7 +254,7 @@ func (a *aligned) same(value any, u unit) any {
 }
 
 // before returns the staging partition that contains the time one lag before the start of a
-// training partition. As the lag is a whole number of staging partitions, it ends at or
+// training partition. Since the lag is a whole number of staging partitions, the result ends at or
 // before that start.
 func (a *aligned) before(value any, u unit) any {
 	ordinal, _ := value.(int64)
@@ -266,8 +267,8 @@ func (a *aligned) before(value any, u unit) any {
 	return a.unit.at(u.start(ordinal)) - a.steps()
 }
 
-// latest returns the last staging partition that ends before a training partition starts, by
-// at least the lag; nil if there is none.
+// latest returns the last staging partition that ends at least one lag before a training partition
+// starts, or nil if there is none.
 func (a *aligned) latest(value any, u unit) any {
 	fits := func(part any) bool { return comparePart(part, value) < 0 }
 	ordinal, _ := value.(int64)
@@ -300,8 +301,8 @@ func (a *aligned) latest(value any, u unit) any {
 	return a.sorted[low-1]
 }
 
-// earlier returns the time a lag before another. A month before March 31st is the last
-// day of February.
+// earlier returns the time that is a lag before t. One month before March 31 is the last day of
+// February.
 func earlier(t time.Time, lag dataset.Lag) time.Time {
 	if lag.Months > 0 {
 		first := time.Date(t.Year(), t.Month()-time.Month(lag.Months), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)

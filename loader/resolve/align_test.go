@@ -306,7 +306,7 @@ func TestAlignByNameOfAColumn(t *testing.T) {
 	s.staging, s.stagingFiles = renamed("ml.s", misnamed)
 	_, err := s.match(t)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "cannot be aligned by day: it has a file that is not partitioned by it")
+	require.ErrorContains(t, err, "cannot be aligned by day: one of its files is not partitioned by it")
 }
 
 // TestAlignByFieldOfTwoColumns: a later spec may reuse a field's name for another column.

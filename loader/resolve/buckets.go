@@ -7,7 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Buckets writes the bucket of n of each key to ids: bucket.Null for a null.
+// Buckets writes the bucket of each key to ids, out of n buckets. The bucket of a null is
+// bucket.Null.
 func Buckets(ids []int32, keys arrow.Array, n int) error {
 	_, err := bucket.Array(ids[:0], keys, n)
 	return err
@@ -18,13 +19,13 @@ func Buckets(ids []int32, keys arrow.Array, n int) error {
 // modulo Modulus.
 type bucketPair struct {
 	Key          Key
-	TrainingOf   int // buckets of the training spec
-	StagingOf    int // of the staging spec
+	TrainingOf   int // number of buckets in the training spec
+	StagingOf    int // number of buckets in the staging spec
 	Modulus      int // greatest common divisor of both
 	training, at int // positions of the fields in their specs
 }
 
-// bucketPairs returns the bucket fields that two specs have on the same key columns.
+// bucketPairs returns a pair for each key column that both specs bucket.
 func bucketPairs(keys []Key, training, staging catalog.Spec) []bucketPair {
 	var pairs []bucketPair
 	for _, k := range keys {

@@ -33,7 +33,7 @@ func (b *binder) defaultsOf(s *Staging, at string) map[string]any {
 	return defaults
 }
 
-// setDefault converts the dataset's default to the column's current type, or returns why it
+// setDefault converts the dataset's default to the column's current type. It returns faults if it
 // cannot.
 func (o *Output) setDefault(at string) []fault.Field {
 	o.Default = nil
@@ -49,7 +49,7 @@ func (o *Output) setDefault(at string) []fault.Field {
 	return nil
 }
 
-// appendValue appends a value in the dataset's notation.
+// appendValue appends a value that is given in the dataset's notation.
 func appendValue(builder array.Builder, t arrow.DataType, value any) error {
 	switch v := value.(type) {
 	case bool:

@@ -13,7 +13,7 @@ import (
 // Dense describes a dense column: columns of numbers that are packed side by side in each row.
 type Dense struct {
 	Columns []Output
-	Fill    *float32 // instead of nulls; nil: a null is an error
+	Fill    *float32 // replaces nulls; nil: a null is an error
 }
 
 // arrow returns the column's type: rows of float32, without nulls.
@@ -34,10 +34,10 @@ func Leaves(outputs []Output) []Output {
 	return all
 }
 
-// Choose returns the outputs of a query: those of Select, and dense columns after the others
-// of their table. Packed columns are not sent separately unless columns names them. A dense
-// column of several tables, or of columns that are constant within a request and others, is a
-// training column.
+// Choose returns the outputs of a query: the outputs of Select, and after the outputs of each table
+// its dense columns. Packed columns are sent separately only if the query's columns name them. A
+// dense column counts as a training column if its columns are from several tables, or if only some
+// of them are constant within a request.
 func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 	outputs, err := r.Select(s.Columns)
 	if err != nil || len(s.Dense) == 0 {

@@ -2,25 +2,24 @@ package resolve
 
 import "github.com/penstock/penstock/loader/catalog"
 
-// fileFacts are the facts that manifests give about one staging file.
+// fileFacts are the facts about one staging file, derived from manifests.
 type fileFacts struct {
-	keys []interval // per key column, by partition values; nil if unknown
-	full []interval // the same, narrowed by statistics; nil if unknown
-	time interval   // of a point-in-time rule
-	part int32      // number of the partition by which it is aligned
-	none bool       // no row can match
+	keys []interval // for each key column, its values by partition values; nil if unknown
+	full []interval // keys, narrowed by statistics; nil if unknown
+	time interval   // the values of the time column of a point-in-time rule
+	part int32      // the number of the partition by which the file is aligned
+	none bool       // no row of the file can match
 }
 
 // splitFacts are the facts about the training rows of one split.
 type splitFacts struct {
-	keys, full []interval // per key column, as in fileFacts
-	time       interval   // the times of staging rows that they can match
-	part       int32      // number of the staging partition that is aligned with theirs
+	keys, full []interval // as in fileFacts
+	time       interval   // the times of staging rows that the training rows can match
+	part       int32      // the number of the staging partition that is aligned with the rows' partition
 }
 
-// searchedWhole reports whether each split needs the whole table, whatever the layout of the
-// keys: the entry broadcasts it, or searches it with a custom strategy, which may match keys
-// that are not equal.
+// searchedWhole reports whether each split needs the whole table, whatever its layout: the entry
+// broadcasts the table, or uses a custom strategy, which may match keys that are not equal.
 func (s Staging) searchedWhole() bool { return s.Strategy.Whole() }
 
 // factsOf returns the facts about a staging file.
@@ -51,7 +50,7 @@ func (m *Match) factsOf(f catalog.File) fileFacts {
 	return out
 }
 
-// describe returns the facts about training rows; false if none can match.
+// describe sets the facts about training rows. It returns false if none of the rows can match.
 func (m *Match) describe(rows *splitFacts, files []catalog.File) bool {
 	spec, partition := m.training.Specs[files[0].Spec], files[0].Partition
 	for _, k := range m.staging.Keys {
@@ -72,7 +71,7 @@ func (m *Match) describe(rows *splitFacts, files []catalog.File) bool {
 	return true
 }
 
-// within returns the interval of a column that the partition values of a file imply.
+// within returns the interval of a column's values that the partition values of a file imply.
 func within(spec catalog.Spec, partition []any, column catalog.Field) interval {
 	var out interval
 	for i, p := range spec {

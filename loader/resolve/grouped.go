@@ -6,9 +6,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// OncePerRequest reports for each output whether all rows of a request have the same value:
-// the key of requests, request-level columns, and columns of staging tables that are joined
-// only by such columns, to at most one row.
+// OncePerRequest reports for each output whether all rows of a request have the same value. This is
+// so for the key of requests, for request-level columns, and for columns of staging tables that are
+// joined only by such columns and to at most one row.
 func (r *Relation) OncePerRequest(outputs []Output) []bool {
 	once := make([]bool, len(outputs))
 	for i, o := range outputs {
@@ -40,8 +40,8 @@ func (r *Relation) ofRequest(field int) bool {
 	return false
 }
 
-// joinedOnce reports whether all rows of a request match the same row of a staging table, or
-// none.
+// joinedOnce reports whether all rows of a request match the same row of a staging table, or all
+// match no row.
 func (r *Relation) joinedOnce(table int) bool {
 	s := r.Staging[table]
 	if s.Time != nil || s.Align != nil || s.Duplicates.Multiply() {
@@ -50,7 +50,7 @@ func (r *Relation) joinedOnce(table int) bool {
 	return !slices.ContainsFunc(s.Keys, func(k Key) bool { return !r.ofRequest(k.Training.ID) })
 }
 
-// groupedSchema returns the schema of batches that have a row for each request.
+// groupedSchema returns the schema of batches with one row for each request.
 func (r *Relation) groupedSchema(outputs []Output) *arrow.Schema {
 	once := r.OncePerRequest(outputs)
 	fields := make([]arrow.Field, len(outputs))

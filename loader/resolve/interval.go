@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// interval bounds the values of one column in a file or a group of files: it contains every
-// value that is not null, and its bounds. A bound without a value is absent. It may be too
-// wide, never too narrow. Units are those of expr.Value.
+// interval bounds the values of one column in a file or a group of files. It includes its bounds,
+// and contains every value that is not null. It may be too wide, but is never too narrow. A bound
+// without a value is absent. Values have the units of expr.Value.
 type interval struct {
 	low, high expr.Value
 	empty     bool // no row has a value
@@ -26,19 +26,19 @@ func (i interval) bounded() bool {
 	return i.empty || i.low != (expr.Value{}) || i.high != (expr.Value{})
 }
 
-// overlaps reports whether both can contain the same value.
+// overlaps reports whether i and o can contain the same value.
 func (i interval) overlaps(o interval) bool {
 	return !i.empty && !o.empty && !below(i.high, o.low) && !below(o.high, i.low)
 }
 
-// below reports whether an upper bound is below a lower one.
+// below reports whether an upper bound is less than a lower bound.
 func below(high, low expr.Value) bool {
 	order, ok := high.Compare(low)
 	return ok && order < 0
 }
 
-// and returns the intersection. Contradictory facts are ignored: one of them is wrong, and no
-// row may be lost.
+// and returns the intersection of i and o. If they contradict each other, one of them is wrong, and
+// the result is unbounded, so that no row is lost.
 func (i interval) and(o interval) interval {
 	switch {
 	case i.empty || o.empty:
@@ -56,7 +56,7 @@ func (i interval) and(o interval) interval {
 	return out
 }
 
-// or returns an interval that contains both.
+// or returns an interval that contains i and o.
 func (i interval) or(o interval) interval {
 	switch {
 	case i.empty:
@@ -89,7 +89,7 @@ func (i interval) append(text []byte) []byte {
 	return append(binary.AppendUvarint(text, uint64(len(own))), own...)
 }
 
-// statistics returns the interval of a column by a file's value ranges.
+// statistics returns the interval of a column according to a file's value ranges.
 func statistics(f catalog.File, column catalog.Field) interval {
 	r, ok := f.Ranges[column.ID]
 	if !ok {
@@ -109,7 +109,7 @@ func statistics(f catalog.File, column catalog.Field) interval {
 		return interval{} // contradictory: unknown
 	}
 	if nanoseconds(column.Type) {
-		i.low, i.high = moved(i.low, -1), moved(i.high, 1) // either was rounded to microseconds
+		i.low, i.high = moved(i.low, -1), moved(i.high, 1) // the bounds were rounded to microseconds
 	}
 	return i
 }
@@ -119,7 +119,7 @@ func nanoseconds(t arrow.DataType) bool {
 	return ok && ts.Unit == arrow.Nanosecond
 }
 
-// moved returns a shifted integer bound; a bound that overflows is absent.
+// moved returns an integer bound shifted by a number. If the bound overflows, the result is absent.
 func moved(v expr.Value, by int64) expr.Value {
 	n, ok := v.Integer()
 	if !ok || by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
@@ -128,9 +128,9 @@ func moved(v expr.Value, by int64) expr.Value {
 	return expr.Int(n + by)
 }
 
-// partitioned returns the interval of source values for a partition value. A null partition
-// value means that all source values are null, whatever the transform. Nothing else is known
-// of buckets and unknown transforms.
+// partitioned returns the interval of source values for a partition value. If the partition value
+// is null, all source values are null, whatever the transform. Other values of buckets and unknown
+// transforms do not bound the source values.
 func partitioned(p catalog.PartitionField, value any, column catalog.Field) interval {
 	if p.Transform.Kind == catalog.Other {
 		return interval{}
@@ -148,7 +148,7 @@ func partitioned(p catalog.PartitionField, value any, column catalog.Field) inte
 		if ordinal, ok := value.(int64); ok {
 			return calendar(p.Transform.Kind, ordinal, column.Type)
 		}
-	case catalog.Bucket, catalog.Other: // they have no order
+	case catalog.Bucket, catalog.Other: // these transforms keep no order
 	}
 	return interval{}
 }
@@ -168,8 +168,8 @@ func (i interval) fine(t arrow.DataType) interval {
 	return interval{low: moved(micros(i.low), -1), high: moved(micros(i.high), 1), empty: i.empty}
 }
 
-// identity converts the value of an identity partition to a bound; it is absent if it is not a
-// value of the column's type.
+// identity converts the value of an identity partition to a bound. The bound is absent if the value
+// is not of the column's type.
 func identity(value any, t arrow.DataType) expr.Value {
 	switch v := value.(type) {
 	case int64:
@@ -198,8 +198,8 @@ func unscaled(text string, scale int) (*big.Int, bool) {
 	return new(big.Int).SetString(whole+fraction+strings.Repeat("0", scale-len(fraction)), 10)
 }
 
-// truncated returns the interval of a truncate partition of a width: numbers are rounded down
-// to a multiple of it, strings and bytes are cut to that many characters or bytes.
+// truncated returns the interval of a truncate partition with a width. Truncation rounds numbers
+// down to a multiple of the width, and cuts strings and bytes to that many characters or bytes.
 func truncated(value any, width int, t arrow.DataType) interval {
 	last := int64(width) - 1
 	switch v := value.(type) {
@@ -213,7 +213,7 @@ func truncated(value any, width int, t arrow.DataType) interval {
 			}
 			return interval{low: expr.Decimal(n, int(d.Scale)), high: expr.Decimal(new(big.Int).Add(n, big.NewInt(last)), int(d.Scale))}
 		}
-		if len(v) < width { // shorter in any count of characters, so not truncated
+		if len(v) < width { // v has fewer characters than width, so it is not truncated
 			return interval{low: expr.Text(v), high: expr.Text(v)}
 		}
 		return interval{low: expr.Text(v), high: after(v)}
@@ -221,7 +221,8 @@ func truncated(value any, width int, t arrow.DataType) interval {
 	return interval{}
 }
 
-// after returns a bound above all values with a prefix; it is absent if there is none.
+// after returns a bound above all values with a prefix. The result is absent if there is no such
+// bound.
 func after(prefix string) expr.Value {
 	bytes := []byte(prefix)
 	for len(bytes) > 0 && bytes[len(bytes)-1] == math.MaxUint8 {
@@ -234,9 +235,9 @@ func after(prefix string) expr.Value {
 	return expr.Bytes(bytes)
 }
 
-// calendar returns the interval of a year, month, day or hour partition. Old writers rounded
-// times before 1970 up instead of down, so that a partition of 0 or less may contain the
-// previous unit, too.
+// calendar returns the interval of a year, month, day or hour partition. Old writers rounded times
+// before 1970 up instead of down, so a partition of 0 or less may also contain values of the
+// previous unit.
 func calendar(kind catalog.TransformKind, ordinal int64, t arrow.DataType) interval {
 	unit := calendarUnit(kind)
 	first := ordinal
@@ -250,7 +251,7 @@ func calendar(kind catalog.TransformKind, ordinal int64, t arrow.DataType) inter
 	case *arrow.TimestampType:
 		i := interval{low: expr.Int(start.UnixMicro()), high: expr.Int(end.UnixMicro() - 1)}
 		if t.Unit == arrow.Nanosecond {
-			i.high = moved(i.high, 1) // its nanoseconds are rounded up to the end
+			i.high = moved(i.high, 1) // nanoseconds are rounded up to the end
 		}
 		return i
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/penstock/penstock/internal/expr"
 )
 
-// intervalIndex finds, among files with an interval each, those that may overlap another
-// interval, without scanning all of them.
+// intervalIndex holds the intervals of files, and finds the files that may overlap a given interval
+// without scanning all of them.
 type intervalIndex struct {
 	files []int32      // by lower bound, absent bounds first
-	low   []expr.Value // of each
-	reach []expr.Value // the maximum upper bound so far; absent from the first absent one on
+	low   []expr.Value // the lower bound of each file
+	reach []expr.Value // the maximum upper bound of the files up to here; absent once any of these bounds is absent
 }
 
 // newIntervalIndex sorts files by their intervals. If bounds are not comparable, the index

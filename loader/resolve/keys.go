@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// keys binds the pairs of columns by which a staging entry is joined.
+// keys binds the pairs of key columns of a staging entry.
 func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair, at string) []Key {
 	at += ".key"
 	keys := make([]Key, 0, len(pairs))
@@ -44,8 +44,8 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 	return keys
 }
 
-// pair checks that a pair of columns can be equal. with is the entry's key with another
-// column of the staging table in this place; "" if the key already has that column.
+// pair checks that values of a pair of columns can be equal. with returns the entry's key with
+// another staging column in place of this one, or "" if the key already has that column.
 func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column string) string, at string) {
 	t, s := k.Training, k.Staging
 	switch {
@@ -69,8 +69,9 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 	}
 }
 
-// noKey reports a key column that a table lacks, and proposes a likely one if the table has
-// it. other is the other table's column; with returns the key with another column instead.
+// noKey reports that a table lacks a key column, and suggests a likely column of the table, if any.
+// other is the key column of the other table. with returns the key with another column in place of
+// this one.
 func (b *binder) noKey(t *catalog.Table, name string, other catalog.Field, at string, with func(column string) string) {
 	near := likely(other, t)
 	if near == "" || withoutLineage(t, name) != "" {
@@ -80,7 +81,7 @@ func (b *binder) noKey(t *catalog.Table, name string, other catalog.Field, at st
 	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", t.Name, name, with(near))
 }
 
-// noPair reports a key pair whose two columns do not exist. If the swapped pair exists, it says so.
+// noPair reports a key pair whose two columns do not exist, and whether the swapped pair exists.
 func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
 	turned := dataset.KeyPair{Training: pairs[i].Staging, Staging: pairs[i].Training}
 	_, okT := training.Field(turned.Training)
@@ -94,8 +95,8 @@ func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPai
 		turned.Staging, staging.Name, turned.Training, training.Name, keyWith(pairs, i, turned))
 }
 
-// likely returns the table's column that a key of the other table probably means: the evident
-// one, or else the only one of its type; "" if there is none.
+// likely returns the column of a table that probably corresponds to a key column of the other
+// table: the evident one, or else the only column of the same type. It returns "" if there is none.
 func likely(key catalog.Field, in *catalog.Table) string {
 	if found := evident(key, in); found != "" {
 		return found
@@ -106,8 +107,8 @@ func likely(key catalog.Field, in *catalog.Table) string {
 	return ""
 }
 
-// evident returns the only column of the key's type by which the table is bucketed, or else
-// the one of its type with the nearest name.
+// evident returns the only column of the key's type by which the table is bucketed, or else the
+// column of that type with the most similar name.
 func evident(key catalog.Field, in *catalog.Table) string {
 	sources := bucketSources(in)
 	var alike, bucketed []string
@@ -139,7 +140,7 @@ func bucketSources(t *catalog.Table) map[int]bool {
 	return sources
 }
 
-// ofType returns the columns of a table whose values can equal those of a type.
+// ofType returns the columns of a table whose values can be equal to values of a type.
 func ofType(t arrow.DataType, in *catalog.Table) []catalog.Field {
 	var out []catalog.Field
 	for _, f := range in.Fields {
@@ -150,7 +151,8 @@ func ofType(t arrow.DataType, in *catalog.Table) []catalog.Field {
 	return out
 }
 
-// keyWith returns the entry's key in a file's notation, with another pair at position i.
+// keyWith returns the entry's key as it is written in a dataset file, with another pair at position
+// i.
 func keyWith(pairs []dataset.KeyPair, i int, pair dataset.KeyPair) string {
 	pairs = slices.Clone(pairs)
 	pairs[i] = pair

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// lineage returns a column of the training table's row lineage, which is not one of all
-// columns; nil if it has none of that name.
+// lineage returns the column with a name of the training table's row lineage, or nil if there is
+// none. Such a column is not part of the output if a query selects all columns.
 func (r *Relation) lineage(name string) *Output {
 	i := slices.IndexFunc(r.Training.Lineage, func(f catalog.Field) bool { return f.Name == name })
 	if i < 0 || r.hides(TrainingTable, r.Training.Lineage[i]) {
@@ -17,8 +17,8 @@ func (r *Relation) lineage(name string) *Output {
 	return &Output{Name: name, Table: TrainingTable, Field: r.Training.Lineage[i], Null: true}
 }
 
-// withoutLineage returns why a table lacks a row lineage column of a name; "" for every other
-// name.
+// withoutLineage returns why a table lacks a row lineage column with a name, or "" if row lineage
+// has no column of that name.
 func withoutLineage(t *catalog.Table, name string) string {
 	if name != catalog.RowIDColumn && name != catalog.UpdatedColumn || len(t.Lineage) > 0 {
 		return ""

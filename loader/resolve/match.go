@@ -11,27 +11,27 @@ import (
 // NoGroup is the file group of training rows that cannot match anything.
 const NoGroup = -1
 
-// Match finds the files of one staging table that may hold the keys of training rows. Equal
-// sets of files are one file group, numbered in the order of first use; if both tables have
-// one layout with one bucket pair, file groups are the residues modulo its Modulus. It is not
-// safe for concurrent use.
+// Match finds the files of one staging table that may contain the keys of training rows. Each set
+// of files is a file group. File groups are numbered in the order of first use. But if both tables
+// have only one layout, with one bucket pair, the numbers are the residues modulo the pair's
+// Modulus. A Match is not safe for concurrent use.
 type Match struct {
 	staging  Staging
 	training *catalog.Table
-	files    []catalog.File     // that pass the staging filter
-	facts    []fileFacts        // of each
-	specs    []int              // of the files, ascending
+	files    []catalog.File     // the files that pass the staging filter
+	facts    []fileFacts        // for each of files
+	specs    []int              // the partition specs of the files, ascending
 	align    *aligned           // nil: partitions are not aligned
-	pairings map[int][]*Pairing // by training spec; one for each of specs
-	groups   map[string]int     // by the set of files
+	pairings map[int][]*Pairing // by training spec: a pairing for each of specs
+	groups   map[string]int     // file groups by their set of files
 	known    map[string]int     // file groups by the facts about training rows
 	sets     [][]int32          // the files of each file group
-	text     []byte             // scratch
+	text     []byte             // scratch memory
 }
 
-// NewMatch prepares matching for one staging entry of a relation: training holds all training
-// files, all the staging table's, and kept those that pass the entry's filter. A layout that
-// does not allow the entry's rules is Invalid.
+// NewMatch prepares matching for one staging entry of a relation. training has all training files,
+// all has all files of the staging table, and kept has those that pass the entry's filter. If the
+// tables' layouts do not allow the entry's rules, the error is Invalid.
 func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Match, error) {
 	s := r.Staging[staging]
 	m := &Match{
@@ -54,7 +54,7 @@ func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Ma
 	return m, nil
 }
 
-// numberByResidue numbers the file groups by their residues if both tables have one layout and
+// numberByResidue numbers the file groups by their residues if both tables have only one layout and
 // only one pair of buckets distinguishes rows.
 func (m *Match) numberByResidue(training []catalog.File) {
 	if len(training) == 0 || len(m.specs) != 1 || m.align != nil || m.staging.Time != nil ||
@@ -72,9 +72,9 @@ func (m *Match) numberByResidue(training []catalog.File) {
 	}
 }
 
-// Group returns the file group of the training rows of files of one partition, or NoGroup; and
-// whether a staging partition is aligned with theirs, which is true if partitions are not
-// aligned.
+// Group returns the file group for the training rows of files, or NoGroup. All files must be of one
+// partition. exists reports whether a staging partition is aligned with this partition; it is true
+// if partitions are not aligned.
 func (m *Match) Group(files []catalog.File) (group int, exists bool, err error) {
 	var rows splitFacts
 	if m.align != nil {
@@ -135,7 +135,7 @@ func (m *Match) mayMatch(p *Pairing, rows splitFacts, f *fileFacts) bool {
 	return true
 }
 
-// groupOf returns the file group of a set of files, which is new if the set is.
+// groupOf returns the file group of a set of files. It adds a group if the set is new.
 func (m *Match) groupOf(files []int32) int {
 	if len(files) == 0 {
 		return NoGroup
@@ -153,8 +153,8 @@ func (m *Match) groupOf(files []int32) int {
 	return group
 }
 
-// Sets returns the files of each file group so far, as ascending positions in the kept files.
-// They must not be changed.
+// Sets returns the files of each file group so far, as ascending positions in the kept files. The
+// caller must not change the result.
 func (m *Match) Sets() [][]int32 { return m.sets }
 
 // Layout returns how training files of the given spec find staging files.
@@ -177,8 +177,8 @@ func (m *Match) Partition(f catalog.File) string {
 	return fmt.Sprint(p.unit, p.value)
 }
 
-// Aligned describes the staging partition that is aligned with a training partition, for
-// explain texts; "" if partitions are not aligned.
+// Aligned describes, for explain texts, which staging partition is aligned with a training
+// partition. It returns "" if partitions are not aligned.
 func (m *Match) Aligned() string {
 	if m.align == nil {
 		return ""

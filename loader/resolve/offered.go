@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// NotOffered returns, for a name that is not a column of the dataset, which staging table has a
-// column of that name and how to offer it: the end of a sentence, or "". For a key it also
-// returns the training column, which is equal where a row matched.
+// NotOffered explains a name that is not a column of the dataset. If a staging table has a column
+// of that name, why is the end of a sentence that says which table and how to offer the column;
+// otherwise it is "". If the column is a key, equal is the training column, which has the same
+// value in each row with a match.
 func (r *Relation) NotOffered(name string) (why, equal string) {
 	for i, s := range r.Staging {
 		f, ok := s.Pinned.Field(name)
@@ -19,7 +20,7 @@ func (r *Relation) NotOffered(name string) (why, equal string) {
 			return fmt.Sprintf("; %s has one that it does not offer under this name: see the entry's columns and prefix", s.Name), ""
 		}
 		equal := s.Keys[k].Training
-		if r.hides(TrainingTable, equal) { // its values are those of a withheld column, and often so is its name
+		if r.hides(TrainingTable, equal) { // it has the values of a withheld column, and often the same name
 			continue
 		}
 		return fmt.Sprintf("; it is a key of %s; name it in the entry's columns to offer it", s.Name), equal.Name

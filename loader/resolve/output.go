@@ -17,29 +17,29 @@ const TrainingTable = -1
 
 // Output is one column of the result.
 type Output struct {
-	Name  string        // in the stream
+	Name  string        // the column's name in the stream
 	Table int           // index of the staging entry, or TrainingTable
-	Field catalog.Field // in that table; for a Matched output only its type is set
-	Null  bool          // may be null in the stream
-	// Matched reports that the column is not a table's: it is true if the row has a
-	// match in Table, else false.
+	Field catalog.Field // the column of that table; in a Matched output, only its type is set
+	Null  bool          // whether the column may be null in the stream
+	// Matched reports that the column is not a column of a table. Its value is true if the row has
+	// a match in Table, and false otherwise.
 	Matched bool
-	// Default is the value if the row has no match in Table: an array of one value of
-	// the output's Type, in Go's memory; nil is null. It must not be released.
+	// Default is the value of rows without a match in Table, as an array with one value of the
+	// output's Type; nil stands for null. It is on the Go heap and must not be released.
 	Default arrow.Array
-	// Overlays are the staging columns that replace this training column for matches, in
-	// the order of the joins: later ones win.
+	// Overlays are the staging columns that replace this training column in rows with a match, in
+	// the order of the joins. A later overlay replaces an earlier one.
 	Overlays []Overlay
 	// Shapes are applied to the values, one after the other.
 	Shapes []Shape
 	// Request reports that the column is a training column that is constant within a
 	// request.
 	Request bool
-	// Category reports that the stream has the column as codes of a dictionary of each batch. Type is
-	// that of its values.
+	// Category reports that the stream sends the column as codes, with a dictionary in each batch.
+	// Type returns the type of the dictionary's values.
 	Category bool
-	// Dense describes a dense column, for which only Name, Table and Request are set
-	// otherwise; nil: a table's column.
+	// Dense describes a dense column; it is nil for other columns. For a dense column, only Name,
+	// Table and Request are also set.
 	Dense *Dense
 
 	missing any // the default in the dataset's notation
@@ -51,13 +51,15 @@ type Overlay struct {
 	Field catalog.Field
 }
 
-// Shape is a change of a column's values: the first or last elements of a list, or a cast.
+// Shape changes the values of a column: it keeps the first or last elements of a list, or casts
+// values.
 type Shape struct {
-	First, Last int            // 0: all; not both
+	First, Last int            // the number of elements to keep; 0: all; at most one of them is set
 	As          arrow.DataType // nil: no cast
 }
 
-// Type returns the column's type in the stream; of a category, that of its values.
+// Type returns the column's type in the stream. For a category, it returns the type of the
+// dictionary's values.
 func (o Output) Type() arrow.DataType {
 	if o.Dense != nil {
 		return o.Dense.arrow()
@@ -79,8 +81,8 @@ func (o Output) arrowField() arrow.Field {
 	return f
 }
 
-// Schema returns the stream's schema for some outputs: without metadata, with required training
-// columns not nullable, and staging columns of a left join nullable.
+// Schema returns the stream's schema for some outputs. It has no metadata. Required training
+// columns are not nullable, and staging columns of a left join are.
 func Schema(outputs []Output) *arrow.Schema {
 	fields := make([]arrow.Field, len(outputs))
 	for i, o := range outputs {
@@ -89,9 +91,9 @@ func Schema(outputs []Output) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// outputs adds the outputs of a staging entry to the relation: the columns that it names, or
-// all but its keys, by field id, then the one that reports matches. Columns of an overlay with
-// the name of a training column replace it.
+// outputs adds the outputs of a staging entry to the relation: the columns that the entry names, or
+// all columns but its keys in the order of field ids, and then the column that reports matches. In
+// an overlay, a column with the name of a training column replaces that column.
 func (b *binder) outputs(r *Relation, entry int, fixed map[int]string) {
 	s := &r.Staging[entry]
 	if !s.Join.Adds() {
@@ -134,8 +136,8 @@ func names(outputs []Output) []string {
 	return all
 }
 
-// offered returns the columns of an entry, named and shaped: those that it names, which may
-// include keys, or else all but its keys.
+// offered returns the columns of an entry, renamed and shaped: the columns that the entry names,
+// which may include keys, or else all columns but its keys.
 func (b *binder) offered(s *Staging, at string) []Output {
 	isKey := func(f catalog.Field) bool {
 		return slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Staging.ID == f.ID })
@@ -166,8 +168,8 @@ func (b *binder) offered(s *Staging, at string) []Output {
 	return outputs
 }
 
-// overlay makes an output replace the training column of its name; false if there is none, so
-// that the output is a new column.
+// overlay makes an output replace the training column with the same name. It returns false if there
+// is none; then the output is a new column.
 func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string, at string) bool {
 	i := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table == TrainingTable && t.Name == o.Name })
 	if i < 0 {
@@ -222,9 +224,10 @@ func (r *Relation) tableName(table int) string {
 	return r.Staging[table].Name
 }
 
-// Select returns the outputs of a query's columns: all outputs for nil; otherwise training
-// columns in the given order, then staging columns entry by entry, each in the given order.
-// A column may be renamed and shaped further.
+// Select returns the outputs of a query's columns. If columns is nil, it returns all outputs.
+// Otherwise it returns training columns in the given order, and then the staging columns of one
+// entry after the other, each in the given order. A query may rename columns, and shape them
+// further.
 func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	if columns == nil {
 		return r.Outputs, nil
@@ -253,8 +256,8 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	return selected, nil
 }
 
-// selected returns the output of a query's column, named and shaped; nil if the dataset, whose
-// outputs have the known names, has no such column.
+// selected returns the output of a query's column, renamed and shaped, or nil if the dataset has no
+// such column. known has the names of the dataset's outputs.
 func (r *Relation) selected(c dataset.Column, known []string, at string) (*Output, []fault.Field) {
 	k, o := slices.Index(known, c.Column), (*Output)(nil)
 	if k >= 0 {
@@ -289,23 +292,23 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 	return o, wrong
 }
 
-// Asks reports whether outputs have a value of a staging entry: one of its columns, whether its
-// rows match, or a training column that it overlays.
+// Asks reports whether outputs contain a value of a staging entry: one of its columns, the column
+// that reports its matches, or a training column that it overlays.
 func Asks(outputs []Output, entry int) bool {
 	return slices.ContainsFunc(Leaves(outputs), func(o Output) bool {
 		return o.Table == entry || slices.ContainsFunc(o.Overlays, func(over Overlay) bool { return over.Table == entry })
 	})
 }
 
-// Needed reports whether a stream joins the entry. asked reports whether the stream, or its
-// filter, has a value of the entry (Asks). Without one, the entry is joined only if it drops or
-// repeats rows, or if rows without a match can fail the stream.
+// Needed reports whether a stream joins the entry. asked is whether the stream or its filter uses a
+// value of the entry (Asks). If it does not, the entry is joined only if it drops or repeats rows,
+// or if rows without a match can fail the stream.
 func (s Staging) Needed(asked bool) bool {
 	return s.Counted(asked) || s.Missing.Fail() || s.MinMatch > 0
 }
 
-// Counted reports whether the entry affects which rows a stream has: it drops or repeats rows, or
-// a filter compares a value of it, which asked says.
+// Counted reports whether the entry affects which rows a stream has: it drops or repeats rows, or a
+// filter uses one of its values. asked is whether a filter does.
 func (s Staging) Counted(asked bool) bool {
 	return asked || !s.Join.KeepsAll() || s.Duplicates.Multiply()
 }

@@ -6,21 +6,22 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Pairing is how training files of one partition spec find staging files of another.
+// Pairing describes how training files of one partition spec are matched with staging files of
+// another spec.
 type Pairing struct {
-	Training, Staging int          // the specs' ids
-	Buckets           []bucketPair // key columns that both bucket
+	Training, Staging int          // the ids of the specs
+	Buckets           []bucketPair // the key columns that both specs bucket
 	Partitions        bool         // whether partition values of key columns narrow the match
-	Statistics        bool         // whether value ranges of key columns do, since no bucket does
+	Statistics        bool         // whether value ranges of key columns narrow the match, since no bucket does
 
 	files   map[string][]int32       // staging files by their aligned partition and residues
-	indexes map[string]intervalIndex // the same, by their first key; made on first use
+	indexes map[string]intervalIndex // indexes of the same files by their first key, made on first use
 }
 
 // comparesKeys reports whether intervals of keys narrow the match.
 func (p *Pairing) comparesKeys() bool { return p.Partitions || p.Statistics }
 
-// keysOfRows returns, per key column, the interval of training rows that the pairing compares.
+// keysOfRows returns for each key column the interval of training rows that the pairing compares.
 func (p *Pairing) keysOfRows(rows splitFacts) []interval {
 	if p.Statistics {
 		return rows.full
@@ -28,8 +29,8 @@ func (p *Pairing) keysOfRows(rows splitFacts) []interval {
 	return rows.keys
 }
 
-// keysOfFile returns, per key column, the interval of a staging file that the pairing compares;
-// nil if nothing is known of them.
+// keysOfFile returns for each key column the interval of a staging file that the pairing compares.
+// It returns nil if nothing is known about the keys.
 func (p *Pairing) keysOfFile(f *fileFacts) []interval {
 	if p.Statistics && f.full != nil {
 		return f.full
@@ -37,7 +38,7 @@ func (p *Pairing) keysOfFile(f *fileFacts) []interval {
 	return f.keys
 }
 
-// pairingsOf returns how training files of a spec find the staging files.
+// pairingsOf returns the pairings of the training files of a spec.
 func (m *Match) pairingsOf(training int) []*Pairing {
 	if pairings, ok := m.pairings[training]; ok {
 		return pairings
@@ -78,8 +79,9 @@ func (m *Match) appendResidues(text []byte, p *Pairing, part int32, f catalog.Fi
 	return text
 }
 
-// candidates returns staging files of some residues, which include all that rows may match:
-// those whose first key can be equal, if that is known.
+// candidates returns the staging files with some residues; the result includes all files that rows
+// may match. If the interval of the first key is known, the result has only files whose interval
+// overlaps. It may still contain files without a match.
 func (m *Match) candidates(p *Pairing, residues []byte, rows splitFacts) []int32 {
 	files := p.files[string(residues)]
 	if !p.comparesKeys() {

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Propose returns datasets of tables that seem to belong together: a staging table is bucketed
-// like the training table, on a column of the same type and a similar name. The result is a
-// guess to start with; each dataset can be bound.
+// Propose returns datasets of tables that seem to belong together. A staging table belongs to a
+// training table if both are bucketed by columns of the same type and similar names. The result is
+// a guess that users can start with; each dataset can be bound.
 //
 // Tables in a namespace with a name like "features" are staging tables, and the others are
 // training tables. If there is no such namespace, tables that belong together have one
@@ -86,9 +86,9 @@ func (p proposer) staging(t *catalog.Table) []*catalog.Table {
 	return out
 }
 
-// dataset joins a training table with all staging tables that fit; false if there is none. An
-// entry whose column names are taken gets a prefix; an entry that cannot be bound even so is
-// left out.
+// dataset joins a training table with all staging tables that fit, and returns false if there are
+// none. An entry whose column names are taken gets a prefix. An entry that still cannot be bound is
+// omitted.
 func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
 	d := dataset.Dataset{Name: shortName(t.Name), Training: dataset.Training{Table: t.Name}}
 	var bound []*catalog.Table
@@ -117,8 +117,8 @@ func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
 	return d, len(d.Staging) > 0
 }
 
-// keyOf pairs the columns by which both tables are bucketed, each with the one of the most
-// similar name. Features without buckets match by any column of the same name.
+// keyOf pairs the columns by which both tables are bucketed, each with the column of the most
+// similar name. Feature tables without buckets match by any column of the same name.
 func keyOf(t, s *catalog.Table) []dataset.KeyPair {
 	var pairs []dataset.KeyPair
 	used := map[int]bool{}
@@ -160,8 +160,8 @@ func bucketColumns(t *catalog.Table) []catalog.Field {
 	return out
 }
 
-// like reports whether the names of two columns are similar: equal except for a typo, or word
-// by word a prefix of each other, such as request_id and req_id.
+// like reports whether the names of two columns are similar: they are equal except for a typo, or
+// the words of one are prefixes of the words of the other, such as request_id and req_id.
 func like(a, b string) bool {
 	if strings.EqualFold(a, b) || fault.Nearest(a, []string{b}) != "" {
 		return true
@@ -180,7 +180,7 @@ func like(a, b string) bool {
 
 func shortName(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
 
-// nameAmong returns a short name, or the long one if that is taken.
+// nameAmong returns a short name, or the long name if the short one is taken.
 func nameAmong(short, long string, taken func(string) bool) string {
 	if !taken(short) {
 		return short

@@ -33,7 +33,7 @@ type Staging struct {
 	Pinned *catalog.Table
 	Keys   []Key        // the join key, pairwise
 	Rows   *expr.Filter // selects staging rows; nil keeps all
-	Order  []OrderKey   // the order of duplicates, before that of files
+	Order  []OrderKey   // the order of duplicates; the order of files breaks ties
 	Time   *Time        // nil: no time column
 }
 
@@ -42,13 +42,13 @@ type Key struct {
 	Training, Staging catalog.Field
 }
 
-// OrderKey is one column by which rows are ordered, with nulls last in either direction.
+// OrderKey is one column by which rows are ordered. Nulls are last in both directions.
 type OrderKey struct {
 	Field      catalog.Field
 	Descending bool
 }
 
-// Time is a point-in-time rule bound to its columns, which have one type.
+// Time is a point-in-time rule bound to its columns. Both columns have the same type.
 type Time struct {
 	Training, Staging catalog.Field
 	Tolerance         int64 // in the columns' unit: days, microseconds, nanoseconds, or units of a long
@@ -63,8 +63,8 @@ type Distinct struct {
 	Scope dataset.Scope
 }
 
-// Bind resolves all names of a dataset against its tables: training, and one table per
-// staging entry. All faults are reported together, as Invalid.
+// Bind resolves all names of a dataset against its tables: the training table, and one table for
+// each staging entry. It returns all faults together, as one Invalid error.
 func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) (*Relation, error) {
 	b := binder{}
 	r := &Relation{Dataset: d, Training: training}
@@ -100,7 +100,7 @@ func (b *binder) staging(entry dataset.Staging, training, table *catalog.Table, 
 	return s
 }
 
-// binder collects the faults of one Bind.
+// binder collects the faults of one call of Bind.
 type binder struct {
 	faults []fault.Field
 }
@@ -127,9 +127,9 @@ func (b *binder) filter(f dataset.Filter, t *catalog.Table, at string) *expr.Fil
 	return expr.All(conjuncts...)
 }
 
-// BindConjuncts types each condition that a filter combines with AND at its top level, over
-// the columns of a schema, in the order of its Conjuncts. Faults are Invalid, with the field
-// at and their position in the filter's text.
+// BindConjuncts types each condition that a filter combines with AND at its top level, in the order
+// of Conjuncts. Names in the conditions are columns of the schema. Errors are Invalid, with the
+// field at and the position in the filter's text.
 func BindConjuncts(f dataset.Filter, schema *arrow.Schema, at string) ([]*expr.Filter, error) {
 	conjuncts, err := f.Expr().BindConjuncts(schema)
 	if err == nil {
@@ -197,7 +197,7 @@ func (r *Relation) Pin() dataset.Pin {
 	return pin
 }
 
-// fixed returns the training columns that no overlay may replace, by field id, with their use.
+// fixed returns the training columns that no overlay may replace: their uses, by field id.
 func (r *Relation) fixed() map[int]string {
 	use := r.constant()
 	add := func(id int, what string) {
@@ -234,7 +234,7 @@ func (r *Relation) fixed() map[int]string {
 	return use
 }
 
-// constant returns the training columns that are constant within a request, in the form of
+// constant returns the training columns that are constant within a request, in the same form as
 // fixed.
 func (r *Relation) constant() map[int]string {
 	use := map[int]string{}

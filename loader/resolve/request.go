@@ -8,8 +8,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// request binds the training columns that are constant within a request, and the key that
-// identifies requests.
+// request binds the training columns that are constant within a request, and the key of requests.
 func (b *binder) request(r *Relation) {
 	names := r.Dataset.Training.RequestLevel
 	if len(names) == 0 {

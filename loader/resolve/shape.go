@@ -75,8 +75,8 @@ func (o *Output) category(c dataset.Column, at string) []fault.Field {
 	return nil
 }
 
-// castTo returns the type to which values are cast: for a list, a list of the given type. Nil if
-// they cannot be cast. Whether each value can be is checked when it is read.
+// castTo returns the type to which values are cast: for a list, a list of the given type. It
+// returns nil if values of from cannot be cast. Single values are checked when they are read.
 func castTo(from, to arrow.DataType) arrow.DataType {
 	if to == nil {
 		return nil

@@ -54,8 +54,8 @@ func (b *binder) tolerance(p *dataset.PointInTime, of catalog.Field, unit time.D
 	return out
 }
 
-// timeUnit returns the unit of a time column's values; 1 for a long, which has none. False if
-// the type is not a time.
+// timeUnit returns the unit of a time column's values; for a long, which has no unit, it returns 1.
+// It returns false if the type is not a time.
 func timeUnit(t arrow.DataType) (time.Duration, bool) {
 	switch t := t.(type) {
 	case *arrow.Date32Type:

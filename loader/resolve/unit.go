@@ -14,8 +14,8 @@ const (
 	epochYear      = 1970
 )
 
-// unit is the length of a field's partitions, or what else its values are. Units of time are
-// in descending order of length.
+// unit is the length of a field's partitions in time, or the kind of its values if they are not
+// times. Units of time are in descending order of length.
 type unit int
 
 const (

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// ValueRanges returns the columns, by field id, whose value ranges NewMatch uses if files have
-// them: of the training table, and for each staging entry of its table. Without them more
-// files are read.
+// ValueRanges returns the field ids of the columns whose value ranges NewMatch uses: of the
+// training table, and of the table of each staging entry. If files lack these ranges, more files
+// are read.
 func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 	staging = make([][]int, len(r.Staging))
 	add := func(entry int, t, s catalog.Field) {
@@ -32,7 +32,8 @@ func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 	return slices.Compact(training), staging
 }
 
-// bucketed reports whether every spec of two tables buckets some common column of a key.
+// bucketed reports whether every training spec and every staging spec have a bucket on a common key
+// column.
 func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	for _, t := range training.Specs {
 		for _, s := range staging.Specs {
@@ -44,8 +45,8 @@ func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	return true
 }
 
-// Bucketed returns those columns of a table by which some of its files are bucketed: their
-// values are compared with buckets.
+// Bucketed returns those of the columns by which some files of a table are bucketed. The values of
+// such columns are checked against the buckets.
 func Bucketed(t *catalog.Table, files []catalog.File, columns []catalog.Field) []catalog.Field {
 	specs := map[int]bool{}
 	for _, f := range files {

@@ -13,20 +13,23 @@ import (
 // are constant within a request.
 const RequestTable = -2
 
-// requestName is the name of their indexed column, which no staging entry has.
+// requestName is the name of the indexed column for the columns of a request. No staging entry may
+// have this name.
 const requestName = "request"
 
-// Indexed is one column of the indexed wire: outputs that are sent once for each distinct row.
+// Indexed is one column of the indexed wire. It contains outputs that are sent once for each
+// distinct row.
 type Indexed struct {
 	Table   int // staging entry, or RequestTable
 	Name    string
 	Outputs []int // positions among the stream's outputs, ascending
-	// Apart reports that the outputs are sent separately, in every form: one of them is a category.
+	// Apart reports that the outputs are sent as separate columns in every form, because one of
+	// them is a category.
 	Apart bool
 }
 
-// Indexed returns the possible indexed columns of outputs, which are in plain order, in the
-// order of such columns.
+// Indexed returns the possible indexed columns for outputs in plain order. The result has the order
+// of indexed columns in a batch.
 func (r *Relation) Indexed(outputs []Output) []Indexed {
 	var all []Indexed
 	add := func(table int, name string, wanted func(Output) bool) {
@@ -51,11 +54,11 @@ func (r *Relation) Indexed(outputs []Output) []Indexed {
 // Place is a column of a stream's batches.
 type Place struct {
 	Output  int // position among the outputs; -1 for an indexed column
-	Indexed int // which indexed column it is; -1 for another column
+	Indexed int // number of the indexed column; -1 for another column
 }
 
-// Places returns the columns of a stream's batches if some columns are indexed: the training
-// columns followed by those of requests, then those of each staging entry, all in plain
+// Places returns the columns of a stream's batches if some columns are indexed: first the training
+// columns, then the columns of requests, then the columns of each staging entry, all in plain
 // order.
 func Places(outputs []Output, indexed []Indexed) []Place {
 	var places, staging []Place
@@ -78,12 +81,12 @@ func Places(outputs []Output, indexed []Indexed) []Place {
 	return append(places, staging...)
 }
 
-// Schema returns the stream's schema for outputs in plain order and a wire form, before a row
-// is read; for auto, which may index columns, it is that of plain batches. If it is indexed,
-// each staging table with outputs is one column, and so are the columns that are constant
-// within a request: a dictionary of structs, named after the entry, or "request"
-// (docs/spec/wire.md). If it is grouped, columns that are not constant within a request are
-// lists. Another column of such a name is Invalid.
+// Schema returns the stream's schema for outputs in plain order and a wire form. For auto, it
+// returns the schema of plain batches, although streams may index columns. In an indexed form, each
+// staging table with outputs is one column, a dictionary of structs that has the name of the entry.
+// The columns that are constant within a request are one such column with the name "request"
+// (docs/spec/wire.md). In a grouped form, columns that are not constant within a request are lists.
+// It is Invalid if another column has the name of an indexed column.
 func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
 	indexed, err := wire.Indexed()
 	if err != nil {
@@ -114,15 +117,15 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 	return IndexedSchema(outputs, columns), nil
 }
 
-// notCategory returns the error for a category whose values a wire form sends once for several rows, or
-// in lists.
+// notCategory returns the error for a category in a wire form that sends the column's values once
+// for several rows, or in lists.
 func notCategory(wire dataset.Wire, column string) error {
-	return fault.InvalidField("wire", "%s does not send column %q once in each row, so that it cannot have as: category", wire, column).
+	return fault.InvalidField("wire", "%s does not send column %q once in each row, so it cannot have as: category", wire, column).
 		WithRemedy("omit as: category, or use wire: plain or auto")
 }
 
-// distinctNames refuses an indexed column whose name another column has, or may have if the
-// form is not decided yet.
+// distinctNames returns an error if an indexed column has the name of another column, or could have
+// it in a form that is not decided yet.
 func distinctNames(outputs []Output, columns []Indexed, wire dataset.Wire) error {
 	for _, x := range columns {
 		for i, o := range outputs {

@@ -39,13 +39,13 @@ func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 		{Name: "place", Type: arrow.ListOf(arrow.StructOf(numbers("Lat", "lat").Fields()...)), Nullable: true},
 	}, nil)
-	refused(stagetest.Create(), numbers("id", "Rank", "rank"), `column "Rank": its name differs from that of "rank" only in case`, `column "rank": its name differs from that of "Rank" only in case`)
-	refused(stagetest.Create(), nested, `column "place": of its field "Lat": its name differs from that of "lat" only in case`)
+	refused(stagetest.Create(), numbers("id", "Rank", "rank"), `column "Rank": its name differs from "rank" only in case`, `column "rank": its name differs from "Rank" only in case`)
+	refused(stagetest.Create(), nested, `column "place": of its field "Lat": its name differs from "lat" only in case`)
 
 	r.Stage(t, stagetest.Create(), numbers("id", "rank"), `[{"id": 1, "rank": 2}]`)
 	evolve := dataset.TableWrite{Table: stagetest.History, Evolve: true}
-	refused(evolve, numbers("id", "RANK"), `column "RANK": its name differs from that of "rank" only in case`)
-	refused(evolve, numbers("id", "a", "A"), `column "A": its name differs from that of "a" only in case`)
+	refused(evolve, numbers("id", "RANK"), `column "RANK": its name differs from "rank" only in case`)
+	refused(evolve, numbers("id", "a", "A"), `column "A": its name differs from "a" only in case`)
 	refused(evolve, nested, `of its field "Lat"`)
 	refused(dataset.TableWrite{Table: stagetest.History}, numbers("id", "RANK"), `the table has no column "RANK" (did you mean "rank"?)`)
 	r.Stage(t, evolve, numbers("id", "rank", "rank2"), `[{"id": 1, "rank": 2, "rank2": 3}]`)
