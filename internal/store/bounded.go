@@ -13,14 +13,16 @@ import (
 // Bounded decorates a store with Calls: no call lasts longer than its context,
 // whatever the storage does. Objects are closed without waiting for storage.
 type Bounded struct {
-	under Store
+	under Operations
 	calls *Calls
 }
 
 var _ Store = (*Bounded)(nil)
 
 // NewBounded returns a Bounded over another store.
-func NewBounded(under Store, calls *Calls) *Bounded { return &Bounded{under: under, calls: calls} }
+func NewBounded(under Store, calls *Calls) *Bounded {
+	return &Bounded{under: OperationsOf(under), calls: calls}
+}
 
 // Open opens a file. A file that opens after its caller left is closed.
 func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object, error) {

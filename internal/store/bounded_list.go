@@ -15,13 +15,9 @@ func (b *Bounded) Unfinished(ctx context.Context, folder string) (FolderListing,
 }
 
 func (b *Bounded) list(ctx context.Context, folder string, list func(FolderLister, context.Context, string) (FolderListing, error)) (FolderListing, error) {
-	under, ok := b.under.(FolderLister)
-	if !ok {
-		return nil, Unlistable(folder)
-	}
 	s, m := subject{verb: "list", location: folder, folder: true}, b.calls.of(folder)
 	l, _, err := await(ctx, b.calls, m, s, func(ctx context.Context) (*boundedListing, error) {
-		l, err := list(under, ctx, folder)
+		l, err := list(b.under, ctx, folder)
 		if err != nil {
 			return nil, err
 		}
@@ -35,11 +31,7 @@ func (b *Bounded) list(ctx context.Context, folder string, list func(FolderListe
 
 // Discard removes an unfinished upload.
 func (b *Bounded) Discard(ctx context.Context, unfinished FolderEntry) error {
-	under, ok := b.under.(FolderLister)
-	if !ok {
-		return Unlistable(unfinished.Location)
-	}
-	_, err := b.change(ctx, "discard", unfinished.Location, func(ctx context.Context) error { return under.Discard(ctx, unfinished) })
+	_, err := b.change(ctx, "discard", unfinished.Location, func(ctx context.Context) error { return b.under.Discard(ctx, unfinished) })
 	return err
 }
 

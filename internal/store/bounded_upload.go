@@ -13,13 +13,9 @@ var _ Uploader = (*Bounded)(nil)
 
 // Begin begins a file. An upload that begins after its caller left is discarded.
 func (b *Bounded) Begin(ctx context.Context, location string, reserve Reserve) (Upload, error) {
-	under, ok := b.under.(Uploader)
-	if !ok {
-		return nil, ReadOnly(location)
-	}
 	m := b.calls.of(location)
 	u, _, err := await(ctx, b.calls, m, subject{verb: "begin", location: location}, func(ctx context.Context) (*boundedUpload, error) {
-		u, err := under.Begin(ctx, location, reserve)
+		u, err := b.under.Begin(ctx, location, reserve)
 		if err != nil {
 			return nil, err
 		}

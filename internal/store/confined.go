@@ -13,11 +13,12 @@ import (
 // location is Forbidden, and nothing of it is requested. It does not limit reads: these are
 // checked when a table is planned.
 type Confined struct {
-	Store
+	under    Operations
 	prefixes Prefixes
 }
 
 var (
+	_ Store        = (*Confined)(nil)
 	_ Writer       = (*Confined)(nil)
 	_ Uploader     = (*Confined)(nil)
 	_ FolderLister = (*Confined)(nil)
@@ -25,7 +26,7 @@ var (
 
 // Confine returns a Confined over another store.
 func Confine(under Store, prefixes Prefixes) *Confined {
-	return &Confined{Store: under, prefixes: prefixes}
+	return &Confined{under: OperationsOf(under), prefixes: prefixes}
 }
 
 // may returns an error unless a location, of a file or of a folder, lies below a prefix. A
@@ -42,16 +43,17 @@ func (c *Confined) may(location string, folder bool) error {
 		In("", location).WithRemedy("if it belongs to the table, list its folder and these in allowed_prefixes of the catalog's block")
 }
 
+// Open implements Store.
+func (c *Confined) Open(ctx context.Context, location string, size int64) (Object, error) {
+	return c.under.Open(ctx, location, size)
+}
+
 // Create implements Writer.
 func (c *Confined) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if err := c.may(location, false); err != nil {
 		return err
 	}
-	under, ok := c.Store.(Writer)
-	if !ok {
-		return ReadOnly(location)
-	}
-	return under.Create(ctx, location, content)
+	return c.under.Create(ctx, location, content)
 }
 
 // Remove implements Writer.
@@ -59,11 +61,7 @@ func (c *Confined) Remove(ctx context.Context, location string) error {
 	if err := c.may(location, false); err != nil {
 		return err
 	}
-	under, ok := c.Store.(Writer)
-	if !ok {
-		return ReadOnly(location)
-	}
-	return under.Remove(ctx, location)
+	return c.under.Remove(ctx, location)
 }
 
 // Begin implements Uploader.
@@ -71,11 +69,7 @@ func (c *Confined) Begin(ctx context.Context, location string, reserve Reserve) 
 	if err := c.may(location, false); err != nil {
 		return nil, err
 	}
-	under, ok := c.Store.(Uploader)
-	if !ok {
-		return nil, ReadOnly(location)
-	}
-	return under.Begin(ctx, location, reserve)
+	return c.under.Begin(ctx, location, reserve)
 }
 
 // List implements FolderLister.
@@ -92,11 +86,7 @@ func (c *Confined) list(ctx context.Context, folder string, list func(FolderList
 	if err := c.may(folder, true); err != nil {
 		return nil, err
 	}
-	under, ok := c.Store.(FolderLister)
-	if !ok {
-		return nil, Unlistable(folder)
-	}
-	return list(under, ctx, folder)
+	return list(c.under, ctx, folder)
 }
 
 // Discard implements FolderLister.
@@ -104,9 +94,5 @@ func (c *Confined) Discard(ctx context.Context, unfinished FolderEntry) error {
 	if err := c.may(unfinished.Location, false); err != nil {
 		return err
 	}
-	under, ok := c.Store.(FolderLister)
-	if !ok {
-		return Unlistable(unfinished.Location)
-	}
-	return under.Discard(ctx, unfinished)
+	return c.under.Discard(ctx, unfinished)
 }

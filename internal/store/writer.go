@@ -100,22 +100,14 @@ func unwritten(location string, err error) error {
 
 // Create creates a file. A file that is created after its caller left stays.
 func (b *Bounded) Create(ctx context.Context, location string, content *memory.Buffer) error {
-	under, ok := b.under.(Writer)
-	if !ok {
-		return ReadOnly(location)
-	}
-	pending, err := b.change(ctx, "write", location, func(ctx context.Context) error { return under.Create(ctx, location, content) })
+	pending, err := b.change(ctx, "write", location, func(ctx context.Context) error { return b.under.Create(ctx, location, content) })
 	keepWhile(pending, content)
 	return err
 }
 
 // Remove removes a file.
 func (b *Bounded) Remove(ctx context.Context, location string) error {
-	under, ok := b.under.(Writer)
-	if !ok {
-		return ReadOnly(location)
-	}
-	_, err := b.change(ctx, "remove", location, func(ctx context.Context) error { return under.Remove(ctx, location) })
+	_, err := b.change(ctx, "remove", location, func(ctx context.Context) error { return b.under.Remove(ctx, location) })
 	return err
 }
 

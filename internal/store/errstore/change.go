@@ -28,32 +28,20 @@ func (s *Store) change(ctx context.Context, call Call, location string, do func(
 
 // Create implements store.Writer.
 func (s *Store) Create(ctx context.Context, location string, content *memory.Buffer) error {
-	w, ok := s.inner.(store.Writer)
-	if !ok {
-		return store.ReadOnly(location)
-	}
-	return s.change(ctx, Create, location, func(ctx context.Context) error { return w.Create(ctx, location, content) })
+	return s.change(ctx, Create, location, func(ctx context.Context) error { return s.inner.Create(ctx, location, content) })
 }
 
 // Remove implements store.Writer.
 func (s *Store) Remove(ctx context.Context, location string) error {
-	w, ok := s.inner.(store.Writer)
-	if !ok {
-		return store.ReadOnly(location)
-	}
-	return s.change(ctx, Remove, location, func(ctx context.Context) error { return w.Remove(ctx, location) })
+	return s.change(ctx, Remove, location, func(ctx context.Context) error { return s.inner.Remove(ctx, location) })
 }
 
 // Begin implements store.Uploader. If its answer is lost, the upload under it stays
 // unfinished.
 func (s *Store) Begin(ctx context.Context, location string, reserve store.Reserve) (store.Upload, error) {
-	w, ok := s.inner.(store.Uploader)
-	if !ok {
-		return nil, store.ReadOnly(location)
-	}
 	var inner store.Upload
 	err := s.change(ctx, Begin, location, func(ctx context.Context) (err error) {
-		inner, err = w.Begin(ctx, location, reserve)
+		inner, err = s.inner.Begin(ctx, location, reserve)
 		return err
 	})
 	if err != nil {
@@ -92,11 +80,7 @@ func (s *Store) Unfinished(ctx context.Context, folder string) (store.FolderList
 func (s *Store) list(
 	ctx context.Context, folder string, list func(store.FolderLister, context.Context, string) (store.FolderListing, error),
 ) (store.FolderListing, error) {
-	l, ok := s.inner.(store.FolderLister)
-	if !ok {
-		return nil, store.Unlistable(folder)
-	}
-	inner, err := list(l, ctx, folder)
+	inner, err := list(s.inner, ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +89,7 @@ func (s *Store) list(
 
 // Discard implements store.FolderLister.
 func (s *Store) Discard(ctx context.Context, unfinished store.FolderEntry) error {
-	l, ok := s.inner.(store.FolderLister)
-	if !ok {
-		return store.Unlistable(unfinished.Location)
-	}
-	return s.change(ctx, Discard, unfinished.Location, func(ctx context.Context) error { return l.Discard(ctx, unfinished) })
+	return s.change(ctx, Discard, unfinished.Location, func(ctx context.Context) error { return s.inner.Discard(ctx, unfinished) })
 }
 
 type faultyListing struct {

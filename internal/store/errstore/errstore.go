@@ -66,7 +66,7 @@ type Counts struct {
 
 // Store decorates a store. Use New. It is safe for concurrent use.
 type Store struct {
-	inner store.Store
+	inner store.Operations
 
 	mu       sync.Mutex
 	rules    []rule
@@ -83,7 +83,7 @@ type rule struct {
 // New decorates a store with rules; without rules it only counts. The first rule that
 // matches a call decides, and later rules do not see the call.
 func New(inner store.Store, rules ...Rule) *Store {
-	s := &Store{inner: inner}
+	s := &Store{inner: store.OperationsOf(inner)}
 	s.Set(rules...)
 	return s
 }

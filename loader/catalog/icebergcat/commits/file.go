@@ -26,10 +26,7 @@ func File(ctx context.Context, source *metadata.Source, file metafile.Allowance,
 	if err != nil {
 		return locator.Refused, err
 	}
-	writer, ok := files.(store.Writer)
-	if !ok {
-		return locator.Refused, fault.As(store.ReadOnly(file.Location)).In(file.Table, file.Location)
-	}
+	writer := store.OperationsOf(files)
 	if err := file.Held.Lend(content, func(p *memory.Buffer) error { return writer.Create(ctx, file.Location, p) }); err != nil {
 		return locator.Refused, fault.As(err).In(file.Table, file.Location)
 	}

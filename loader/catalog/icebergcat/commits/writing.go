@@ -150,11 +150,7 @@ func (w *writing) writer(ctx context.Context, meta *metadata.Loaded, location st
 	if err != nil {
 		return nil, err
 	}
-	writer, ok := files.(store.Writer)
-	if !ok {
-		return nil, fault.As(store.ReadOnly(location)).In(w.table, location)
-	}
-	return writer, nil
+	return store.OperationsOf(files), nil
 }
 
 // write writes a file and reads it back: if the catalog named a missing or incomplete file,
