@@ -2,11 +2,11 @@ package commits
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -27,47 +27,27 @@ func (w *TableWriter) moveRef(ctx context.Context, move commit.Move) error {
 	if err := w.MayWrite(move.Table); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitLimit)
-	defer cancel()
-	done, err := w.takeTurn(ctx, move.Table)
+	ctx, done, err := w.takeTurn(ctx, move.Table)
 	if err != nil {
 		return err
 	}
 	defer done()
 	call := &writing{source: w.source, table: move.Table}
-	var last *metadata.Loaded
-	err = call.move(ctx, move, &last)
-	if last != nil {
-		call.clean(ctx, last)
-	}
-	if err != nil && call.uncertain() {
-		err = commit.AsUncertain(err)
-	}
+	err = call.repeat(ctx, fmt.Sprintf("branch %s of table %s was not moved", move.Ref, move.Table), func(ctx context.Context) (bool, error) {
+		return call.moveOnce(ctx, move)
+	})
 	return fault.Op(err, "move branch %s of table %s", move.Ref, move.Table)
 }
 
-// move makes attempts until the branch is where it should be.
-func (w *writing) move(ctx context.Context, move commit.Move, last **metadata.Loaded) error {
-	for try := range maxCommitTries {
-		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
-			return err
-		}
-		if done, err := w.moveOnce(ctx, move, last); done || err != nil {
-			return err
-		}
-	}
-	return fault.New(fault.Conflict, "branch %s of table %s was not moved in %d attempts, since others committed first", move.Ref, w.table, maxCommitTries).
-		In(w.table, "").WithRemedy("try again")
-}
-
-func (w *writing) moveOnce(ctx context.Context, move commit.Move, last **metadata.Loaded) (bool, error) {
+// moveOnce makes an attempt. It returns true if the branch is where it should be.
+func (w *writing) moveOnce(ctx context.Context, move commit.Move) (bool, error) {
 	held := w.source.Hold(w.table)
 	defer held.Release()
 	meta, err := w.source.Load(ctx, w.table, held)
 	if err != nil {
 		return false, err
 	}
-	*last = meta
+	w.last = meta
 	if uuid := meta.TableUUID().String(); move.UUID != "" && uuid != move.UUID {
 		return false, catalog.RecreatedTable(w.table, move.UUID, uuid)
 	}

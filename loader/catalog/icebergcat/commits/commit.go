@@ -3,13 +3,13 @@ package commits
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
 
 	icetable "github.com/apache/iceberg-go/table"
 
-	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -28,7 +28,6 @@ type committing struct {
 	writing
 	change commit.Change
 	id     int64
-	last   *metadata.Loaded // for cleaning up
 }
 
 // Commit makes a change. See commit.Committer.
@@ -46,9 +45,7 @@ func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.
 	if err != nil {
 		return commit.Committed{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitLimit)
-	defer cancel()
-	done, err := w.takeTurn(ctx, change.Table)
+	ctx, done, err := w.takeTurn(ctx, change.Table)
 	if err != nil {
 		return commit.Committed{}, err
 	}
@@ -56,29 +53,12 @@ func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.
 	p := &committing{change: change, id: rand.Int64N(1<<62) + 1} //nolint:gosec,mnd // an id, not a secret
 	p.source, p.table = w.source, change.Table
 	p.prefix = commit.FilePrefix(cmp.Or(change.Token, strconv.FormatInt(p.id, 10)))
-	out, err := p.run(ctx)
-	if p.last != nil {
-		p.clean(ctx, p.last)
-	}
-	if err != nil && p.uncertain() {
-		err = commit.AsUncertain(err)
-	}
+	var out commit.Committed
+	err = p.repeat(ctx, fmt.Sprintf("branch %s of table %s was not changed", change.Branch, change.Table), func(ctx context.Context) (done bool, err error) {
+		out, done, err = p.once(ctx)
+		return done, err
+	})
 	return out, fault.Op(err, "commit to table %s", change.Table)
-}
-
-// run makes attempts until one of them ends the call.
-func (p *committing) run(ctx context.Context) (out commit.Committed, err error) {
-	for try := range maxCommitTries {
-		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
-			return out, err
-		}
-		out, done, err := p.once(ctx)
-		if done || err != nil {
-			return out, err
-		}
-	}
-	return out, fault.New(fault.Conflict, "branch %s of table %s was not changed in %d attempts, since others committed first",
-		p.change.Branch, p.table, maxCommitTries).In(p.table, "").WithRemedy("try again")
 }
 
 // once makes an attempt. It returns false if another one should follow.

@@ -3,7 +3,6 @@ package commits
 import (
 	"context"
 
-	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -17,7 +16,6 @@ var _ commit.SchemaEditor = (*TableWriter)(nil)
 type editing struct {
 	writing
 	uuid string
-	last *metadata.Loaded
 	// next returns what to send, or nil if the table is as it should be.
 	next func(meta *metadata.Loaded) (*revision.Revision, error)
 	// settled is what an attempt rests on: once it has another value, the attempt cannot be made any more.
@@ -99,34 +97,12 @@ func setsFrom(m *metadata.Loaded, move commit.SchemaMove) error {
 
 // run makes attempts until the table is as it should be.
 func (w *TableWriter) run(ctx context.Context, e *editing) error {
-	ctx, cancel := context.WithTimeout(ctx, commitLimit)
-	defer cancel()
-	done, err := w.takeTurn(ctx, e.table)
+	ctx, done, err := w.takeTurn(ctx, e.table)
 	if err != nil {
 		return err
 	}
 	defer done()
-	err = e.tries(ctx)
-	if e.last != nil {
-		e.clean(ctx, e.last)
-	}
-	if err != nil && e.uncertain() {
-		err = commit.AsUncertain(err)
-	}
-	return err
-}
-
-func (e *editing) tries(ctx context.Context) error {
-	for try := range maxCommitTries {
-		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
-			return err
-		}
-		if done, err := e.once(ctx); done || err != nil {
-			return err
-		}
-	}
-	return fault.New(fault.Conflict, "the schemas of table %s were not changed in %d attempts, since others committed first", e.table, maxCommitTries).
-		In(e.table, "").WithRemedy("try again")
+	return e.repeat(ctx, "the schemas of table "+e.table+" were not changed", e.once)
 }
 
 // once makes an attempt. It returns true if the table is as it should be; after a commit, the

@@ -10,9 +10,11 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/revision"
 	"github.com/penstock/penstock/loader/catalog/locator"
@@ -71,16 +73,19 @@ func (w *TableWriter) MayWrite(table string) error {
 		WithRemedy("list %s in writes.namespaces of the catalog's block", namespace)
 }
 
-// takeTurn waits until no other call of this process changes a table. The caller returns the
-// turn. Calls of one process would only take each other's chances.
-func (w *TableWriter) takeTurn(ctx context.Context, table string) (func(), error) {
+// takeTurn waits until no other call of this process changes a table: calls of one process would
+// only take each other's chances. It returns the context of the call, which ends after commitLimit.
+// The caller calls done at the end.
+func (w *TableWriter) takeTurn(given context.Context, table string) (ctx context.Context, done func(), err error) {
+	ctx, cancel := context.WithTimeout(given, commitLimit)
 	found, _ := w.turns.LoadOrStore(table, make(chan struct{}, 1))
 	turn, _ := found.(chan struct{})
 	select {
 	case turn <- struct{}{}:
-		return func() { <-turn }, nil
+		return ctx, func() { <-turn; cancel() }, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		defer cancel()
+		return nil, nil, context.Cause(ctx)
 	}
 }
 
@@ -100,9 +105,36 @@ type writing struct {
 	table    string
 	prefix   string // of the names of files
 	attempts []*attempt
-	unknown  int    // attempts with an unknown outcome
-	refused  error  // of the last attempt, if the catalog refused it
-	at       string // the state of the table then
+	unknown  int              // attempts with an unknown outcome
+	refused  error            // of the last attempt, if the catalog refused it
+	at       string           // the state of the table then
+	last     *metadata.Loaded // the table as it was loaded last
+}
+
+// repeat makes attempts until once returns true or an error, and removes the files of those that were not made. If all of them
+// were too late, the error begins with unchanged.
+func (w *writing) repeat(ctx context.Context, unchanged string, once func(context.Context) (bool, error)) error {
+	err := w.untilDone(ctx, unchanged, once)
+	if w.last != nil {
+		w.clean(ctx, w.last)
+	}
+	if err != nil && w.uncertain() {
+		return commit.AsUncertain(err)
+	}
+	return err
+}
+
+func (w *writing) untilDone(ctx context.Context, unchanged string, once func(context.Context) (bool, error)) error {
+	for try := range maxCommitTries {
+		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
+			return err
+		}
+		if done, err := once(ctx); done || err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "%s in %d attempts, since others committed first", unchanged, maxCommitTries).
+		In(w.table, "").WithRemedy("try again")
 }
 
 // begin adds an attempt.
