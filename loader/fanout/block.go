@@ -70,8 +70,8 @@ func (b *block) sliceFor(m *groupMember) (stream.StepSlice, bool) {
 	if !b.spec.columns.contains(m.spec.columns) {
 		return stream.StepSlice{}, false
 	}
-	slice, ok := b.SliceAt(m.place(), m.spec.perLane)
-	return slice, ok && (b.Batch != nil || !m.own.TakesAt(m.place().Step()))
+	slice, ok := b.SliceAt(m.at, m.spec.perLane)
+	return slice, ok && (b.Batch != nil || !m.own.TakesAt(m.at.Step()))
 }
 
 // view returns a slice of the block's batch for a member. Members that need the same view wait

@@ -56,7 +56,6 @@ type readerGroup struct {
 // by its first batch.
 type formDecision struct {
 	form    stream.Form
-	formed  bool
 	decides bool
 	origin  stream.StepPlace // where the group began
 	first   batchSpec        // of its first batch
@@ -102,7 +101,7 @@ func (g *readerGroup) find(at stream.StepPlace) (index int, ok bool) {
 
 // serves reports whether the group has, or reads next, the step of a member after its place.
 func (g *readerGroup) serves(m *groupMember) bool {
-	i, ok := g.find(m.place())
+	i, ok := g.find(m.at)
 	switch {
 	case !ok:
 		return false
@@ -147,9 +146,9 @@ func (g *readerGroup) admits(m *groupMember) bool {
 	if g.failed || !g.agrees(m) {
 		return false
 	}
-	apart := m.apart > 0
+	apart := m.apart.steps > 0
 	for o := range g.members {
-		apart = apart || o.apart > 0
+		apart = apart || o.apart.steps > 0
 	}
 	return !apart || g.spec.equal(m.spec)
 }
@@ -182,7 +181,7 @@ func (g *readerGroup) next() (batchSpec, stream.Form) {
 	}
 	need, form := g.needed(), g.form
 	for m := range g.coming {
-		if (g.front().PerLane()-m.place().PerLane())%m.spec.perLane != 0 || !form.Agrees(m.form) {
+		if (g.front().PerLane()-m.at.PerLane())%m.spec.perLane != 0 || !form.Agrees(m.form) {
 			continue
 		}
 		if have := g.spec.columns; have.contains(m.spec.columns) && have.contains(need.columns) {
@@ -236,7 +235,7 @@ func (g *readerGroup) drop(steps int, to *trash) {
 	clear(g.window[:steps])
 	g.window = g.window[steps:]
 	for m := range g.coming {
-		if m.place().PerLane() < g.tail.PerLane() {
+		if m.at.PerLane() < g.tail.PerLane() {
 			g.sharer.stray(m)
 		}
 	}

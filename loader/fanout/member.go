@@ -3,7 +3,6 @@ package fanout
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -23,6 +22,8 @@ var _ loader.Stream = (*groupMember)(nil)
 //	   ▲                  │  ▲                              │
 //	   └──────────────────┘  └──────────────────────────────┘
 //	    behind, or parked      a group serves its position
+//
+// Its state is sharing outside and in a group.
 type groupMember struct {
 	sharer  *Sharer
 	opener  ReaderOpener
@@ -37,11 +38,29 @@ type groupMember struct {
 	membership
 	lastBatch
 
-	begun  bool // it has taken a step
-	alone  bool // it reads alone
-	weighs bool // its own reader has weighed its next batch
-	ended  bool
-	err    error
+	begun bool // it has taken a step
+	state memberState
+	err   error
+}
+
+// memberState is how a member gets its next batch.
+type memberState int
+
+const (
+	sharing  memberState = iota // from a group
+	weighing                    // alone: its own reader has weighed the batch
+	solitary                    // alone
+	ended                       // there is none
+)
+
+// alone reports whether the member reads alone.
+func (s memberState) alone() bool {
+	switch s {
+	case weighing, solitary:
+		return true
+	case sharing, ended:
+	}
+	return false
 }
 
 // membership is the state of a member that the Sharer uses. The member writes it under Sharer.mu.
@@ -52,11 +71,8 @@ type membership struct {
 	at     stream.StepPlace
 	leaves func() bool // stops the call of Sharer.gone
 	why    Reason      // for reading without a group since; "": it does not
-	form   stream.Form // of its batches, if formed
-	formed bool
-	// apart is the number of steps for which it shares only with streams that need the same, and does
-	// not look for another group: it has left one that was of no use. backoff is for the next time.
-	apart, backoff int64
+	form   stream.Form // of its batches
+	apart  apartness
 }
 
 // lastBatch is the batch that a member last returned.
@@ -64,6 +80,14 @@ type lastBatch struct {
 	batch arrow.RecordBatch // nil: none, or it is of the own reader
 	rows  int64
 	again int64 // training rows that the member reads again for its group, and has not returned since
+}
+
+// releaseBatch releases the batch.
+func (l *lastBatch) releaseBatch() {
+	if l.batch != nil {
+		l.batch.Release()
+		l.batch = nil
+	}
 }
 
 // newMember opens a stream.
@@ -81,8 +105,7 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 		return nil, err
 	}
 	spec := batchSpec{columns: columnsOf(p), perLane: own.PerLane()}
-	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, spec: spec, own: own, membership: membership{at: at}}
-	m.form, m.formed = own.Form()
+	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, spec: spec, own: own, membership: membership{at: at, form: own.Form()}}
 	m.refs.Store(1)
 	s.mu.Lock()
 	s.streams[m] = struct{}{}
@@ -90,61 +113,34 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 	return m, nil
 }
 
-// place returns the member's position. Sharer.mu is held, or the member calls it.
-func (m *groupMember) place() stream.StepPlace { return m.at }
-
 // reader opens a reader for a group at the member's position. p is of the group, and form of its
-// batches if that is decided.
-func (m *groupMember) reader(ctx context.Context, p loader.Planned, form *stream.Form) (*stream.StepReader, error) {
+// batches.
+func (m *groupMember) reader(ctx context.Context, p loader.Planned, form stream.Form) (*stream.StepReader, error) {
 	p.Query.Cursor = m.own.Resumption()
 	r, err := m.opener.OpenReader(ctx, p, m.options)
 	if err != nil {
 		return nil, err
 	}
-	if form != nil {
-		r.SetForm(*form)
+	if form.Decided() {
+		r.SetForm(form)
 	}
 	m.again = m.own.Again()
 	return stream.NewStepReader(r), nil
 }
 
-// maxPlanTime is for how long the members of a group wait until it is planned what they need
-// together: a catalog that does not answer must not hold up streams that are already planned.
-const maxPlanTime = time.Second
-
-// planFor plans the reader of a group with a spec, in place of p. It returns false if streams
-// with the spec would not read the same rows.
-func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchSpec) (loader.Planned, bool) {
-	q := p.Query
-	q.Pin = p.Rows.Pin
-	q.Columns, q.BatchRows, q.GlobalBatchRows = spec.columns.list, 0, 0
-	if !p.Rows.Requests {
-		q.BatchRows = int(spec.perLane) * (len(p.Lanes) / max(1, q.Shard.Of))
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxPlanTime)
-	defer cancel()
-	made, err := m.opener.Plan(ctx, q)
-	if err != nil {
-		m.sharer.log.DebugContext(ctx, "columns or batches of several streams cannot be read together", "plan", p.ID, "error", err)
-		return p, false
-	}
-	made.Query.Pin = p.Query.Pin
-	return made, made.ID == p.ID && made.TablesID == p.TablesID
-}
-
 // Begin implements loader.Stream.
 func (m *groupMember) Begin() error {
-	if _, formed := m.own.Form(); formed || m.Err() != nil {
+	if m.own.Form().Decided() || m.Err() != nil {
 		return m.Err()
 	}
 	if m.limitedWithin() {
 		m.readAlone(Form) // its first batch may be shorter than the group's
 	}
-	if !m.alone && !m.enter() {
+	if !m.state.alone() && !m.enter() {
 		m.readAlone(Crowded)
 	}
-	if m.alone {
-		m.weighs = true
+	if m.state.alone() {
+		m.state = weighing
 		m.err = m.own.Begin()
 		m.noteForm()
 		return m.err
@@ -164,7 +160,7 @@ func (m *groupMember) Begin() error {
 func (m *groupMember) noteForm() {
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
-	m.form, m.formed = m.own.Form()
+	m.form = m.own.Form()
 }
 
 // enter adds the member to a group, unless it is in one. It returns false if there are too many
@@ -185,7 +181,7 @@ func (m *groupMember) limitedWithin() bool {
 // readAlone makes the member read alone from its next step on.
 func (m *groupMember) readAlone(why Reason) {
 	m.leave(why)
-	m.alone = true
+	m.state = solitary
 }
 
 // leave leaves the group, if the member is in one.
@@ -196,7 +192,7 @@ func (m *groupMember) leave(why Reason) {
 	if why != "" {
 		s.alone[why]++
 		m.why = why
-		m.backOff(why)
+		m.apart.leave(why)
 	}
 	s.leave(m, &dropped)
 	s.mu.Unlock()
@@ -209,20 +205,20 @@ func (m *groupMember) leave(why Reason) {
 // Next implements array.RecordReader.
 func (m *groupMember) Next() bool {
 	m.releaseBatch()
-	if m.ended || m.Begin() != nil {
+	if m.state == ended || m.Begin() != nil {
 		return false
 	}
 	for {
-		if m.alone && m.mayRejoin() {
+		if m.state == solitary {
 			m.rejoin()
 		}
-		if !m.alone && m.limitedWithin() {
+		if m.state == sharing && m.limitedWithin() {
 			m.readAlone(Limited)
 		}
-		if !m.alone && !m.enter() {
+		if m.state == sharing && !m.enter() {
 			m.readAlone(Crowded)
 		}
-		if m.alone {
+		if m.state != sharing {
 			return m.nextAlone()
 		}
 		step, why, err := m.sharer.next(m)
@@ -244,7 +240,7 @@ func (m *groupMember) Next() bool {
 // take takes a step of the group. more reports that the member needs another step; otherwise some
 // reports whether it has a batch.
 func (m *groupMember) take(step *taken) (more, some bool) {
-	skip := !step.End && !m.own.TakesAt(m.place().Step())
+	skip := !step.End && !m.own.TakesAt(m.at.Step())
 	var view arrow.RecordBatch
 	if !step.End && !skip {
 		view, m.err = step.block.view(m, step.StepSlice)
@@ -264,7 +260,7 @@ func (m *groupMember) take(step *taken) (more, some bool) {
 	m.stand()
 	switch {
 	case step.End:
-		m.ended = true
+		m.state = ended
 		m.leave("")
 		return false, false
 	case skip:
@@ -275,40 +271,22 @@ func (m *groupMember) take(step *taken) (more, some bool) {
 	return false, true
 }
 
-// backOff sets for how long the member stays apart after it has left a group: when it falls behind
-// again and again, or the reader of a group fails that reads more than the member needs, it does not
-// join another such group at the next step, since each time a reader is opened. Sharer.mu is held.
-func (m *groupMember) backOff(why Reason) {
-	switch why {
-	case Behind:
-		m.apart, m.backoff = m.backoff, min(max(2, 2*m.backoff), maxApart)
-	case Failing:
-		m.backoff = min(max(minApart, 2*m.backoff), maxApart)
-		m.apart = m.backoff
-	case Parked, Limited, Skipped, Form, Crowded, Lacking:
-	}
-}
-
-const (
-	// minApart is the number of steps that a member stays apart when a reader has failed.
-	minApart = 16
-	// maxApart bounds the steps that a member stays apart.
-	maxApart = 256
-)
-
 // stand updates the member's position after a step.
 func (m *groupMember) stand() {
 	at := m.own.Place()
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
-	m.at, m.begun, m.apart = at, true, max(0, m.apart-1)
+	m.at, m.begun = at, true
+	m.apart.passed()
 }
 
 // nextAlone returns the next batch of the member's own reader.
 func (m *groupMember) nextAlone() bool {
-	m.weighs = false
+	m.state = solitary
 	if !m.own.Next() {
-		m.err, m.ended = m.own.Err(), true
+		if m.err = m.own.Err(); m.err == nil {
+			m.state = ended
+		}
 		return false
 	}
 	m.rows = m.own.BatchRows()
@@ -316,13 +294,11 @@ func (m *groupMember) nextAlone() bool {
 	return true
 }
 
-// mayRejoin reports whether a member that reads alone may join a group.
-func (m *groupMember) mayRejoin() bool {
-	return !m.weighs && m.own.Err() == nil && !m.limitedWithin()
-}
-
 // rejoin joins a group that serves the member's position, if there is one.
 func (m *groupMember) rejoin() {
+	if m.limitedWithin() {
+		return
+	}
 	s := m.sharer
 	s.mu.Lock()
 	g := s.find(m, nil)
@@ -332,16 +308,16 @@ func (m *groupMember) rejoin() {
 	s.mu.Unlock()
 	if g != nil {
 		m.own.Park(false)
-		m.alone = false
+		m.state = sharing
 	}
 }
 
 // Park implements loader.Stream. A member of a group leaves it: the last one ends its reading.
 func (m *groupMember) Park(pressed bool) bool {
-	if m.Err() != nil || m.ended {
+	if m.Err() != nil || m.state == ended {
 		return false
 	}
-	if m.alone {
+	if m.state.alone() {
 		return m.own.Park(pressed)
 	}
 	if m.group == nil || pressed && m.again > 0 {
@@ -356,23 +332,15 @@ func (m *groupMember) Park(pressed bool) bool {
 // last step that it took has ended.
 func (m *groupMember) SetBack() bool {
 	switch {
-	case m.alone:
+	case m.state.alone():
 		if !m.own.SetBack() {
 			return false
 		}
 	case m.err == nil || m.own.Err() != nil:
 		return false
 	}
-	m.err, m.ended = nil, false
+	m.err = nil
 	return true
-}
-
-// releaseBatch releases the batch last returned.
-func (m *groupMember) releaseBatch() {
-	if m.batch != nil {
-		m.batch.Release()
-		m.batch = nil
-	}
 }
 
 // Release implements array.RecordReader.
@@ -396,7 +364,7 @@ func (m *groupMember) Schema() *arrow.Schema { return m.own.Schema() }
 
 // RecordBatch implements array.RecordReader.
 func (m *groupMember) RecordBatch() arrow.RecordBatch {
-	if m.alone {
+	if m.state.alone() {
 		return m.own.RecordBatch()
 	}
 	if m.batch == nil {

@@ -26,7 +26,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
 	g := &readerGroup{
 		sharer: s, key: m.key, age: s.begun,
-		stepWindow: stepWindow{tail: m.place(), gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned, spec: m.spec},
+		stepWindow: stepWindow{tail: m.at, gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned, spec: m.spec},
 		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
 	use := g.planned.Query.Cache // of the member that begins the group
@@ -34,8 +34,8 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	g.planned.Query.Cache = use
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
 	g.ctx = waits.With(g.ctx, waits.Of(m.ctx).Shared())
-	g.form, g.formed = m.form, m.formed
-	g.decides, g.origin, g.first = !g.formed, g.tail, g.spec
+	g.form = m.form
+	g.decides, g.origin, g.first = !g.form.Decided(), g.tail, g.spec
 	s.groups[m.key] = append(s.groups[m.key], g)
 	return g
 }
@@ -62,7 +62,7 @@ func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 // better returns a group that a member should join instead of its own; nil if there is none, or if the
 // member stays apart. s.mu is held.
 func (s *Sharer) better(m *groupMember) *readerGroup {
-	if m.apart > 0 {
+	if m.apart.steps > 0 {
 		return nil
 	}
 	return s.find(m, m.group)
@@ -79,17 +79,17 @@ func (g *readerGroup) before(o *readerGroup) bool {
 // agrees reports whether the form of the group's batches agrees with the member's. A member whose
 // form depends on its first batch agrees if the group decides its form by the same one.
 func (g *readerGroup) agrees(m *groupMember) bool {
-	if !m.formed {
-		return g.decides && g.origin.SameRows(m.place()) && g.first.equal(m.spec)
+	if !m.form.Decided() {
+		return g.decides && g.origin.SameRows(m.at) && g.first.equal(m.spec)
 	}
-	return g.formed && g.form.Agrees(m.form)
+	return g.form.Decided() && g.form.Agrees(m.form)
 }
 
 // approach moves a member that is alone in its group toward a group whose last steps lack columns or
 // rows that it needs: that group reads its next steps for the member too, and keeps them until the
 // member has read the steps before them. s.mu is held.
 func (s *Sharer) approach(m *groupMember) {
-	if m.apart > 0 {
+	if m.apart.steps > 0 {
 		return
 	}
 	if m.comes != nil {
@@ -103,7 +103,7 @@ func (s *Sharer) approach(m *groupMember) {
 		if g == m.group || g.end != nil || !g.awaits(m) {
 			continue
 		}
-		if i, _ := g.find(m.place()); i < len(g.window) && (best == nil || g.before(best)) {
+		if i, _ := g.find(m.at); i < len(g.window) && (best == nil || g.before(best)) {
 			best = g
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Sharer) approach(m *groupMember) {
 
 // awaits reports whether a member can come to the group. s.mu is held.
 func (g *readerGroup) awaits(m *groupMember) bool {
-	_, ok := g.find(m.place())
+	_, ok := g.find(m.at)
 	return ok && !g.fixed && g.admits(m) && g.fits(m, true)
 }
 
@@ -132,7 +132,7 @@ func (s *Sharer) join(m *groupMember, g *readerGroup) {
 	s.stray(m)
 	m.group, m.why = g, ""
 	g.members[m], g.needs = struct{}{}, nil
-	if g.formed {
+	if g.form.Decided() {
 		g.form = g.form.With(m.form) // the next step has the forms of all members
 	}
 	s.members++

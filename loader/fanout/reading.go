@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"context"
+	"time"
 
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/stream"
@@ -20,14 +21,18 @@ type reading struct {
 // leave do not make the others read slowly.
 const maxChanged = 32
 
+// maxPlanTime is for how long the members of a group wait until it is planned what they need
+// together: a catalog that does not answer must not hold up streams that are already planned.
+const maxPlanTime = time.Second
+
 // open opens the reader with a spec, unless it is open, and reports whether the spec has more than before. If
 // streams with the spec would not read the same rows, or the spec has changed too often, the reader keeps
 // the spec that it has, and is fixed.
-func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form *stream.Form) (widened bool, err error) {
+func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form stream.Form) (widened bool, err error) {
 	if !need.equal(r.spec) {
 		planned, ok := r.planned, false
 		if r.changed < maxChanged {
-			planned, ok = m.planFor(ctx, r.planned, need)
+			planned, ok = r.plan(ctx, m, need)
 		}
 		if ok {
 			widened = !r.spec.contains(need)
@@ -42,6 +47,26 @@ func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form
 		r.reader, err = m.reader(ctx, r.planned, form)
 	}
 	return widened, err
+}
+
+// plan plans the reader with another spec for a member. It returns false if streams with the spec would
+// not read the same rows.
+func (r *reading) plan(ctx context.Context, m *groupMember, spec batchSpec) (loader.Planned, bool) {
+	p, q := r.planned, r.planned.Query
+	q.Pin = p.Rows.Pin
+	q.Columns, q.BatchRows, q.GlobalBatchRows = spec.columns.list, 0, 0
+	if !p.Rows.Requests {
+		q.BatchRows = int(spec.perLane) * (len(p.Lanes) / max(1, q.Shard.Of))
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxPlanTime)
+	defer cancel()
+	made, err := m.opener.Plan(ctx, q)
+	if err != nil {
+		m.sharer.log.DebugContext(ctx, "columns or batches of several streams cannot be read together", "plan", p.ID, "error", err)
+		return p, false
+	}
+	made.Query.Pin = p.Query.Pin
+	return made, made.ID == p.ID && made.TablesID == p.TablesID
 }
 
 // close releases the reader.

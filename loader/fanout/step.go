@@ -45,7 +45,7 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 		}
 		s.mu.Lock()
 		g := m.group
-		i, ok := g.find(m.place())
+		i, ok := g.find(m.at)
 		switch {
 		case m.handed != nil:
 			defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Sharer) begin(m *groupMember) (stream.Form, error) {
 		s.mu.Lock()
 		g := m.group
 		switch {
-		case g.formed:
+		case g.form.Decided():
 			defer s.mu.Unlock()
 			return g.form, nil
 		case g.pulling:
@@ -168,8 +168,8 @@ func readForm(r *stream.StepReader) (*stream.Step, error) { return nil, r.Begin(
 func (g *readerGroup) readStep() read {
 	skip := len(g.coming) == 0
 	for m := range g.members {
-		steps := (g.front().PerLane() - m.place().PerLane()) / m.spec.perLane
-		skip = skip && m.spec.perLane == g.spec.perLane && !m.own.TakesAt(m.place().Step()+steps)
+		steps := (g.front().PerLane() - m.at.PerLane()) / m.spec.perLane
+		skip = skip && m.spec.perLane == g.spec.perLane && !m.own.TakesAt(m.at.Step()+steps)
 	}
 	return func(r *stream.StepReader) (*stream.Step, error) { return r.ReadStep(skip) }
 }
@@ -185,10 +185,10 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 		marks = need.marks(g.specs())
 	}
 	g.marks = marks
-	var decided *stream.Form
-	if g.formed {
-		g.form, decided = form, &form // streams that join during the pull must agree with it
+	if g.form.Decided() {
+		g.form = form // streams that join during the pull must agree with it
 	}
+	decided := g.form
 	s.mu.Unlock()
 
 	var step *stream.Step
@@ -240,7 +240,7 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *strea
 	g.reading, g.pulling = now, false
 	var mine *taken
 	if err == nil {
-		g.form, g.formed = now.reader.Form()
+		g.form = now.reader.Form()
 	} else if !g.spec.equal(m.spec) {
 		g.failed = true
 	}
@@ -255,7 +255,7 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *strea
 // block at the end of the rows becomes g.end instead.
 func (s *Sharer) hand(m *groupMember, g *readerGroup, read *block, dropped *trash) *taken {
 	for w := range g.waiting {
-		if w.handed == nil && w.place().SameRows(g.front()) {
+		if w.handed == nil && w.at.SameRows(g.front()) {
 			if w.handed = read.takenBy(w, false); w.handed != nil {
 				s.shared++
 			}

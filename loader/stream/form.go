@@ -6,8 +6,15 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Form is the form of the batches of a stream: which of the columns that may be indexed are.
-type Form struct{ indexed, plain []string }
+// Form is the form of the batches of a stream: which of the columns that may be indexed are. The
+// zero value is undecided.
+type Form struct {
+	decided        bool
+	indexed, plain []string
+}
+
+// Decided reports whether the form is known. With wire: auto it is not before the first batch is read.
+func (f Form) Decided() bool { return f.decided }
 
 // Agrees reports whether two forms index the same of their common columns.
 func (f Form) Agrees(o Form) bool {
@@ -24,18 +31,15 @@ func (f Form) With(o Form) Form {
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
-	return Form{union(f.indexed, o.indexed), union(f.plain, o.plain)}
+	return Form{f.decided || o.decided, union(f.indexed, o.indexed), union(f.plain, o.plain)}
 }
 
-// Form returns the form of the stream's batches; false if it depends on the first batch, which
-// was not read.
-func (s *ShardReader) Form() (Form, bool) {
-	return s.layout.form, s.layout.decided
-}
+// Form returns the form of the stream's batches.
+func (s *ShardReader) Form() Form { return s.layout.form }
 
 // formOf returns the form of batches in which some of the candidates are indexed.
 func formOf(candidates, indexed []resolve.Indexed) Form {
-	var f Form
+	f := Form{decided: true}
 	for _, x := range candidates {
 		if slices.ContainsFunc(indexed, func(o resolve.Indexed) bool { return o.Name == x.Name }) {
 			f.indexed = append(f.indexed, x.Name)
@@ -48,7 +52,7 @@ func formOf(candidates, indexed []resolve.Indexed) Form {
 
 // SetForm sets the form of the batches, unless it is decided.
 func (s *ShardReader) SetForm(form Form) {
-	if s.layout.decided {
+	if s.layout.form.decided {
 		return
 	}
 	s.layout.decide(form)

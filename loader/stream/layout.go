@@ -16,9 +16,8 @@ import (
 type wireLayout struct {
 	relation *resolve.Relation
 	outputs  []resolve.Output
-	decided  bool
 	indexed  []resolve.Indexed
-	form     Form // the same, by name
+	form     Form // the same, by name; undecided with wire: auto before the first batch
 	schema   *arrow.Schema
 	once     []bool        // with wire: grouped, by output: sent once per request; else nil
 	matched  *arrow.Schema // the last schema for which matches returned true
@@ -36,11 +35,11 @@ func newLayout(of ReadSpec) (wireLayout, error) {
 	if err != nil {
 		return wireLayout{}, err
 	}
-	l := wireLayout{relation: relation, outputs: of.Outputs, decided: !wire.Auto(), schema: schema}
-	if indexed && l.decided {
-		l.indexed = l.candidates()
-	}
-	if l.decided {
+	l := wireLayout{relation: relation, outputs: of.Outputs, schema: schema}
+	if !wire.Auto() {
+		if indexed {
+			l.indexed = l.candidates()
+		}
 		l.form = formOf(l.candidates(), l.indexed)
 	}
 	if wire.Grouped() {
@@ -51,7 +50,7 @@ func newLayout(of ReadSpec) (wireLayout, error) {
 
 // mayIndex reports whether the columns of a table are indexed or may become so.
 func (l wireLayout) mayIndex(table int) bool {
-	return !l.decided || slices.ContainsFunc(l.indexed, func(x resolve.Indexed) bool { return x.Table == table })
+	return !l.form.decided || slices.ContainsFunc(l.indexed, func(x resolve.Indexed) bool { return x.Table == table })
 }
 
 // grouped returns the lane's option for values sent once per request; nil if batches
@@ -91,7 +90,6 @@ func indexedColumn(at int, of resolve.Indexed, located []lane.Column) lane.Index
 
 // decide decides the layout.
 func (l *wireLayout) decide(form Form) {
-	l.decided = true
 	candidates := l.candidates()
 	for _, x := range candidates {
 		if slices.Contains(form.indexed, x.Name) && !x.Apart {
@@ -125,7 +123,7 @@ func (l wireLayout) distinctIn(b arrow.RecordBatch) []int64 {
 // of the first batch, which the first Next then returns; with other forms it does nothing.
 // The first Next calls it.
 func (s *ShardReader) Begin() error {
-	if !s.layout.decided && s.err == nil {
+	if !s.layout.form.decided && s.err == nil {
 		s.err = s.decide()
 	}
 	return s.err
