@@ -13,9 +13,9 @@
 // as the two have equal positions.
 //
 // Members may need different columns and batch sizes (batchSpec). A group's reader reads the union
-// of their columns and sizes, and a member takes a view of its step (block). A stream that needs
-// more than the steps of a group's window have comes to the group: it reads those steps itself,
-// while the group already reads the following ones for it.
+// of their columns and sizes, and a member takes a view of its step (block). If the steps of a
+// group's window lack columns or rows that a stream needs, the stream comes to the group: it reads
+// those steps itself, while the group reads the following ones for it too.
 //
 // Each member is a parked ShardReader that takes the group's steps, so its cursors, counts and
 // report are those of a stream that shares nothing. It reads alone if it cannot take the

@@ -11,17 +11,17 @@ import (
 const (
 	// maxGroups bounds the groups of one key: each is looked at when a stream looks for a group.
 	maxGroups = 64
-	// gatherDivisor divides the bytes of all windows into what a group with one member may gather at
-	// its origin. To keep batches costs CPU time: each takes memory that no cache has, which for 256 MiB was
-	// an eighth of an epoch of benchmark table T. So a stream that reads more than gatherRate bytes per
-	// second gathers little more than fastGathered: its batches would be of use for a moment only.
+	// A group with one member may gather Options.Window/gatherDivisor bytes at its origin. Keeping
+	// batches costs CPU time, since each takes memory that is in no CPU cache: for 256 MiB, an eighth of an
+	// epoch of benchmark table T. So a stream that reads more than gatherRate bytes per second gathers
+	// little more than fastGathered: its batches would be useful only for a moment.
 	gatherDivisor = 4
 	fastGathered  = 16 << 20
 	gatherRate    = 64 << 20
 	// maxSteps bounds the steps of a window, whose counts take memory besides the batches.
 	maxSteps = 1024
 	// unneededSteps is the number of steps for which a group's reader continues to read columns that no
-	// member takes: to continue without them, rows are read again.
+	// member takes: a reader without them would read rows again.
 	unneededSteps = 32
 )
 
@@ -40,8 +40,8 @@ type readerGroup struct {
 	reading // during a pull, only spec is set: of the step that is read
 
 	members map[*groupMember]struct{}
-	// coming are streams that read the steps up to the group's front themselves, and then join:
-	// the window does not have what they need.
+	// coming are streams that read the steps up to the group's front themselves, and then join: the
+	// window lacks columns or rows that they need.
 	coming   map[*groupMember]struct{}
 	needs    *selectedColumns // that the members need; nil: not yet known
 	failed   bool             // no member joins: the reader fails, perhaps by what only some members need

@@ -22,7 +22,7 @@ type groupKey struct {
 	Withheld  []string         // columns that its client may not read
 }
 
-// mayDiffer removes from a reading what a group's reader and its members may have different: where
+// mayDiffer removes the parts of a reading in which a group's reader and its members may differ: where
 // they begin, where they end, which steps they take, their labels, and, if all use the caches, how.
 func mayDiffer(r dataset.Reading) dataset.Reading {
 	r = r.Shared()

@@ -21,8 +21,8 @@ type reading struct {
 // leave do not make the others read slowly.
 const maxChanged = 32
 
-// maxPlanTime is for how long the members of a group wait until it is planned what they need
-// together: a catalog that does not answer must not hold up streams that are already planned.
+// maxPlanTime bounds how long a group waits for a plan of the columns that its members need together: a
+// catalog that does not answer must not hold up streams that are already planned.
 const maxPlanTime = time.Second
 
 // open opens the reader with a spec, unless it is open, and reports whether the spec has more than before. If

@@ -20,7 +20,7 @@ type batchSpec struct {
 }
 
 // selectedColumns is the columns of a reading, besides dense ones. It is immutable. Whether a column is a
-// category belongs to its form, which a view changes: it is part of the id, and otherwise not looked at.
+// category is part of its id only, since a view can change the form.
 type selectedColumns struct {
 	id     string // equal for equal columns in the same order
 	list   []dataset.Column

@@ -91,8 +91,8 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	}
 }
 
-// spares reports whether the group's reader has failed and the member needs something else than it reads.
-// Such a member does not fail with the reader, but reads without the group. s.mu is held.
+// spares reports whether the group's reader has failed, and reads other columns or sizes than the member
+// needs. Such a member does not fail: it reads without the group. s.mu is held.
 func (g *readerGroup) spares(m *groupMember) bool { return g.failed && !g.spec.equal(m.spec) }
 
 // sparedBy is spares for a caller that does not hold s.mu.

@@ -14,8 +14,8 @@ import (
 // the order of their first row, whatever the forms and dictionaries of the ranges' batches.
 type category struct {
 	gathered
-	// working is the memory that column takes besides the result until it returns. unused is the part of
-	// its size, which is that of distinct values, that it has then not taken.
+	// working is memory that column takes besides the result until it returns. unused is the part of the
+	// size, an upper bound, that column did not take.
 	working, unused int64
 }
 

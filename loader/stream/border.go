@@ -33,7 +33,7 @@ func (r *permutedRun) toRequests(ctx context.Context, of *joined.SectionSpec) er
 	return nil
 }
 
-// border returns the first row of a split from a row on that does not continue the request of the rows before it.
+// border returns the first row, at or after a row of a split, that is not of the request of the last row before it.
 func (r *permutedRun) border(ctx context.Context, split int, row int64) (int64, error) {
 	end := r.spec.Plan.Splits[split].Rows
 	if row == 0 || row == end {

@@ -25,7 +25,7 @@ type sequences struct {
 	permuted map[int]*permutedRun // the open runs, by lane, if rows are permuted
 	divided  int64                // requests divided by windows or runs, in the closed runs
 	exact    bool                 // rewind takes back counts up to the row, and not to a joined batch
-	started  atomic.Bool          // the consumer has had rows, and asks for more
+	started  atomic.Bool          // the consumer has had a batch, and asks for another one
 }
 
 // maxShuffled is the maximum number of rows that are permuted at a time.

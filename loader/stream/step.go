@@ -32,7 +32,7 @@ type stepMark struct {
 	rows  int64 // of the step before it
 }
 
-// judged is the end of a range of a staging table with min_match.
+// judged has the counts of a staging table with min_match at the end of a range.
 type judged struct {
 	table  int           // among Step.tables
 	counts joiner.Counts // of all rows of the reader so far
@@ -54,13 +54,13 @@ func (p StepPlace) Step() int64 { return p.step }
 // PerLane returns the number of rows, or requests, that each lane has returned before the place.
 func (p StepPlace) PerLane() int64 { return p.perLane }
 
-// SameRows reports whether the same rows follow two places, and the same cursors except for the
-// number of steps.
+// SameRows reports whether streams at two places continue with the same rows, and with the same
+// cursors except for the number of steps.
 func (p StepPlace) SameRows(o StepPlace) bool {
 	return p.perLane == o.perLane && p.uneven == o.uneven && slices.Equal(p.at, o.at)
 }
 
-// Before and After return the places before and after the step.
+// Before returns the place before the step.
 func (s *Step) Before() StepPlace { return s.marks[0].place }
 
 // After returns the place after the step.
@@ -101,17 +101,17 @@ func (p StepSlice) IsWhole() bool { return p.from == 0 && p.to == len(p.marks)-1
 // Rows returns the number of rows.
 func (p StepSlice) Rows() int64 { return p.marks[p.to].rows - p.marks[p.from].rows }
 
-// Span returns the slice's rows among those of the step: from one, up to another one.
+// Span returns the positions of the slice's first row, and of the row after its last, in the step.
 func (p StepSlice) Span() (from, to int64) { return p.marks[p.from].rows, p.marks[p.to].rows }
 
-// counts returns by how much the counts of a staging table have risen.
+// counts returns the counts of a staging table for the slice.
 func (p StepSlice) counts(table int) joiner.Counts {
 	rise := p.marks[p.to].counts[table]
 	rise.Subtract(p.marks[p.from].counts[table])
 	return rise
 }
 
-// costs returns by how much the costs of a staging table have risen.
+// costs returns the costs of a staging table for the slice.
 func (p StepSlice) costs(table int) buildside.Costs {
 	return p.marks[p.to].costs[table].Minus(p.marks[p.from].costs[table])
 }
@@ -154,7 +154,8 @@ func (s *sequences) costs() []buildside.Costs {
 	return all
 }
 
-// countsAt returns the counts that rewind would leave, and its result.
+// countsAt returns the counts and the divided requests that rewind would leave, and the number of
+// training rows to be read again.
 func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []joiner.Counts, divided, again int64) {
 	counts, divided = s.joined.ClosedCounts(), s.divided
 	for i, l := range lanes {
@@ -175,8 +176,8 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 	return counts, divided, again
 }
 
-// Again returns the number of training rows that were read again, or will be when the stream
-// reads alone, and not yet returned since.
+// Again returns the number of training rows that the stream has read again, or will when it reads
+// alone, less the rows that it has returned since.
 func (s *ShardReader) Again() int64 { return s.again }
 
 // TakesAt reports whether the stream takes a step of the shard, counted as Place counts them, or

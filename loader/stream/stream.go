@@ -39,10 +39,9 @@ type ReadSpec struct {
 	Stepwise  bool             // the counts of each step are needed, see Step
 }
 
-// ShardReader reads one shard of a plan. It holds nothing before the first Next and while it
-// is parked; otherwise it has a reader and what the reader opened. When a stream is
-// parked, the counts of rows that its reader read but did not return are taken back;
-// the next reader counts those rows again.
+// ShardReader reads one shard of a plan. Its reader opens nothing before the first Next, and a parked
+// stream has no reader. When a stream is parked, the counts of rows that its reader read but did not
+// return are taken back; the next reader counts those rows again.
 type ShardReader struct {
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	options Options
@@ -51,7 +50,7 @@ type ShardReader struct {
 	refs      atomic.Int64
 	held      *release.Handle // the plan's memory, its snapshots, and the deletes that the stream reads
 	layout    wireLayout
-	reader    *lane.Reader // nil before the first Next and while the stream is parked
+	reader    *lane.Reader // nil while the stream is parked
 	sequences *sequences   // of reader, or of the last one
 	err       error
 	earlier   lane.Progress // of the earlier readers
