@@ -9,6 +9,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -196,9 +197,9 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 	c.slot.leave()
 	ctx, leave := s.enter(ctx)
 	defer leave()
-	at := s.admission.of(caller{host: c.client()})
+	at := s.admission.Of(admission.Stream{Client: c.client()})
 	defer at.Release()
-	if err := at.enter(ctx); err != nil {
+	if err := at.Enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)
 	}
 	if may, err = s.guard.permitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited

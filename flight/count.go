@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -20,11 +21,11 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	if p.Query.CountsFirst() && p.counts == nil {
 		c.slot.leave() // counting takes as long as a stream
 	}
-	at := s.admission.of(caller{host: options.Peer})
+	at := s.admission.Of(admission.Stream{Client: options.Peer})
 	admit := func(ctx context.Context) (context.Context, func(), error) {
 		began := s.options.Clock()
 		in, leave := s.enter(ctx)
-		if err := at.enter(in); err != nil {
+		if err := at.Enter(in); err != nil {
 			at.Release()
 			leave()
 			return nil, nil, contextCause(in, err)
@@ -36,7 +37,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 		}, nil
 	}
 	counts, err := s.options.Loader.Count(ctx, p.Planned, options, admit)
-	for at.again(ctx, err, nil) {
+	for at.Again(ctx, err, nil) {
 		counts, err = s.options.Loader.Count(ctx, p.Planned, options, admit)
 	}
 	p.counts = counts

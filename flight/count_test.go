@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -266,8 +267,8 @@ func TestCountsNeedASlot(t *testing.T) {
 	w := newWorld(t)
 	in, out := make(chan error, 1), make(chan error, 1)
 	s := serve(t, Options{Loader: blocked(w.loader(), in, out), MaxStreams: 1})
-	taken := s.server.admission.of(caller{host: "another"})
-	require.NoError(t, taken.enter(context.Background()))
+	taken := s.server.admission.Of(admission.Stream{Client: "another"})
+	require.NoError(t, taken.Enter(context.Background()))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
@@ -277,7 +278,7 @@ func TestCountsNeedASlot(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-out, context.Canceled)
 
-	require.NoError(t, taken.enter(context.Background()))
+	require.NoError(t, taken.Enter(context.Background()))
 	ctx, cancel = context.WithCancel(context.Background())
 	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
 	awaitSlotQueue(s)

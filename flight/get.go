@@ -6,6 +6,7 @@ import (
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -38,11 +39,11 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	ctx, running := s.running.begin(ctx, c, content, rights.query)
 	defer s.running.end(running)
 	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
-	mix, err := mixOf(ctx)
+	mix, err := admission.MixOf(ctx)
 	if err != nil {
 		return err
 	}
-	slot := s.admission.of(caller{host: c.client(), plan: content.Plan, shard: rights.query.Shard, mix: mix})
+	slot := s.admission.Of(admission.Stream{Client: c.client(), Plan: content.Plan, Shard: rights.query.Shard, Mix: mix})
 	defer slot.Release()
 	p, err := s.replanAt(ctx, slot, rights, content)
 	c.slot.leave()
@@ -111,8 +112,8 @@ func (s *Server) replan(ctx context.Context, may callerAccess, c ticket.Content)
 }
 
 // replanAt is replan with a slot.
-func (s *Server) replanAt(ctx context.Context, at *slot, may callerAccess, c ticket.Content) (p planned, err error) {
-	err = at.within(ctx, func() error {
+func (s *Server) replanAt(ctx context.Context, at *admission.Slot, may callerAccess, c ticket.Content) (p planned, err error) {
+	err = at.Within(ctx, func() error {
 		p, err = s.replan(ctx, may, c)
 		return err
 	}, nil)
@@ -120,9 +121,9 @@ func (s *Server) replanAt(ctx context.Context, at *slot, may callerAccess, c tic
 }
 
 // openAt opens the stream of a planned query with a slot. The caller releases it.
-func (s *Server) openAt(ctx context.Context, at *slot, p planned) (source loader.Stream, err error) {
-	err = at.within(ctx, func() error {
-		source, err = s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.claim.Client})
+func (s *Server) openAt(ctx context.Context, at *admission.Slot, p planned) (source loader.Stream, err error) {
+	err = at.Within(ctx, func() error {
+		source, err = s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.Claim.Client})
 		return err
 	}, nil)
 	return source, err

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -42,7 +43,7 @@ const DefaultStallTimeout = 2 * time.Hour
 type parkableStream struct {
 	loader.Stream
 	inflight *frames.StreamInflight
-	slot     *slot
+	slot     *admission.Slot
 	waits    *waits.Waits
 	parked   *atomic.Bool // it is parked
 	parking  atomic.Bool  // a goroutine parks it
@@ -50,7 +51,7 @@ type parkableStream struct {
 }
 
 // newParkableStream returns a stream that the caller owns. The caller releases the source.
-func newParkableStream(source loader.Stream, p *frames.StreamInflight, at *slot, running *runningStream) *parkableStream {
+func newParkableStream(source loader.Stream, p *frames.StreamInflight, at *admission.Slot, running *runningStream) *parkableStream {
 	s := &parkableStream{Stream: source, inflight: p, slot: at, waits: running.waits, parked: &running.parked}
 	s.mu.Lock()
 	return s
@@ -78,7 +79,7 @@ func (s *parkableStream) Next() bool {
 
 // parking parks and ends streams whose clients take nothing. It is safe for concurrent use.
 type parking struct {
-	admission    *admission
+	admission    *admission.Slots
 	answers      *answers
 	budget       *budget.Budget
 	pressed      func() bool            // see Options.Pressed
@@ -110,12 +111,12 @@ func (p *parking) remove(one *parkableStream) {
 // wait for what the source prefetches.
 func (p *parking) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
-		p.admission.Stay(&one.slot.claim)
+		p.admission.Stay(&one.slot.Claim)
 		return
 	}
 	p.parked.Go(func() {
 		defer one.parking.Store(false)
-		defer p.admission.Stay(&one.slot.claim)
+		defer p.admission.Stay(&one.slot.Claim)
 		if !one.mu.TryLock() {
 			return
 		}
@@ -150,7 +151,7 @@ func (p *parking) watch(over <-chan struct{}) {
 			pressed := p.pressed()
 			p.checkStalled(pressed)
 			p.checkAnswers(pressed)
-			p.admission.relax(p.budget.Plentiful())
+			p.admission.Relax(p.budget.Plentiful())
 			p.makeRoom()
 		}
 	}
@@ -173,7 +174,7 @@ func (p *parking) checkStalled(pressed bool) {
 			one.endStalled(still)
 		case still >= idleAfter:
 			p.park(one, false)
-		case pressed || p.wanted(one.slot.claim.Client):
+		case pressed || p.wanted(one.slot.Claim.Client):
 			p.park(one, true)
 		}
 	}
@@ -197,7 +198,7 @@ func (p *parking) makeRoom() {
 		if one.inflight.Still() < frames.StalledAfter {
 			return
 		}
-		if p.admission.Yield(&one.slot.claim) {
+		if p.admission.Yield(&one.slot.Claim) {
 			p.park(one, true)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"google.golang.org/grpc"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/fault"
@@ -28,7 +29,7 @@ type streamSender struct {
 	began    time.Time
 	log      *slog.Logger
 	send     func(*frames.Frame) error
-	slot     *slot
+	slot     *admission.Slot
 	inflight *frames.StreamInflight
 	session  *local.Session // nil: all batches go over the network
 	stream   *parkableStream
@@ -162,7 +163,7 @@ func (o *streamSender) ended(label string, err error) {
 // meanwhile. A goroutine in between was not faster.
 func (o *streamSender) all(ctx context.Context) error {
 	source := o.stream
-	if err := o.slot.within(ctx, source.Begin, o.setBack); err != nil {
+	if err := o.slot.Within(ctx, source.Begin, o.setBack); err != nil {
 		return err
 	}
 	encoder := frames.NewEncoder(source.Schema())
@@ -177,7 +178,7 @@ func (o *streamSender) all(ctx context.Context) error {
 	}
 	for {
 		more := false
-		err := o.slot.within(ctx, func() error {
+		err := o.slot.Within(ctx, func() error {
 			more = source.Next()
 			return source.Err()
 		}, o.setBack)

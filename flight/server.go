@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/mem"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/limits"
@@ -155,7 +156,7 @@ type Server struct {
 
 	guard       *guard
 	tickets     *tickets
-	admission   *admission
+	admission   *admission.Slots
 	inflight    *frames.Inflight
 	encodings   *frames.Encodings
 	inbound     *inbound.Limiter
@@ -232,7 +233,7 @@ func New(options Options) *Server {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
-	s.admission = newAdmission(options.MaxStreams, options.PeerShare, options.Ticks)
+	s.admission = admission.New(options.MaxStreams, options.PeerShare, options.Ticks)
 	s.parking = &parking{
 		admission: s.admission, answers: s.answers, budget: options.Budget, pressed: options.Pressed, wanted: options.Wanted,
 		stallTimeout: options.StallTimeout, streams: map[*parkableStream]struct{}{},
@@ -295,7 +296,7 @@ var ErrCallsLeft = errors.New("calls that do not end were left behind")
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.drain()
-	s.admission.close()
+	s.admission.Shutdown()
 	quiet := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()

@@ -131,7 +131,7 @@ func TestStreamsBeyondTheLimitFail(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.NoError(t, err)
-	s.server.admission.maxWait = time.Millisecond
+	s.server.admission.MaxWait = time.Millisecond
 	_, code, d := s.getFailure(t, ticket)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Equal(t, "exhausted", d.Kind)

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -136,170 +134,18 @@ func TestStreamsBeyondTheBudgetWaitAndThenRun(t *testing.T) {
 	}
 }
 
-// lacking sets a stream back that has a slot, and makes it wait for another one.
-func (one *asking) lacking(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	one.setBack(errLacks)
-	one.cancel, one.done = cancel, make(chan struct{})
-	go func() {
-		defer close(one.done)
-		one.err = one.enter(ctx)
-	}()
-	synctest.Wait()
-}
-
-var errLacks = fault.New(fault.Exhausted, "it lacks memory")
-
-// anyIn returns one of the streams that have slots; nil if there is none.
-func anyIn(of []*asking, r *rand.Rand) *asking {
-	for _, i := range r.Perm(len(of)) {
-		if of[i].in() {
-			return of[i]
-		}
-	}
-	return nil
-}
-
-// Streams that are set back wait for the memory of others, in order, and not forever.
-//
-// spec: wire-52
-func TestStreamsSetBackWaitForOthers(t *testing.T) {
-	for name, check := range map[string]func(t *testing.T, a *admission){
-		"until another stream ends": func(t *testing.T, a *admission) {
-			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
-			three.lacking(t)
-			two.lacking(t)
-			next := ask(t, a, alone("y"))
-			require.False(t, two.over() || three.over() || next.over(), "the budget carries one")
-			one.Release()
-			require.True(t, three.in() && !two.in() && !next.in())
-			three.Release()
-			require.True(t, two.in() && !next.in())
-			two.Release()
-			require.True(t, next.in())
-			next.Release()
-		},
-		"until memory is plentiful": func(t *testing.T, a *admission) {
-			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
-			three.lacking(t)
-			two.lacking(t)
-			next := ask(t, a, alone("y"))
-			a.relax(false)
-			require.False(t, two.over() || three.over() || next.over())
-			a.relax(true)
-			require.False(t, two.over() || three.over() || next.over(), "too soon")
-			time.Sleep(raiseAfter)
-			a.relax(true)
-			require.True(t, three.in() && !two.in() && !next.in(), "one more")
-			time.Sleep(raiseAfter)
-			a.relax(true)
-			require.True(t, two.in() && !next.in(), "one more")
-			for _, of := range []*asking{one, two, three} {
-				of.Release()
-			}
-			require.True(t, next.in())
-			next.Release()
-		},
-		"but not if all were set back": func(t *testing.T, a *admission) {
-			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
-			one.lacking(t)
-			two.lacking(t)
-			require.False(t, one.over() || two.over())
-			a.relax(false)
-			require.True(t, one.in() && !two.in(), "one at a time")
-			one.Release()
-			require.True(t, two.in())
-			two.Release()
-		},
-		"and not for the slots of siblings": func(t *testing.T, a *admission) {
-			one, two := ask(t, a, alone("x")), ask(t, a, shard("x", "p", 0, 2))
-			two.lacking(t)
-			sibling := ask(t, a, shard("x", "p", 1, 2))
-			require.False(t, sibling.over() || two.over(), "no slot is kept")
-			one.Release()
-			require.True(t, two.in() && !sibling.in())
-			two.Release()
-			require.True(t, sibling.in())
-			sibling.Release()
-		},
-		"a mix has all of its slots if no stream is open": func(t *testing.T, a *admission) {
-			one := ask(t, a, alone("x"))
-			one.lacking(t)
-			one.cancel()
-			require.True(t, one.over())
-			mix := alone("y")
-			mix.mix = mixHeader{"m", 2}
-			first, second := ask(t, a, mix), ask(t, a, mix)
-			require.True(t, first.in() && second.in())
-			first.Release()
-			second.Release()
-		},
-		"while new streams name the memory budget": func(t *testing.T, a *admission) {
-			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
-			two.lacking(t)
-			next := ask(t, a, alone("y"))
-			time.Sleep(maxWait)
-			require.True(t, two.over() && next.over())
-			require.ErrorContains(t, next.err, "1 stream is open, as many as the memory budget carries")
-			one.Release()
-		},
-		"longer while others leave": func(t *testing.T, a *admission) {
-			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
-			three.lacking(t)
-			two.lacking(t)
-			next := ask(t, a, alone("y"))
-			time.Sleep(maxWait - time.Second)
-			one.Release()
-			require.True(t, three.in())
-			time.Sleep(maxWait - time.Second)
-			require.True(t, three.mayRetry(), "one has left since")
-			require.False(t, two.over() || next.over())
-			time.Sleep(time.Second)
-			require.True(t, two.over() && next.over(), "no stream has left for half a minute")
-			require.Equal(t, fault.Exhausted, fault.KindOf(two.err))
-			require.Equal(t, fault.Exhausted, fault.KindOf(next.err))
-			require.False(t, three.mayRetry())
-			three.Release()
-		},
-		"half a minute in all": func(t *testing.T, a *admission) {
-			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
-			two.lacking(t)
-			time.Sleep(maxWait - time.Second)
-			a.relax(true)
-			require.True(t, two.in())
-			require.True(t, two.mayRetry())
-			two.lacking(t)
-			time.Sleep(time.Second)
-			require.True(t, two.over())
-			require.ErrorIs(t, two.err, errLacks)
-			one.Release()
-			next := ask(t, a, alone("x"))
-			require.True(t, next.in())
-			next.Release()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := newAdmission(4, 75, time.Now)
-				check(t, a)
-				empty(t, a)
-			})
-		})
-	}
-}
-
 // A stream that is not crowded fails at once, and so does one that cannot be undone.
 func TestOtherFailuresDoNotSetBack(t *testing.T) {
-	a := newAdmission(4, 75, time.Now)
-	at := a.of(alone("x"))
+	a := admission.New(4, 75, time.Now)
+	at := a.Of(admission.Stream{Client: "x", Plan: "p"})
 	defer at.Release()
 	calls := 0
 	failing := errors.New("it fails")
-	err := at.within(t.Context(), func() error { calls++; return failing }, nil)
+	err := at.Within(t.Context(), func() error { calls++; return failing }, nil)
 	require.ErrorIs(t, err, failing)
 	require.Equal(t, 1, calls)
 	crowded := crowdedError(t)
-	err = at.within(t.Context(), func() error { calls++; return crowded }, func() bool { return false })
+	err = at.Within(t.Context(), func() error { calls++; return crowded }, func() bool { return false })
 	require.ErrorIs(t, err, crowded)
 	require.Equal(t, 2, calls)
 	require.Equal(t, 1, a.Counts().Taken)

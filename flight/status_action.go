@@ -178,7 +178,8 @@ func (s *Server) describe(out *ServerStatus) {
 	b := s.options.Budget
 	_, inFlight := s.inflight.Counts()
 	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: inFlight, Peak: b.Peak()}
-	out.Slots = s.admission.status()
+	slots := s.admission.Counts()
+	out.Slots = &SlotStatus{Limit: slots.Places, PerClient: slots.Share, Taken: slots.Taken, Kept: slots.Kept, Waiting: slots.Waiting}
 	plans, redeems := s.planSlots.Counts(), s.redeemSlots.Counts()
 	out.Plans = &PlanStatus{Limit: plans.Places, Running: plans.Taken + redeems.Taken, Waiting: plans.Waiting + redeems.Waiting}
 	if s.options.Cache != nil {
@@ -192,10 +193,4 @@ func (s *Server) describe(out *ServerStatus) {
 		config := s.options.Config()
 		out.Config = &config
 	}
-}
-
-// status returns how many slots are taken.
-func (a *admission) status() *SlotStatus {
-	now := a.Counts()
-	return &SlotStatus{Limit: now.Places, PerClient: now.Share, Taken: now.Taken, Kept: now.Kept, Waiting: now.Waiting}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
@@ -218,8 +219,8 @@ func TestRefusedTicketTakesNoSlot(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{Authenticate: known, MaxStreams: 1})
 	e := s.endpointFor(as(t.Context(), "Bearer a"), t, `{"dataset": "homefeed"}`)
-	taken := s.server.admission.of(caller{host: "subject carol"})
-	require.NoError(t, taken.enter(t.Context()))
+	taken := s.server.admission.Of(admission.Stream{Client: "subject carol"})
+	require.NoError(t, taken.Enter(t.Context()))
 	defer taken.Release()
 	s.refusedTo(as(t.Context(), "Bearer b"), t, e, codes.PermissionDenied)
 }

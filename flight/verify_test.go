@@ -66,7 +66,7 @@ func TestVerifyCountsAsAStream(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	s.server.admission.maxWait = time.Millisecond
+	s.server.admission.MaxWait = time.Millisecond
 	_, err := s.verify(`{"dataset": "homefeed"}`)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)

@@ -168,6 +168,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{Folder: "flight/limits"},
+		{Folder: "flight/admission", Imports: "limits dataset budget waits fault", Outside: libGRPC},
 		{Folder: "flight/ticket", Imports: "plan dataset decode fault"},
 		{Folder: "flight/frames", Imports: "batch waits fault", Outside: libGRPC + " " + libProtobuf},
 		{Folder: "flight/inbound", Imports: "limits frames fault", Outside: libGRPC + " " + libUnix},
@@ -176,7 +177,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
-			Folder: "flight", Imports: "limits ticket frames inbound rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
+			Folder: "flight", Imports: "limits admission ticket frames inbound rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

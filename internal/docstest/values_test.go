@@ -30,7 +30,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"calls of a connection at a time":                            {inbound, "maxCalls"},
 		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},
 		"bytes of a failure's details":                               {wire, "defaultMaxDetails"},
-		"members of a mix":                                           {wire, "maxMixStreams"},
+		"members of a mix":                                           {"flight/admission", "maxMixStreams"},
 	}
 	rows := tables(read(t, "docs/config.md"), "limits")
 	require.Len(t, rows, len(limits))

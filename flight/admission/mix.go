@@ -1,4 +1,4 @@
-package flight
+package admission
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// headerMix is the header of a DoGet that names the mix that its stream belongs to, and how
+	// HeaderMix is the header of a DoGet that names the mix that its stream belongs to, and how
 	// many streams this has: "<id> <streams>".
-	headerMix = "penstock-mix"
+	HeaderMix = "penstock-mix"
 	// maxMixID is the length of the longest id of a mix.
 	maxMixID = 64
 	// maxMixStreams is the largest number of streams of a mix. It bounds the slots that one mix can
@@ -21,25 +21,25 @@ const (
 	maxMixStreams = 64
 )
 
-// mixHeader is the mix that a DoGet names; zero if it names none.
-type mixHeader struct {
-	id      string
-	streams int
+// Mix is the mix that a DoGet names; zero if it names none.
+type Mix struct {
+	ID      string
+	Streams int
 }
 
-// mixOf returns the mix that the header of a DoGet names.
-func mixOf(ctx context.Context) (mixHeader, error) {
-	values := metadata.ValueFromIncomingContext(ctx, headerMix)
+// MixOf returns the mix that the header of a DoGet names.
+func MixOf(ctx context.Context) (Mix, error) {
+	values := metadata.ValueFromIncomingContext(ctx, HeaderMix)
 	if len(values) == 0 {
-		return mixHeader{}, nil
+		return Mix{}, nil
 	}
 	id, streams, _ := strings.Cut(values[0], " ")
 	n, err := strconv.Atoi(streams)
 	if err != nil || len(values) > 1 || id == "" || len(id) > maxMixID || n < 1 || n > maxMixStreams {
-		return mixHeader{}, fault.New(fault.Invalid, "the header %s must be an id of at most %d bytes, a space, and a number of streams up to %d", headerMix, maxMixID, maxMixStreams).
+		return Mix{}, fault.New(fault.Invalid, "the header %s must be an id of at most %d bytes, a space, and a number of streams up to %d", HeaderMix, maxMixID, maxMixStreams).
 			WithRemedy("leave it out, or send it as the Python package does")
 	}
-	return mixHeader{id, n}, nil
+	return Mix{id, n}, nil
 }
 
 // mixKey identifies a mix. Its host is part of it, so that no host takes the slots of another.
@@ -47,8 +47,8 @@ type mixKey struct{ host, id string }
 
 // needs returns how many slots must be free for a stream: those of all streams of its mix, if it
 // is the first one. The lock is held.
-func (a *admission) needs(p *slot) int {
-	if p.claim.Firm || p.streams <= 1 || a.mixes[p.mix] != nil {
+func (a *Slots) needs(p *Slot) int {
+	if p.Claim.Firm || p.streams <= 1 || a.mixes[p.mix] != nil {
 		return 1
 	}
 	return p.streams
@@ -57,13 +57,13 @@ func (a *admission) needs(p *slot) int {
 // newMix keeps slots for the other streams of a mix, whose first stream has just got one. A trainer rank reads the streams of a
 // mix in turn: it waits for all of them, and other ranks wait for it. If each of two ranks had the slots of some of its streams,
 // they would wait for each other. The lock is held.
-func (a *admission) newMix(p *slot) {
-	p.mixed = &group{of: p.streams, streams: map[*slot]struct{}{p: {}}, kept: a.Keep(p.streams-1, &p.claim, gathering)}
+func (a *Slots) newMix(p *Slot) {
+	p.mixed = &group{of: p.streams, streams: map[*Slot]struct{}{p: {}}, kept: a.Keep(p.streams-1, &p.Claim, gathering)}
 	a.mixes[p.mix] = p.mixed
 }
 
 // neverFits returns the error of a stream whose mix has more streams than its host may have.
-func (p *slot) neverFits(share int) error {
+func (p *Slot) neverFits(share int) error {
 	return fault.New(fault.Exhausted, "the mix has %d streams, and one client may have %d open (max_streams, max_peer_share)", p.streams, share).
 		WithRemedy("raise the limit, or mix fewer datasets")
 }

@@ -1,4 +1,5 @@
-package flight
+// Package admission gives the slots of a server to streams, and takes them from streams that lack memory.
+package admission
 
 import (
 	"context"
@@ -21,7 +22,7 @@ const (
 	queuePerSlot = 4
 )
 
-// admission assigns slots to streams, by the rule of package limits. Its invariants are, besides those of the queue:
+// Slots assigns slots to streams, by the rule of package limits. Its invariants are, besides those of the queue:
 //   - after a stream was set back for lack of memory, no more streams get slots than had them then,
 //     except one by one while memory is plentiful;
 //   - the first stream of a mix gets a slot only together with slots for all its streams;
@@ -34,25 +35,25 @@ const (
 //
 // A mix that is next, and for which too few slots are free, blocks the streams behind it: no
 // longer than it may wait, and no more slots than its streams could take one by one.
-type admission struct {
+type Slots struct {
 	*limits.Queue
-	maxWait time.Duration // the constant, except in tests
+	MaxWait time.Duration // how long a stream waits for a slot: maxWait, except in tests
 	clock   func() time.Time
 
 	// Guarded by the lock of the queue.
 	changed time.Time // when the number of streams that may be open last changed
 	left    time.Time // when a stream last left
-	turns   int64     // how often a stream has left or relax has let others try
+	turns   int64     // how often a stream has left or Relax has let others try
 	gangs   map[gangKey][]*group
 	mixes   map[mixKey]*group
 }
 
-// caller identifies a stream for admission.
-type caller struct {
-	host  string
-	plan  string
-	shard dataset.Shard
-	mix   mixHeader
+// Stream identifies a stream.
+type Stream struct {
+	Client string // a subject or a host
+	Plan   string
+	Shard  dataset.Shard
+	Mix    Mix
 }
 
 // gangKey is what the shards of one job have in common. Jobs that read the same plan in as
@@ -65,12 +66,12 @@ type gangKey struct {
 // group is streams that have slots at the same time: the shards of a gang, or the streams of a mix.
 type group struct {
 	of      int                // streams, if all have come
-	streams map[*slot]struct{} // that have slots; never empty
+	streams map[*Slot]struct{} // that have slots; never empty
 	kept    *limits.Kept       // for streams that have not come
 }
 
 // leave takes a stream out of a group, and reports whether it was the last one. A nil group has none.
-func (g *group) leave(p *slot) bool {
+func (g *group) leave(p *Slot) bool {
 	if g == nil {
 		return false
 	}
@@ -82,11 +83,11 @@ func (g *group) leave(p *slot) bool {
 	return true
 }
 
-// slot is the slot of one stream, or its claim to one, which is firm once the stream had a slot: then it resumes after it was
+// Slot is the slot of one stream, or its claim to one, which is firm once the stream had a slot: then it resumes after it was
 // parked or set back. The stream enters. It leaves when it ends; parking leaves on its behalf.
-type slot struct {
-	admission *admission
-	claim     limits.Claim
+type Slot struct {
+	admission *Slots
+	Claim     limits.Claim
 	key       gangKey
 	shard     int
 	mix       mixKey // zero: it belongs to none
@@ -100,12 +101,11 @@ type slot struct {
 	lacks lack
 }
 
-// newAdmission returns an admission of a number of streams, of which one host may have a
-// percentage.
-func newAdmission(slots, percent int, clock func() time.Time) *admission {
-	return &admission{
+// New returns a number of slots, of which one client may have a percentage.
+func New(slots, percent int, clock func() time.Time) *Slots {
+	return &Slots{
 		Queue:   limits.NewQueue(limits.Options{Places: slots, Percent: percent, Claims: queuePerSlot * slots, Full: noSlot, Clock: clock}),
-		maxWait: maxWait, clock: clock, gangs: map[gangKey][]*group{}, mixes: map[mixKey]*group{},
+		MaxWait: maxWait, clock: clock, gangs: map[gangKey][]*group{}, mixes: map[mixKey]*group{},
 	}
 }
 
@@ -116,41 +116,41 @@ func noSlot(now limits.Counts) error {
 	return e.WithRemedy("try again later, use another server, or raise the limit")
 }
 
-// close lets no more streams wait, except for those that resume.
-func (a *admission) close() {
+// Shutdown lets no more streams wait, except for those that resume.
+func (a *Slots) Shutdown() {
 	a.Close(fault.New(fault.Unavailable, "the server is shutting down").WithRemedy("use another server, or this one after its restart"))
 }
 
-// of returns the claim of a stream, which has a slot after enter.
-func (a *admission) of(c caller) *slot {
-	p := &slot{admission: a, key: gangKey{c.plan, c.shard.Of}, shard: c.shard.Index}
-	p.claim = limits.Claim{Client: c.host, Special: p}
-	if c.mix.streams > 1 {
-		p.mix, p.streams = mixKey{c.host, c.mix.id}, c.mix.streams
+// Of returns the claim of a stream, which has a slot after enter.
+func (a *Slots) Of(c Stream) *Slot {
+	p := &Slot{admission: a, key: gangKey{c.Plan, c.Shard.Of}, shard: c.Shard.Index}
+	p.Claim = limits.Claim{Client: c.Client, Special: p}
+	if c.Mix.Streams > 1 {
+		p.mix, p.streams = mixKey{c.Client, c.Mix.ID}, c.Mix.Streams
 	}
 	return p
 }
 
-// enter waits until the stream has a slot, if it has none.
-func (p *slot) enter(ctx context.Context) error {
+// Enter waits until the stream has a slot, if it has none.
+func (p *Slot) Enter(ctx context.Context) error {
 	a, has, now := p.admission, false, limits.Counts{}
-	a.Look(func() { has, now = p.claim.Has(), a.Current() })
+	a.Look(func() { has, now = p.Claim.Has(), a.Current() })
 	if has || now.Places == 0 {
 		return nil
 	}
 	if p.streams > now.Share {
 		return p.neverFits(now.Share)
 	}
-	cause, wait := waits.Slot, a.maxWait
+	cause, wait := waits.Slot, a.MaxWait
 	if p.lacks.err != nil {
 		cause, wait = waits.Memory, p.lacks.until.Sub(a.clock())
 	}
 	defer waits.Begin(ctx, cause)()
-	return a.Enter(ctx, &p.claim, wait, p.late)
+	return a.Enter(ctx, &p.Claim, wait, p.late)
 }
 
 // late returns for how much longer a stream may wait, or else why it fails.
-func (p *slot) late() (more time.Duration, err error) {
+func (p *Slot) late() (more time.Duration, err error) {
 	p.admission.Look(func() {
 		if more = p.admission.moreTime(p); more <= 0 {
 			err = p.timedOut()
@@ -168,33 +168,33 @@ func are(streams int) string {
 }
 
 // timedOut returns the error of a stream that has waited for too long. The lock is held.
-func (p *slot) timedOut() error {
+func (p *Slot) timedOut() error {
 	if p.lacks.err != nil {
 		return p.lacks.err
 	}
 	a, now := p.admission, p.admission.Current()
 	var e *fault.Error
 	remedy := "try again, use another server, or raise the limit"
-	switch own := a.Held(p.claim.Client); {
+	switch own := a.Held(p.Claim.Client); {
 	case own+a.needs(p) > now.Share:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: this client has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
-			a.maxWait, fault.Count(own, "stream"), now.Places)
+			a.MaxWait, fault.Count(own, "stream"), now.Places)
 	case now.Most < now.Places:
-		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", a.maxWait, are(now.Taken))
+		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", a.MaxWait, are(now.Taken))
 		remedy = "try again, use another server, or raise the server's memory budget"
 	default:
-		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", a.maxWait, are(now.Taken), now.Places)
+		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", a.MaxWait, are(now.Taken), now.Places)
 	}
 	e.RetryAfter = time.Second
 	return e.WithRemedy("%s", remedy)
 }
 
 // Terms implements limits.Special.
-func (p *slot) Terms() limits.Terms {
+func (p *Slot) Terms() limits.Terms {
 	a := p.admission
-	terms := limits.Terms{Places: a.needs(p), First: p.claim.Firm, Never: !a.mayTry(p)}
+	terms := limits.Terms{Places: a.needs(p), First: p.Claim.Firm, Never: !a.mayTry(p)}
 	if m := a.mixes[p.mix]; m != nil {
-		if !p.claim.Firm {
+		if !p.Claim.Firm {
 			terms.Of = m.kept
 		}
 		terms.First = terms.First || len(m.streams)+m.kept.Places() < m.of // it is late, or follows one that has ended
@@ -207,7 +207,7 @@ func (p *slot) Terms() limits.Terms {
 
 // gangWithout returns a gang that lacks the shard of p, preferably one that keeps a slot for
 // it; nil if there is none. The lock is held.
-func (a *admission) gangWithout(p *slot) *group {
+func (a *Slots) gangWithout(p *Slot) *group {
 	var found *group
 	for _, g := range a.gangs[p.key] {
 		there := false
@@ -222,9 +222,9 @@ func (a *admission) gangWithout(p *slot) *group {
 }
 
 // Granted implements limits.Special. Only the first stream of a mix belongs to a gang.
-func (p *slot) Granted(terms limits.Terms) {
-	a, again := p.admission, p.claim.Firm
-	p.claim.Firm = true
+func (p *Slot) Granted(terms limits.Terms) {
+	a, again := p.admission, p.Claim.Firm
+	p.Claim.Firm = true
 	if m := a.mixes[p.mix]; m != nil {
 		p.mixed = m
 		m.streams[p] = struct{}{}
@@ -248,12 +248,12 @@ func (p *slot) Granted(terms limits.Terms) {
 // newGang starts a gang, and keeps slots for the shards to come, each of which needs as many
 // as the first; but not for a shard that resumes, whose siblings have been admitted before.
 // The lock is held.
-func (a *admission) newGang(p *slot, needs int, again bool) {
+func (a *Slots) newGang(p *Slot, needs int, again bool) {
 	keep := needs * min(p.key.of-1, max(0, a.Free()+1)/2/needs)
 	if again {
 		keep = 0
 	}
-	p.gang = &group{of: p.key.of, streams: map[*slot]struct{}{p: {}}, kept: a.Keep(keep, nil, gathering)}
+	p.gang = &group{of: p.key.of, streams: map[*Slot]struct{}{p: {}}, kept: a.Keep(keep, nil, gathering)}
 	if again {
 		p.gang.kept.Release()
 	}
@@ -261,10 +261,10 @@ func (a *admission) newGang(p *slot, needs int, again bool) {
 }
 
 // Release returns the slot. It may be called more than once.
-func (p *slot) Release() {
+func (p *Slot) Release() {
 	a := p.admission
 	a.Change(func() {
-		if p.claim.Has() {
+		if p.Claim.Has() {
 			p.leave()
 			a.turns++
 			a.left = a.clock()
@@ -273,9 +273,9 @@ func (p *slot) Release() {
 }
 
 // leave returns the slot. The lock is held.
-func (p *slot) leave() {
+func (p *Slot) leave() {
 	a := p.admission
-	p.claim.Return()
+	p.Claim.Return()
 	if p.mixed.leave(p) {
 		delete(a.mixes, p.mix)
 	}

@@ -1,4 +1,4 @@
-package flight
+package admission
 
 import (
 	"context"
@@ -16,29 +16,29 @@ import (
 )
 
 // alone returns a stream that is the only shard of its plan.
-func alone(host string) caller { return caller{host: host, plan: "p"} }
+func alone(host string) Stream { return Stream{Client: host, Plan: "p"} }
 
 // shard returns a stream of one shard of a plan.
-func shard(host, plan string, index, of int) caller {
-	return caller{host: host, plan: plan, shard: dataset.Shard{Index: index, Of: of}}
+func shard(host, plan string, index, of int) Stream {
+	return Stream{Client: host, Plan: plan, Shard: dataset.Shard{Index: index, Of: of}}
 }
 
 // asking is a stream that waits for a slot on a goroutine of its own.
 type asking struct {
-	*slot
+	*Slot
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // once done is closed
 }
 
-func ask(t *testing.T, a *admission, c caller) *asking { return askAgain(t, a.of(c)) }
+func ask(t *testing.T, a *Slots, c Stream) *asking { return askAgain(t, a.Of(c)) }
 
-func askAgain(t *testing.T, at *slot) *asking {
+func askAgain(t *testing.T, at *Slot) *asking {
 	ctx, cancel := context.WithCancel(t.Context())
-	one := &asking{slot: at, cancel: cancel, done: make(chan struct{})}
+	one := &asking{Slot: at, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(one.done)
-		one.err = at.enter(ctx)
+		one.err = at.Enter(ctx)
 	}()
 	synctest.Wait()
 	return one
@@ -66,7 +66,7 @@ func (one *asking) ended() bool {
 }
 
 // empty checks that no slot is taken or kept, and that no stream waits.
-func empty(t *testing.T, a *admission) {
+func empty(t *testing.T, a *Slots) {
 	t.Helper()
 	synctest.Wait()
 	a.Look(func() {
@@ -83,9 +83,9 @@ func empty(t *testing.T, a *admission) {
 func TestSlotsAreAssigned(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit, percent int
-		check          func(t *testing.T, a *admission)
+		check          func(t *testing.T, a *Slots)
 	}{
-		"in order of arrival": {1, 100, func(t *testing.T, a *admission) {
+		"in order of arrival": {1, 100, func(t *testing.T, a *Slots) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			require.True(t, first.in() && !second.in() && !third.in())
 			require.Equal(t, 2, a.Counts().Waiting)
@@ -96,7 +96,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			third.Release()
 			third.Release()
 		}},
-		"the host with fewer goes first": {3, 100, func(t *testing.T, a *admission) {
+		"the host with fewer goes first": {3, 100, func(t *testing.T, a *Slots) {
 			x1, x2, y1 := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("y"))
 			x3, y2, z := ask(t, a, alone("x")), ask(t, a, alone("y")), ask(t, a, alone("z"))
 			x1.Release()
@@ -109,7 +109,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.True(t, y2.in())
 			y2.Release()
 		}},
-		"no host has more than its share": {4, 75, func(t *testing.T, a *admission) {
+		"no host has more than its share": {4, 75, func(t *testing.T, a *Slots) {
 			var of []*asking
 			for range 4 {
 				of = append(of, ask(t, a, alone("x")))
@@ -117,9 +117,9 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.True(t, of[2].in() && !of[3].in())
 			other := ask(t, a, alone("y"))
 			require.True(t, other.in())
-			require.False(t, a.Yield(&other.claim), "the slot of another host would not help")
-			require.True(t, a.Yield(&of[0].claim))
-			require.False(t, a.Yield(&of[3].claim), "it has none")
+			require.False(t, a.Yield(&other.Claim), "the slot of another host would not help")
+			require.True(t, a.Yield(&of[0].Claim))
+			require.False(t, a.Yield(&of[3].Claim), "it has none")
 			time.Sleep(maxWait)
 			synctest.Wait()
 			require.ErrorContains(t, of[3].err, "this client has 3 streams open, its share of the 4")
@@ -127,7 +127,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 				one.Release()
 			}
 		}},
-		"a waiter fails in the end, with a hint": {1, 100, func(t *testing.T, a *admission) {
+		"a waiter fails in the end, with a hint": {1, 100, func(t *testing.T, a *Slots) {
 			first, second := ask(t, a, alone("x")), ask(t, a, alone("y"))
 			time.Sleep(maxWait - time.Millisecond)
 			synctest.Wait()
@@ -139,7 +139,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.Zero(t, a.Counts().Waiting)
 			first.Release()
 		}},
-		"a cancelled stream stops waiting": {1, 100, func(t *testing.T, a *admission) {
+		"a cancelled stream stops waiting": {1, 100, func(t *testing.T, a *Slots) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			second.cancel()
 			synctest.Wait()
@@ -148,7 +148,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.True(t, third.in())
 			third.Release()
 		}},
-		"the queue is bounded": {1, 100, func(t *testing.T, a *admission) {
+		"the queue is bounded": {1, 100, func(t *testing.T, a *Slots) {
 			first := ask(t, a, alone("x"))
 			var waiting []*asking
 			for range queuePerSlot {
@@ -164,8 +164,8 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.Equal(t, fault.Exhausted, fault.KindOf(waiting[queuePerSlot-1].err))
 			require.Equal(t, queuePerSlot, a.Counts().Waiting)
 			waiting = append(waiting, y)
-			parked := a.of(alone("z"))
-			parked.claim.Firm = true
+			parked := a.Of(alone("z"))
+			parked.Claim.Firm = true
 			back := askAgain(t, parked)
 			first.Release()
 			require.True(t, back.in(), "a parked stream may always wait, and goes first")
@@ -175,7 +175,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 				one.Release()
 			}
 		}},
-		"shards come in together": {7, 100, func(t *testing.T, a *admission) {
+		"shards come in together": {7, 100, func(t *testing.T, a *Slots) {
 			a0 := ask(t, a, shard("x", "a", 0, 4))
 			others := []*asking{ask(t, a, alone("q")), ask(t, a, alone("q")), ask(t, a, alone("q")), ask(t, a, alone("q"))}
 			require.True(t, a0.in() && others[2].in() && !others[3].in(), "half of the free slots are kept")
@@ -190,7 +190,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			others[3].Release()
 			again.Release()
 		}},
-		"siblings that wait already are admitted together": {4, 100, func(t *testing.T, a *admission) {
+		"siblings that wait already are admitted together": {4, 100, func(t *testing.T, a *Slots) {
 			var first, siblings []*asking
 			for range 4 {
 				first = append(first, ask(t, a, alone("q")))
@@ -208,7 +208,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 				one.Release()
 			}
 		}},
-		"a host that reads split by split does not block others": {8, 100, func(t *testing.T, a *admission) {
+		"a host that reads split by split does not block others": {8, 100, func(t *testing.T, a *Slots) {
 			x, y := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, shard("y", "b", 0, 100))
 			require.True(t, x.in() && y.in())
 			x.Release()
@@ -217,7 +217,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			x.Release()
 			y.Release()
 		}},
-		"a kept slot is found": {9, 100, func(t *testing.T, a *admission) {
+		"a kept slot is found": {9, 100, func(t *testing.T, a *Slots) {
 			a0, b0 := ask(t, a, shard("x", "a", 0, 2)), ask(t, a, shard("y", "a", 0, 2))
 			a1, b1 := ask(t, a, shard("x", "a", 1, 2)), ask(t, a, shard("y", "a", 1, 2))
 			a1.Release() // the first gang keeps no slot any more
@@ -227,9 +227,9 @@ func TestSlotsAreAssigned(t *testing.T) {
 				one.Release()
 			}
 		}},
-		"a kept slot is found behind a stream that waits for a free one": {2, 100, func(t *testing.T, a *admission) {
-			a0, parked := ask(t, a, shard("x", "a", 0, 2)), a.of(alone("y"))
-			parked.claim.Firm = true
+		"a kept slot is found behind a stream that waits for a free one": {2, 100, func(t *testing.T, a *Slots) {
+			a0, parked := ask(t, a, shard("x", "a", 0, 2)), a.Of(alone("y"))
+			parked.Claim.Firm = true
 			back := askAgain(t, parked)
 			require.False(t, back.over(), "the only other slot is kept")
 			a1 := ask(t, a, shard("x", "a", 1, 2))
@@ -239,15 +239,15 @@ func TestSlotsAreAssigned(t *testing.T) {
 			a1.Release()
 			back.Release()
 		}},
-		"a parked stream keeps no slots when it resumes": {4, 100, func(t *testing.T, a *admission) {
-			parked := a.of(shard("x", "a", 0, 3))
-			parked.claim.Firm = true
+		"a parked stream keeps no slots when it resumes": {4, 100, func(t *testing.T, a *Slots) {
+			parked := a.Of(shard("x", "a", 0, 3))
+			parked.Claim.Firm = true
 			back := askAgain(t, parked)
 			require.True(t, back.in())
 			require.Zero(t, a.Counts().Kept)
 			back.Release()
 		}},
-		"a sibling goes before others": {2, 100, func(t *testing.T, a *admission) {
+		"a sibling goes before others": {2, 100, func(t *testing.T, a *Slots) {
 			first, a0 := ask(t, a, alone("x")), ask(t, a, shard("x", "a", 0, 4))
 			new1, a2 := ask(t, a, alone("new")), ask(t, a, shard("x", "a", 2, 4))
 			first.Release()
@@ -261,7 +261,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			a3.Release()
 			new1.Release()
 		}},
-		"slots that no shard takes are freed": {4, 100, func(t *testing.T, a *admission) {
+		"slots that no shard takes are freed": {4, 100, func(t *testing.T, a *Slots) {
 			a0, one, other := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, alone("y")), ask(t, a, alone("y"))
 			require.True(t, a0.in() && one.in() && !other.in())
 			time.Sleep(gathering)
@@ -270,7 +270,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			one.Release()
 			other.Release()
 		}},
-		"the same shard twice makes two gangs": {4, 100, func(t *testing.T, a *admission) {
+		"the same shard twice makes two gangs": {4, 100, func(t *testing.T, a *Slots) {
 			var of []*asking
 			for _, index := range []int{0, 0, 1, 1} {
 				of = append(of, ask(t, a, shard("x", "a", index, 2)))
@@ -281,19 +281,19 @@ func TestSlotsAreAssigned(t *testing.T) {
 				one.Release()
 			}
 		}},
-		"no limit": {0, 100, func(t *testing.T, a *admission) {
+		"no limit": {0, 100, func(t *testing.T, a *Slots) {
 			for i := range 100 {
 				one := ask(t, a, shard("x", "a", i%3, 3))
 				require.True(t, one.in())
 				one.Release()
 			}
 		}},
-		"closing stops only new streams from waiting": {1, 100, func(t *testing.T, a *admission) {
+		"closing stops only new streams from waiting": {1, 100, func(t *testing.T, a *Slots) {
 			first, second := ask(t, a, alone("x")), ask(t, a, alone("x"))
-			parked := a.of(alone("x"))
-			parked.claim.Firm = true
+			parked := a.Of(alone("x"))
+			parked.Claim.Firm = true
 			third := askAgain(t, parked)
-			a.close()
+			a.Shutdown()
 			require.True(t, second.over() && !third.over())
 			require.Equal(t, fault.Unavailable, fault.KindOf(second.err))
 			late := ask(t, a, alone("y"))
@@ -306,7 +306,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAdmission(c.limit, c.percent, time.Now)
+				a := New(c.limit, c.percent, time.Now)
 				c.check(t, a)
 				empty(t, a)
 			})
@@ -319,7 +319,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 // spec: wire-14
 func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 75, time.Now)
+		a := New(4, 75, time.Now)
 		for range 3 + 16 {
 			defer ask(t, a, alone("greedy")).cancel()
 		}
@@ -336,7 +336,7 @@ func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 // spec: wire-14
 func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 75, time.Now)
+		a := New(4, 75, time.Now)
 		at := map[string]int{}
 		next := func(host string) *asking {
 			at[host]++
@@ -352,9 +352,9 @@ func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 			for i, one := range open {
 				if one.in() { // a split took a second
 					one.Release()
-					open[i] = next(one.claim.Client)
+					open[i] = next(one.Claim.Client)
 				} else if one.over() {
-					open[i] = next(one.claim.Client)
+					open[i] = next(one.Claim.Client)
 				}
 			}
 			if z.over() {
@@ -377,7 +377,7 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			limit, percent := 1+r.IntN(6), 25+r.IntN(76)
-			a := newAdmission(limit, percent, time.Now)
+			a := New(limit, percent, time.Now)
 			var open []*asking
 			for range 60 {
 				if len(open) > 0 && r.IntN(2) == 0 {
@@ -393,12 +393,12 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 					of := 1 + r.IntN(3)
 					c := shard(strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(2)), r.IntN(of), of)
 					if r.IntN(2) == 0 {
-						c.mix = mixHeader{strconv.Itoa(r.IntN(3)), 1 + r.IntN(3)}
+						c.Mix = Mix{strconv.Itoa(r.IntN(3)), 1 + r.IntN(3)}
 					}
 					open = append(open, ask(t, a, c))
 				}
 				if r.IntN(5) == 0 {
-					a.relax(r.IntN(2) == 0)
+					a.Relax(r.IntN(2) == 0)
 				}
 				if r.IntN(5) == 0 {
 					time.Sleep(time.Duration(r.IntN(int(2 * gathering))))
@@ -418,7 +418,7 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 }
 
 // adds checks the invariants of admission, at rest, with streams that have slots or wait.
-func (a *admission) adds(t *testing.T, open []*asking) {
+func (a *Slots) adds(t *testing.T, open []*asking) {
 	t.Helper()
 	a.Look(func() {
 		now := a.Current()
@@ -445,17 +445,17 @@ func (a *admission) adds(t *testing.T, open []*asking) {
 		var waiting []*asking
 		blocked := false
 		for _, p := range open {
-			if p.claim.Has() || p.ended() {
+			if p.Claim.Has() || p.ended() {
 				continue
 			}
 			waiting = append(waiting, p)
-			needs := a.needs(p.slot)
-			blocked = blocked || !a.mayTry(p.slot) || needs > 1 && now.Taken+now.Kept+needs > now.Most && a.Held(p.claim.Client)+needs <= now.Share
+			needs := a.needs(p.Slot)
+			blocked = blocked || !a.mayTry(p.Slot) || needs > 1 && now.Taken+now.Kept+needs > now.Most && a.Held(p.Claim.Client)+needs <= now.Share
 		}
 		require.Len(t, waiting, now.Waiting)
 		if now.Taken+now.Kept < now.Most && !blocked {
 			for _, p := range waiting {
-				require.Greater(t, a.Held(p.claim.Client)+a.needs(p.slot), now.Share, "no stream waits while a slot is free, but behind a mix")
+				require.Greater(t, a.Held(p.Claim.Client)+a.needs(p.Slot), now.Share, "no stream waits while a slot is free, but behind a mix")
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package flight
+package admission
 
 import (
 	"context"
@@ -18,22 +18,22 @@ type lack struct {
 	turn  int64     // of the admission, when the stream was set back
 }
 
-// within calls do when the stream has a slot, and again when it has the next one if do failed as again describes.
-func (p *slot) within(ctx context.Context, do func() error, undo func() bool) error {
+// Within calls do when the stream has a slot, and again when it has the next one if do failed as Again describes.
+func (p *Slot) Within(ctx context.Context, do func() error, undo func() bool) error {
 	for {
-		if err := p.enter(ctx); err != nil {
+		if err := p.Enter(ctx); err != nil {
 			return err
 		}
-		if err := do(); !p.again(ctx, err, undo) {
+		if err := do(); !p.Again(ctx, err, undo) {
 			return err
 		}
 	}
 }
 
-// again reports whether a step should be tried again when the stream has its next slot. If the step failed for lack of memory
+// Again reports whether a step should be tried again when the stream has its next slot. If the step failed for lack of memory
 // while other streams are open, the stream is set back: undo releases what the step left, and may be nil, and the stream returns
 // its slot. It is not set back if undo fails, or when it has no more time.
-func (p *slot) again(ctx context.Context, failed error, undo func() bool) bool {
+func (p *Slot) Again(ctx context.Context, failed error, undo func() bool) bool {
 	if failed == nil {
 		p.lacks = lack{}
 		return false
@@ -46,7 +46,7 @@ func (p *slot) again(ctx context.Context, failed error, undo func() bool) bool {
 }
 
 // mayRetry reports whether the stream may still be set back.
-func (p *slot) mayRetry() (may bool) {
+func (p *Slot) mayRetry() (may bool) {
 	a := p.admission
 	a.Look(func() {
 		may = a.Current().Places > 0 && (p.lacks.err == nil || a.clock().Before(p.lacks.until) || a.moreTime(p) > 0)
@@ -56,23 +56,23 @@ func (p *slot) mayRetry() (may bool) {
 
 // moreTime returns for how long a stream may try after maxWait. While the budget carries fewer streams than
 // there are slots, all streams that wait take turns: none fails before no stream has left for maxWait. The lock is held.
-func (a *admission) moreTime(p *slot) time.Duration {
+func (a *Slots) moreTime(p *Slot) time.Duration {
 	now := a.Current()
-	if now.Most == now.Places || !p.claim.Has() && a.Held(p.claim.Client)+a.needs(p) > now.Share {
+	if now.Most == now.Places || !p.Claim.Has() && a.Held(p.Claim.Client)+a.needs(p) > now.Share {
 		return 0
 	}
-	return a.left.Add(a.maxWait).Sub(a.clock())
+	return a.left.Add(a.MaxWait).Sub(a.clock())
 }
 
 // setBack returns the slot of a stream that lacks memory, if it has one. As many streams as are left may be open
 // until memory is plentiful: the budget carries no more.
-func (p *slot) setBack(err error) {
+func (p *Slot) setBack(err error) {
 	a := p.admission
 	a.Change(func() {
 		if p.lacks.err == nil {
-			p.lacks.until = a.clock().Add(a.maxWait)
+			p.lacks.until = a.clock().Add(a.MaxWait)
 		}
-		if p.claim.Has() {
+		if p.Claim.Has() {
 			p.leave()
 		}
 		p.lacks.err, p.lacks.turn = err, a.turns
@@ -86,20 +86,20 @@ func (p *slot) setBack(err error) {
 }
 
 // carry limits how many streams may be open. The lock is held.
-func (a *admission) carry(streams int) {
+func (a *Slots) carry(streams int) {
 	a.Limit(streams)
 	a.changed = a.clock()
 }
 
 // mayTry reports whether a stream may have a slot. One that was set back may have one when another
-// stream has left since, or after relax. The lock is held.
-func (a *admission) mayTry(p *slot) bool {
+// stream has left since, or after Relax. The lock is held.
+func (a *Slots) mayTry(p *Slot) bool {
 	return p.lacks.err == nil || p.lacks.turn < a.turns
 }
 
-// relax is called again and again. While memory is plentiful, one stream more may be open after each
+// Relax is called again and again. While memory is plentiful, one stream more may be open after each
 // raiseAfter. Then, and if no stream is open, those that were set back may try again.
-func (a *admission) relax(plentiful bool) {
+func (a *Slots) Relax(plentiful bool) {
 	a.Change(func() {
 		now := a.Current()
 		switch {
