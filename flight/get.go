@@ -53,7 +53,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session = slot, session
-	return s.guard.disclosed(ctx, rights, sender.run(ctx, c, stream, p, endsByServer(end), leave))
+	return s.guard.disclosed(ctx, rights, sender.run(stream, p, endsByServer(end), leave))
 }
 
 // queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot

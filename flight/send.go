@@ -25,7 +25,7 @@ import (
 // streamSender sends one stream of batches to a client.
 type streamSender struct {
 	*Server
-	ctx      context.Context //nolint:containedctx // for its log lines
+	ctx      context.Context //nolint:containedctx // that of the call, until its stream has ended
 	began    time.Time
 	log      *slog.Logger
 	send     func(*frames.Frame) error
@@ -38,7 +38,7 @@ type streamSender struct {
 	job      string
 	planID   string
 	tablesID string
-	note     *auditNote
+	call     *call
 	rows     int64
 	batches  int64
 	bytes    int64
@@ -61,7 +61,7 @@ func (p planned) sized() dataset.Query {
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, c *call, p planned, running *runningStream) *streamSender {
-	o := &streamSender{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
+	o := &streamSender{Server: s, ctx: ctx, call: c, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range c.attributes() {
@@ -77,8 +77,7 @@ func (s *Server) begin(ctx context.Context, c *call, p planned, running *running
 	for _, cursor := range p.Query.Cursor {
 		o.cursor = cursor
 	}
-	o.note = &c.note
-	o.note.stream(p)
+	o.call.note.stream(p)
 	attributes := []any{"step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0}
 	if m := explain.MixesOf(p.Plan, p.sized(), p.Query.Shard); m.Deviation > 0 {
 		attributes = append(attributes, "mixing", math.Round(100*m.Deviation)/100)
@@ -93,12 +92,12 @@ func (s *Server) begin(ctx context.Context, c *call, p planned, running *running
 
 // run opens the stream of a plan, sends it, and reports its end. A client that takes nothing for too long ends the call with end. The
 // stream counts until leave.
-func (o *streamSender) run(ctx context.Context, c *call, to grpc.ServerStream, p planned, end func(error), leave func()) error {
-	o.inflight = o.Server.inflight.Enter(c.connection.Client(), end)
+func (o *streamSender) run(to grpc.ServerStream, p planned, end func(error), leave func()) error {
+	o.inflight = o.Server.inflight.Enter(o.call.connection.Client(), end)
 	defer o.inflight.Release()
 	o.send = func(f *frames.Frame) error {
 		if !f.HasBatch() { // a schema or a report
-			return o.answers.send(ctx, c, to, f, o.inflight)
+			return o.answers.send(o.ctx, o.call, to, f, o.inflight)
 		}
 		return to.SendMsg(f)
 	}
@@ -112,11 +111,11 @@ func (o *streamSender) run(ctx context.Context, c *call, to grpc.ServerStream, p
 		leave()
 		o.ended(endingOf(to.Context(), failure).label, failure)
 	}()
-	source, err := o.openAt(ctx, o.slot, p)
+	source, err := o.openAt(o.ctx, o.slot, p)
 	if err == nil {
-		err = o.serve(ctx, source)
+		err = o.serve(o.ctx, source)
 	}
-	failure = contextCause(ctx, err)
+	failure = contextCause(o.ctx, err)
 	return failure
 }
 
@@ -141,7 +140,7 @@ func (o *streamSender) ended(label string, err error) {
 		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
 		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
-	o.note.read(end)
+	o.call.note.read(end)
 	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
 	if times := waitedTimes(waited); len(times) > 0 {
 		attributes = append(attributes, slog.Group("waited", times...))
@@ -168,7 +167,7 @@ func (o *streamSender) all(ctx context.Context) error {
 	}
 	encoder := frames.NewEncoder(source.Schema())
 	defer encoder.Close() //nolint:errcheck // writes nothing; failures were returned by batch
-	o.note.columns(source.Schema())
+	o.call.note.columns(source.Schema())
 	first, err := encoder.First()
 	if err != nil {
 		return err
