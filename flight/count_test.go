@@ -329,5 +329,5 @@ func TestExplainSaysWhatStepsCost(t *testing.T) {
 	require.Positive(t, bytes)
 	text = explain(`{"dataset": "homefeed", "every": {"step": 1, "of": 4}}`)
 	require.Contains(t, text, "every 4: 4 DataLoader workers take turns, from step 1 on.")
-	require.Regexp(t, `all together up to \S+ \S*B, of which \S+ \S*B more than once`, text)
+	require.Regexp(t, `up to \S+ \S*B in all, \S+ \S*B of it more than once`, text)
 }
