@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -29,12 +30,12 @@ func TestFirstMessagesOfCallsThatWaitAreChargedAndBounded(t *testing.T) {
 	w := &writtenRows{reading: make(chan struct{})}
 	limit := budget.New(1 << 30)
 	s := serveTables(t, w, Options{Budget: limit, MaxStages: 1})
-	first := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	first := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	const schema = maxSchema // of the first call
 	name := strings.Repeat("x", megabyte)
 	text := arrow.NewMetadata([]string{"note"}, []string{name})
-	long := arrow.NewSchema(idSchema().Fields(), &text)
+	long := arrow.NewSchema(batchtest.IDSchema().Fields(), &text)
 	ended := make(chan error, calls)
 	for i := range calls { // one after another: what has not arrived has a bound of its own
 		p := put(t, s.Client, stageOf, long).rows(t)
@@ -70,7 +71,7 @@ func TestAFirstMessageWithoutRoomIsExhausted(t *testing.T) {
 	held, err := limit.Reserve("streams", 64<<20)
 	require.NoError(t, err)
 	defer held.Release()
-	_, err = put(t, s.Client, stageOf, idSchema()).rows(t).answers()
+	_, err = put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t).answers()
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	w.none(t)
 }
@@ -233,11 +234,11 @@ func TestSilentClientsLoseTheirSlotsToCallsThatWait(t *testing.T) {
 func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
 	w := &writtenRows{reading: make(chan struct{})}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), MaxStages: 2, PeerShare: 50})
-	silent := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	silent := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
-	behind := put(t, s.Client, stageOf, idSchema()).rows(t)
+	behind := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t)
 	require.Eventually(t, func() bool { _, waiting := s.server.Writes(); return waiting == 1 }, time.Minute, time.Millisecond)
-	p := put(t, dial(t, s.address), `{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-other"}}`, idSchema()).rows(t, ids(0, 2))
+	p := put(t, dial(t, s.address), `{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-other"}}`, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	p.declare(t, 2)
 	_, err := p.answers()

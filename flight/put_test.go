@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -136,21 +137,6 @@ type putting struct {
 	end    context.CancelFunc
 }
 
-// idSchema has one column.
-func idSchema() *arrow.Schema {
-	return arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-}
-
-// ids returns a batch of rows from one number to another.
-func ids(from, to int) arrow.RecordBatch {
-	b := array.NewRecordBuilder(memory.DefaultAllocator, idSchema())
-	defer b.Release()
-	for i := from; i < to; i++ {
-		b.Field(0).(*array.Int64Builder).Append(int64(i)) //nolint:forcetypeassert // the schema above
-	}
-	return b.NewRecordBatch()
-}
-
 // put begins a call with a command.
 func put(t testing.TB, client arrowflight.Client, command string, schema *arrow.Schema, options ...ipc.Option) *putting {
 	t.Helper()
@@ -217,8 +203,8 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), ProgressEvery: time.Nanosecond, Clock: time.Now})
 	p := put(t, s.Client, `{"stage": {"table": "ml.history", "mode": "replace", "token": "`+testToken+`", "branch": "try", "evolve": true,
-		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "dry_run": true, "progress": true}}`, idSchema())
-	p.rows(t, ids(0, 3), ids(3, 5)).declare(t, 5)
+		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "dry_run": true, "progress": true}}`, batchtest.IDSchema())
+	p.rows(t, batchtest.IDs(0, 3), batchtest.IDs(3, 5)).declare(t, 5)
 	got, err := p.answers()
 	require.NoError(t, err)
 	require.Equal(t, []string{"0", "1", "2", "3", "4"}, w.made(testToken))
@@ -230,13 +216,13 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 		Partition: []string{"day(ts)"}, Buckets: 4, Sort: []string{"id desc"}, OnlyKeysOf: "homefeed", Progress: true,
 	}, w.last)
 
-	p = put(t, s.Client, stageOf, idSchema())
-	got, err = p.rows(t, ids(0, 1)).answers()
+	p = put(t, s.Client, stageOf, batchtest.IDSchema())
+	got, err = p.rows(t, batchtest.IDs(0, 1)).answers()
 	require.NoError(t, err)
 	require.Len(t, got, 1, "no row is asked for")
 	require.True(t, got[0].Result.Existed)
 
-	p = put(t, s.Client, `{"stage": {"table": "ml.history", "like": "ml.impressions"}}`, idSchema())
+	p = put(t, s.Client, `{"stage": {"table": "ml.history", "like": "ml.impressions"}}`, batchtest.IDSchema())
 	p.rows(t).declare(t, 0)
 	got, err = p.answers()
 	require.NoError(t, err)
@@ -265,7 +251,7 @@ func TestIncompleteStreamsChangeNothing(t *testing.T) {
 			return errors.Join(p.Send(&arrowflight.FlightData{AppMetadata: []byte(`{}`)}), p.CloseSend())
 		}, codes.InvalidArgument, "neither rows nor their number"},
 		"rows after the number": {func(p *putting) error {
-			return errors.Join(p.Send(&arrowflight.FlightData{AppMetadata: []byte(`{"rows": 2}`)}), p.writer.Write(ids(0, 1)), p.CloseSend())
+			return errors.Join(p.Send(&arrowflight.FlightData{AppMetadata: []byte(`{"rows": 2}`)}), p.writer.Write(batchtest.IDs(0, 1)), p.CloseSend())
 		}, codes.InvalidArgument, "after the last one"},
 		"canceled": {func(p *putting) error { p.end(); return nil }, codes.Canceled, ""},
 		"canceled after the number": {func(p *putting) error {
@@ -278,9 +264,9 @@ func TestIncompleteStreamsChangeNothing(t *testing.T) {
 			w := &writtenRows{}
 			limit := budget.New(1 << 30)
 			s := serveTables(t, w, Options{Budget: limit})
-			p := put(t, s.Client, stageOf, idSchema())
+			p := put(t, s.Client, stageOf, batchtest.IDSchema())
 			if name != "closed after the schema" {
-				p.rows(t, ids(0, 2))
+				p.rows(t, batchtest.IDs(0, 2))
 			} else {
 				p.rows(t)
 			}
@@ -308,7 +294,7 @@ func (s *served) quiet(t testing.TB) {
 func TestCallsThatSendNothingEnd(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), PutTimeout: time.Millisecond})
-	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	p := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	defer time.AfterFunc(20*time.Second, p.end).Stop()
 	_, err := p.answers()
 	code, _ := failure(t, err, nil)
@@ -318,7 +304,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 
 	w = &writtenRows{reading: make(chan struct{})}
 	s = serveTables(t, w, Options{Budget: budget.New(1 << 30)})
-	p = put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	p = put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -336,7 +322,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 func TestCallsFinishWhileTheServerDrains(t *testing.T) {
 	w := &writtenRows{reading: make(chan struct{})}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30)})
-	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	p := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	done := make(chan error, 1)
 	go func() { done <- s.server.Shutdown(context.Background()) }()
@@ -353,13 +339,13 @@ func TestLargeMessagesAreRefused(t *testing.T) {
 	s := serveTables(t, w, Options{Budget: budget.New(256 << 20)})
 	for name, p := range map[string]func() *putting{
 		"beyond what is received": func() *putting {
-			return put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 1<<20))
+			return put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 1<<20))
 		},
 		"beyond the limit": func() *putting {
-			return put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 300_000))
+			return put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 300_000))
 		},
 		"without its compression": func() *putting {
-			return put(t, s.Client, stageOf, idSchema(), ipc.WithZstd()).rows(t, ids(0, 300_000))
+			return put(t, s.Client, stageOf, batchtest.IDSchema(), ipc.WithZstd()).rows(t, batchtest.IDs(0, 300_000))
 		},
 	} {
 		call := p()
@@ -369,8 +355,8 @@ func TestLargeMessagesAreRefused(t *testing.T) {
 		require.Equal(t, codes.ResourceExhausted, code, name)
 	}
 	w.none(t)
-	p := put(t, s.Client, stageOf, idSchema())
-	b := ids(0, 200_000)
+	p := put(t, s.Client, stageOf, batchtest.IDSchema())
+	b := batchtest.IDs(0, 200_000)
 	p.rows(t, b, b).declare(t, 400_000)
 	_, err := p.answers()
 	require.NoError(t, err)
@@ -385,8 +371,8 @@ func TestManyCallsStayWithinTheirPlacesAndMemory(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range calls {
 		all.Go(func() {
-			p := put(t, s.Client, fmt.Sprintf(`{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-%d"}}`, i), idSchema())
-			p.rows(t, ids(0, 1000), ids(1000, 2000)).declare(t, 2000)
+			p := put(t, s.Client, fmt.Sprintf(`{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-%d"}}`, i), batchtest.IDSchema())
+			p.rows(t, batchtest.IDs(0, 1000), batchtest.IDs(1000, 2000)).declare(t, 2000)
 			_, err := p.answers()
 			require.NoError(t, err)
 		})
@@ -405,7 +391,7 @@ func TestMessagesAreChargedBeforeTheyCome(t *testing.T) {
 	w := &writtenRows{reading: make(chan struct{})}
 	limit := budget.New(1 << 30)
 	s := serveTables(t, w, Options{Budget: limit})
-	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 100))
+	p := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 100))
 	_, err := p.Recv() // begin
 	require.NoError(t, err)
 	<-w.reading
@@ -428,12 +414,12 @@ func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	w := &writtenRows{reading: make(chan struct{})}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), MaxStages: 1})
 	s.server.changes.patience = time.Millisecond
-	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	p := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	open, waiting := s.server.Writes()
 	require.Equal(t, []int{1, 0}, []int{open, waiting})
 	var trailer metadata.MD
-	other := put(t, s.Client, `{"stage": {"table": "ml.history"}}`, idSchema()).rows(t, ids(0, 2))
+	other := put(t, s.Client, `{"stage": {"table": "ml.history"}}`, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	defer time.AfterFunc(20*time.Second, other.end).Stop()
 	_, err := other.answers()
 	trailer = other.Trailer()

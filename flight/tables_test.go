@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -82,8 +83,8 @@ func TestRightsToWrite(t *testing.T) {
 			p := &policy.Policy{Rules: c.rules}
 			w := &writtenRows{}
 			s := serveTables(t, w, Options{Policy: func() *policy.Policy { return p }})
-			call := put(t, s.Client, `{"stage": {`+c.command+`}}`, idSchema())
-			call.rows(t, ids(0, 1))
+			call := put(t, s.Client, `{"stage": {`+c.command+`}}`, batchtest.IDSchema())
+			call.rows(t, batchtest.IDs(0, 1))
 			_ = call.Send(&arrowflight.FlightData{AppMetadata: []byte(`{"rows": 1}`)}) // the call may have ended
 			_ = call.CloseSend()
 			_, err := call.answers()
@@ -152,8 +153,8 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 func TestUncertainChangesSayTheirToken(t *testing.T) {
 	w := &writtenRows{err: commit.AsUncertain(fault.New(fault.Unavailable, "no answer").WithRemedy("repeat the call with token %s", testToken))}
 	s := serveTables(t, w, Options{})
-	p := put(t, s.Client, stageOf, idSchema())
-	p.rows(t, ids(0, 1)).declare(t, 1)
+	p := put(t, s.Client, stageOf, batchtest.IDSchema())
+	p.rows(t, batchtest.IDs(0, 1)).declare(t, 1)
 	_, err := p.answers()
 	code, details := failure(t, err, p.Trailer())
 	require.Equal(t, codes.Unavailable, code)
@@ -185,8 +186,8 @@ func act(ctx context.Context, s *served, name, body string) (string, error) {
 func TestChangesHaveALine(t *testing.T) {
 	o, lines := auditing(t, Options{})
 	s := serveTables(t, &writtenRows{}, o)
-	p := put(t, s.Client, stageOf, idSchema())
-	p.rows(t, ids(0, 2)).declare(t, 2)
+	p := put(t, s.Client, stageOf, batchtest.IDSchema())
+	p.rows(t, batchtest.IDs(0, 2)).declare(t, 2)
 	_, err := p.answers()
 	require.NoError(t, err)
 	found := lines.next(t)
@@ -205,7 +206,7 @@ func TestChangesHaveALine(t *testing.T) {
 		require.Equal(t, audit.Event(action), found[0].Event)
 		require.Equal(t, []audit.TableSnapshot{{Table: "ml.history", Snapshot: 2}}, found[0].Tables)
 	}
-	p = put(t, s.Client, `{"stage": {"table": "ml.history"}}`, idSchema()).rows(t, ids(0, 1))
+	p = put(t, s.Client, `{"stage": {"table": "ml.history"}}`, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 1))
 	require.NoError(t, p.CloseSend())
 	_, err = p.answers()
 	require.Error(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
@@ -64,24 +65,6 @@ func kindsOfArrow(t testing.TB) []arrow.RecordBatch {
 // convertedLimit is the most bytes that a test converts a batch to.
 const convertedLimit = 16 << 20
 
-// counting counts the bytes that were allocated.
-type counting struct {
-	memory.Allocator
-	bytes int64
-}
-
-// Allocate implements memory.Allocator.
-func (c *counting) Allocate(size int) []byte {
-	c.bytes += int64(size)
-	return c.Allocator.Allocate(size)
-}
-
-// Reallocate implements memory.Allocator.
-func (c *counting) Reallocate(size int, b []byte) []byte {
-	c.bytes += int64(max(0, size-len(b)))
-	return c.Allocator.Reallocate(size, b)
-}
-
 // checkConverted converts a batch as stage does, if tables have its types: that allocates what it says, and all values can be read.
 func checkConverted(t testing.TB, b arrow.RecordBatch) {
 	c, err := conform.New(b.Schema())
@@ -92,10 +75,10 @@ func checkConverted(t testing.TB, b arrow.RecordBatch) {
 	if err != nil || most > convertedLimit {
 		return
 	}
-	allocator := &counting{Allocator: memory.DefaultAllocator}
+	allocator := &batchtest.Counting{Allocator: memory.DefaultAllocator}
 	out, err := c.Batch(b, allocator)
-	if allocator.bytes > most {
-		t.Fatalf("%d bytes were allocated to convert %s, and %d announced: %v", allocator.bytes, b.Schema(), most, err)
+	if allocator.Bytes > most {
+		t.Fatalf("%d bytes were allocated to convert %s, and %d announced: %v", allocator.Bytes, b.Schema(), most, err)
 	}
 	if err != nil {
 		return

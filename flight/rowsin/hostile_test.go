@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/damage"
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -89,7 +90,7 @@ func dictionaryOf(values ...string) arrow.RecordBatch {
 
 // compressedClaim returns messages with a compressed buffer that claims a size.
 func compressedClaim(t testing.TB, claim int64) []*message {
-	out := messagesOf(t, []arrow.RecordBatch{ids(0, 4096)}, ipc.WithZstd())
+	out := messagesOf(t, []arrow.RecordBatch{batchtest.IDs(0, 4096)}, ipc.WithZstd())
 	binary.LittleEndian.PutUint64(out[1].body, uint64(claim)) //nolint:gosec // two's complement
 	return out
 }
@@ -102,7 +103,7 @@ func TestHostileMessagesTakeNoMemory(t *testing.T) {
 	const fieldsOfSchema = 1
 	cases := map[string]func() []*message{
 		"odd vtable of a schema": func() []*message {
-			out := messagesOf(t, []arrow.RecordBatch{ids(0, 4)})
+			out := messagesOf(t, []arrow.RecordBatch{batchtest.IDs(0, 4)})
 			p := patched(out[0].header)
 			fields := p.inner(p.header(), fieldsOfSchema)
 			binary.LittleEndian.PutUint32(p[fields:], 1<<31-1)
@@ -110,7 +111,7 @@ func TestHostileMessagesTakeNoMemory(t *testing.T) {
 			return out
 		},
 		"offset that wraps": func() []*message {
-			out := messagesOf(t, []arrow.RecordBatch{ids(0, 4)})
+			out := messagesOf(t, []arrow.RecordBatch{batchtest.IDs(0, 4)})
 			p := patched(out[0].header)
 			binary.LittleEndian.PutUint32(p[p.field(p.header(), fieldsOfSchema):], 1<<32-3)
 			return out
@@ -263,7 +264,7 @@ func validForms(t testing.TB) [][]*message {
 			nested = append(nested, &message{header: m.GetDataHeader(), body: m.GetDataBody()})
 		}
 		out = append(
-			out, nested, messagesOf(t, []arrow.RecordBatch{ids(0, 10_000), ids(0, 0), ids(5, 7)}, options...),
+			out, nested, messagesOf(t, []arrow.RecordBatch{batchtest.IDs(0, 10_000), batchtest.IDs(0, 0), batchtest.IDs(5, 7)}, options...),
 			messagesOf(t, []arrow.RecordBatch{dictionaryOf("a", "b", "a"), dictionaryOf("c")}, options...),
 		)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -159,22 +160,6 @@ func read(a arrow.Array, row int) string {
 	return strings.Join(all, ",")
 }
 
-// counting is an allocator that counts all that it has allocated.
-type counting struct {
-	memory.Allocator
-	bytes int64
-}
-
-func (c *counting) Allocate(size int) []byte {
-	c.bytes += int64(size)
-	return c.Allocator.Allocate(size)
-}
-
-func (c *counting) Reallocate(size int, b []byte) []byte {
-	c.bytes += int64(size - len(b))
-	return c.Allocator.Reallocate(size, b)
-}
-
 // TestConvertedRowsHaveTheSameValues converts slices of random columns of every type, and checks that
 // Bytes bounds what is allocated.
 //
@@ -203,13 +188,13 @@ func TestConvertedRowsHaveTheSameValues(t *testing.T) {
 			require.True(t, arrow.TypeEqual(c.to, one.Schema().Field(0).Type), "%s", one.Schema())
 			require.Equal(t, !arrow.TypeEqual(c.from, c.to), one.Changed())
 			checked := memory.NewCheckedAllocator(batch.Default())
-			mem := &counting{Allocator: checked}
+			mem := &batchtest.Counting{Allocator: checked}
 			bound, err := one.Bytes(in)
 			require.NoError(t, err)
 			out, err := one.Batch(in, mem)
 			require.NoError(t, err)
 			in.Release()
-			require.LessOrEqual(t, mem.bytes, bound, "%s", c.from)
+			require.LessOrEqual(t, mem.Bytes, bound, "%s", c.from)
 			require.True(t, out.Schema().Equal(one.Schema()))
 			for row := range rows {
 				require.Equal(t, want[before+row], read(out.Column(0), row), "%s, row %d", c.from, row)

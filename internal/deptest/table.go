@@ -215,6 +215,7 @@ func Graph() []Row {
 		{Folder: "internal/scenario/fixtures", Imports: "* catalogtest scenario cell storetest", Outside: libSQLite},
 		{Folder: "internal/docstest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/batch/batchtest", Imports: "*"},
 		{Folder: "internal/bucket/buckettest", Imports: "*"},
 		{Folder: "internal/certtest", Imports: "*"},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
