@@ -1,12 +1,11 @@
-// Package budget is the process-wide memory limit: staging rows, indexes and
-// prefetched batches are all charged to it.
+// Package budget limits the memory of the process. Staging rows, indexes and prefetched batches are
+// all charged to one Budget.
 //
-// A holder reserves memory before it allocates, and releases the reservation when the
-// memory is freed; memory is charged to its holder, not to its producer. A holder that
-// can free memory on demand registers with OnPressure, and is called when a reservation
-// lacks room. A reservation that still does not fit fails with Exhausted and a remedy.
-// A stream that needs the memory to make progress waits for it instead: see GrowWait.
-// A nil *Budget is unlimited.
+// A holder reserves memory before allocating it, and releases the reservation when the memory is
+// freed. Memory is charged to its holder, not to its producer. A holder that can free memory on
+// demand registers a function with OnPressure, which is called when a reservation lacks room. A
+// reservation that still does not fit fails with Exhausted and a remedy. A stream that needs the
+// memory to make progress waits for it instead; see GrowWait. A nil *Budget is unlimited.
 package budget
 
 import (
@@ -25,14 +24,14 @@ type Budget struct {
 	share int64 // bytes that one peer may hold while other peers have streams; 0: no bound
 	used  atomic.Int64
 	peak  atomic.Int64
-	lent  atomic.Int64 // part of used that is in flight: see MarkInFlight
-	idle  atomic.Int64 // part of used that is given up when it is needed: see AddIdle
+	lent  atomic.Int64 // part of used that is in flight; see MarkInFlight
+	idle  atomic.Int64 // part of used that is released when room is needed; see AddIdle
 
 	pressed atomic.Bool // a reservation lacked room since the last Pressed
 
 	mu    sync.Mutex
-	frees []func(bytes int64) // of OnPressure
-	spare []func(bytes int64) // of OnLack
+	frees []func(bytes int64) // registered with OnPressure
+	spare []func(bytes int64) // registered with OnLack
 
 	queue queue
 }
@@ -69,10 +68,9 @@ func (b *Budget) Peak() int64 {
 	return b.peak.Load()
 }
 
-// OnPressure registers a function that frees memory on demand. It is called with the
-// number of bytes that a reservation lacks, on the goroutine that reserves, and releases
-// as much of its holder's reservations as it can. It must not reserve memory, and must
-// be safe for concurrent use.
+// OnPressure registers a function that frees memory on demand. The goroutine that reserves calls it
+// with the number of bytes that a reservation lacks. The function releases as many of these bytes
+// as it can. It must not reserve memory, and must be safe for concurrent use.
 func (b *Budget) OnPressure(free func(bytes int64)) {
 	if b == nil {
 		return
@@ -105,7 +103,7 @@ func (q *queue) any(matches func(*waiter) bool) bool {
 	return slices.ContainsFunc(q.waiting, matches)
 }
 
-// freed wakes waiters that fit now that memory was freed.
+// freed grants room to waiters that fit after memory was freed.
 func (b *Budget) freed() {
 	if b.queue.length.Load() > 0 {
 		b.queue.mu.Lock()
@@ -114,7 +112,7 @@ func (b *Budget) freed() {
 	}
 }
 
-// tryReserve adds n bytes to those in use if reserve bytes stay free then, and reports
+// tryReserve adds n bytes to the used bytes if at least reserve bytes then stay free, and reports
 // whether it did.
 func (b *Budget) tryReserve(n, reserve int64) bool {
 	for {
@@ -131,8 +129,8 @@ func (b *Budget) tryReserve(n, reserve int64) bool {
 	}
 }
 
-// Reserve makes a reservation of n bytes, or fails with Exhausted. Errors name its purpose, what.
-// The caller releases it.
+// Reserve makes a reservation of n bytes, or fails with Exhausted. what is the purpose of the
+// memory, which errors name. The caller releases the reservation.
 func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 	r := &Reservation{budget: b, what: what}
 	if err := r.Grow(n); err != nil {
@@ -146,21 +144,21 @@ func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 type Reservation struct {
 	budget   *Budget
 	what     string
-	peer     *peer // it counts against this peer's share; nil: no share
+	peer     *peer // the peer whose share the bytes count against; nil: no share
 	keepFree int64 // bytes of the budget that must stay free
 	held     atomic.Int64
-	inFlight atomic.Int64 // part of held that is in flight: 0 or all
+	inFlight atomic.Int64 // the bytes of held that are in flight: none or all
 }
 
-// Grow adds n bytes. If they do not fit it fails with Exhausted, and the reservation is
-// unchanged.
+// Grow adds n bytes to the reservation. If they do not fit, it fails with Exhausted and leaves the
+// reservation unchanged.
 func (r *Reservation) Grow(n int64) error {
 	if b := r.budget; b != nil && !r.tryTake(n) {
 		b.press(n + r.keepFree)
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
-		b.serveWaiters() // these may be bytes that were given up for a waiter
+		b.serveWaiters() // the press may have freed bytes for which a waiter waits
 	}
 	r.held.Add(n)
 	return nil
@@ -186,23 +184,23 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 var errCrowded = errors.New("other streams hold memory")
 
 // Crowded reports whether an error came from a reservation that failed while other streams were
-// open: it may succeed when they have released memory.
+// open. Such a reservation may succeed after they have released memory.
 func Crowded(err error) bool { return errors.Is(err, errCrowded) }
 
-// KeepFree lets the reservation grow only while the given bytes of the budget stay free.
-// It is for a holder that has an alternative to memory, beside others that have none. It
-// must be called before the reservation is used.
+// KeepFree lets the reservation grow only while the given number of bytes of the budget stays free.
+// It is for a holder that can work without the memory, when other holders cannot. It must be called
+// before the reservation is used.
 func (r *Reservation) KeepFree(bytes int64) { r.keepFree = bytes }
 
-// Shrink releases n bytes of those held.
+// Shrink releases n of the held bytes.
 func (r *Reservation) Shrink(n int64) {
 	held := r.held.Add(-n)
 	invariant.Check(held >= 0, "%s releases more than it holds", r.what)
 	r.releaseBytes(n)
 }
 
-// Split moves n of the held bytes into a new reservation, for memory that outlives the
-// holder. The caller releases it.
+// Split moves n of the held bytes into a new reservation, for memory that outlives the holder. The
+// caller releases the new reservation.
 func (r *Reservation) Split(n int64) *Reservation {
 	held := r.held.Add(-n)
 	invariant.Check(held >= 0, "%s splits off more than it holds", r.what)
@@ -214,31 +212,31 @@ func (r *Reservation) Split(n int64) *Reservation {
 // Held returns the reserved bytes.
 func (r *Reservation) Held() int64 { return r.held.Load() }
 
-// Release releases all bytes. It is idempotent.
+// Release releases all bytes. It may be called more than once.
 func (r *Reservation) Release() {
 	if held := r.held.Swap(0); held != 0 {
 		r.releaseBytes(held)
 	}
 }
 
-// MarkInFlight marks the reservation as in flight: its memory, a batch that the network has,
-// will be released without further action by any stream. While there is such memory,
-// waiting streams are not deadlocked. The reservation no longer grows or shrinks.
+// MarkInFlight marks the reservation as in flight: its memory is a batch that was passed to the
+// network, and will be released without further action by any stream. While there is such memory,
+// waiting streams are not deadlocked. The reservation must not grow or shrink afterward.
 func (r *Reservation) MarkInFlight() {
 	if held := r.held.Load(); r.budget != nil && r.inFlight.CompareAndSwap(0, held) {
 		r.budget.lent.Add(held)
 	}
 }
 
-// MarkStalled ends the effect of MarkInFlight: the network does not accept the batch, so that its
-// release may take long.
+// MarkStalled ends the effect of MarkInFlight. It is called if the client does not read the batch,
+// so that its release may take long.
 func (r *Reservation) MarkStalled() {
 	if r.returned() {
 		r.budget.changeQueue(func(*queue) {})
 	}
 }
 
-// returned ends the effect of MarkInFlight, and reports whether there was one.
+// returned ends the effect of MarkInFlight, and reports whether the reservation was in flight.
 func (r *Reservation) returned() bool {
 	lent := r.inFlight.Swap(0)
 	if lent != 0 {
@@ -247,7 +245,7 @@ func (r *Reservation) returned() bool {
 	return lent != 0
 }
 
-// releaseBytes subtracts n bytes from those of budget and peer.
+// releaseBytes subtracts n bytes from the counts of the budget and the peer.
 func (r *Reservation) releaseBytes(n int64) {
 	if r.peer != nil {
 		r.peer.held.Add(-n)

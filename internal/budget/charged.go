@@ -2,9 +2,9 @@ package budget
 
 import "github.com/apache/arrow-go/v18/arrow/memory"
 
-// NewBuffer returns a buffer over p, memory of the garbage collector that is charged to held, of
-// which it takes ownership: the last Release of the buffer releases held. So memory that a call
-// still uses after its caller has left stays charged.
+// NewBuffer returns a buffer with the memory p, which is on the Go heap and charged to held. The
+// buffer takes ownership of held: the last Release of the buffer releases it. So if an abandoned
+// call still uses the memory, the memory stays charged.
 func NewBuffer(p []byte, held *Reservation) *memory.Buffer {
 	return memory.NewBufferWithAllocator(p, charged{memory.DefaultAllocator, held})
 }
@@ -18,9 +18,9 @@ type charged struct {
 // Free implements memory.Allocator.
 func (c charged) Free([]byte) { c.held.Release() }
 
-// Lend calls use with p, memory of the garbage collector that is charged to r. If use fails, the
-// caller gives p up: its bytes are no longer those of r, and stay charged until the last reference
-// to the buffer is released.
+// Lend calls use with p, which is on the Go heap and charged to r. If use fails, the caller must
+// not use p again: its bytes no longer belong to r, and stay charged until the last reference to
+// the buffer is released.
 func (r *Reservation) Lend(p []byte, use func(*memory.Buffer) error) error {
 	lent := r.Split(int64(len(p)))
 	b := NewBuffer(p, lent)

@@ -1,11 +1,12 @@
 package budget
 
-// AddIdle changes the number of idle bytes by n. Idle bytes are reserved for memory that is not in use
-// and that its holder releases at once when a reservation lacks room (OnLack). They count as free
-// wherever memory is kept or read ahead only while it is plentiful (InUse). A holder adds them
-// when its function of OnLack can release them, and subtracts them before it uses them again, or after
-// it has released them: no waiter fails while there are idle bytes. If streams wait, bytes that are added are given up at once: the holder must
-// not hold a lock that its function needs.
+// AddIdle changes the number of idle bytes by n. Idle bytes are reserved for memory that is not in
+// use, and that its holder releases at once when a reservation lacks room (OnLack). InUse does not
+// count them, so that idle memory does not stop others from keeping memory or reading ahead. A
+// holder adds bytes once its OnLack function can release them. It subtracts them before it uses the
+// memory again, or after it has released the memory: no waiter fails while there are idle bytes. If
+// streams wait, AddIdle calls the OnLack function at once, so the caller must not hold a lock that
+// the function needs.
 func (b *Budget) AddIdle(n int64) {
 	if b == nil || n == 0 {
 		return
@@ -18,7 +19,7 @@ func (b *Budget) AddIdle(n int64) {
 	}
 }
 
-// serveWaiters asks for the idle bytes that waiters lack.
+// serveWaiters makes holders release the idle bytes that waiters lack.
 func (b *Budget) serveWaiters() {
 	if b.queue.length.Load() == 0 || b.idle.Load() <= 0 {
 		return
@@ -40,7 +41,7 @@ func (b *Budget) Idle() int64 {
 	return b.idle.Load()
 }
 
-// InUse returns the reserved bytes without the idle ones.
+// InUse returns the reserved bytes that are not idle.
 func (b *Budget) InUse() int64 {
 	if b == nil {
 		return 0

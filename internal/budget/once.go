@@ -7,9 +7,9 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// SharedReservation reserves memory that several holders share, by key: once, for as long as a key
-// has a holder. It is safe for concurrent use. The zero value belongs to no budget and is
-// unlimited.
+// SharedReservation reserves memory that several holders share. The memory of each key is reserved
+// once, as long as the key has a holder. It is safe for concurrent use. The zero value belongs to
+// no budget and is unlimited.
 type SharedReservation[K comparable] struct {
 	budget *Budget
 	what   string
@@ -22,7 +22,7 @@ type SharedReservation[K comparable] struct {
 type shared struct {
 	holders int
 	ready   chan struct{} // closed when the first holder has reserved, or failed to
-	held    *Reservation  // nil: it failed
+	held    *Reservation  // nil: the reservation failed
 }
 
 // NewSharedReservation makes a SharedReservation. Errors name the purpose of its memory.
@@ -30,9 +30,9 @@ func NewSharedReservation[K comparable](b *Budget, what string) *SharedReservati
 	return &SharedReservation[K]{budget: b, what: what, shared: map[K]*shared{}}
 }
 
-// Hold adds a holder of a key that takes the given bytes, until the Handle is released.
-// The first holder reserves them, waiting as GrowWait does, while others wait for it. If
-// it fails, another one tries.
+// Hold adds a holder of a key, whose memory takes the given bytes, until the Handle is released.
+// The first holder reserves the bytes, and waits for room as GrowWait does, while other holders
+// wait for it. If it fails, another holder tries.
 func (o *SharedReservation[K]) Hold(ctx context.Context, key K, bytes int64) (*release.Handle, error) {
 	if o == nil || o.budget == nil {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
@@ -73,7 +73,7 @@ func (o *SharedReservation[K]) reserve(ctx context.Context, key K, s *shared, by
 	return err
 }
 
-// wait waits until the first holder has reserved the bytes, or failed to.
+// wait waits until the first holder has reserved the bytes or failed.
 func (s *shared) wait(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -89,7 +89,8 @@ func (s *shared) wait(ctx context.Context) error {
 	}
 }
 
-// acquire adds a holder of a key, and reports whether it is the one that reserves.
+// acquire adds a holder of a key, and reports whether it is the first one, which must reserve the
+// bytes.
 func (o *SharedReservation[K]) acquire(key K) (s *shared, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -51,8 +51,8 @@ func (q *queue) countPeers() {
 	q.several.Store(open > 1)
 }
 
-// ReserveFor is Reserve with a reservation that counts against the share of the peer of
-// ctx's stream, if there is one.
+// ReserveFor is like Reserve, but if ctx belongs to a stream, the reservation counts against the
+// share of the stream's peer.
 func (b *Budget) ReserveFor(ctx context.Context, what string, n int64) (*Reservation, error) {
 	r := &Reservation{budget: b, what: what}
 	if s, _ := ctx.Value(streamKey{}).(*stream); s != nil && s.budget == b {
@@ -74,7 +74,7 @@ func (b *Budget) shares(p *peer, n int64) bool {
 	return held == 0 || held+n <= b.share
 }
 
-// tryTake adds n bytes to those in use and to the peer's if there is room, and reports
+// tryTake adds n bytes to the used bytes and to the peer's bytes if there is room, and reports
 // whether it did.
 func (r *Reservation) tryTake(n int64) bool {
 	if r.peer == nil {

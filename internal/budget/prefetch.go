@@ -6,10 +6,10 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// Prefetch returns a context for work that a goroutine does ahead for the stream of
-// ctx. As with NoWait, nothing waits for memory with it. The work may wait for another
-// stream (MarkBlocked). That blocks its own stream only while the stream waits for the
-// work: from a call of await until its Handle is released.
+// Prefetch returns a context for work that another goroutine does in advance for the stream of ctx.
+// As with NoWait, this work never waits for memory. It may wait for another stream (MarkBlocked).
+// Such a wait counts as a wait of the stream of ctx only while that stream waits for the work: from
+// a call of await until its Handle is released.
 func Prefetch(ctx context.Context) (prefetch context.Context, await func() *release.Handle) {
 	s, _ := ctx.Value(streamKey{}).(*stream)
 	if s == nil {
@@ -19,7 +19,7 @@ func Prefetch(ctx context.Context) (prefetch context.Context, await func() *rele
 	return context.WithValue(ctx, streamKey{}, work), work.await
 }
 
-// await marks the stream that s works for as waiting for s.
+// await marks the stream for which s prefetches as waiting for s.
 func (s *stream) await() *release.Handle {
 	s.budget.changeQueue(func(q *queue) {
 		s.awaited = true

@@ -2,8 +2,8 @@ package budget
 
 import "slices"
 
-// OnLack is OnPressure for a holder of memory that is not in use. Its function is called before
-// those of OnPressure; if it frees enough, the budget does not count as pressed.
+// OnLack is like OnPressure, for a holder of memory that is not in use. OnLack functions are called
+// before OnPressure functions. If they free enough, the budget does not count as pressed.
 func (b *Budget) OnLack(free func(bytes int64)) {
 	if b == nil {
 		return
@@ -13,13 +13,13 @@ func (b *Budget) OnLack(free func(bytes int64)) {
 	b.spare = append(b.spare, free)
 }
 
-// Plentiful reports whether at most half of the budget is in use and no stream waits. Memory
-// that is not in use may be kept only then.
+// Plentiful reports whether at most half of the budget is in use and no stream waits. Holders may
+// keep memory that is not in use only if Plentiful returns true.
 func (b *Budget) Plentiful() bool {
 	return b == nil || b.InUse() <= b.limit/2 && b.queue.length.Load() == 0
 }
 
-// press asks the holders that can free memory for the bytes that a reservation of n bytes lacks.
+// press calls the registered functions to free the bytes that a reservation of n bytes lacks.
 func (b *Budget) press(n int64) {
 	lacks := b.used.Load() + n - b.limit
 	if lacks <= 0 {
@@ -37,8 +37,8 @@ func (b *Budget) press(n int64) {
 	}
 }
 
-// lack asks the holders of spare memory for the bytes that a reservation of n bytes lacks, and
-// reports whether they freed them.
+// lack calls the OnLack functions to free the bytes that a reservation of n bytes lacks, and
+// reports whether they freed enough.
 func (b *Budget) lack(n int64) bool {
 	b.mu.Lock()
 	spare := slices.Clone(b.spare)
@@ -54,8 +54,8 @@ func (b *Budget) lack(n int64) bool {
 	return b.used.Load()+n <= b.limit
 }
 
-// Share ends the count against a peer's share: the memory is held for streams of several. It
-// is called before the reservation is used by more than one goroutine.
+// Share makes the reservation no longer count against a peer's share, because streams of several
+// peers use the memory. It must be called before several goroutines use the reservation.
 func (r *Reservation) Share() {
 	if r.peer == nil {
 		return

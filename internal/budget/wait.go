@@ -12,21 +12,20 @@ import (
 	"github.com/penstock/penstock/internal/waits"
 )
 
-// maxWait is the longest time that a stream waits for memory. It matters only if other
-// streams run and release none: one whose client has stopped reading is parked after a
-// second.
+// maxWait is the longest time that a stream waits for memory. It matters only if other streams run
+// without releasing memory. A stream whose client has stopped reading is parked after a second.
 const maxWait = 30 * time.Second
 
-// queue is the open streams and their waiters.
+// queue holds the open streams and their waiters.
 type queue struct {
-	length  atomic.Int64 // of waiting
+	length  atomic.Int64 // the length of waiting
 	several atomic.Bool  // more than one peer has open streams
 
 	mu      sync.Mutex
 	peers   map[string]*peer
-	entered int64     // number of streams so far: the age of the last one
+	entered int64     // number of streams that have entered so far, which is the age of the last one
 	open    int       // streams that have entered and not left
-	blocked int       // open streams of which a goroutine waits
+	blocked int       // open streams that have a waiting goroutine
 	waiting []*waiter // by age of their streams, the oldest first
 }
 
@@ -35,8 +34,8 @@ type stream struct {
 	budget  *Budget
 	peer    *peer
 	age     int64        // smaller is older
-	waits   int          // number of its goroutines that wait
-	of      *stream      // the stream of a prefetch; nil: this is a stream itself
+	waits   int          // number of waiting goroutines of the stream
+	of      *stream      // for a prefetch, its stream; nil: this is not a prefetch
 	awaited bool         // the stream of a prefetch waits for it
 	own     *waits.Waits // of the stream, or of the stream of a prefetch; nil: none
 }
@@ -53,10 +52,10 @@ type waiter struct {
 // streamKey is the key of a context's stream.
 type streamKey struct{}
 
-// Enter registers a stream of a client's host (from), and returns its context. With
-// that context, or one derived from it, GrowWait waits for memory and ReserveFor
-// counts against the host's share. The caller releases the Handle when the stream
-// holds no memory any more. A nil *Budget has no streams.
+// Enter registers a stream of a client's host (from), and returns a context for it. With this
+// context or a derived one, GrowWait waits for memory, and ReserveFor counts against the host's
+// share. The caller releases the Handle when the stream no longer holds memory. A nil *Budget
+// registers nothing.
 func (b *Budget) Enter(ctx context.Context, from string) (context.Context, *release.Handle) {
 	if b == nil {
 		return ctx, nil
@@ -87,8 +86,8 @@ func (b *Budget) Streams() int {
 // Waited reports whether a stream is waiting for memory.
 func (b *Budget) Waited() bool { return b != nil && b.queue.length.Load() > 0 }
 
-// NoWait returns a context with which GrowWait does not wait, for work that other streams
-// may wait for.
+// NoWait returns a context with which GrowWait does not wait. It is for work that other streams may
+// wait for.
 func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
@@ -101,7 +100,7 @@ func MarkBlocked(ctx context.Context) *release.Handle {
 	if s == nil && waiting == nil {
 		return nil
 	}
-	if s != nil && s.of != nil && waiting == s.own { // the stream does something else; a prefetch with waits of its own counts them
+	if s != nil && s.of != nil && waiting == s.own { // the stream is doing other work; a prefetch with separate waits counts them
 		waiting = nil
 	}
 	end := waiting.Begin(waits.Stream)
@@ -118,13 +117,13 @@ func MarkBlocked(ctx context.Context) *release.Handle {
 	})
 }
 
-// GrowWait is Grow, but waits for room if ctx is that of a stream that has entered the
-// budget. It fails with Exhausted if the whole budget is too small, if all streams wait,
-// and after 30 seconds. If ctx ends it fails with its cause.
+// GrowWait is like Grow, but waits for room if ctx comes from Enter. It fails with Exhausted if the
+// whole budget is too small, if all streams wait, or after 30 seconds. If ctx ends, it fails with
+// the cause of ctx.
 //
-// Streams cannot deadlock. If all open streams wait and none of them fits, the youngest
-// fails: that stream ends, or continues with less memory, and the others proceed. Otherwise
-// a stream that does not wait may release memory. Room goes to the oldest stream first.
+// Streams cannot deadlock. If all open streams wait and no waiter fits, the wait of the youngest
+// stream fails: that stream ends or continues with less memory, and the others proceed. Otherwise a
+// stream that does not wait may release memory. The oldest stream gets room first.
 func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 	err := r.Grow(n)
 	if err == nil {
@@ -161,8 +160,7 @@ func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 	return r.GrowWait(ctx, n)
 }
 
-// wait waits for room for n bytes and takes them. An error is Exhausted, or the cause of
-// ctx.
+// wait waits for room for n bytes and takes it. The error is Exhausted or the cause of ctx.
 func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	defer waits.Begin(ctx, waits.Memory)()
 	b := r.budget
@@ -171,7 +169,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	defer cancel()
 	w := &waiter{stream: s, into: r, bytes: n, done: make(chan struct{})}
 	b.changeQueue(func(q *queue) { q.add(w) })
-	b.lack(n + r.keepFree) // what was held since the attempt; later holders see the waiter
+	b.lack(n + r.keepFree) // memory that became idle after the attempt; later holders see the waiter
 	select {
 	case <-w.done:
 		return w.err
@@ -180,7 +178,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	select {
-	case <-w.done: // just now
+	case <-w.done: // it ended just now
 		if w.err == nil {
 			r.untake(n)
 		}
@@ -191,7 +189,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	return context.Cause(limited)
 }
 
-// add inserts a waiter behind those of older streams. q.mu is held.
+// add inserts a waiter after the waiters of older streams. q.mu is held.
 func (q *queue) add(w *waiter) {
 	at := slices.IndexFunc(q.waiting, func(o *waiter) bool { return o.age > w.age })
 	if at < 0 {
@@ -237,8 +235,9 @@ func (q *queue) finish(w *waiter, err error) {
 	close(w.done)
 }
 
-// changeQueue changes the queue, which may let waiters proceed. If only idle memory can let them, it is
-// given up. The caller must not hold a lock that functions of OnLack need.
+// changeQueue changes the queue, which may let waiters proceed. If waiters can proceed only with
+// idle memory, changeQueue makes its holders release it. The caller must not hold a lock that
+// OnLack functions need.
 func (b *Budget) changeQueue(change func(*queue)) {
 	b.queue.mu.Lock()
 	change(&b.queue)
@@ -247,11 +246,11 @@ func (b *Budget) changeQueue(change func(*queue)) {
 	b.serveWaiters()
 }
 
-// settle grants room to the waiters that fit, the oldest first; it skips those whose peer
-// has its full share. If all streams wait, it may grant room to a younger one, and if none
-// fits, it fails the youngest, unless memory is in flight or idle. The same applies to the streams
-// of one peer if all of them wait, the peer has its full share, and the rest of the budget
-// is in use. b.queue.mu is held.
+// settle grants room to the waiters that fit, the oldest first. It skips waiters whose peer has its
+// full share. If all streams wait, it may grant room to a younger waiter; if no waiter fits, it
+// fails the youngest, unless memory is in flight or idle. The same applies to the streams of one
+// peer if all of them wait, the peer has its full share, and the rest of the budget is in use.
+// b.queue.mu is held.
 func (b *Budget) settle() {
 	for {
 		lent := b.lent.Load() + b.idle.Load() // read before used: see releaseBytes
@@ -261,9 +260,8 @@ func (b *Budget) settle() {
 	}
 }
 
-// exceed grants room beyond the peer's share to the oldest waiter of a peer, if all
-// streams of the peer wait and no older waiter waits for the room. It reports whether it did.
-// b.queue.mu is held.
+// exceed grants the oldest waiter of a peer more than the peer's share, if all streams of the peer
+// wait and no older waiter waits for the room. It reports whether it did. b.queue.mu is held.
 func (b *Budget) exceed() bool {
 	q := &b.queue
 	for _, w := range q.waiting {
@@ -295,8 +293,8 @@ func (b *Budget) grant() bool {
 	return false
 }
 
-// fail fails the youngest of the waiters that are deadlocked, and reports whether there
-// was one. b.queue.mu is held.
+// fail ends the wait of the youngest deadlocked waiter with an error, and reports whether there was
+// one. b.queue.mu is held.
 func (b *Budget) fail() bool {
 	q := &b.queue
 	for _, w := range slices.Backward(q.waiting) {

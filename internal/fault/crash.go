@@ -2,16 +2,15 @@ package fault
 
 import "runtime/debug"
 
-// Crash is the cause of an error that was made of a panic. It keeps the stack
-// for the log; clients do not see it.
+// Crash is the cause of an error that reports a panic. It keeps the stack for the log; clients do
+// not see the stack.
 type Crash struct{ Stack []byte }
 
 // Error implements error.
 func (Crash) Error() string { return "a panic" }
 
-// Crashed returns an Internal error for a recovered panic. what names the
-// component that panicked. Call it in the deferred function that recovered, where
-// the stack is still that of the panic.
+// Crashed returns an Internal error for a recovered panic. what names the component that panicked.
+// Call it in the deferred function that recovered, where the stack of the panic is still available.
 func Crashed(what string, value any) *Error {
 	e := New(Internal, "%s broke down: %v", what, value)
 	e.Err = Crash{debug.Stack()}

@@ -1,13 +1,12 @@
 // Package fault defines the kinds of failure that Penstock reports.
 //
-// Every error that reaches a user is, or wraps, an *Error with the operation and
-// its subject, what went wrong (the message), and what the user can do (the
-// remedy). Package flight maps kinds to the wire, in one place; no code makes a
-// decision by the text of an error. Errors of other libraries count as Internal
-// unless they were classified.
+// Every error that reaches a user is or wraps an *Error. It has the operation and its subject, a
+// message that says what went wrong, and a remedy that says what the user can do. Package flight
+// maps kinds to the wire, in one place. No code makes decisions based on the text of an error.
+// Errors of other libraries count as Internal unless they were classified.
 //
-// Errors show no passwords: their texts are redacted when an error is created,
-// and once more when it is rendered.
+// Errors contain no passwords. Texts are redacted when an error is created and again when it is
+// rendered.
 package fault
 
 import (
@@ -24,13 +23,13 @@ type Kind int
 
 // The kinds of failure.
 const (
-	Internal        Kind = iota // a bug of ours
+	Internal        Kind = iota // a bug in Penstock
 	Invalid                     // the request is wrong; Faults lists how
 	NotFound                    // a dataset, table, ref, snapshot or file does not exist
 	Unauthenticated             // credentials are missing or unreadable
 	Forbidden                   // the client is known, but not allowed
 	Expired                     // a ticket or snapshot is gone; plan again
-	Conflict                    // another commit won
+	Conflict                    // another writer or process was first
 	Exhausted                   // a limit is reached; try later or with less
 	Corrupt                     // data contradicts itself; the error names the file
 	Unavailable                 // storage or a catalog does not respond
@@ -41,7 +40,7 @@ var kindNames = [...]string{ //nolint:gochecknoglobals // a constant table; Go h
 	"expired", "conflict", "exhausted", "corrupt", "unavailable",
 }
 
-// String returns the kind's name as error details on the wire have it.
+// String returns the kind's name, as used in error details on the wire.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kindNames) {
 		return kindNames[Internal]
@@ -95,7 +94,7 @@ type Error struct {
 	File       string        // the file that was read
 	RowGroup   *int          // row group of File, if known
 	RetryAfter time.Duration // for Exhausted and Unavailable: when to try again; 0: unknown
-	Differs    []string      // for a cursor or pin that does not fit: what differs
+	Differs    []string      // for a cursor or pin that does not fit: the differences
 	Err        error         // the cause; may be nil
 }
 
@@ -126,7 +125,7 @@ func Fields(faults []Field) error {
 	return &Error{Kind: Invalid, Message: strings.Join(texts, "; "), Faults: shown}
 }
 
-// Together returns one error for several, of the kind of the first.
+// Together combines errors into one error with the kind of the first.
 func Together(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
@@ -179,8 +178,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Op puts the operation and its subject before an error and keeps its kind and
-// details. Nil stays nil, and errors.Is still finds context errors.
+// Op adds an operation and its subject to an error, and keeps the error's kind and details. It
+// returns nil for nil. errors.Is still finds context errors.
 func Op(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -198,8 +197,8 @@ func Op(err error, format string, args ...any) error {
 	return &out
 }
 
-// As returns the outermost *Error in err's chain, or one that wraps err and has
-// the kind that KindOf returns. Nil stays nil.
+// As returns the outermost *Error in err's chain. If there is none, it returns an *Error that wraps
+// err and has the kind that KindOf returns. It returns nil for nil.
 func As(err error) *Error {
 	if err == nil {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Lines calls add with the words of each line of a file, and returns the faults that add returns, by line; add returns "" for
-// nothing. Empty lines and lines that begin with # are skipped. The faults show no text of the file.
+// Lines calls add with the words of each line of a file. add returns a message if the line has a
+// fault, and "" otherwise; Lines returns these faults with their lines. It skips empty lines and
+// lines that begin with #. The faults contain no text of the file.
 func Lines(text []byte, add func(words []string) (message string)) []Field {
 	var faults []Field
 	lines := bufio.NewScanner(bytes.NewReader(text))

@@ -2,11 +2,11 @@ package fault
 
 import "strings"
 
-// Nearest returns the candidate closest to name by edit distance, ignoring case, if
-// it is close enough to be a typo: at most one edit, or as many as a third of the
-// longer name. If no candidate is, it returns the only one that is a prefix or suffix
-// of name, or has name as its prefix or suffix, of at least three letters: "imp_id"
-// for "imp", "warning" for "warn". Otherwise it returns "".
+// Nearest returns the candidate closest to name by edit distance, ignoring case, if it is close
+// enough to be a typo: at most one edit, or as many as a third of the longer name. If no candidate
+// is that close, Nearest looks for a candidate that is a prefix or suffix of name, or has name as a
+// prefix or suffix, of at least three letters, such as "imp_id" for "imp" or "warning" for "warn".
+// It returns this candidate if it is the only one, and "" otherwise.
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", -1
 	for _, c := range candidates {

@@ -8,9 +8,9 @@ const hidden = "xxxxx"
 // ends are the bytes that end a URI within a text.
 const ends = " \t\r\n\"`"
 
-// Redact hides secrets in the URIs of a text: the user information before the
-// host, and the values of parameters named password, token, key or the like.
-// Errors are redacted already; call it for other texts that are shown, as in logs.
+// Redact hides secrets in the URIs of a text: the user information before the host, and the values
+// of parameters named password, token, key or the like. Errors are already redacted. Call Redact
+// for other texts that users may see, such as logs.
 func Redact(text string) string {
 	if !strings.Contains(text, "://") && !strings.Contains(text, "=") {
 		return text
@@ -28,8 +28,8 @@ func Redact(text string) string {
 	}
 }
 
-// RedactURI hides the secrets of a single URI, or of an address without a scheme.
-// Unlike Redact, it takes the whole text for the URI.
+// RedactURI hides the secrets of a single URI, or of an address without a scheme. Unlike Redact, it
+// treats the whole text as the URI.
 func RedactURI(uri string) string {
 	scheme, rest, found := strings.Cut(uri, "://")
 	if !found {
@@ -93,7 +93,7 @@ func withoutSecrets(text string) string {
 	}
 }
 
-// secret reports whether a parameter's name is that of a secret.
+// secret reports whether a parameter's name indicates a secret.
 func secret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"pass", "pwd", "token", "secret", "credential", "key", "signature", "auth"} {

@@ -1,5 +1,5 @@
-// Package upload has what all writers of data files share: how the bytes of a file that is being written are charged to the
-// budget, and for how long the files of a failed call are removed.
+// Package upload has code that all writers of data files share. It charges the bytes of a file that
+// is being written to the budget, and limits the time for removing the files of a failed call.
 package upload
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// discardLimit bounds what is done after a failure.
+// discardLimit is the time limit for removing files after a failure.
 const discardLimit = time.Minute
 
-// ReserveParts returns the function by which an upload reserves the memory of its parts.
+// ReserveParts returns the function that an upload calls to reserve the memory of its parts.
 func ReserveParts(b *budget.Budget) store.Reserve {
 	return func(ctx context.Context, bytes int64) (*release.Handle, error) {
 		held, err := b.ReserveFor(ctx, "parts of data files", bytes)
@@ -26,8 +26,8 @@ func ReserveParts(b *budget.Budget) store.Reserve {
 	}
 }
 
-// NewDestination returns what passes the bytes of a file to its upload. If a write is left behind, its bytes stay
-// reserved until it returns.
+// NewDestination returns a Destination that writes the bytes of a file to its upload. If a write is
+// abandoned, its bytes stay reserved until it returns.
 func NewDestination(upload store.Upload, b *budget.Budget) chunk.Destination {
 	return destination{upload, b}
 }
@@ -46,13 +46,14 @@ func (d destination) Write(ctx context.Context, p []byte) error {
 	b := budget.NewBuffer(p, left)
 	defer b.Release()
 	if err = d.Upload.Write(ctx, b); err != nil {
-		_ = left.Grow(int64(len(p))) // the failure of the write is reported
+		_ = left.Grow(int64(len(p))) // the caller reports the failure of the write
 	}
 	return err
 }
 
-// AfterFailure returns a context for removing what a failed call has written: it lasts a minute, also if the call's own
-// context has ended. What cannot be removed until then stays: it is harmless, and recognized by its name.
+// AfterFailure returns a context for removing the files of a failed call. It lasts a minute, even
+// if the context of the call has ended. Files that are not removed in this time stay. They are
+// harmless, and can be recognized by name.
 func AfterFailure(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
 }
