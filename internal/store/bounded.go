@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// Bounded decorates a store with Calls: no call lasts longer than its context,
-// whatever the storage does. Objects are closed without waiting for storage.
+// Bounded decorates a store with Calls, so that no call lasts longer than its context, even if
+// storage hangs. It closes objects without waiting for storage.
 type Bounded struct {
 	under Operations
 	calls *Calls
@@ -24,7 +24,7 @@ func NewBounded(under Store, calls *Calls) *Bounded {
 	return &Bounded{under: OperationsOf(under), calls: calls}
 }
 
-// Open opens a file. A file that opens after its caller left is closed.
+// Open opens a file. If the caller has stopped waiting when the file opens, the file is closed.
 func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object, error) {
 	m := b.calls.of(location)
 	out, _, err := await(ctx, b.calls, m, subject{verb: "open", location: location}, func(ctx context.Context) (Object, error) {
@@ -37,8 +37,8 @@ func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object
 	return out, err
 }
 
-// boundedObject is an open file. The object under it is closed after Close was called
-// and no read runs; reads that were left behind still run.
+// boundedObject is an open file. The underlying object is closed once Close was called and all
+// reads have returned, including abandoned ones.
 type boundedObject struct {
 	Object
 	calls  *Calls
@@ -55,21 +55,21 @@ func (o *boundedObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64)
 	return err
 }
 
-// Close closes the object under this one, in another goroutine because that may wait
-// for storage too. An error of it does not matter: each read has reported its own.
+// Close closes the underlying object in another goroutine, because closing may also wait for
+// storage. Its error does not matter, since each read has reported its error.
 func (o *boundedObject) Close() error {
 	o.opened.close()
 	return nil
 }
 
-// openHandle closes what a call opened, on a goroutine of its own, after close was called and
+// openHandle closes the result of an open call in a separate goroutine, once close was called and
 // no call runs.
 type openHandle struct {
 	mount *mount
 	under io.Closer
 
 	mu     sync.Mutex
-	calls  int // running, also those left behind
+	calls  int // running calls, including abandoned ones
 	closed bool
 }
 
@@ -89,7 +89,7 @@ func (o *openHandle) end() {
 	o.closeIfIdle()
 }
 
-// endAfter ends a call that was awaited, when it has returned.
+// endAfter ends a call once it has returned.
 func (o *openHandle) endAfter(call *Pending) {
 	if call == nil {
 		o.end()
@@ -105,7 +105,7 @@ func (o *openHandle) close() {
 	o.closeIfIdle()
 }
 
-// closeIfIdle closes what is open if close was called and no call runs; o.mu is held.
+// closeIfIdle closes the opened value if close was called and no call runs. o.mu is held.
 func (o *openHandle) closeIfIdle() {
 	if !o.closed || o.calls > 0 {
 		return

@@ -4,7 +4,8 @@ import "context"
 
 var _ FolderLister = (*Bounded)(nil)
 
-// List lists the files below a folder. A listing that begins after its caller left is closed.
+// List lists the files below a folder. If the caller has stopped waiting when the listing begins,
+// the listing is closed.
 func (b *Bounded) List(ctx context.Context, folder string) (FolderListing, error) {
 	return b.list(ctx, folder, FolderLister.List)
 }
@@ -35,8 +36,8 @@ func (b *Bounded) Discard(ctx context.Context, unfinished FolderEntry) error {
 	return err
 }
 
-// boundedListing is a listing whose calls may be left behind. The listing under it is
-// closed after the last of them.
+// boundedListing is a listing whose calls may be abandoned. The underlying listing is closed after
+// its last call has returned.
 type boundedListing struct {
 	under  FolderListing
 	calls  *Calls

@@ -11,7 +11,8 @@ import (
 
 var _ Uploader = (*Bounded)(nil)
 
-// Begin begins a file. An upload that begins after its caller left is discarded.
+// Begin begins a file. If the caller has stopped waiting when the upload begins, the upload is
+// discarded.
 func (b *Bounded) Begin(ctx context.Context, location string, reserve Reserve) (Upload, error) {
 	m := b.calls.of(location)
 	u, _, err := await(ctx, b.calls, m, subject{verb: "begin", location: location}, func(ctx context.Context) (*boundedUpload, error) {
@@ -27,17 +28,17 @@ func (b *Bounded) Begin(ctx context.Context, location string, reserve Reserve) (
 	return u, nil
 }
 
-// boundedUpload is an upload whose calls may be left behind. The upload under it has one
-// call at a time: if one was left behind, the upload is discarded after it returns.
+// boundedUpload is an upload whose calls may be abandoned. The underlying upload runs one call at a
+// time. If a call was abandoned, the upload is discarded after the call returns.
 type boundedUpload struct {
 	Upload
 	calls *Calls
 	mount *mount
 
 	mu      sync.Mutex
-	running int  // calls, also those left behind
-	discard bool // after the calls that run
-	over    bool // a call has failed, also one that could not be made
+	running int  // running calls, including abandoned ones
+	discard bool // whether to discard the upload after the running calls
+	over    bool // a call has failed or could not be made
 }
 
 func (u *boundedUpload) Write(ctx context.Context, p *memory.Buffer) error {
@@ -76,10 +77,10 @@ func (u *boundedUpload) Abort(ctx context.Context) error {
 	return err
 }
 
-// Close discards an upload whose caller left before it began.
+// Close discards an upload whose caller stopped waiting before it began.
 func (u *boundedUpload) Close() error { return u.Upload.Abort(context.Background()) }
 
-// next runs a call unless one has failed.
+// next runs a call unless an earlier call has failed.
 func (u *boundedUpload) next(ctx context.Context, verb string, do func(context.Context) error) (*Pending, error) {
 	if u.over {
 		return nil, Ended(u.Location())
@@ -89,7 +90,7 @@ func (u *boundedUpload) next(ctx context.Context, verb string, do func(context.C
 	return pending, err
 }
 
-// call runs a call of the upload under this one.
+// call runs a call of the underlying upload.
 func (u *boundedUpload) call(ctx context.Context, verb string, do func(context.Context) error) (*Pending, error) {
 	u.mu.Lock()
 	u.running++
@@ -111,8 +112,8 @@ func (u *boundedUpload) end() {
 	}
 }
 
-// abortLater discards the upload on a goroutine of its own; u.mu is held. An error of it is
-// not reported: what remains is listed as unfinished.
+// abortLater discards the upload in a separate goroutine. u.mu is held. Its error is not reported,
+// since Unfinished lists an upload that remains.
 func (u *boundedUpload) abortLater() {
 	u.running++
 	go func() {

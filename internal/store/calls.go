@@ -11,32 +11,32 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// maxCalls bounds the calls that run on one mount at a time, including those left
-// behind. Each occupies a thread while the kernel has it. More would not speed up
-// storage of ordinary latency.
+// maxCalls bounds the calls that run on one mount at a time, including abandoned ones. Each call
+// occupies a thread while it is in the kernel. More calls would not speed up storage of ordinary
+// latency.
 const maxCalls = 32
 
 // Options configure Calls.
 type Options struct {
 	// Timeout is how long a call may take; 0 means as long as its caller waits.
 	Timeout time.Duration
-	// Clock tells when the list of mounts is outdated; nil reads it once.
+	// Clock determines when the list of mounts is read again; nil reads it only once.
 	Clock func() time.Time
 }
 
-// Calls runs calls that the kernel may keep for longer than their callers wait, such
-// as calls to a disk or a mount that does not answer. Each runs in its own
-// goroutine. Its caller waits until it returns, until the caller's context ends, or
-// until the timeout. A call that still runs then is left behind: it keeps its slot
-// among the calls of its mount, and the memory that it was given, until the kernel
-// returns. Calls on other mounts do not wait for it.
+// Calls runs calls that may block in the kernel for longer than their callers wait, such as calls
+// to a disk or a mount that does not answer. Each call runs in a separate goroutine. The caller
+// waits until the call returns, the caller's context ends, or the timeout expires. A call that
+// still runs then is abandoned, or left behind: until the kernel returns, it keeps its slot among
+// the calls of its mount and the memory that it was given. Calls on other mounts do not wait for
+// it.
 //
-// After a call timed out, further calls for its file fail as Unavailable at once,
-// until that call returns, so that streams do not all wait for the timeout in turn.
+// After a call has timed out, further calls for its file fail with Unavailable at once, until that
+// call returns. So streams do not all wait for the timeout one after the other.
 //
-// A mount has few slots. When all are taken, further calls wait for one to return;
-// if none returns within the timeout, they fail as Unavailable, and later ones fail
-// at once until a call returns.
+// A mount has a limited number of slots. When all are taken, further calls wait for a call to
+// return. If none returns within the timeout, they fail with Unavailable, and later calls fail at
+// once until a call returns.
 //
 // A nil *Calls runs every call in its caller's goroutine. It is safe for
 // concurrent use.
@@ -48,7 +48,7 @@ type Calls struct {
 
 	mu     sync.Mutex
 	mounts map[string]*mount
-	files  map[string]int // how many of these each location has
+	files  map[string]int // the number of these calls for each location
 }
 
 // NewCalls returns Calls. It reads the list of mounts.
@@ -56,7 +56,7 @@ func NewCalls(options Options) *Calls {
 	return &Calls{timeout: options.Timeout, table: newMountTable(options.Clock), mounts: map[string]*mount{}, files: map[string]int{}}
 }
 
-// LeftBehind returns how many calls are left behind, by mount.
+// LeftBehind returns the number of abandoned calls of each mount.
 func (c *Calls) LeftBehind() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *Calls) LeftBehind() map[string]int {
 	return out
 }
 
-// of returns the mount that a location is on.
+// of returns the mount of a location.
 func (c *Calls) of(location string) *mount {
 	name := Scheme(location)
 	if path, err := Path(location); err == nil {
@@ -85,7 +85,7 @@ func (c *Calls) of(location string) *mount {
 	return m
 }
 
-// hangs reports whether the timeout left behind a call for a file.
+// hangs reports whether a call for a file has timed out and not returned.
 func (c *Calls) hangs(location string) bool {
 	if c.overdue.Load() == 0 {
 		return false
@@ -95,7 +95,7 @@ func (c *Calls) hangs(location string) bool {
 	return c.files[location] > 0
 }
 
-// timedOut records that the timeout left behind a call for a file.
+// timedOut records that a call for a file has timed out.
 func (c *Calls) timedOut(location string, call *Pending) {
 	count := func(n int) {
 		c.mu.Lock()
@@ -112,9 +112,9 @@ func (c *Calls) timedOut(location string, call *Pending) {
 // mount limits the calls of one mount.
 type mount struct {
 	name     string
-	slots    chan struct{} // one for each call that runs
-	left     atomic.Int64  // of those, calls left behind
-	returned atomic.Int64  // calls so far
+	slots    chan struct{} // has an element for each running call
+	left     atomic.Int64  // number of running calls that are abandoned
+	returned atomic.Int64  // number of calls that have returned so far
 	stuck    atomic.Bool   // all slots were taken and no call returned for a whole timeout
 }
 
@@ -147,7 +147,7 @@ func (m *mount) enter(ctx context.Context, timeout time.Duration, s subject) err
 	}
 }
 
-// leave gives a place back: a call has returned.
+// leave frees a slot after a call has returned.
 func (m *mount) leave() {
 	m.returned.Add(1)
 	m.stuck.Store(false)
@@ -187,17 +187,16 @@ type outcome[T any] struct {
 	err   error
 }
 
-// Call runs a call that uses the storage of a location, and waits for it as described
-// at Calls. Errors use the verb: "open". The context of the call is canceled when its
-// caller stops waiting. Then the value of the call is dropped, and closed if it is an
-// io.Closer.
+// Call runs a call that uses the storage of a location, and waits for it as described at Calls.
+// Errors contain verb, such as "open". When the caller stops waiting, the context of the call is
+// canceled; the call's result is then dropped, and closed if it is an io.Closer.
 func Call[T any](ctx context.Context, c *Calls, verb, location string, call func(context.Context) (T, error)) (T, error) {
 	out, _, err := CallPending(ctx, c, verb, location, call)
 	return out, err
 }
 
-// CallPending is Call for a call that uses memory, or anything else, of its caller. If the call
-// was left behind, it also returns the Pending that tells when the call no longer does.
+// CallPending is like Call, for a call that uses memory or other resources of its caller. If the
+// call was abandoned, it also returns a Pending, which reports when the call has returned.
 func CallPending[T any](ctx context.Context, c *Calls, verb, location string, call func(context.Context) (T, error)) (T, *Pending, error) {
 	if c == nil {
 		out, err := call(ctx)
@@ -206,7 +205,7 @@ func CallPending[T any](ctx context.Context, c *Calls, verb, location string, ca
 	return await(ctx, c, c.of(location), subject{verb: verb, location: location}, call)
 }
 
-// await is CallPending for a mount.
+// await is like CallPending, given the mount.
 func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(context.Context) (T, error)) (T, *Pending, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -229,7 +228,7 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 		if state.end() {
 			m.left.Add(-1)
 			if closer, ok := any(out.value).(io.Closer); ok && out.err == nil {
-				_ = closer.Close() // its caller has left
+				_ = closer.Close() // the caller has stopped waiting
 			}
 		}
 		m.leave()
@@ -269,7 +268,7 @@ func unanswered(s subject, format string, args ...any) error {
 		WithRemedy("check whether the disk or mount responds; if it is only slow, raise storage_timeout")
 }
 
-// guarded converts a panic to an error: in this goroutine it would end the process.
+// guarded converts a panic to an error, since a panic in this goroutine would end the process.
 func guarded[T any](ctx context.Context, s subject, call func(context.Context) (T, error)) (out outcome[T]) {
 	defer func() {
 		if value := recover(); value != nil {

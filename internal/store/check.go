@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Missing returns the error for a file that a table's metadata names and that does not
-// exist. Implementations share it. errors.Is matches it with fs.ErrNotExist, so that
-// callers can check whether the table's snapshot has expired.
+// Missing returns the error for a file that a table's metadata names and that does not exist.
+// Implementations share it. It matches fs.ErrNotExist with errors.Is, so that callers can check
+// whether the table's snapshot has expired.
 func Missing(location string) error {
 	e := fault.New(fault.Corrupt, "file %s is missing", location).In("", location).
 		WithRemedy("restore the file, or read a snapshot that does not need it")
@@ -16,8 +16,8 @@ func Missing(location string) error {
 	return e
 }
 
-// CheckSize returns an error if a file's length differs from the one in the metadata,
-// unless that is SizeUnknown. Implementations call it.
+// CheckSize returns an error if a file's length differs from the length in the metadata, unless
+// that is SizeUnknown. Implementations call it.
 func CheckSize(location string, got, want int64) error {
 	if want == SizeUnknown || got == want {
 		return nil

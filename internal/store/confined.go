@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Confined decorates a store: it writes, removes and lists only below some folders. Any other
-// location is Forbidden, and nothing of it is requested. It does not limit reads: these are
-// checked when a table is planned.
+// Confined decorates a store so that it writes, removes and lists files only below some folders.
+// For other locations, it returns Forbidden without a request to storage. It does not limit reads,
+// which are checked when a table is planned.
 type Confined struct {
 	under    Operations
 	prefixes Prefixes
@@ -29,8 +29,8 @@ func Confine(under Store, prefixes Prefixes) *Confined {
 	return &Confined{under: OperationsOf(under), prefixes: prefixes}
 }
 
-// may returns an error unless a location, of a file or of a folder, lies below a prefix. A
-// folder may be one.
+// may returns an error unless the location of a file or folder is below a prefix. A folder may also
+// be a prefix itself.
 func (c *Confined) may(location string, folder bool) error {
 	inside := location
 	if folder {

@@ -11,24 +11,25 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// Kind describes one kind of remote storage to catalogs: which locations it
-// serves, how it is opened, and which of a catalog's properties concern it.
+// Kind describes one kind of remote storage to catalogs: the locations that it serves, how it is
+// opened, and the catalog properties that it uses.
 type Kind struct {
-	Name    string   // in metrics
-	Schemes []string // of its locations, in lower case; all of them mean the same
+	Name    string   // the name in metrics
+	Schemes []string // the equivalent schemes of its locations, in lower case
 	Example string   // completes "keep the table's files on …"
-	// Open makes a store from a catalog's properties. If credentials is not nil,
-	// the store takes its credentials from there instead.
+	// Open makes a store from a catalog's properties. If credentials is not nil, the store uses it
+	// instead of credentials in the properties.
 	Open func(ctx context.Context, properties map[string]string, credentials Credentials) (Store, error)
 	// Check returns an error for properties that Open would refuse.
 	Check func(properties map[string]string) error
 
 	// Properties lists the properties that Open reads.
 	Properties []string
-	// Prefixes begin the names of all properties of this kind, read or not.
+	// Prefixes are the prefixes of the names of all properties of this kind, including properties
+	// that Open does not read.
 	Prefixes []string
-	// Credential lists the properties that form one vended credential. Every
-	// credential has the first.
+	// Credential lists the properties that form one vended credential. Every credential has the
+	// first of them.
 	Credential []string
 	// Expiry lists the properties that hold the expiry of a credential, in
 	// milliseconds since the epoch. The first one that is set counts.
@@ -44,8 +45,8 @@ type Credentials func(ctx context.Context) (Credential, error)
 
 // Credential is a credential that a catalog vended.
 type Credential struct {
-	Properties map[string]string // those that Kind.Credential lists
-	Expires    time.Time         // when to ask again; the zero time means never
+	Properties map[string]string // the properties that Kind.Credential lists
+	Expires    time.Time         // when the credential expires; the zero time means never
 }
 
 // HasCredential reports whether properties contain a credential.
@@ -81,7 +82,7 @@ type Request struct {
 	Operation Operation
 	Outcome   Outcome
 	Bytes     int64 // of bodies received
-	Again     bool  // whether it retried another request
+	Again     bool  // whether the request was a retry
 	Took      time.Duration
 }
 
@@ -114,8 +115,8 @@ func (k Kinds) All() []*Kind {
 	return slices.Compact(all)
 }
 
-// Canonical returns a location with the first of its kind's schemes instead of
-// its own, so that locations can be compared.
+// Canonical returns a location with the first scheme of its kind, so that locations with equivalent
+// schemes can be compared.
 func (k Kinds) Canonical(location string) string {
 	scheme := Scheme(location)
 	if kind := k[scheme]; kind != nil {
@@ -134,8 +135,8 @@ func (k Kinds) Concern(property string) bool {
 	return false
 }
 
-// OfCredential reports whether a property is part of a vended credential, and so
-// means nothing without the rest of it.
+// OfCredential reports whether a property is part of a vended credential, and so is useless without
+// the other parts.
 func (k Kinds) OfCredential(property string) bool {
 	for _, kind := range k {
 		if slices.Contains(kind.Credential, property) || slices.Contains(kind.Expiry, property) {
@@ -166,7 +167,7 @@ func (k Kinds) Properties() []string {
 	return out
 }
 
-// Check returns the first error that a kind has for a catalog's properties.
+// Check returns the first error that a kind's Check returns for a catalog's properties.
 func (k Kinds) Check(properties map[string]string) error {
 	for _, kind := range k.All() {
 		if err := kind.Check(properties); err != nil {

@@ -8,25 +8,25 @@ import (
 // FolderLister lists the files below a folder, and the uploads that were never finished. It is
 // safe for concurrent use.
 type FolderLister interface {
-	// List lists the files below a folder, at any depth, in any order. A folder that does not
-	// exist has none. Symbolic links are neither listed nor followed, except the folder
-	// itself. A file that appears or vanishes meanwhile may be listed or not.
+	// List lists the files below a folder, at any depth, in any order. A folder that does not exist
+	// counts as empty. Symbolic links are neither listed nor followed, except the folder itself. A
+	// file that appears or vanishes during the listing may be listed or not.
 	List(ctx context.Context, folder string) (FolderListing, error)
-	// Unfinished lists the uploads below a folder that have been neither finished nor
-	// aborted, also those that still run.
+	// Unfinished lists the uploads below a folder that have been neither finished nor aborted,
+	// including uploads that are still running.
 	Unfinished(ctx context.Context, folder string) (FolderListing, error)
 	// Discard removes an unfinished upload that Unfinished listed, if it is still there. It
 	// never removes a complete file.
 	Discard(ctx context.Context, unfinished FolderEntry) error
 }
 
-// FolderListing is a list that is read page by page, however long it is. Its calls must not overlap. The
+// FolderListing is a list of any length that is read page by page. Its calls must not overlap. The
 // caller closes it.
 type FolderListing interface {
 	// Next returns the next entries, at most MaxPage of them and perhaps none, and whether more may
-	// follow. After an error, only Close may follow: a list is never cut short without one.
+	// follow. After an error, only Close may be called. A list is never cut short without an error.
 	Next(ctx context.Context) (page []FolderEntry, more bool, err error)
-	// Close releases what the listing holds. It does not wait for calls that were left behind.
+	// Close releases the resources of the listing. It does not wait for abandoned calls.
 	Close() error
 }
 
@@ -35,8 +35,8 @@ const MaxPage = 1000
 
 // FolderEntry is a file, or an unfinished upload.
 type FolderEntry struct {
-	// Location is that of the file, or of the file that the upload would have made, with the scheme
-	// of the folder that was listed.
+	// Location is the location of the file, or of the file that the upload would have created. It
+	// has the scheme of the listed folder.
 	Location string
 	// Size is in bytes; for unfinished uploads it may be SizeUnknown.
 	Size int64
@@ -46,7 +46,8 @@ type FolderEntry struct {
 	Upload string
 }
 
-// Each calls a function with each entry of a listing, until it fails, and closes the listing.
+// Each calls a function with each entry of a listing, until the function fails, and closes the
+// listing.
 func Each(ctx context.Context, listing FolderListing, each func(FolderEntry) error) (err error) {
 	defer func() {
 		if closed := listing.Close(); err == nil {

@@ -12,17 +12,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Local reads and writes files of this machine. The zero value is ready. It checks the
-// context before each call but does not interrupt the kernel: a Bounded over it stops
-// waiting instead.
+// Local reads and writes files of this machine. The zero value is ready. It checks the context
+// before each call, but does not interrupt calls in the kernel. To stop waiting for such calls,
+// wrap it in a Bounded.
 type Local struct{ system system }
 
-// system replaces calls to the operating system in tests; the zero value makes them.
+// system makes calls to the operating system. Tests replace some of them; the zero value replaces
+// none.
 type system struct {
 	stat func(path string) (fs.FileInfo, error)
 	open func(path string) (file, error)
 	link func(from, to string) error
-	sync func(path string) error // of a file, or of the folder that has its name
+	sync func(path string) error // makes a file, or the folder that contains its name, durable
 }
 
 // file is an open file of the operating system.

@@ -20,8 +20,8 @@ func (l Local) List(ctx context.Context, folder string) (FolderListing, error) {
 	return listLocal(ctx, folder, false)
 }
 
-// Unfinished lists the files that Begin of a Local made and that have no name yet. It finds
-// them by their names.
+// Unfinished lists the files that Begin of a Local created and that do not have their final names
+// yet. It recognizes them by their temporary names.
 func (l Local) Unfinished(ctx context.Context, folder string) (FolderListing, error) {
 	return listLocal(ctx, folder, true)
 }
@@ -50,8 +50,8 @@ func notUnfinished(e FolderEntry) error {
 	return fault.New(fault.Internal, "upload %q of file %s is not an unfinished upload", e.Upload, e.Location).In("", e.Location)
 }
 
-// localListing reads one folder after another. It opens them through the root, so that a
-// symbolic link that replaces a folder leads nowhere else.
+// localListing reads one folder after another. It opens them through the root, so that a symbolic
+// link that replaces a folder cannot lead out of the root.
 type localListing struct {
 	location   string // of the root, as given, without a slash at its end
 	unfinished bool
@@ -119,7 +119,7 @@ func (l *localListing) Next(ctx context.Context) ([]FolderEntry, bool, error) {
 	return page, l.open != nil || len(l.folders) > 0, nil
 }
 
-// openFolder opens the folder that was found last. One that has vanished is skipped.
+// openFolder opens the folder that was found last, and skips folders that have vanished.
 func (l *localListing) openFolder() error {
 	last := len(l.folders) - 1
 	l.at, l.folders = l.folders[last], l.folders[:last]
@@ -137,7 +137,7 @@ func (l *localListing) closeFolder() error {
 	return open.Close()
 }
 
-// add appends the entry of a file in a folder, if it is to be listed. It notes folders.
+// add appends the entry of a file if it must be listed, and notes folders to read later.
 func (l *localListing) add(page []FolderEntry, found fs.DirEntry) ([]FolderEntry, error) {
 	path := filepath.Join(l.at, found.Name())
 	if found.IsDir() {

@@ -18,8 +18,8 @@ const (
 	unfinishedPrefix, unfinishedSuffix = ".", ".uploading"
 	// tokenLength is how many random characters make such a name unique.
 	tokenLength = 13
-	// syncBytes is how much is written before the disk must have it, so that no call waits for
-	// more than that.
+	// syncBytes is the number of bytes after which written data is synced to disk, so that no call
+	// waits for more than that.
 	syncBytes = 64 << 20
 	// newFolder is the mode of a new folder, less the umask.
 	newFolder = 0o777
@@ -27,7 +27,7 @@ const (
 
 var _ Uploader = Local{}
 
-// unfinishedName returns a name for a file of a name while it is written.
+// unfinishedName returns a temporary name for a file that is being written.
 func unfinishedName(name string) string {
 	return unfinishedPrefix + name + "." + rand.Text()[:tokenLength] + unfinishedSuffix
 }
@@ -44,14 +44,14 @@ func finishedName(unfinished string) (string, bool) {
 	return rest[:at], true
 }
 
-// localUpload writes a file beside its location, which is linked there once it is complete.
+// localUpload writes a file next to its location, and links it to the location once it is complete.
 type localUpload struct {
 	system     system
 	location   string
-	path       string   // of the complete file
-	unfinished string   // path until then
+	path       string   // the path of the complete file
+	unfinished string   // the path until the file is complete
 	file       *os.File // nil once it is closed
-	unsynced   int      // bytes written since the disk had all
+	unsynced   int      // bytes written since the last sync
 	over       bool     // a call has failed, or the upload has ended
 	complete   bool
 }
@@ -80,7 +80,8 @@ func (l Local) Begin(ctx context.Context, location string, _ Reserve) (Upload, e
 	return u, nil
 }
 
-// makeFolder makes a folder durable, with all above it, unless it exists.
+// makeFolder creates a folder and its missing parents, and makes them durable, unless the folder
+// exists.
 func makeFolder(path string) error {
 	err := os.Mkdir(path, newFolder) //nolint:gosec // less the umask
 	if errors.Is(err, os.ErrNotExist) && filepath.Dir(path) != path {
@@ -176,9 +177,9 @@ func (u *localUpload) publish() error {
 	}
 }
 
-// publishByRename gives the file its name where there are no hard links. It first takes the
-// name by an empty file, because a rename replaces any file: a process that ends in between
-// leaves an empty file at the location.
+// publishByRename gives the file its name on file systems without hard links. Because a rename
+// replaces any existing file, it first creates an empty file with the name. A process that ends in
+// between leaves an empty file at the location.
 func (u *localUpload) publishByRename() error {
 	taken, err := os.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // less the umask
 	if errors.Is(err, os.ErrExist) {
@@ -200,7 +201,7 @@ func (u *localUpload) publishByRename() error {
 func (u *localUpload) Abort(ctx context.Context) error {
 	u.over = true
 	if u.file != nil {
-		_ = u.file.Close() // nothing of it is used
+		_ = u.file.Close() // the file is not used
 		u.file = nil
 	}
 	if u.complete {

@@ -27,7 +27,7 @@ func Path(location string) (string, error) {
 	}
 	switch {
 	case !strings.HasPrefix(path, "/"):
-		return "", refuse(location, "location %q is no absolute path", location).
+		return "", refuse(location, "location %q is not an absolute path", location).
 			WithRemedy("write it as file:///path")
 	case strings.ContainsRune(path, 0):
 		return "", refuse(location, "location %q contains a zero byte", location)

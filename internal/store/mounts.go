@@ -13,19 +13,19 @@ const (
 	// mountsAge is how often the list of mounts is read again, to find storage that
 	// is mounted while the server runs.
 	mountsAge = time.Minute
-	// maxFolders bounds the folders whose mount is remembered.
+	// maxFolders bounds the number of folders whose mounts are cached.
 	maxFolders = 1 << 14
-	// maxLinks bounds the symbolic links of one path, as the kernel does.
+	// maxLinks bounds the symbolic links in one path, as in the kernel.
 	maxLinks = 40
-	// rootMount is the mount of files that are on no other one. Without a list of
-	// mounts, it is the only one.
+	// rootMount is the mount of files that are on no other mount. Without a list of mounts, it is
+	// the only mount.
 	rootMount = "/"
 )
 
-// mountTable finds the mount of a path without accessing any mount that may hang: the
-// kernel's list of mounts is not stored on one, and symbolic links are followed only on
-// the root file system, from which the program was started. A path through a link on
-// another mount counts as that mount, wherever the link leads.
+// mountTable finds the mount of a path without accessing a mount that may hang. The kernel's list
+// of mounts is not stored on such a mount. Symbolic links are followed only on the root file
+// system, from which the program was started. A path through a link on another mount counts as a
+// path on that mount, wherever the link leads.
 type mountTable struct {
 	clock  func() time.Time
 	points func() []string              // the mounts
@@ -33,8 +33,8 @@ type mountTable struct {
 
 	mu      sync.Mutex
 	read    time.Time
-	mounts  []string          // longest first
-	folders map[string]string // mounts of folders, as found so far
+	mounts  []string          // mount points, longest first
+	folders map[string]string // cached mounts of folders
 }
 
 func newMountTable(clock func() time.Time) *mountTable {

@@ -6,17 +6,17 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Pending is a call that its caller stopped waiting for: it was left behind, and may still run.
-// A nil *Pending is a call that has returned.
+// Pending is an abandoned call: its caller stopped waiting for it, and it may still run. A nil
+// *Pending is a call that has returned.
 type Pending struct {
 	mu       sync.Mutex
 	returned bool
-	left     bool     // its caller left before it returned
-	after    []func() // to run after it returns
-	done     bool     // after was taken
+	left     bool     // the caller stopped waiting before the call returned
+	after    []func() // functions to run after the call returns
+	done     bool     // the functions in after were run or are running
 }
 
-// leave leaves the call behind unless it has returned. It reports whether it did.
+// leave abandons the call unless it has returned, and reports whether it did.
 func (p *Pending) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -24,7 +24,7 @@ func (p *Pending) leave() bool {
 	return p.left
 }
 
-// end records that the call has returned. It reports whether it was left behind.
+// end records that the call has returned, and reports whether it was abandoned.
 func (p *Pending) end() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,8 +43,9 @@ func (p *Pending) runAfter() {
 	}
 }
 
-// WhenReturned runs f when the call has returned and no longer uses what its caller gave it: now,
-// in this goroutine, if it has; otherwise later, in another one.
+// WhenReturned runs f once the call has returned and no longer uses the memory and other resources
+// of its caller. If the call has already returned, f runs at once, in this goroutine; otherwise it
+// runs later, in another goroutine.
 func (p *Pending) WhenReturned(f func()) {
 	if p == nil {
 		f()
@@ -60,7 +61,7 @@ func (p *Pending) WhenReturned(f func()) {
 	f()
 }
 
-// keepWhile keeps a reference to the buffer of a call that was left behind until it returns.
+// keepWhile keeps a reference to the buffer of an abandoned call until the call returns.
 func keepWhile(left *Pending, p *memory.Buffer) {
 	if left != nil {
 		p.Retain()

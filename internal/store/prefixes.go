@@ -9,13 +9,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Prefixes are folders, on any kind of storage, that files may lie in. The zero value has none. They do not change.
+// Prefixes is an immutable set of folders, on any kind of storage, that may contain files. The zero
+// value is empty.
 type Prefixes struct {
 	kinds   Kinds
 	folders []string // canonical, each with a slash at its end
 }
 
-// Prefixes returns the folders with some locations. A location that names none is Invalid.
+// Prefixes returns the set of the folders at some locations. A location that is not a folder is
+// Invalid.
 func (k Kinds) Prefixes(locations ...string) (Prefixes, error) {
 	out := Prefixes{kinds: k}
 	for _, location := range locations {
@@ -31,15 +33,15 @@ func (k Kinds) Prefixes(locations ...string) (Prefixes, error) {
 	return out, nil
 }
 
-// Contain reports whether a file lies below one of the folders. Locations are compared as stores take them: schemes of one kind
-// are alike, the characters of names are literal, and a name that is part of a longer one is another folder. A location with ".."
-// lies in none, however it is encoded.
+// Contain reports whether a file is below one of the folders. It compares locations in the same way
+// as stores: schemes of one kind are equivalent, characters are literal, and a name does not match
+// longer names that begin with it. A location with "..", in any encoding, is in no folder.
 func (p Prefixes) Contain(location string) bool {
 	file, ok := p.kinds.comparable(location)
 	return ok && slices.ContainsFunc(p.folders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 }
 
-// With returns the folders of both.
+// With returns the union of p and more.
 func (p Prefixes) With(more Prefixes) Prefixes {
 	out := Prefixes{kinds: more.kinds, folders: slices.Clone(p.folders)}
 	for _, folder := range more.folders {
@@ -63,15 +65,16 @@ func (k Kinds) Serves(location string) bool {
 func (k Kinds) folder(location string) (string, bool) {
 	folder, ok := k.comparable(location)
 	folder = strings.TrimRight(folder, "/") + "/"
-	if strings.HasSuffix(folder, ":/") { // all of a kind
+	if strings.HasSuffix(folder, ":/") { // all locations of a kind
 		folder += "/"
 	}
 	return folder, ok
 }
 
-// comparable returns a location in the form in which locations are compared; false for one that leaves its folder or is none.
+// comparable returns a location in the form in which locations are compared. It returns false if
+// the location leaves its folder or is not valid.
 func (k Kinds) comparable(location string) (string, bool) {
-	// Most locations have neither, and a table may have a million of them.
+	// Most locations contain neither, and a table may have a million locations.
 	if (strings.Contains(location, "..") || strings.Contains(location, "%")) && slices.ContainsFunc(strings.Split(location, "/"), climbs) {
 		return "", false
 	}
@@ -87,7 +90,7 @@ func (k Kinds) comparable(location string) (string, bool) {
 	}
 }
 
-// climbs reports whether a part of a location is "..", or becomes it where servers decode it.
+// climbs reports whether a part of a location is "..", or becomes ".." if a server decodes it.
 func climbs(part string) bool {
 	for range 2 {
 		if part == ".." {

@@ -69,12 +69,12 @@ func TestPath(t *testing.T) {
 		"hdfs://namenode/x":  `scheme "hdfs"`,
 		"abfss://c@a/x":      `scheme "abfss"`,
 		"file://elsewhere/a": `host "elsewhere"`,
-		"relative/path":      "no absolute path",
-		"file:relative":      "no absolute path",
-		"file://":            "no absolute path",
-		"":                   "no absolute path",
+		"relative/path":      "not an absolute path",
+		"file:relative":      "not an absolute path",
+		"file://":            "not an absolute path",
+		"":                   "not an absolute path",
 		"file:///a\x00b":     "zero byte",
-		"relative/a:b/c":     "no absolute path",
+		"relative/a:b/c":     "not an absolute path",
 	} {
 		_, err := store.Path(location)
 		require.ErrorContains(t, err, message)

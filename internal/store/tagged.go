@@ -1,8 +1,8 @@
 package store
 
-// Tagged is an Object whose storage tags each content of a file, as S3 does with ETags. Facts about
-// a file that were read through one object hold for another object only if their tags are equal.
-// Objects need not be Tagged; local files are not.
+// Tagged is an Object on storage that gives each version of a file's content a tag, such as an ETag
+// of S3. If two objects of a file have equal tags, they have the same content. Not all objects are
+// Tagged; local files are not.
 type Tagged interface {
 	Object
 	// Tag returns the tag of the content that was read so far: "" before the first read

@@ -46,14 +46,14 @@ type Upload interface {
 	Location() string
 }
 
-// unknownOutcome is the error of a call that may have changed storage all the same.
+// unknownOutcome is the error of a failed call that may nevertheless have changed storage.
 type unknownOutcome struct{ err error }
 
 func (e *unknownOutcome) Error() string { return e.err.Error() }
 func (e *unknownOutcome) Unwrap() error { return e.err }
 
-// WithUnknownOutcome marks an error of a call that may have changed storage all the same,
-// because its answer was lost. Nil stays nil.
+// WithUnknownOutcome marks the error of a call that may nevertheless have changed storage, because
+// the answer was lost. It returns nil for nil.
 func WithUnknownOutcome(err error) error {
 	if err == nil || UnknownOutcome(err) {
 		return err
@@ -61,14 +61,14 @@ func WithUnknownOutcome(err error) error {
 	return &unknownOutcome{err}
 }
 
-// UnknownOutcome reports whether a call that failed may have changed storage all the same.
-// Then the caller looks for the file at its location before it draws a conclusion.
+// UnknownOutcome reports whether a failed call may nevertheless have changed storage. If so, the
+// caller must check whether the file is at its location.
 func UnknownOutcome(err error) bool {
 	_, unknown := errors.AsType[*unknownOutcome](err)
 	return unknown
 }
 
-// Ended returns the error of a call of an upload that has failed or has ended. Implementations
+// Ended returns the error for a call of an upload that has already failed or ended. Implementations
 // share it.
 func Ended(location string) error {
 	return fault.New(fault.Internal, "file %s is written to after its upload has failed or ended", location).In("", location)

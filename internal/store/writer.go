@@ -28,7 +28,7 @@ func Exists(location string) error {
 	return fault.New(fault.Conflict, "file %s already exists", location).In("", location)
 }
 
-// newFile is the mode of a new file, less the umask, as other writers create theirs.
+// newFile is the mode of a new file, minus the umask, as is usual.
 const newFile = 0o666
 
 var (
@@ -36,7 +36,7 @@ var (
 	_ Writer = (*Bounded)(nil)
 )
 
-// Create creates a local file. It removes one that it cannot write completely.
+// Create creates a local file. If it cannot write the file completely, it removes the file.
 func (Local) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -98,7 +98,8 @@ func unwritten(location string, err error) error {
 		WithRemedy("check that the server can write to that folder, and that its disk works and is not full")
 }
 
-// Create creates a file. A file that is created after its caller left stays.
+// Create creates a file. If the caller has stopped waiting when the file is created, the file
+// stays.
 func (b *Bounded) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	pending, err := b.change(ctx, "write", location, func(ctx context.Context) error { return b.under.Create(ctx, location, content) })
 	keepWhile(pending, content)
@@ -111,7 +112,7 @@ func (b *Bounded) Remove(ctx context.Context, location string) error {
 	return err
 }
 
-// change runs a call that changes storage. The outcome of a call that is left behind is unknown.
+// change runs a call that changes storage. The outcome of an abandoned call is unknown.
 func (b *Bounded) change(ctx context.Context, verb, location string, do func(context.Context) error) (*Pending, error) {
 	_, pending, err := await(ctx, b.calls, b.calls.of(location), subject{verb: verb, location: location}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, do(ctx)
