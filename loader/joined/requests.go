@@ -90,14 +90,13 @@ func (in *requestInput) refer(ctx context.Context, rows SourceRows, o Options) (
 	}
 	dt := in.dictionary()
 	schema := arrow.NewSchema(append(slices.Clone(rows.Schema().Fields()), arrow.Field{Name: "request", Type: dt}), nil)
-	r := &selfReferring{requestInput: in, ctx: ctx, rows: rows, held: held, memory: o.Memory, dictionary: dt, schema: schema}
-	return derivedRows{RecordReader: batch.FromFunc(schema, r.next, r.release), of: rows}, nil
+	r := &selfReferring{requestInput: in, rows: rows, held: held, memory: o.Memory, dictionary: dt, schema: schema}
+	return derivedRows{RecordReader: batch.FromFuncContext(ctx, schema, r.next, r.release), of: rows}, nil
 }
 
 // selfReferring returns rows that refer to rows of their own batch.
 type selfReferring struct {
 	*requestInput
-	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	rows       SourceRows
 	held       *budget.Reservation // for the references of the current batch
 	memory     memory.Allocator
@@ -106,14 +105,14 @@ type selfReferring struct {
 	repeated   []bool // by row of the current batch: equal to the previous one
 }
 
-func (r *selfReferring) next() (arrow.RecordBatch, error) {
+func (r *selfReferring) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if !r.rows.Next() {
 		return nil, r.rows.Err()
 	}
 	b := r.rows.RecordBatch()
 	n := int(b.NumRows())
 	if more := batch.AllocatedSize(r.memory, int64(n*arrow.Int32SizeBytes)) + int64(n) - r.held.Held(); more > 0 {
-		if err := r.held.GrowWait(r.ctx, more); err != nil {
+		if err := r.held.GrowWait(ctx, more); err != nil {
 			return nil, err
 		}
 	}

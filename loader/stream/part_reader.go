@@ -21,13 +21,12 @@ type partReader struct {
 
 	run      *permutedRun
 	number   int
-	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	sections []plan.Section  // that were not opened
-	current  *openSection    // nil before the first one
-	finished []*openSection  // whose dictionaries may be in use
-	starts   []windowStart   // of the current window and those after it, as far as the join has rows
-	closed   windowStart     // counts of the sections before the current one
-	ended    bool            // the current section has no more rows
+	sections []plan.Section // that were not opened
+	current  *openSection   // nil before the first one
+	finished []*openSection // whose dictionaries may be in use
+	starts   []windowStart  // of the current window and those after it, as far as the join has rows
+	closed   windowStart    // counts of the sections before the current one
+	ended    bool           // the current section has no more rows
 }
 
 // openSection is a section that is read, or was read.
@@ -56,7 +55,6 @@ func (w sectionWindows) Other(row int64) int64 { return w.run.Window(w.section.R
 
 // open opens the next section that has rows, if there is one. The current section has no more rows.
 func (p *partReader) open(ctx context.Context) error {
-	p.ctx = ctx
 	for len(p.sections) > 0 {
 		next := p.sections[0]
 		p.sections = p.sections[1:]
@@ -103,7 +101,7 @@ func (p *partReader) openSection(ctx context.Context, next plan.Section, of join
 	p.current, p.ended = one, false
 	if p.RecordReader == nil {
 		p.closed.counts = make([]joiner.Counts, len(one.joined.Counts()))
-		p.RecordReader = batch.FromFunc(one.joined.Schema(), p.next, nil)
+		p.RecordReader = batch.FromFuncContext(ctx, one.joined.Schema(), p.next, nil)
 	}
 	return nil
 }
@@ -119,7 +117,7 @@ func (p *partReader) finish() {
 }
 
 // next returns the next joined rows.
-func (p *partReader) next() (arrow.RecordBatch, error) {
+func (p *partReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	for !p.ended {
 		if p.current.joined.Next() {
 			b := p.current.joined.RecordBatch()
@@ -130,7 +128,7 @@ func (p *partReader) next() (arrow.RecordBatch, error) {
 			return nil, err
 		}
 		p.ended = true
-		if err := p.open(p.ctx); err != nil {
+		if err := p.open(ctx); err != nil {
 			return nil, err
 		}
 	}
