@@ -16,13 +16,13 @@ type partitionChoice struct {
 	wanted []fieldChoice
 }
 
-// fieldChoice is the values of a partition field that are selected, as texts.
+// fieldChoice has the selected values of a partition field, as texts.
 type fieldChoice struct {
 	field catalog.PartitionField
 	texts []string
 }
 
-// partitionForms is the remedy for partitions that no file is in.
+// partitionForms is the remedy for partitions without files.
 const partitionForms = "write a day as 2026-11-01, a month as 2026-11, an hour as 2026-11-01-13, null as null"
 
 // choosePartitions parses texts such as day=2026-11-01: the name of a field of the table's current partition
@@ -51,8 +51,8 @@ func choosePartitions(state *commit.TableState, texts []string) (*partitionChoic
 	return out, nil
 }
 
-// has reports whether a file is in the selected partitions. Files of specs that lack one of the fields
-// are not.
+// has reports whether a file is in the selected partitions. It is false for files of specs that
+// lack one of the fields.
 func (c *partitionChoice) has(f catalog.File) bool {
 	for _, w := range c.wanted {
 		if text, ok := c.text(w, f); !ok || !slices.Contains(w.texts, text) {
@@ -62,12 +62,13 @@ func (c *partitionChoice) has(f catalog.File) bool {
 	return true
 }
 
-// tells reports whether the partition of a file tells whether it is selected.
+// tells reports whether the partition of a file determines whether the file is selected.
 func (c *partitionChoice) tells(f catalog.File) bool {
 	return !slices.ContainsFunc(c.wanted, func(w fieldChoice) bool { return c.table.Specs[f.Spec].SameField(w.field) < 0 })
 }
 
-// text returns the value of a field in the partition of a file, or false.
+// text returns the value of a field in the partition of a file, or false if the file's spec lacks
+// the field.
 func (c *partitionChoice) text(w fieldChoice, f catalog.File) (string, bool) {
 	at := c.table.Specs[f.Spec].SameField(w.field)
 	if at < 0 {

@@ -17,21 +17,23 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// Compaction is what to rewrite of a table.
+// Compaction is a request to compact a table.
 type Compaction struct {
 	Table  string
 	Branch string // "" is main
-	// Partition selects partitions by texts such as day=2026-11-01: the name of a partition field and a
-	// value. Without texts, all are selected; of several texts of one field, one must hold.
+	// Partition selects partitions by texts such as day=2026-11-01, the name of a partition field
+	// and a value. If it is empty, all partitions are selected. If several texts name the same
+	// field, one of them must match.
 	Partition []string
-	// Key has the names of columns whose values are equal in all rows of a key. Without them they
-	// are the columns of the table's buckets.
+	// Key has the names of the key columns. If it is empty, the key consists of the columns of the
+	// table's buckets.
 	Key []string
-	// AnyOrder also rewrites files if readers then find rows of a key in another order.
+	// AnyOrder also rewrites files if this changes the order in which readers find the rows of a
+	// key.
 	AnyOrder bool
-	// MinFiles is the least number of small files of a partition that are rewritten; 0 means 4.
+	// MinFiles is the minimum number of small files in a partition for rewriting them; 0 means 4.
 	MinFiles int
-	// FileBytes is the size of files to aim at; 0 is the Rewriter's.
+	// FileBytes is the target size of files; 0 means the Rewriter's.
 	FileBytes int64
 	// DryRun writes nothing.
 	DryRun bool
@@ -39,29 +41,30 @@ type Compaction struct {
 	Progress func(CompactionProgress)
 }
 
-// CompactionProgress is how far a compaction is.
+// CompactionProgress describes how far a compaction has progressed.
 type CompactionProgress struct {
 	Done, All int // files rewritten, and to rewrite when it began
 	datafile.Progress
 }
 
-// CompactionResult is what a compaction did, or would do.
+// CompactionResult describes what a compaction did, or what a dry run would do.
 type CompactionResult struct {
 	// Snapshot is the last snapshot that was committed; 0 if there is none.
 	Snapshot int64 `json:"snapshot"`
 	Commits  int   `json:"commits"`
-	// Files, Bytes and Rows are those that were read, deleted rows included.
+	// Files, Bytes and Rows count what was read, including deleted rows.
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
 	Rows  int64 `json:"rows"`
-	// Deleted rows are in no file any more.
+	// Deleted is the number of deleted rows, which the new files do not contain.
 	Deleted int64 `json:"deleted"`
-	// FilesWritten and BytesWritten are those of new files; of a dry run, an estimate.
+	// FilesWritten and BytesWritten count the new files. In a dry run, they are estimates.
 	FilesWritten int   `json:"files_written"`
 	BytesWritten int64 `json:"bytes_written"`
-	// Deletes is the number of delete files that went with the files.
+	// Deletes is the number of delete files that were removed with the files.
 	Deletes int `json:"deletes"`
-	// Kept is the number of files that stay because readers could find rows of a key in another order.
+	// Kept is the number of files that were not rewritten because that could change the order of
+	// the rows of a key.
 	Kept int `json:"kept"`
 }
 
@@ -71,12 +74,12 @@ const (
 	groupBytes      = 1 << 30 // of files that are rewritten by one commit
 )
 
-// Compact rewrites the files of a table that are small, have deletes on them, are of an older
-// partition spec, or not sorted. Readers find the same rows before and after, and at any time in
-// between: groups of files are replaced by one commit each. It can be repeated at any time, and then
-// continues with the rest.
+// Compact rewrites files of a table that are small, have deletes, are of an older partition spec,
+// or are not sorted. Readers find the same rows before, during and after the call: each commit
+// replaces one group of files. A repeated call continues with the remaining files.
 //
-// Errors: those of stage.Stager.Stage; Corrupt if files do not match the table's metadata.
+// It returns the errors of stage.Stager.Stage, and Corrupt if files do not match the table's
+// metadata.
 func (r *Rewriter) Compact(ctx context.Context, request Compaction) (CompactionResult, error) {
 	request.Branch, request.MinFiles = cmp.Or(request.Branch, commit.Main), cmp.Or(request.MinFiles, defaultMinFiles)
 	options := r.options
@@ -96,11 +99,11 @@ type compacting struct {
 	options Options
 	request Compaction
 	tables  Tables
-	name    string          // of the table in its catalog
+	name    string          // the table's name in its catalog
 	made    map[string]bool // the locations of files that this call wrote
 	names   dataFileNames
 	all     int           // files to rewrite when it began
-	group   *compactGroup // of the last attempt to commit
+	group   *compactGroup // the group of the last attempt to commit
 	result  CompactionResult
 }
 
@@ -181,7 +184,7 @@ type compactGroup struct {
 
 // next returns the next group of a state of the table.
 func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *compactGroup, err error) {
-	if c.request.DryRun { // it is refused where the call would be
+	if c.request.DryRun { // a dry run fails where the call would fail
 		if _, err := c.tables.FileStore(ctx, c.name, state.DataFolder()); err != nil {
 			return nil, err
 		}
@@ -211,7 +214,8 @@ func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *com
 	return g, nil
 }
 
-// prepare finds how new files are written: rows have all columns of the table, and their row ids.
+// prepare determines how new files are written. Their rows have all columns of the table, and row
+// ids.
 func (g *compactGroup) prepare(state *commit.TableState) error {
 	table := *state.Table
 	table.Name = g.request.Table
@@ -228,14 +232,14 @@ func (g *compactGroup) prepare(state *commit.TableState) error {
 	return err
 }
 
-// progress reports how far the rewriting is.
+// progress reports the progress of the rewriting.
 func (g *compactGroup) progress(at datafile.Progress) {
 	if g.request.Progress != nil {
 		g.request.Progress(CompactionProgress{Done: g.result.Files, All: g.all, Progress: at})
 	}
 }
 
-// layout returns what new files are like.
+// layout returns the layout of new files.
 func (g *compactGroup) layout() compact.TableLayout {
 	t := g.target
 	out := compact.TableLayout{Specs: t.State.Table.Specs, Spec: t.State.Spec, Order: t.SortOrder}
@@ -250,7 +254,7 @@ func (g *compactGroup) layout() compact.TableLayout {
 	return out
 }
 
-// rewrite writes the rows of the group to new files. After an error it has discarded them.
+// rewrite writes the rows of the group to new files. If it fails, it discards the files.
 func (g *compactGroup) rewrite(ctx context.Context) (*datafile.Files, error) {
 	sorted, err := g.sort(ctx)
 	if err != nil {

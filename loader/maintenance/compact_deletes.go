@@ -11,26 +11,27 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// dataFileNames are the data files that files of position deletes name, by the location of the delete file. Files never change, so they
-// are read once in a call.
+// dataFileNames has the names of data files in files of position deletes, by the location of the
+// delete file. Since files never change, each delete file is read only once in a call.
 type dataFileNames struct {
 	mu   sync.Mutex
 	of   map[string]map[string]bool
 	held *budget.Reservation
 }
 
-// nameBytes is the memory of a name beside its text.
+// nameBytes is the memory of a name besides its text.
 const nameBytes = 64
 
-// holdNames opens the account of the names.
+// holdNames opens the reservation for the names.
 func (c *compacting) holdNames(ctx context.Context) (err error) {
 	c.names.of = map[string]map[string]bool{}
 	c.names.held, err = c.options.Rows.Budget.ReserveFor(ctx, "names in delete files of table "+c.request.Table, 0)
 	return err
 }
 
-// dropOthersDeletes leaves out position deletes that are in the partition of a file and name only others: such a file has no deleted
-// row. Otherwise it would be written again by each call, for as long as a file that stays has deletes in the same delete file.
+// dropOthersDeletes drops those position deletes of a file that are in its partition but name only
+// other files, since they delete none of its rows. Otherwise each call would rewrite the file, as
+// long as another file has deletes in the same delete file.
 func (g *compactGroup) dropOthersDeletes(ctx context.Context, chosen *partitionChoice) error {
 	if err := g.readNames(ctx, chosen); err != nil {
 		return err

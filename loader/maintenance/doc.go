@@ -1,7 +1,7 @@
-// Package maintenance rewrites files of tables. Compact gives rows fewer, sorted files without deletes on them, as package
-// compact selects them, and readers find the same rows before and after. Restore brings back the rows of a snapshot by
-// copies of its files.
+// Package maintenance rewrites the files of tables. Compact rewrites files into fewer, sorted files
+// without deletes. Package compact selects the files, and readers find the same rows before and
+// after. Restore restores the rows of a snapshot from copies of its files.
 //
-// Both write files by package datafile and commit them by package transaction: a change is made whole or not at all, and
-// files of one that was not made are removed.
+// Both write files with package datafile and commit them with package transaction. A change is made
+// completely or not at all. If it is not made, its files are removed.
 package maintenance

@@ -14,13 +14,14 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// Restoration is what to restore of a table.
+// Restoration is a request to restore rows of a table.
 type Restoration struct {
 	Table  string
 	Branch string // "" is main
-	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
+	// Token names the change; see commit.NewToken. If it is "", the call makes a token, which the
+	// result contains.
 	Token string
-	// Snapshot is the one whose rows are restored. It need not be an ancestor of the branch.
+	// Snapshot is the snapshot whose rows are restored. It need not be an ancestor of the branch.
 	Snapshot int64
 	// Partition selects partitions, as in Compaction. Without texts, the whole table is restored.
 	Partition []string
@@ -30,7 +31,7 @@ type Restoration struct {
 	Progress func(datafile.Progress)
 }
 
-// RestorationResult is what a restoration did, or would do.
+// RestorationResult describes what a restoration did, or what a dry run would do.
 type RestorationResult struct {
 	Token string `json:"token"`
 	// Snapshot is the snapshot that has the rows; 0 for a dry run, and if there is nothing to change.
@@ -38,23 +39,25 @@ type RestorationResult struct {
 	Parent   int64 `json:"parent,omitempty"` // the snapshot before
 	// Existed is true if an earlier call made the change. Then the counts are 0.
 	Existed bool `json:"existed,omitempty"`
-	// Copied and Rewritten are the files that are restored: as they are, or without their deleted rows. Rows and
-	// Bytes are those of these files at the snapshot, deleted rows included.
+	// Copied and Rewritten are the numbers of files that are restored as unchanged copies, or
+	// without their deleted rows. Rows and Bytes count these files at the snapshot, including
+	// deleted rows.
 	Copied    int   `json:"copied"`
 	Rewritten int   `json:"rewritten"`
 	Rows      int64 `json:"rows"`
 	Bytes     int64 `json:"bytes"`
-	// Unchanged is the number of files that the branch still has as they were.
+	// Unchanged is the number of files that the branch still has unchanged.
 	Unchanged int `json:"unchanged"`
-	// Removed is the number of files that the branch had instead.
+	// Removed is the number of files that are removed from the branch.
 	Removed int `json:"removed"`
 }
 
-// Restore brings back the rows that partitions of a table had at a snapshot, by copies of its files under
-// new names: files of old names are deleted when the snapshots that removed them expire. Deletes of the time are applied
-// to the copies. The rows count as written by the restoration, in the order that they had.
+// Restore restores the rows that partitions of a table had at a snapshot. It copies the snapshot's
+// files to new names, because files with the old names are deleted when the snapshots that removed
+// them expire. The copies omit rows that were deleted at the snapshot. The rows count as written by
+// the restoration, in their original order.
 //
-// Errors: those of stage.Stager.Stage; Expired if the snapshot no longer exists.
+// It returns the errors of stage.Stager.Stage, and Expired if the snapshot no longer exists.
 func (r *Rewriter) Restore(ctx context.Context, request Restoration) (RestorationResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
 	request.Token = cmp.Or(request.Token, commit.NewToken(r.options.Clock(), ""))
@@ -68,7 +71,7 @@ type restoring struct {
 	options Options
 	request Restoration
 	tables  Tables
-	name    string // of the table in its catalog
+	name    string // the table's name in its catalog
 	result  RestorationResult
 }
 
@@ -126,18 +129,18 @@ func (c *restoring) prepare(ctx context.Context, a *transaction.Attempt) error {
 	return nil
 }
 
-// restoreAttempt is one attempt: what of the table is to change.
+// restoreAttempt is one attempt, with the files that it must change.
 type restoreAttempt struct {
 	*restoring
 	state    *commit.TableState
 	past     *catalog.Table
-	restored []catalog.File // of the past, in the order in which they were written
-	removed  []catalog.File // of the branch
-	present  []catalog.File // all of the branch
+	restored []catalog.File // files of the snapshot to restore, in the order in which they were written
+	removed  []catalog.File // files to remove from the branch
+	present  []catalog.File // all files of the branch
 	// unchanged is the number of files that stay.
 	unchanged int
 	rows      *datafile.Call   // sorts and writes the restored rows
-	target    *datafile.Target // of files that are rewritten; nil if none is
+	target    *datafile.Target // for files that are rewritten; nil if there are none
 }
 
 // compare compares the files of the snapshot and of the branch.
@@ -183,7 +186,8 @@ func (o *restoreAttempt) checkColumns(ctx context.Context) error {
 	return err
 }
 
-// choose returns the files in the selected partitions. A file whose spec does not tell its partition is refused.
+// choose returns the files in the selected partitions. It fails if a file's spec does not determine
+// whether the file is selected.
 func (c *restoring) choose(state *commit.TableState, files []catalog.File) ([]catalog.File, error) {
 	chosen, err := choosePartitions(state, c.request.Partition)
 	if err != nil {
@@ -202,8 +206,9 @@ func (c *restoring) choose(state *commit.TableState, files []catalog.File) ([]ca
 	return out, nil
 }
 
-// split finds the files to restore and to remove. The first files of the snapshot stay if the branch has them with the same
-// deletes. Later ones are copied even so, since the restored rows come after those that stay.
+// split finds the files to restore and to remove. Files of the snapshot that the branch still has
+// with the same deletes stay, but only up to the first file that it does not have. Later files are
+// copied, because restored rows come after the rows of files that stay.
 func (o *restoreAttempt) split(then, now []catalog.File) {
 	then = slices.Clone(then)
 	slices.SortFunc(then, compact.ByWritten)
@@ -236,7 +241,7 @@ func deletesText(f catalog.File) string {
 	return string(text)
 }
 
-// change returns the change that puts the restored files in place of those of the branch.
+// change returns the change that replaces files of the branch by the restored files.
 func (o *restoreAttempt) change(added []commit.DataFile) commit.Change {
 	change := commit.Change{
 		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,

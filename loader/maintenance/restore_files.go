@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// write writes the restored files, named in the order in which they were written. After an error it has
-// discarded them.
+// write writes the restored files, with names in the order in which the originals were written. If
+// it fails, it discards the files.
 func (o *restoreAttempt) write(ctx context.Context) (*datafile.Files, error) {
 	described, err := o.describe(ctx)
 	if err != nil {
@@ -68,14 +68,14 @@ func (o *restoreAttempt) describe(ctx context.Context) (map[string]commit.DataFi
 	return out, nil
 }
 
-// named returns the table of the past with the name that users give it.
+// named returns the table at the snapshot, with the name that users give it.
 func (o *restoreAttempt) named() *catalog.Table {
 	table := *o.past
 	table.Name = o.request.Table
 	return &table
 }
 
-// copy copies a file as it is.
+// copy copies a file unchanged.
 func (o *restoreAttempt) copy(ctx context.Context, files *datafile.Files, f commit.DataFile) error {
 	object, err := o.options.Files.Open(ctx, o.named(), f.Location, f.Bytes)
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *restoreAttempt) copy(ctx context.Context, files *datafile.Files, f comm
 	return files.Copy(ctx, f, object)
 }
 
-// rewrite writes the rows of a file that are not deleted, in their order.
+// rewrite writes the rows of a file that are not deleted, in their original order.
 func (o *restoreAttempt) rewrite(ctx context.Context, files *datafile.Files, f catalog.File) error {
 	columns := slices.Concat(o.past.Fields, o.past.Lineage)
 	source := plan.Source{Table: o.named(), Files: []plan.FileRange{{File: f, To: f.Rows}}, Planned: catalog.FieldIDs(columns)}

@@ -20,10 +20,10 @@ type Tables interface {
 	transaction.TableStates
 	// Commit makes a change. See commit.Committer.
 	Commit(ctx context.Context, change commit.Change) (commit.Committed, error)
-	// Made returns the snapshot of a branch that has the change of a token, or false. Errors
-	// are those of Commit.
+	// Made returns the commit of the change with a token on a branch, or false if there is none. It
+	// returns the same errors as Commit.
 	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
-	// FileStore returns what writes and removes data files of a table below a folder.
+	// FileStore returns a store that writes and removes data files of a table below a folder.
 	FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error)
 }
 
@@ -37,7 +37,7 @@ type PinnedTables interface {
 	DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error)
 }
 
-// Options are what a Rewriter works with. All are required, and of Rows its Disk.
+// Options configure a Rewriter. All fields are required; in Rows, only Disk is required.
 type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (Tables, string, error)

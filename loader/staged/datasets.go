@@ -1,5 +1,6 @@
-// Package staged finds out how the datasets of a server use a staging table that is written to: the keys of the training rows
-// that join it, and whether they depend on the order in which its rows were written.
+// Package staged determines how the datasets of a server use a staging table that is written to:
+// which keys the joining training rows have, and whether datasets depend on the order in which the
+// table's rows were written.
 package staged
 
 import (
@@ -11,13 +12,13 @@ import (
 // Datasets are the datasets of a server.
 type Datasets struct {
 	Loader *loader.Loader
-	// Same reports whether two names are those of one table. See catalog.Set.
+	// Same reports whether two names refer to the same table. See catalog.Set.
 	Same   func(a, b string) bool
 	Budget *budget.Budget // nil is unlimited
 }
 
-// CheckAnyOrder returns Invalid if a dataset takes rows of a table by the order in which they were written. The error
-// names the dataset if it is shown.
+// CheckAnyOrder returns Invalid if a dataset chooses rows of a table by the order in which they
+// were written. The error names the dataset if shown returns true for it.
 func (d Datasets) CheckAnyOrder(table string, shown func(dataset string) bool) error {
 	for _, of := range d.Loader.Datasets() {
 		takes := of.Training.Distinct != nil && d.Same(of.Training.Table, table)

@@ -16,10 +16,12 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// keysShare is the share of the budget that the keys of a training table may take: rows are sorted in half of it.
+// keysShare limits the keys of a training table to a quarter of the budget. Sorting rows takes half
+// of the budget.
 const keysShare = 4
 
-// Keys are the keys of the training rows of a dataset or a table, which rows of a staging table are kept for.
+// Keys identifies the training rows of a dataset or a table. Only rows of the staging table with
+// the keys of these rows are kept.
 type Keys struct {
 	Datasets
 	Of     string        // a dataset, or a table
@@ -27,10 +29,11 @@ type Keys struct {
 	Rights policy.Rights // to the training table
 }
 
-// Read reads the keys, given the columns of the staging table's key. It is OnlyKeys of stage.CallOptions.
+// Read reads the keys, given the columns of the staging table's key. It is used as OnlyKeys of
+// stage.CallOptions.
 //
-// Errors: NotFound for an unknown dataset or table, Invalid for keys that cannot be compared, Exhausted if they take more than a
-// quarter of the budget, and those of reading rows.
+// It returns NotFound for an unknown dataset or table, Invalid for keys that cannot be compared,
+// Exhausted if the keys take more than a quarter of the budget, and the errors of reading rows.
 func (k Keys) Read(ctx context.Context, key []arrow.Field) (stage.KeptKeys, error) {
 	keys, err := k.all(ctx, key)
 	if err != nil {
@@ -97,7 +100,7 @@ func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 		return dataset.Training{}, nil, fault.As(dataset.Unknown(k.Of, known)).WithRemedy("name a dataset of the config file, or a training table as namespace.table")
 	}
 	d := configured[at]
-	d.Training.Distinct, d.Training.RequestLevel = nil, nil // they change no key that is read
+	d.Training.Distinct, d.Training.RequestLevel = nil, nil // they do not affect the keys
 	mapped, err := k.mapped(d, key)
 	if err != nil {
 		return dataset.Training{}, nil, err
@@ -108,8 +111,8 @@ func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 	return d.Training, names, nil
 }
 
-// mapped returns the names of the key's columns in the training table as the dataset joins the staging table; nil if it
-// does not.
+// mapped returns the names of the training columns that the dataset joins to the columns of the
+// key, or nil if the dataset does not join the staging table.
 func (k Keys) mapped(d dataset.Dataset, key []arrow.Field) ([]string, error) {
 	var names []string
 	for _, s := range d.Staging {
@@ -170,7 +173,7 @@ func (k Keys) add(ctx context.Context, keys *keyset.DistinctKeys, plan loader.Pl
 	return stream.Err()
 }
 
-// tooManyKeys tells how much memory is enough, if an error is for lack of it.
+// tooManyKeys adds to an error for lack of memory how much memory is enough.
 func tooManyKeys(err error, read, rows int64) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err
