@@ -32,11 +32,6 @@ func (s *Ranges) total(number int) joiner.Counts {
 	return all
 }
 
-// add adds counts of ranges whose counts are final.
-func (s *Ranges) add(more []joiner.Counts) {
-	joiner.AddCounts(s.counts, more)
-}
-
 // Rewind takes back the counts of the lane's open range for the rows after a row of its
 // final sequence, and returns the number of training rows to be read again. If the plan
 // knows the range's rows, the range will resume at the joined batch that contains the row.
@@ -63,7 +58,7 @@ func (l *Lane) Rewind(index int, row int64) (again int64) {
 // Discard takes back the counts of the lane's open range, except those given. The caller
 // releases the range afterwards.
 func (l *Lane) Discard(except []joiner.Counts) {
-	l.stream.add(except)
+	joiner.AddCounts(l.stream.counts, except)
 	l.open = nil
 }
 

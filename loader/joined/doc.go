@@ -1,7 +1,7 @@
 // Package joined reads ranges of a plan as joined rows: training rows from a scan, joined
 // with the build sides of the staging tables, after the post-join filter.
 //
-//	scan ─► repeated rows dropped ─► Transformation.Transform ─► join ─► post-join filter ─► OpenRange
+//	scan ─► repeated rows dropped ─► SectionSpec.Transform ─► join ─► post-join filter ─► OpenRange
 //
 // A Joins is shared by all streams of a server, and with it their build sides. A Ranges
 // belongs to one stream, and counts what the joins did. Its Lanes open ranges and prefetch
@@ -9,7 +9,7 @@
 // after its rows were taken back (Rewind, Discard) counts each row once.
 //
 // The package does not know how rows are permuted: the caller appends columns to the
-// training rows before the join (Transformation.Transform) and finds them in the joined batches.
+// training rows before the join (SectionSpec.Transform) and finds them in the joined batches.
 //
 // A joined batch has the training columns first, then those that Transform appended, then
 // one dictionary column for the columns that are constant within a request, if they are

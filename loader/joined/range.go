@@ -155,7 +155,7 @@ func (o *OpenRange) release() {
 	}
 	l := o.lane
 	if l.open == o { // otherwise its counts were taken back
-		o.lane.stream.add(o.joined.Counts())
+		joiner.AddCounts(o.lane.stream.counts, o.joined.Counts())
 		l.open = nil
 	}
 	o.joined.Release()

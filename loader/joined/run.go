@@ -207,7 +207,7 @@ func (r *RunJoin) Release() {
 		r.lane.done(of)
 	}
 	if r.lane.open == r { // otherwise its counts were taken back
-		r.lane.stream.add(r.closed)
+		joiner.AddCounts(r.lane.stream.counts, r.closed)
 		r.lane.open = nil
 	}
 }

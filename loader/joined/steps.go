@@ -78,5 +78,5 @@ func (s *Ranges) Take(counts []joiner.Counts, costs []buildside.Costs, own bool)
 			counts[i].Defaulted = 0 // the defaults are of columns that this stream does not read
 		}
 	}
-	s.add(counts)
+	joiner.AddCounts(s.counts, counts)
 }
