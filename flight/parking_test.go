@@ -50,19 +50,37 @@ func TestStalledStreamsAreParked(t *testing.T) {
 			for len(parked) > 0 {
 				<-parked
 			}
-			for until := time.Now().Add(time.Minute); len(parked) == 0; time.Sleep(time.Millisecond) {
-				require.True(t, time.Now().Before(until), "the stream is not parked")
+			got := awaited(t, parked, func() {
 				mu.Lock()
+				defer mu.Unlock()
 				now = now.Add(300 * time.Millisecond)
 				if !pressed {
 					now = now.Add(2 * time.Minute)
 				}
-				mu.Unlock()
-			}
-			require.Equal(t, pressed, <-parked)
+			})
+			require.Equal(t, pressed, got)
 		}
 		require.Equal(t, 5, bodies(t, stream), "all batches come")
 		require.Equal(t, "ok", (<-s.ended).End)
+	}
+}
+
+// awaited receives a value, and advances a clock until it comes: the server checks its streams in real time.
+func awaited[T any](t testing.TB, from <-chan T, advance func()) T {
+	t.Helper()
+	every := time.NewTicker(time.Millisecond)
+	defer every.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		select {
+		case got := <-from:
+			return got
+		case <-every.C:
+			advance()
+		case <-ctx.Done():
+			require.FailNow(t, "nothing came within a minute")
+		}
 	}
 }
 
@@ -79,13 +97,12 @@ func TestStallTimeout(t *testing.T) {
 		return now
 	}})
 	stream := s.stall(t)
-	for until := time.Now().Add(time.Minute); len(s.ended) == 0; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(until), "the stream does not end")
+	end := awaited(t, s.ended, func() {
 		mu.Lock()
+		defer mu.Unlock()
 		now = now.Add(time.Minute)
-		mu.Unlock()
-	}
-	require.Equal(t, "unavailable", (<-s.ended).End)
+	})
+	require.Equal(t, "unavailable", end.End)
 	var err error
 	for err == nil {
 		_, err = stream.Recv()
