@@ -1,17 +1,21 @@
-// Package transaction makes one change of a table, in as many attempts as it takes while others commit.
+// Package transaction makes one change of a table. It makes up to MaxAttempts attempts if other
+// writers commit to the table.
 //
-// Each attempt loads the table's state, prepares the change on top of it, and commits. What becomes of the files that it
-// wrote follows from the outcome alone:
+// Each attempt loads the table's state, prepares the change for this state, and commits. The
+// outcome determines whether the files of the attempt are removed:
 //
-//   - The change was made: the files are the table's.
-//   - The outcome is unknown (commit.Uncertain): the files stay, since the table may have them. Run does not look
-//     further; a caller that repeats the change with its token finds out.
+//   - The change was made: the files belong to the table.
+//   - The outcome is unknown (commit.Uncertain): the files stay, since they may belong to the
+//     table. Run does not check. A caller that repeats the change with its token learns the
+//     outcome.
 //   - An earlier call made the change: the files are removed.
-//   - Others committed first (Conflict): the files are removed, and another attempt follows after a wait, unless the table
-//     is still as the attempt saw it. Then the conflict would come back.
+//   - Another writer committed first (Conflict): the files are removed, and another attempt follows
+//     after a wait. If the table's state has not changed since the attempt, there is no other
+//     attempt, since it would have the same conflict.
 //   - Any other error: the files are removed.
 //
-// The package knows neither files nor changes: its users prepare and commit.
+// The package does not depend on the kinds of files and changes: its callers prepare and commit
+// them.
 package transaction
 
 import (
@@ -24,11 +28,11 @@ import (
 	"github.com/penstock/penstock/loader/upload"
 )
 
-// MaxAttempts bounds the attempts of one transaction. Each commit of others ends an attempt, so there must be enough of them beside
-// many writers.
+// MaxAttempts bounds the attempts of one transaction. It is large because each commit of another
+// writer can end an attempt.
 const MaxAttempts = 64
 
-// The longest wait after the first attempt, and after any.
+// The longest wait after the first attempt, and after any attempt.
 const (
 	minWait = 25 * time.Millisecond
 	maxWait = 200 * time.Millisecond
@@ -56,7 +60,8 @@ type Transaction struct {
 	Table, Branch string
 	// First is the state that the first attempt begins with; nil: it is loaded.
 	First *commit.TableState
-	// Once says that the change does not depend on the state of the branch: a conflict is final.
+	// Once reports that the change does not depend on the state of the branch, so that a conflict
+	// is final.
 	Once bool
 	// Prepare prepares an attempt: it writes files and sets the attempt's Commit. Its errors are final.
 	Prepare func(ctx context.Context, a *Attempt) error
@@ -66,7 +71,8 @@ type Transaction struct {
 
 // Run makes the change. It returns a Committed without a snapshot if there was nothing to change.
 //
-// Errors: those of Prepare, State and Commit; Conflict if the change does not fit, or others did not stop committing.
+// It returns the errors of Prepare, State and Commit, and Conflict if the change does not fit or
+// all attempts failed because other writers committed.
 func (t Transaction) Run(ctx context.Context) (commit.Committed, error) {
 	var last attemptEnd
 	var seen *commit.TableState // by the last attempt
@@ -104,12 +110,12 @@ func (t Transaction) next(ctx context.Context, attempts int) (*commit.TableState
 	return t.Tables.State(ctx, t.Table, t.Branch)
 }
 
-// attemptEnd is how an attempt ended.
+// attemptEnd describes how an attempt ended.
 type attemptEnd struct {
 	made  commit.Committed
 	err   error
-	kept  bool // the files are the table's, or may be
-	final bool // no attempt follows
+	kept  bool // the files belong, or may belong, to the table
+	final bool // no other attempt follows
 }
 
 // attempt makes one attempt, and removes its files unless they are kept.
@@ -132,7 +138,7 @@ func (t Transaction) attempt(ctx context.Context, state *commit.TableState) atte
 	return out
 }
 
-// discard removes files, also if ctx has ended.
+// discard removes files, even if ctx has ended.
 func discard(ctx context.Context, remove func(context.Context)) {
 	if remove == nil {
 		return
@@ -142,7 +148,7 @@ func discard(ctx context.Context, remove func(context.Context)) {
 	remove(ctx)
 }
 
-// equal reports whether nothing that a change can depend on differs between two states of a branch.
+// equal reports whether two states of a branch are equal in everything that a change can depend on.
 func equal(a, b *commit.TableState) bool {
 	return a.Table.Pin == b.Table.Pin && a.Current == b.Current && a.LastColumn == b.LastColumn && a.Spec == b.Spec && a.SortOrder == b.SortOrder
 }
