@@ -97,7 +97,10 @@ func TestStatusListsStreamsAndTheirWaits(t *testing.T) {
 	})})
 	require.Empty(t, s.status(t.Context(), t).Streams)
 	slow := s.begin(t.Context(), t, `{"dataset":"homefeed","job":"slow"}`)
-	s.eventually(t, "slow", "trainer")
+	require.Eventually(t, func() bool { // the first batch fits into the buffers of the connection, and the second waits
+		one := s.stream(t, "slow")
+		return one.Batches == 1 && one.Waiting == "trainer"
+	}, time.Minute, time.Millisecond)
 	clock.advance(time.Second)
 	far := s.begin(t.Context(), t, `{"dataset":"homefeed","job":"far/storage","lanes":4,"shard":{"index":1,"of":2}}`)
 	s.eventually(t, "far/storage", "storage")
