@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -211,7 +212,11 @@ func (r *rig) append(t *testing.T, table, rows string) {
 	require.NoError(t, err)
 	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
 	require.NoError(t, err)
-	_, err = r.stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: table, Key: []string{"key"}, Buckets: 2}, in)
+	request := dataset.TableWrite{Table: table, Key: []string{"key"}}
+	if _, err := r.tables.State(t.Context(), table, ""); fault.KindOf(err) == fault.NotFound {
+		request.Buckets = 2
+	}
+	_, err = r.stager.Stage(t.Context(), stage.CallOptions{}, request, in)
 	require.NoError(t, err)
 }
 
