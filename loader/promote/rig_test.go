@@ -20,10 +20,10 @@ import (
 	_ "modernc.org/sqlite" // the driver of the tests' catalog
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
