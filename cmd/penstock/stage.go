@@ -177,11 +177,6 @@ func (p terminal) printStaged(call stageCall, out stage.WriteResult) error {
 func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	dropped := func() {
-		if request.OnlyKeysOf != "" {
-			line("rows dropped, whose key no training row has: %d, of them with a null in the key: %d", r.Dropped, r.NullKeys)
-		}
-	}
 	switch {
 	case r.Existed:
 		line("snapshot %d of table %s has the rows already: nothing was written", r.Snapshot, request.Table)
@@ -214,7 +209,7 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	}
 	switch {
 	case request.OnlyKeysOf != "":
-		dropped()
+		line("rows dropped, whose key no training row has: %d, of them with a null in the key: %d", r.Dropped, r.NullKeys)
 	case r.NullKeys > 0:
 		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
 	}

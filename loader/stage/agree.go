@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 )
 
-// agree checks that the table has the layout that the request names, which applies to new tables only, and that
-// its key can equal that of the table that it is to be like.
+// agree checks that the table, which exists, has the layout that the request names, and that its key can equal that of
+// the table that the request names.
 func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 	table := t.State.Table
 	has := fieldsOf(table, table.Specs[t.State.Spec])
@@ -38,21 +38,19 @@ func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 // agreeOnBuckets checks the number of buckets that the request gives, by itself or as that of another table.
 func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []partitionBy) error {
 	field, buckets := "buckets", c.request.Buckets
-	var key []catalog.Field
-	for _, at := range t.Layout.Key {
-		if f, ok := t.State.Table.Field(t.Fitted.Field(at).Name); ok {
-			key = append(key, f)
-		}
-	}
 	if c.request.Like != "" {
+		var key []string
+		for _, at := range t.Layout.Key {
+			key = append(key, t.Fitted.Field(at).Name)
+		}
 		like, err := c.like(ctx)
 		if err == nil {
-			err = like.equals(key)
+			err = like.equals(t.State.Table, key)
 		}
 		if err != nil {
 			return err
 		}
-		if by, err := like.bucket(names(key)); err == nil {
+		if by, err := like.bucket(key); err == nil {
 			field, buckets = "like", by.transform.N
 		}
 	}
@@ -73,15 +71,17 @@ func (c *staging) otherLayout(field, how string, has []string, asked string) err
 		WithRemedy("leave it out, or stage to a new table")
 }
 
-// equals checks that each column of a key can equal the column of this table that it is joined with by its name.
-func (l likeTable) equals(key []catalog.Field) error {
-	for _, k := range key {
-		f, ok := l.table.Field(k.Name)
-		if !ok || bucket.Comparable(f.Type, k.Type) {
+// equals checks that each column of a key can equal the column of this table that has its name. columns has those of the
+// rows, in the types of their table.
+func (l likeTable) equals(columns *catalog.Table, key []string) error {
+	for _, name := range key {
+		ours, ok := columns.Field(name)
+		theirs, joined := l.table.Field(name)
+		if !ok || !joined || bucket.Comparable(theirs.Type, ours.Type) {
 			continue
 		}
 		return fault.InvalidField("key", "column %s of the rows has type %s, and column %s of table %s has type %s: keys of these types cannot be equal",
-			k.Name, k.Type, f.Name, l.name, f.Type).WithRemedy("cast the column to %s", f.Type)
+			name, ours.Type, name, l.name, theirs.Type).WithRemedy("cast the column to %s", theirs.Type)
 	}
 	return nil
 }
@@ -110,15 +110,6 @@ func orderOf(table *catalog.Table, order catalog.SortOrder) []string {
 			text += descending
 		}
 		out = append(out, text)
-	}
-	return out
-}
-
-// names returns the names of columns.
-func names(columns []catalog.Field) []string {
-	var out []string
-	for _, f := range columns {
-		out = append(out, f.Name)
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 		return nil, err
 	}
 	c.result.Partition = texts(fields)
-	t, err := c.match(ctx, p.state)
+	t, err := c.match(p.state)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (c *staging) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.match(ctx, state)
+	t, err := c.match(state)
 	if err != nil {
 		return err
 	}

@@ -86,11 +86,8 @@ type likeTable struct {
 	spec  catalog.Spec
 }
 
-// like returns the table that the request names, which it reads once.
+// like returns the table that the request names.
 func (c *staging) like(ctx context.Context) (likeTable, error) {
-	if c.liked != nil {
-		return *c.liked, nil
-	}
 	tables, name, err := c.options.Route(c.request.Like)
 	if err != nil {
 		return likeTable{}, err
@@ -99,8 +96,7 @@ func (c *staging) like(ctx context.Context) (likeTable, error) {
 	if err != nil {
 		return likeTable{}, fault.Op(err, "read the layout of table %s", c.request.Like)
 	}
-	c.liked = &likeTable{name: c.request.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}
-	return *c.liked, nil
+	return likeTable{name: c.request.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}, nil
 }
 
 // bucket returns the key column that the new table is bucketed by, and the number of buckets.
@@ -159,6 +155,9 @@ func (c *staging) layout(ctx context.Context, columns *catalog.Table) ([]partiti
 	}
 	if c.request.Like != "" {
 		like, err := c.like(ctx)
+		if err == nil {
+			err = like.equals(columns, c.request.Key)
+		}
 		if err != nil {
 			return nil, err
 		}

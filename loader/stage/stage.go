@@ -42,7 +42,6 @@ type staging struct {
 	input    *arrow.Schema
 	rows     *datafile.Call
 	target   *datafile.Target
-	liked    *likeTable       // nil: it was not read yet
 	creates  *commit.NewTable // nil: the table exists
 	branches bool             // the branch does not exist and begins at the target's snapshot
 	result   WriteResult
@@ -140,7 +139,11 @@ func (c *staging) find(ctx context.Context) (*datafile.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.match(ctx, state)
+	t, err := c.match(state)
+	if err == nil {
+		err = c.agree(ctx, t)
+	}
+	return t, err
 }
 
 // branch returns the state of the branch. One that does not exist begins at that of main.
@@ -157,12 +160,9 @@ func (c *staging) branch(ctx context.Context, main *commit.TableState) (*commit.
 	return main, nil
 }
 
-// match matches the columns of the rows to those of the table in a state, and the layout that the request names to its layout.
-func (c *staging) match(ctx context.Context, state *commit.TableState) (*datafile.Target, error) {
+// match matches the columns of the rows to those of the table in a state.
+func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
 	t, err := datafile.Match(c.input, state, datafile.MatchOptions{Key: c.request.Key, Evolve: c.request.Evolve})
-	if err == nil {
-		err = c.agree(ctx, t)
-	}
 	if err == nil && c.request.Mode.Replaces() && !replaces(state.Table.Specs[state.Spec]) {
 		err = onlyBuckets(c.request.Table)
 	}
