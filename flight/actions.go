@@ -97,7 +97,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 		}
 		return stream.Send(&arrowflight.Result{Body: body})
 	}
-	e := fault.InvalidField("action", "%q is not served by this version", asked.GetType())
+	e := fault.InvalidField("action", "%q is not supported by this version", asked.GetType())
 	e.Faults[0].Nearest = fault.Nearest(asked.GetType(), names)
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }

@@ -216,7 +216,7 @@ func TestIncompleteStreamsAreErrors(t *testing.T) {
 		"a panic": {
 			end:  func(int) (arrow.RecordBatch, error) { panic("index out of range") },
 			code: codes.Internal,
-			want: details{Kind: "internal", Message: "DoGet broke down: index out of range", Remedy: "this is a bug in the server; its log has the details"},
+			want: details{Kind: "internal", Message: "DoGet panicked: index out of range", Remedy: "this is a bug in the server; its log has the details"},
 		},
 	}
 	for name, c := range cases {

@@ -104,7 +104,7 @@ func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightD
 // listed with its error, so that a broken table does not hide the others.
 func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight.FlightService_ListFlightsServer) error {
 	if len(criteria.GetExpression()) > 0 {
-		return fault.InvalidField("criteria", "an expression is not served by this version").WithRemedy("list without criteria")
+		return fault.InvalidField("criteria", "an expression is not supported by this version").WithRemedy("list without criteria")
 	}
 	c := callOf(stream.Context())
 	for _, d := range s.options.Loader.Datasets() {

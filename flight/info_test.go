@@ -349,6 +349,6 @@ func TestRefusals(t *testing.T) {
 	} {
 		code, _ := failure(t, call(), nil)
 		require.Equal(t, codes.InvalidArgument, code)
-		require.ErrorContains(t, call(), name+" is not served by this version; ")
+		require.ErrorContains(t, call(), name+" is not supported by this version; ")
 	}
 }

@@ -105,7 +105,7 @@ func (o *streamSender) run(to grpc.ServerStream, p planned, end func(error), lea
 		o.session.OnSeen(o.inflight.Move)
 	}
 	// The end is reported after a panic, too: the observer counts open streams.
-	failure := error(fault.New(fault.Internal, "the stream broke down"))
+	failure := error(fault.New(fault.Internal, "the stream panicked"))
 	defer func() {
 		o.slot.Release() // before the end is reported
 		leave()

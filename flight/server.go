@@ -150,7 +150,7 @@ type Server struct {
 	drain     context.CancelFunc
 	ended     context.Context //nolint:containedctx // ends all streams when Shutdown stops waiting for them
 	end       context.CancelCauseFunc
-	abandoned context.Context //nolint:containedctx // ends when Shutdown leaves calls behind
+	abandoned context.Context //nolint:containedctx // ends when Shutdown abandons calls
 	abandon   context.CancelFunc
 	callGrace time.Duration // the constant, except in tests
 
@@ -281,18 +281,18 @@ func (s *Server) Serve(on net.Listener) error {
 		if err != nil && s.draining.Err() == nil {
 			return fault.New(fault.Unavailable, "serve on %s: %w", on.Addr(), err)
 		}
-	case <-s.abandoned.Done(): // gRPC would still wait for the calls left behind
+	case <-s.abandoned.Done(): // gRPC would still wait for the abandoned calls
 	}
 	return nil
 }
 
-// ErrCallsLeft is wrapped by the error of a Shutdown that left calls behind.
-var ErrCallsLeft = errors.New("calls that do not end were left behind")
+// ErrCallsAbandoned is wrapped by the error of a Shutdown that abandoned calls.
+var ErrCallsAbandoned = errors.New("calls that did not end were abandoned")
 
 // Shutdown stops accepting connections and calls, and waits for running calls to finish. If
 // ctx ends first, the remaining streams end as unavailable, and the error has their number.
 // Shutdown returns within 5 seconds after the end of ctx: calls that have not ended by then
-// keep running, and the error wraps ErrCallsLeft.
+// keep running, and the error wraps ErrCallsAbandoned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.drain()
@@ -315,7 +315,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		go s.grpc.Stop()
 		if !within(quiet, s.callGrace) {
 			s.abandon()
-			return fault.New(fault.Unavailable, "%s ended early, and %w", fault.Count(left, "stream"), ErrCallsLeft)
+			return fault.New(fault.Unavailable, "%s ended early, and %w", fault.Count(left, "stream"), ErrCallsAbandoned)
 		}
 	}
 	if left == 0 {

@@ -262,7 +262,7 @@ func TestShutdownLeavesCallsBehind(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err = s.Shutdown(ctx)
-	require.ErrorIs(t, err, ErrCallsLeft)
+	require.ErrorIs(t, err, ErrCallsAbandoned)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.NoError(t, <-served)
 	require.Equal(t, codes.Unavailable, status.Code(<-failed))

@@ -126,5 +126,5 @@ func (*service) PollFlightInfo(context.Context, *arrowflight.FlightDescriptor) (
 }
 
 func refused(call, remedy string) error {
-	return fault.New(fault.Invalid, "%s is not served by this version", call).WithRemedy("%s", remedy)
+	return fault.New(fault.Invalid, "%s is not supported by this version", call).WithRemedy("%s", remedy)
 }

@@ -160,7 +160,7 @@ func TestPanicsFailOnlyTheirCall(t *testing.T) {
 	})
 	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Internal, code)
-	require.Equal(t, "GetFlightInfo broke down: nil map", d.Message)
+	require.Equal(t, "GetFlightInfo panicked: nil map", d.Message)
 	require.NotContains(t, fmt.Sprint(d), "goroutine")
 	var line struct{ Level, Method, End, Error, Stack string }
 	require.NoError(t, json.Unmarshal(log.Bytes(), &line))

@@ -233,11 +233,11 @@ func TestFailedReadsAreMisses(t *testing.T) {
 	}
 }
 
-// TestReadsThatHangAreLeftBehind: the caller continues at the time limit, the memory stays charged until the
+// TestReadsThatHangAreAbandoned: the caller continues at the time limit, the memory stays charged until the
 // call returns, and meanwhile the disk is not used.
 //
 // spec: disk-5
-func TestReadsThatHangAreLeftBehind(t *testing.T) {
+func TestReadsThatHangAreAbandoned(t *testing.T) {
 	for _, call := range []string{"open", "read", "close after open"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -274,9 +274,9 @@ func TestReadsThatHangAreLeftBehind(t *testing.T) {
 	}
 }
 
-// TestWritesThatHangAreLeftBehind: the arrays are released at the time limit, the bytes on disk stay counted
+// TestWritesThatHangAreAbandoned: the arrays are released at the time limit, the bytes on disk stay counted
 // until the call returns, and then what was written is deleted.
-func TestWritesThatHangAreLeftBehind(t *testing.T) {
+func TestWritesThatHangAreAbandoned(t *testing.T) {
 	for _, call := range []string{"create", "write", "close after create", "rename"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -317,7 +317,7 @@ func fromAllocator(mem memory.Allocator, n int) (arrow.Array, int) {
 	return newNumbers(buffer, n), n
 }
 
-// TestCloseWaitsUntilItsDeadline: a writer that hangs is left behind, and what is queued is dropped.
+// TestCloseWaitsUntilItsDeadline: a writer that hangs is abandoned, and what is queued is dropped.
 func TestCloseWaitsUntilItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := newFaultySystem()

@@ -161,7 +161,7 @@ func TestFaultyConfig(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "2 faults")
 	require.Contains(t, got.stderr, "a.db")
-	require.Contains(t, got.stderr, `"hive" is not served`)
+	require.Contains(t, got.stderr, `"hive" is not supported`)
 }
 
 func TestVersionAndHelp(t *testing.T) {

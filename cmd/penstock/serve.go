@@ -127,8 +127,8 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer func() {
-		// Calls left behind use the engine until the process ends.
-		if !errors.Is(err, flight.ErrCallsLeft) {
+		// Abandoned calls use the engine until the process ends.
+		if !errors.Is(err, flight.ErrCallsAbandoned) {
 			e.Close()
 		}
 	}()

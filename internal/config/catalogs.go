@@ -101,7 +101,7 @@ func place(catalog, property string) string { return "catalogs." + catalog + "."
 func refused(of dataset.Catalog, p dataset.Property) (fault.Field, bool) {
 	for name, remedy := range refusedProperties() {
 		if strings.HasPrefix(p.Name, name) {
-			return fault.Field{Field: place(of.Name, p.Name), Message: "is not served by this version; " + remedy, Line: p.Line}, true
+			return fault.Field{Field: place(of.Name, p.Name), Message: "is not supported by this version; " + remedy, Line: p.Line}, true
 		}
 	}
 	return fault.Field{}, false

@@ -59,7 +59,7 @@ func TestCatalogFaults(t *testing.T) {
 		`{type: rest, uri: "http://h", s3.acces-key-id: a}`:                `catalogs.a.s3.acces-key-id: unknown field (line 1) (did you mean "s3.access-key-id"?)`,
 		`{type: rest, uri: "http://h", token: "x${NONE}y"}`:                "catalogs.a.token: the environment has no variable NONE; set it where Penstock starts (line 1)",
 		`{type: sql, uri: "postgresql://u:${NONE}@hunter2/db"}`:            "catalogs.a.uri: the environment has no variable NONE",
-		`{type: rest, uri: "http://h", auth: {type: basic}}`:               "catalogs.a.auth.type: is not served by this version; use token, credential with oauth2-server-uri",
+		`{type: rest, uri: "http://h", auth: {type: basic}}`:               "catalogs.a.auth.type: is not supported by this version; use token, credential with oauth2-server-uri",
 		`{type: rest, uri: "http://h", s3: [a]}`:                           "catalogs.a.s3: must be a single value, not a list",
 		`{type: rest}`:                                                     "it needs type and uri",
 		`{type: rest, uri: "http://h", token: "${LAKE:-x}"}`:               "catalogs.a.token: variables have no defaults here: write ${LAKE}, and set it where Penstock starts (line 1)",

@@ -43,12 +43,12 @@ type Spare interface {
 // is marked as in flight; it is released when they have left.
 //
 // The regions are released on the way to failed and released. The Spare is released when they are
-// free: a read that was left behind keeps its region until it returns.
+// free: an abandoned read keeps its region until it returns.
 type fetch struct {
 	of      chunkRange
 	memory  memory.Allocator
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when no read runs, except those left behind
+	done    chan struct{} // closed when no read runs, except abandoned ones
 	regions []region      // of the users in taken, otherwise of the fetch
 	shared  *SharedChunks // nil: of one Reader
 

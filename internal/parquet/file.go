@@ -172,9 +172,8 @@ type ReadOptions struct {
 	// Decoding is called before a column, by its index in Fields, is decoded for a batch, on any goroutine, and what it
 	// returns afterwards; nil ignores it.
 	Decoding func(column int) (decoded func())
-	// Part moves n admitted bytes out of the reader's account, for memory that a read
-	// which was left behind may still write to. released returns them when that read
-	// returns. Nil if Admit is nil.
+	// Part moves n admitted bytes out of the reader's account, for memory that an
+	// abandoned read may still write to. released returns them when that read returns. Nil if Admit is nil.
 	Part func(n int64) (released func())
 }
 

@@ -141,7 +141,7 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 	switch end := string(tail[len(tail)-len(magic):]); end {
 	case magic:
 	case magicEncrypted:
-		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").
+		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not supported by this version").
 			In("", obj.Location())
 	default:
 		return nil, damaged(obj.Location(), "file does not end with the magic bytes of Parquet")
@@ -258,7 +258,7 @@ func newFooter(location string, meta *metadata.FileMetaData, unknown unknownType
 	meta.SetSourceFileSize(size)
 	f := &Footer{meta: meta, unknown: unknown, size: size, stored: stored}
 	if meta.IsSetEncryptionAlgorithm() {
-		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").In("", location)
+		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not supported by this version").In("", location)
 	}
 	err := f.checkGroups(size - trailer - stored)
 	if err == nil {

@@ -67,7 +67,7 @@ func (f *Footer) ApplyNameMapping(find func(path []string) (id, inside int, ok b
 func (f *Footer) manifest() (*pqarrow.SchemaManifest, error) {
 	manifest, err := pqarrow.NewSchemaManifest(f.meta.Schema, nil, &pqarrow.ArrowReadProperties{})
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err)
+		return nil, fault.New(fault.Invalid, "the file's schema is not supported by this version: %w", err)
 	}
 	return manifest, nil
 }

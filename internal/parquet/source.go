@@ -81,7 +81,7 @@ func (s *source) load(wanted []span) error {
 	}
 	for i, err := range errs {
 		if err != nil {
-			s.scratch.Detach(s.regions[i].content) // a read that was left behind may still write to it
+			s.scratch.Detach(s.regions[i].content) // an abandoned read may still write to it
 			_ = s.note(err)
 		}
 	}
@@ -227,7 +227,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 		return s.readAdded(p, off)
 	}
 	// Chunks of a few old writers are longer than the footer says. The library reuses p
-	// after an error, so a read that may be left behind must not get it.
+	// after an error, so a read that may be abandoned must not get it.
 	r, err := s.read(span{start: off, length: int64(len(p))})
 	if err != nil {
 		return 0, err

@@ -121,10 +121,10 @@ func TestDeadline(t *testing.T) {
 					"check whether the disk or mount responds; if it is only slow, raise storage_timeout")
 				require.Equal(t, fault.Unavailable, fault.KindOf(err))
 				require.Equal(t, "/a", fault.As(err).File)
-				require.Equal(t, map[string]int{"/": 1}, calls.LeftBehind())
+				require.Equal(t, map[string]int{"/": 1}, calls.Abandoned())
 				close(gate)
 				synctest.Wait()
-				require.Empty(t, calls.LeftBehind())
+				require.Empty(t, calls.Abandoned())
 			})
 		})
 	}
@@ -185,7 +185,7 @@ func TestFullMount(t *testing.T) {
 			_, err := s.Open(ctx, "/dead/a", 10)
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		require.Equal(t, map[string]int{"/dead": store.MaxCalls}, calls.LeftBehind())
+		require.Equal(t, map[string]int{"/dead": store.MaxCalls}, calls.Abandoned())
 
 		began := time.Now()
 		for _, waited := range []time.Duration{time.Minute, 0, 0} {
@@ -202,7 +202,7 @@ func TestFullMount(t *testing.T) {
 
 		close(gate)
 		synctest.Wait()
-		require.Empty(t, calls.LeftBehind())
+		require.Empty(t, calls.Abandoned())
 		require.NoError(t, open("/dead/a"))
 	})
 }
@@ -289,7 +289,7 @@ func TestCloseDoesNotWaitForReads(t *testing.T) {
 		require.Equal(t, make([]byte, 10), p)
 		close(gate)
 		<-closed
-		require.Equal(t, "0123456789", string(p), "the read that was left behind still writes")
+		require.Equal(t, "0123456789", string(p), "the abandoned read still writes")
 	})
 }
 
@@ -297,7 +297,7 @@ type opens func(ctx context.Context) (store.Object, error)
 
 func (o opens) Open(ctx context.Context, _ string, _ int64) (store.Object, error) { return o(ctx) }
 
-// TestPending: a Pending runs functions after the call that was left behind, and at once after it
+// TestPending: a Pending runs functions after the abandoned call, and at once after it
 // has returned. A call that returned, or was not made, has none.
 func TestPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestPending(t *testing.T) {
 func TestPanickingCall(t *testing.T) {
 	_, err := store.Call(t.Context(), store.NewCallsOn(time.Hour), "read", "/a", func(context.Context) (int, error) { panic("at the disk") })
 	require.Equal(t, fault.Internal, fault.KindOf(err))
-	require.ErrorContains(t, err, "read file /a broke down: at the disk")
+	require.ErrorContains(t, err, "read file /a panicked: at the disk")
 	var crash fault.Crash
 	require.ErrorAs(t, err, &crash)
 	require.Contains(t, string(crash.Stack), "TestPanickingCall")

@@ -70,7 +70,7 @@ func TestUploadsThatHang(t *testing.T) {
 					"check whether the disk or mount responds; if it is only slow, raise storage_timeout")
 				require.Equal(t, fault.Unavailable, fault.KindOf(err))
 				require.Equal(t, c.unknown, store.UnknownOutcome(err))
-				require.Equal(t, map[string]int{"/": 1}, h.calls.LeftBehind())
+				require.Equal(t, map[string]int{"/": 1}, h.calls.Abandoned())
 				if u != nil {
 					for range 2 {
 						err := u.Abort(t.Context())
@@ -81,7 +81,7 @@ func TestUploadsThatHang(t *testing.T) {
 				}
 				close(h.gate)
 				synctest.Wait()
-				require.Empty(t, h.calls.LeftBehind())
+				require.Empty(t, h.calls.Abandoned())
 				require.Empty(t, storetest.Entries(t, h.Unfinished, "/t"))
 				require.Len(t, storetest.Entries(t, h.List, "/t"), map[bool]int{true: 1}[c.complete])
 			})
@@ -149,13 +149,13 @@ func TestListingsThatHang(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(began))
 		close(h.gate)
 		synctest.Wait()
-		require.Empty(t, h.calls.LeftBehind())
+		require.Empty(t, h.calls.Abandoned())
 	})
 }
 
-// TestBuffersOfCallsLeftBehind: a buffer is freed when the call that was left behind has returned
+// TestBuffersOfAbandonedCalls: a buffer is freed when the abandoned call has returned
 // and its caller has released it, whatever a decorator makes of the error.
-func TestBuffersOfCallsLeftBehind(t *testing.T) {
+func TestBuffersOfAbandonedCalls(t *testing.T) {
 	for call, do := range map[errstore.Call]func(*hanging, *memory.Buffer) error{
 		errstore.Create: func(h *hanging, p *memory.Buffer) error { return h.Create(context.Background(), "/t/a", p) },
 		errstore.Write: func(h *hanging, p *memory.Buffer) error {
@@ -189,7 +189,7 @@ func TestBuffersOfCallsLeftBehind(t *testing.T) {
 				close(h.gate)
 				<-freed
 				synctest.Wait()
-				require.Empty(t, h.calls.LeftBehind())
+				require.Empty(t, h.calls.Abandoned())
 			})
 		})
 	}

@@ -27,7 +27,7 @@ type Options struct {
 // Calls runs calls that may block in the kernel for longer than their callers wait, such as calls
 // to a disk or a mount that does not answer. Each call runs in a separate goroutine. The caller
 // waits until the call returns, the caller's context ends, or the timeout expires. A call that
-// still runs then is abandoned, or left behind: until the kernel returns, it keeps its slot among
+// still runs then is abandoned: until the kernel returns, it keeps its slot among
 // the calls of its mount and the memory that it was given. Calls on other mounts do not wait for
 // it.
 //
@@ -44,7 +44,7 @@ type Calls struct {
 	timeout time.Duration
 	table   *mountTable
 
-	overdue atomic.Int64 // calls left behind by the timeout
+	overdue atomic.Int64 // calls abandoned at the timeout
 
 	mu     sync.Mutex
 	mounts map[string]*mount
@@ -56,8 +56,8 @@ func NewCalls(options Options) *Calls {
 	return &Calls{timeout: options.Timeout, table: newMountTable(options.Clock), mounts: map[string]*mount{}, files: map[string]int{}}
 }
 
-// LeftBehind returns the number of abandoned calls of each mount.
-func (c *Calls) LeftBehind() map[string]int {
+// Abandoned returns the number of abandoned calls of each mount.
+func (c *Calls) Abandoned() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[string]int{}

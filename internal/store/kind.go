@@ -188,5 +188,5 @@ func (k Kinds) Served() string {
 
 // Refuse returns the failure of a location whose scheme is not served.
 func (k Kinds) Refuse(location string) error {
-	return refuse(location, "scheme %q of %s is not served by this version", Scheme(location), location).WithRemedy("%s", k.Served())
+	return refuse(location, "scheme %q of %s is not supported by this version", Scheme(location), location).WithRemedy("%s", k.Served())
 }

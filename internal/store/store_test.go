@@ -64,7 +64,7 @@ func TestPath(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	for location, message := range map[string]string{
-		"s3://bucket/key":    `scheme "s3" of s3://bucket/key is not served by this version`,
+		"s3://bucket/key":    `scheme "s3" of s3://bucket/key is not supported by this version`,
 		"gs://bucket/key":    `scheme "gs"`,
 		"hdfs://namenode/x":  `scheme "hdfs"`,
 		"abfss://c@a/x":      `scheme "abfss"`,

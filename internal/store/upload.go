@@ -37,7 +37,7 @@ type Upload interface {
 	// not there and will not be.
 	Finish(ctx context.Context) error
 	// Abort discards what was written, and returns when the upload holds no more memory,
-	// except that of calls left behind, which stays reserved until they return. It never
+	// except that of abandoned calls, which stays reserved until they return. It never
 	// removes a complete file: after Finish has succeeded it does nothing, and after an
 	// unknown outcome it only discards an upload that is not complete. An error means that
 	// the unfinished upload may remain. Abort may be called again.

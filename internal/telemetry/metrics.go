@@ -192,14 +192,14 @@ func (m *Metrics) Streams(p Places) {
 	)
 }
 
-// Storage adds a metric of calls left behind. It is called once.
+// Storage adds a metric of abandoned calls. It is called once.
 func (m *Metrics) Storage(c *store.Calls) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "penstock_storage_calls_left_behind",
 		Help: "Opens and reads that storage has not answered and whose callers no longer wait.",
 	}, func() float64 {
 		n := 0
-		for _, left := range c.LeftBehind() {
+		for _, left := range c.Abandoned() {
 			n += left
 		}
 		return float64(n)

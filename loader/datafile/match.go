@@ -147,7 +147,7 @@ func (m *matching) column(f catalog.Field) {
 	case f.Type.ID() == arrow.NULL && len(at) == 0:
 		return // the type is not supported; the files omit the column, so it is null
 	case f.Type.ID() == arrow.NULL:
-		m.fail(f.Name, "its type in the table is not served by this version")
+		m.fail(f.Name, "its type in the table is not supported by this version")
 		return
 	case len(at) == 0:
 	case SameShape(m.schema.Field(at[0]).Type, f.Type):

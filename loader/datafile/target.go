@@ -139,7 +139,7 @@ func (t *Target) arrange(key []string) error {
 	for _, p := range t.State.Table.Specs[t.State.Spec] {
 		at := t.position(p.Source)
 		if at < 0 {
-			return fault.New(fault.Invalid, "partition field %s of the table is not of a top-level column, which is not served by this version", p.Name).
+			return fault.New(fault.Invalid, "partition field %s of the table is not of a top-level column, which is not supported by this version", p.Name).
 				In(t.State.Table.Name, "").WithRemedy("write to the table with another program")
 		}
 		t.Layout.Partition = append(t.Layout.Partition, partition.By{Column: at, Transform: p.Transform})

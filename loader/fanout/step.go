@@ -193,7 +193,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 
 	var step *stream.Step
 	// If reading panics, the other members must not wait forever.
-	err := error(fault.New(fault.Internal, "the reader of a group broke down"))
+	err := error(fault.New(fault.Internal, "the reader of a group panicked"))
 	var mine *taken
 	var widened bool
 	func() {

@@ -175,7 +175,7 @@ func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relati
 // servable returns an error for a column that cannot be one of the table.
 func (p *defining) servable(s resolve.Staging, o resolve.Output, source catalog.Field, replaces int) error {
 	if o.Type().ID() == arrow.NULL || !o.Matched && source.Type.ID() == arrow.NULL {
-		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not served by this version", o.Name, s.Name).
+		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not supported by this version", o.Name, s.Name).
 			WithRemedy("leave the column out of the entry's columns")
 	}
 	if p.partitioned(o.Name) && replaces == 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// TestReadsLeftBehindStayCharged checks that a reader ends with its context, or at its
+// TestAbandonedReadsStayCharged checks that a reader ends with its context, or at its
 // storage timeout, while a read hangs, and that only the read's memory stays charged until
 // the read returns.
-func TestReadsLeftBehindStayCharged(t *testing.T) {
+func TestAbandonedReadsStayCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeout time.Duration
 		cancel  bool

@@ -158,7 +158,7 @@ func withFieldIDs(t *catalog.Table, p *projection, footer *parquet.Footer) (*par
 	}
 	for _, c := range p.read {
 		if _, ok := t.ByID(c.ID); !ok {
-			return nil, fault.New(fault.Invalid, "the file was written without field ids, and equality deletes compare column %s, which is not served by this version", c.Name).
+			return nil, fault.New(fault.Invalid, "the file was written without field ids, and equality deletes compare column %s, which is not supported by this version", c.Name).
 				WithRemedy("rewrite the file through Iceberg")
 		}
 	}
@@ -166,7 +166,7 @@ func withFieldIDs(t *catalog.Table, p *projection, footer *parquet.Footer) (*par
 }
 
 func someIDs(what string) error {
-	return fault.New(fault.Invalid, "%s, which is not served by this version", what).WithRemedy("rewrite the file through Iceberg")
+	return fault.New(fault.Invalid, "%s, which is not supported by this version", what).WithRemedy("rewrite the file through Iceberg")
 }
 
 // supply supplies a column that a file lacks, as the specification requires ("Column
@@ -217,7 +217,7 @@ func refusePartial(t *catalog.Table, p *projection, f catalog.File, footer *parq
 		}
 		for _, c := range p.read {
 			if strings.HasPrefix(field.Name, c.Name+".") {
-				return fault.New(fault.Invalid, "column %s is not in the file but only in its partition values, which is not served by this version for %s as a whole", field.Name, c.Name).
+				return fault.New(fault.Invalid, "column %s is not in the file but only in its partition values, which is not supported by this version for %s as a whole", field.Name, c.Name).
 					WithRemedy("rewrite the file with all columns, or ask for the fields of %s by name", c.Name)
 			}
 		}

@@ -39,7 +39,7 @@ type destination struct {
 
 // Write implements chunk.Destination.
 func (d destination) Write(ctx context.Context, p []byte) error {
-	left, err := d.budget.Reserve("bytes of an upload that was left behind", 0)
+	left, err := d.budget.Reserve("bytes of an abandoned upload", 0)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestPartsAreReserved(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestBytesOfAWriteThatHangsStayReserved: the bytes of a write that is left behind stay reserved
+// TestBytesOfAWriteThatHangsStayReserved: the bytes of a write that is abandoned stay reserved
 // until it returns. Those of a write that fails at once do not.
 func TestBytesOfAWriteThatHangsStayReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

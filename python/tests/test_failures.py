@@ -65,7 +65,7 @@ def client(config: Path) -> Iterator[penstock.Client]:
         ("scores", {"batchrows": 5}, "batchrows", ["batch_rows"]),
         ("scores", {"sample": 0.5}, "sample", ["an object"]),
         ("scores", {"since": 0}, "since", ["at least 1"]),
-        ("scores", {"start": "warm"}, "start", ["not served"]),
+        ("scores", {"start": "warm"}, "start", ["not supported"]),
         ("scores", {"wire": "grouped"}, "wire", ["batch_requests"]),
         ("scores", {"columns": ["row", "scroe"]}, "columns[1]", ["scroe", "score"]),
         ("scores", {"filter": "row = = 3"}, "filter", ["position 7"]),

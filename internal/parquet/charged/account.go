@@ -17,7 +17,7 @@ import (
 // bytes move between these places:
 //
 //	free ──openGroup──► row group ──close──► free
-//	                        └──a read is left behind──► detached ──it returns──► free
+//	                        └──a read is abandoned───► detached ──it returns──► free
 //
 //	free ──NewBatch, takeMore──► open batch ──finishBatch──┬──► batch (Reader.Admitted)
 //	                                 ▲                     ├──► free, if not used
@@ -28,7 +28,7 @@ import (
 // with a negative n). The caller returns those of a batch. Kept bytes are in buffers that
 // the library still holds after their batch.
 //
-// Detached bytes are memory that a read which was left behind may still write to. Their
+// Detached bytes are memory that an abandoned read may still write to. Their
 // release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
 // All other moves are made by the goroutine that calls Next and Release, and those into
 // the open batch also by the goroutines that decode columns, one at a time under asking. mu

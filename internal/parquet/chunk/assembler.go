@@ -18,7 +18,7 @@ import (
 const magic = "PAR1"
 
 // Destination takes the bytes of a file in order. When Write returns without an error, the caller may use p
-// again. After an error, a write that was left behind may still read p.
+// again. After an error, an abandoned write may still read p.
 type Destination interface {
 	Write(ctx context.Context, p []byte) error
 }

@@ -20,5 +20,5 @@
 // is filled. Each file has a mark in its metadata. If the answer to the request that creates
 // it is lost, the mark tells whether the file that is there is this one.
 //
-// No call outlives its context, and nothing is left behind.
+// No call outlives its context, and none is abandoned.
 package s3

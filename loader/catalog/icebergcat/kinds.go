@@ -57,7 +57,7 @@ func (o Options) open(ctx context.Context, s *metadata.Source) error {
 		return open(o, ctx, s)
 	}
 	served := slices.Sorted(maps.Keys(kinds()))
-	e := fault.InvalidField("type", "catalog type %q is not served by this version", o.Type)
+	e := fault.InvalidField("type", "catalog type %q is not supported by this version", o.Type)
 	if remedy, ok := unsupported()[o.Type]; ok {
 		return e.WithRemedy("%s", remedy)
 	}
@@ -73,7 +73,7 @@ func (o Options) open(ctx context.Context, s *metadata.Source) error {
 
 func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && len(o.Stores) == 0 {
-		return fault.InvalidField("warehouse", "storage scheme %q is not served by this version", scheme).
+		return fault.InvalidField("warehouse", "storage scheme %q is not supported by this version", scheme).
 			WithRemedy("%s", o.Stores.Served())
 	}
 	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock})

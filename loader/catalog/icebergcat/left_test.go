@@ -47,10 +47,10 @@ func TestHangingCatalogFileEndsWithTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// left is how many calls are left behind.
+// left is how many calls are abandoned.
 func left(c *store.Calls) int {
 	n := 0
-	for _, of := range c.LeftBehind() {
+	for _, of := range c.Abandoned() {
 		n += of
 	}
 	return n

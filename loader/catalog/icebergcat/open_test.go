@@ -32,11 +32,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"no name", func(o *icebergcat.Options) { o.Name = "" }, fault.Invalid, "name: the catalog has no name"},
 		{
 			"another type", func(o *icebergcat.Options) { o.Type = "nessie" }, fault.Invalid,
-			`type: catalog type "nessie" is not served by this version; did you mean rest? use one of: directory, rest, sql`,
+			`type: catalog type "nessie" is not supported by this version; did you mean rest? use one of: directory, rest, sql`,
 		},
 		{
 			"hive", func(o *icebergcat.Options) { o.Type = "hive" }, fault.Invalid,
-			`type: catalog type "hive" is not served by this version; put an Iceberg REST catalog in front of it, and use type: rest`,
+			`type: catalog type "hive" is not supported by this version; put an Iceberg REST catalog in front of it, and use type: rest`,
 		},
 		{
 			"glue", func(o *icebergcat.Options) { o.Type = "glue" }, fault.Invalid,
@@ -44,7 +44,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		{
 			"another database", func(o *icebergcat.Options) { o.URI = "mysql://u:p@h/db" }, fault.Invalid,
-			`uri: a catalog on "mysql" is not served by this version; write sqlite:////absolute/path, sqlite:///path relative to the config file, or postgresql://host/database with user and password`,
+			`uri: a catalog on "mysql" is not supported by this version; write sqlite:////absolute/path, sqlite:///path relative to the config file, or postgresql://host/database with user and password`,
 		},
 		{"no uri", func(o *icebergcat.Options) { o.URI = "" }, fault.Invalid, `uri: a catalog on ""`},
 		{"two slashes", func(o *icebergcat.Options) { o.URI = "sqlite://catalog.db" }, fault.Invalid, "names no file"},
@@ -52,11 +52,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"no path", func(o *icebergcat.Options) { o.URI = "sqlite:///" }, fault.Invalid, "names no file"},
 		{
 			"parameters", func(o *icebergcat.Options) { o.URI = "sqlite:///catalog.db?timeout=3" }, fault.Invalid,
-			"parameters of sqlite:///catalog.db?timeout=3 are not served by this version",
+			"parameters of sqlite:///catalog.db?timeout=3 are not supported by this version",
 		},
 		{
 			"another storage", func(o *icebergcat.Options) { o.Warehouse = "s3://bucket/path" }, fault.Invalid,
-			`warehouse: storage scheme "s3" is not served by this version`,
+			`warehouse: storage scheme "s3" is not supported by this version`,
 		},
 		{
 			"no file", func(o *icebergcat.Options) { o.URI = "sqlite:///none.db" }, fault.NotFound,

@@ -66,7 +66,7 @@ func (c *client) configure(properties map[string]string) error {
 		return nil
 	}
 	if c.options.Sign == nil {
-		return fault.InvalidField(propertySigV4, "signed requests are not served by this version")
+		return fault.InvalidField(propertySigV4, "signed requests are not supported by this version")
 	}
 	service := properties[propertySignName]
 	if service == "" {

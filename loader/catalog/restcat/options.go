@@ -94,12 +94,12 @@ func unserved(properties map[string]string) error {
 		if properties[propertySigner] != "" {
 			name = propertySigner
 		}
-		return fault.InvalidField(name, "remote signing of requests to storage is not served by this version").
+		return fault.InvalidField(name, "remote signing of requests to storage is not supported by this version").
 			WithRemedy("let the catalog vend credentials, or name keys in its block (s3.access-key-id, s3.secret-access-key)")
 	}
 	for name, value := range properties {
 		if strings.EqualFold(name, headerPrefix+delegationHeader) && strings.Contains(strings.ToLower(value), "remote-signing") {
-			return fault.InvalidField(name, "remote signing is not served by this version").WithRemedy("leave it out: vended credentials are always requested")
+			return fault.InvalidField(name, "remote signing is not supported by this version").WithRemedy("leave it out: vended credentials are always requested")
 		}
 	}
 	return nil

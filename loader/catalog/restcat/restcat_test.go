@@ -100,7 +100,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"remote signing, yes":       {map[string]string{"s3.remote-signing-enabled": "Yes"}, "s3.remote-signing-enabled: remote signing"},
 		"remote signing, 1":         {map[string]string{"s3.remote-signing-enabled": "1"}, "s3.remote-signing-enabled: remote signing"},
 		"a signer":                  {map[string]string{"s3.signer": "S3V4RestSigner"}, "s3.signer: remote signing"},
-		"a header of it":            {map[string]string{"header.x-iceberg-access-delegation": "remote-signing"}, "remote signing is not served"},
+		"a header of it":            {map[string]string{"header.x-iceberg-access-delegation": "remote-signing"}, "remote signing is not supported"},
 		"signatures that none make": {map[string]string{"rest.sigv4-enabled": "true"}, "rest.sigv4-enabled"},
 		"no server of tokens":       {map[string]string{"credential": "a:s3cret", "oauth2-server-uri": "tokens"}, "oauth2-server-uri"},
 	} {

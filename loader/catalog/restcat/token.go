@@ -154,7 +154,7 @@ func (t *tokens) fetch(ctx context.Context) error {
 			WithRemedy("correct the catalog's oauth2-server-uri")
 	}
 	if answer.Type != "" && !strings.EqualFold(answer.Type, "bearer") {
-		return fault.New(fault.Unavailable, "%s returned a token of type %q: only bearer is served by this version", fault.RedactURI(t.grant.endpoint), answer.Type)
+		return fault.New(fault.Unavailable, "%s returned a token of type %q: only bearer is supported by this version", fault.RedactURI(t.grant.endpoint), answer.Type)
 	}
 	t.token, t.renew, t.ends = answer.Token, time.Time{}, time.Time{}
 	seconds, _ := answer.Seconds.Float64() // 0 if unknown

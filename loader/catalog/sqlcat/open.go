@@ -38,7 +38,7 @@ type Catalog struct {
 var _ locator.Lister = (*Catalog)(nil)
 
 // question queries a database. Its context ends when its caller stops waiting; it may be
-// left behind and continue after that, so it returns its result and modifies nothing else.
+// abandoned and continue after that, so it returns its result and modifies nothing else.
 type question func(ctx context.Context, db *sql.DB) (string, error)
 
 // purpose is the purpose of a question.
@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	case has(postgres, scheme):
 		c.database, c.dialect, err = openPostgres(o)
 	default:
-		return nil, fault.InvalidField("uri", "a catalog on %q is not served by this version", scheme).WithRemedy(remedy)
+		return nil, fault.InvalidField("uri", "a catalog on %q is not supported by this version", scheme).WithRemedy(remedy)
 	}
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func sqlitePath(o Options) (string, error) {
 	case !ok || path == "" || path == ":memory:":
 		return "", fault.InvalidField("uri", "%s names no file", fault.RedactURI(o.URI)).WithRemedy(remedy)
 	case strings.ContainsRune(path, '?'):
-		return "", fault.InvalidField("uri", "parameters of %s are not served by this version", fault.RedactURI(o.URI)).WithRemedy(remedy)
+		return "", fault.InvalidField("uri", "parameters of %s are not supported by this version", fault.RedactURI(o.URI)).WithRemedy(remedy)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.BaseDir, path)

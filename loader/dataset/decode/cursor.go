@@ -38,7 +38,7 @@ func readCursor(d *decoder, at place) dataset.Cursor {
 			return out
 		}
 		if v := at.node.member("v"); v != nil && v.value.kind == kindWhole && v.value.text != strconv.Itoa(dataset.CursorVersion) {
-			d.fail(at.pathOf("v"), "a cursor of version %s is not served by this version, which reads version %d; resume on a server of the version that wrote it",
+			d.fail(at.pathOf("v"), "a cursor of version %s is not supported by this version, which reads version %d; resume on a server of the version that wrote it",
 				fault.Shorten(v.value.text, 20), dataset.CursorVersion)
 			return out
 		}

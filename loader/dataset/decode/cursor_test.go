@@ -269,7 +269,7 @@ func TestEditedCursors(t *testing.T) {
 func TestFaultsOfCursors(t *testing.T) {
 	t.Parallel()
 	for change, want := range map[[2]string]string{
-		{`"v":1`, `"v":2`}:                                                 "v: a cursor of version 2 is not served by this version, which reads version 1",
+		{`"v":1`, `"v":2`}:                                                 "v: a cursor of version 2 is not supported by this version, which reads version 1",
 		{`"v":1`, `"v":1.0`}:                                               "v: must be a whole number",
 		{`"v":1`, `"v":1,"stpe":1`}:                                        `stpe: unknown field (did you mean "step"?)`,
 		{`"v":1`, `"v":1,"v":1`}:                                           "v: the field is repeated",

@@ -123,7 +123,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 		case p.kind == kindNull:
 		case fields[i].read == nil:
 			given[m.name] = true
-			d.fail(p.path, "not served by this version%s", cmp.Or(formOf(p.path), "; leave it out"))
+			d.fail(p.path, "not supported by this version%s", cmp.Or(formOf(p.path), "; leave it out"))
 		default:
 			given[m.name] = true
 			fields[i].read(d, p, into)
@@ -211,7 +211,7 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 	switch {
 	case at.kind != kindText || slices.Contains(served, got):
 	case slices.Contains(later, got):
-		d.fail(at.path, "%s is not served by this version; served: %s", got, words(served))
+		d.fail(at.path, "%s is not supported by this version; supported: %s", got, words(served))
 	default:
 		d.add(0, fault.Field{
 			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", fault.Shorten(string(got), 40), words(served)),

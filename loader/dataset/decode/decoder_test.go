@@ -183,7 +183,7 @@ func TestFaultsSayWhatToWrite(t *testing.T) {
 		`{"dataset":"d","shuffle":true}`: `shuffle: must be text, not true or false; write order: "shuffled", and shuffle: "requests", "rows" or "splits"`,
 		`{"dataset":"d","shard":[0,4]}`:  `shard: must be an object, not a list; write shard: {"index": 0, "of": 4}`,
 		`{"dataset":"d","sample":0.1}`:   `sample: must be an object, not a number with a point or exponent; write sample: {"rate": 0.1`,
-		`{"dataset":"d","start":"warm"}`: "start: not served by this version; leave it out",
+		`{"dataset":"d","start":"warm"}`: "start: not supported by this version; leave it out",
 		`{"dataset":"d","cursor":{}}`:    "cursor: this is not a cursor: it has neither a version nor a plan; write cursor: and the object received with a batch, unchanged",
 	} {
 		_, err := decode.Query([]byte(text))
@@ -305,7 +305,7 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing.x: unknown field; known: default (line 1); staging[0].missing.default: missing",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] already has the name "pa"`,
 		"{training: ml.t}":                      `training: must be an object, not text; write training: {"table": "namespace.table"} (line 1)`,
-		"{training: {table: a.b, as_of: 2026}}": "training.as_of: not served by this version; write ref: and a branch or tag, or snapshot: and a snapshot's id (line 1)",
+		"{training: {table: a.b, as_of: 2026}}": "training.as_of: not supported by this version; write ref: and a branch or tag, or snapshot: and a snapshot's id (line 1)",
 	} {
 		_, err := decode.Dataset("d", document(t, text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
@@ -328,7 +328,7 @@ func TestUnservedFields(t *testing.T) {
 		for name := range strings.FieldsSeq(fields) {
 			text := fmt.Sprintf(path, `"`+name+`":1`)
 			for _, err := range []error{yamlFault(t, text), queryFault(`{"dataset":` + text + `}`)} {
-				require.ErrorContains(t, err, "."+name+": not served by this version")
+				require.ErrorContains(t, err, "."+name+": not supported by this version")
 				require.Len(t, fault.As(err).Faults, 1)
 			}
 			text = fmt.Sprintf(path, `"`+name+`":null`)
@@ -336,7 +336,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	require.ErrorContains(t, queryFault(`{"dataset":"d","start":{}}`), "start: not served by this version")
+	require.ErrorContains(t, queryFault(`{"dataset":"d","start":{}}`), "start: not supported by this version")
 }
 
 func yamlFault(t *testing.T, text string) error {

@@ -178,7 +178,7 @@ const (
 func newForm(table commit.NewTable) (*tableForm, error) {
 	table.Version = cmp.Or(table.Version, defaultVersion)
 	if table.Version < 1 || table.Version > metadata.LineageVersion {
-		return nil, fault.InvalidField("version", "format version %d is not served by this version", table.Version).WithRemedy("use format version 1, 2 or 3")
+		return nil, fault.InvalidField("version", "format version %d is not supported by this version", table.Version).WithRemedy("use format version 1, 2 or 3")
 	}
 	out := &tableForm{table: table, schema: schemaForm{Type: "struct", Fields: []json.RawMessage{}}, spec: []partitionForm{}}
 	for _, column := range table.Columns {

@@ -71,7 +71,7 @@ func (l *Listing) deleteFile(e iceberg.ManifestEntry, in *ManifestEntries) (dele
 	case content != iceberg.EntryContentPosDeletes && content != iceberg.EntryContentEqDeletes:
 		return out, metafile.Corrupt(l.meta.Name, in.location, "manifest %s of deletes lists %s, whose content is %d", in.location, location, content)
 	default:
-		return out, fault.New(fault.Invalid, "delete file %s of table %s is of format %s: only Parquet and Puffin are served by this version",
+		return out, fault.New(fault.Invalid, "delete file %s of table %s is of format %s: only Parquet and Puffin are supported by this version",
 			location, l.meta.Name, d.FileFormat()).In(l.meta.Name, location).
 			WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 	}
@@ -104,12 +104,12 @@ func (l *Listing) equality(out deleteFile, d iceberg.DataFile, in *ManifestEntri
 				out.Location, id, l.meta.Name)
 		}
 		if dropped && f.InitialDefault != nil {
-			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q, which was dropped and has an initial default: not served by this version",
+			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q, which was dropped and has an initial default: not supported by this version",
 				out.Location, l.meta.Name, f.Name).In(l.meta.Name, out.Location).
 				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 		}
 		if _, primitive := f.Type.(iceberg.PrimitiveType); !primitive || !column.Served(f.Type) {
-			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q of type %s, which is not served by this version",
+			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q of type %s, which is not supported by this version",
 				out.Location, l.meta.Name, f.Name, l.meta.TypeName(f)).In(l.meta.Name, out.Location).
 				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 		}

@@ -205,7 +205,7 @@ func TestStorageThatIsNotServed(t *testing.T) {
 	icebergtest.Execute(t, path, `UPDATE iceberg_tables SET metadata_location = 's3://bucket/events/metadata/1.metadata.json'`)
 	_, err := w.Open(t).Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String())
-	require.ErrorContains(t, err, `scheme "s3" of s3://bucket/events/metadata/1.metadata.json is not served by this version`)
+	require.ErrorContains(t, err, `scheme "s3" of s3://bucket/events/metadata/1.metadata.json is not supported by this version`)
 	require.Equal(t, icebergtest.Events, fault.As(err).Table)
 
 	icebergtest.Execute(t, path, `UPDATE iceberg_tables SET metadata_location = NULL`)

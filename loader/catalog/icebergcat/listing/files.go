@@ -115,11 +115,11 @@ func NewListing(source *metadata.Source, meta *metadata.Loaded, pin dataset.Tabl
 	}
 	for _, f := range l.columns {
 		if column.TooDeep(f.Type) {
-			return nil, fault.New(fault.Invalid, "column %q of table %s has more than %d levels of nested types, which is not served by this version",
+			return nil, fault.New(fault.Invalid, "column %q of table %s has more than %d levels of nested types, which is not supported by this version",
 				f.Name, meta.Name, column.MaxDepth).In(meta.Name, "").WithRemedy("leave column %q out", f.Name)
 		}
 		if !column.Served(f.Type) {
-			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
+			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not supported by this version",
 				f.Name, meta.Name, meta.TypeName(f)).In(meta.Name, "").WithRemedy("leave column %q out", f.Name)
 		}
 	}
@@ -228,7 +228,7 @@ func (l *Listing) file(e iceberg.ManifestEntry, in *ManifestEntries) (catalog.Fi
 	d := e.DataFile()
 	location := d.FilePath()
 	if !strings.EqualFold(string(d.FileFormat()), string(iceberg.ParquetFile)) {
-		return catalog.File{}, fault.New(fault.Invalid, "file %s of table %s is of format %s: only Parquet is served by this version",
+		return catalog.File{}, fault.New(fault.Invalid, "file %s of table %s is of format %s: only Parquet is supported by this version",
 			location, l.meta.Name, d.FileFormat()).In(l.meta.Name, location).WithRemedy("rewrite the table's files as Parquet")
 	}
 	if len(d.KeyMetadata()) > 0 {

@@ -60,7 +60,7 @@ func TestEncryptedManifestsAreRefused(t *testing.T) {
 	h.Commit(t, iceberg.NewManifestFile(2, m.FilePath(), m.Length(), 0, h.Snapshot.SnapshotID).
 		SequenceNum(5, 5).AddedFiles(1).KeyMetadata([]byte{1}).Build())
 	_, err := icebergtest.List(t, h.Open(t), 1)
-	refused(t, err, m.FilePath(), "file "+m.FilePath()+" of table ml.events is encrypted, which is not served by this version; "+
+	refused(t, err, m.FilePath(), "file "+m.FilePath()+" of table ml.events is encrypted, which is not supported by this version; "+
 		"read a copy of the table that is not encrypted")
 }
 
@@ -72,7 +72,7 @@ func TestEmbeddedManifestsAreRefused(t *testing.T) {
 	h.Publish(t)
 	_, err := icebergtest.List(t, h.Open(t), 1)
 	require.ErrorContains(t, err, "table ml.events: its snapshot has no manifest list (format version 1 from before 2019): "+
-		"not served by this version")
+		"not supported by this version")
 	refused(t, err, h.Load(t, icebergtest.Events).MetadataLocation(), err.Error())
 }
 
@@ -105,7 +105,7 @@ func TestMetadataOfANewerFormat(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, newer, 0o600))
 	_, err = w.Open(t).Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
-	require.ErrorContains(t, err, "is of a format version that is not served by this version")
+	require.ErrorContains(t, err, "is of a format version that is not supported by this version")
 }
 
 // TestFieldsOfLaterFormats checks that fields of a later format version in metadata of an

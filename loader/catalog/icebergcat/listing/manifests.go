@@ -91,7 +91,7 @@ func (r *Manifests) Open(ctx context.Context, m iceberg.ManifestFile, held *budg
 }
 
 func (r *Manifests) encrypted(location string) error {
-	return fault.New(fault.Invalid, "file %s of table %s is encrypted, which is not served by this version", location, r.meta.Name).
+	return fault.New(fault.Invalid, "file %s of table %s is encrypted, which is not supported by this version", location, r.meta.Name).
 		In(r.meta.Name, location).WithRemedy("read a copy of the table that is not encrypted")
 }
 

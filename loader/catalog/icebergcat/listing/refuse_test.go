@@ -110,11 +110,11 @@ func TestUnsupportedDeleteFilesAreRefused(t *testing.T) {
 	}{
 		"Avro": {
 			iceberg.EntryContentPosDeletes, iceberg.AvroFile, func(*iceberg.DataFileBuilder) {},
-			"delete file /warehouse/deletes.parquet of table ml.events is of format AVRO: only Parquet and Puffin are served by this version; rewrite the table's data files, so that the delete file is not needed",
+			"delete file /warehouse/deletes.parquet of table ml.events is of format AVRO: only Parquet and Puffin are supported by this version; rewrite the table's data files, so that the delete file is not needed",
 		},
 		"encrypted": {
 			iceberg.EntryContentPosDeletes, iceberg.ParquetFile, func(b *iceberg.DataFileBuilder) { b.KeyMetadata([]byte{1}) },
-			"file /warehouse/deletes.parquet of table ml.events is encrypted, which is not served by this version; read a copy of the table that is not encrypted",
+			"file /warehouse/deletes.parquet of table ml.events is encrypted, which is not supported by this version; read a copy of the table that is not encrypted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}{
 		{
 			"format",
-			"file /warehouse/a.parquet of table ml.events is of format ORC: only Parquet is served by this version; rewrite the table's files as Parquet",
+			"file /warehouse/a.parquet of table ml.events is of format ORC: only Parquet is supported by this version; rewrite the table's files as Parquet",
 			func(spec iceberg.PartitionSpec) iceberg.DataFile {
 				b, err := iceberg.NewDataFileBuilder(spec, iceberg.EntryContentData, icebergtest.Location("a"), iceberg.OrcFile, nil, nil, nil, 1, 1)
 				require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		},
 		{
 			"encryption",
-			"file /warehouse/a.parquet of table ml.events is encrypted, which is not served by this version; read a copy of the table that is not encrypted",
+			"file /warehouse/a.parquet of table ml.events is encrypted, which is not supported by this version; read a copy of the table that is not encrypted",
 			func(spec iceberg.PartitionSpec) iceberg.DataFile {
 				return icebergtest.DataFile(t, spec, icebergtest.Location("a"), nil, func(b *iceberg.DataFileBuilder) { b.KeyMetadata([]byte{1}) })
 			},
@@ -199,7 +199,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 
 func TestPropertiesAreRefused(t *testing.T) {
 	for property, text := range map[string]string{
-		"encryption.key-id": "table ml.events: it is encrypted (property encryption.key-id): not served by this version",
+		"encryption.key-id": "table ml.events: it is encrypted (property encryption.key-id): not supported by this version",
 	} {
 		t.Run(property, func(t *testing.T) {
 			w := icebergtest.NewWriter(t)
@@ -399,7 +399,7 @@ func TestDeepTypesAreRefusedIfRequested(t *testing.T) {
 	require.NoError(t, err)
 	deeper, _ := table.Field("deeper")
 	_, err = icebergtest.List(t, reader, deeper.ID)
-	refused(t, err, "", `column "deeper" of table ml.events has more than 60 levels of nested types, which is not served by this version; leave column "deeper" out`)
+	refused(t, err, "", `column "deeper" of table ml.events has more than 60 levels of nested types, which is not supported by this version; leave column "deeper" out`)
 	for name, served := range map[string]bool{"deep": true, "deeper": false, "deepest": false} {
 		f, ok := table.Field(name)
 		require.True(t, ok)
@@ -418,7 +418,7 @@ func TestUnsupportedTypesAreRefusedIfRequested(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	_, err = icebergtest.List(t, reader, 1, 2)
-	refused(t, err, "", `column "v" of table ml.events is of type variant, which is not served by this version; leave column "v" out`)
+	refused(t, err, "", `column "v" of table ml.events is of type variant, which is not supported by this version; leave column "v" out`)
 	_, err = icebergtest.List(t, reader, 3)
 	require.ErrorContains(t, err, `column "s" of table ml.events is of type struct<4: v: optional variant>`)
 }
@@ -464,7 +464,7 @@ func TestDroppedColumnsWithDefaults(t *testing.T) {
 				return
 			}
 			refused(t, err, icebergtest.Location("deletes"), "equality deletes "+icebergtest.Location("deletes")+" of table "+icebergtest.Events+" compare column "+c.refused+
-				", which was dropped and has an initial default: not served by this version; rewrite the table's data files, so that the delete file is not needed")
+				", which was dropped and has an initial default: not supported by this version; rewrite the table's data files, so that the delete file is not needed")
 		})
 	}
 }

@@ -111,7 +111,7 @@ func (m *Loaded) parseAgain(refused error) error {
 	}
 	var version int
 	if err := json.Unmarshal(fields["format-version"], &version); err != nil || version < 1 || version > LineageVersion {
-		return fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", m.Name, refused).
+		return fault.New(fault.Invalid, "table %s is of a format version that is not supported by this version: %w", m.Name, refused).
 			In(m.Name, m.File.Location).WithRemedy("use a table of format version 1, 2 or 3")
 	}
 	before := len(fields)

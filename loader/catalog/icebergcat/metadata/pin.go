@@ -286,6 +286,6 @@ func kindOf(transform iceberg.Transform) (catalog.Transform, bool) {
 
 // Unserved returns the refusal of a table that cannot be read at all.
 func (m *Loaded) Unserved(what, remedy string) error {
-	return fault.New(fault.Invalid, "table %s: %s: not served by this version", m.Name, what).
+	return fault.New(fault.Invalid, "table %s: %s: not supported by this version", m.Name, what).
 		In(m.Name, m.File.Location).WithRemedy("%s", remedy)
 }

@@ -198,7 +198,7 @@ func TestUnknownColumnTypes(t *testing.T) {
 			_, err = tables.Files(t.Context(), table, []int{id}, nil)
 			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 			require.ErrorContains(t, err, "column "+text)
-			require.ErrorContains(t, err, "which is not served by this version")
+			require.ErrorContains(t, err, "which is not supported by this version")
 		}
 		before := metadataText(t, w)
 		_, err = tables.State(t.Context(), icebergtest.Events, "")

@@ -189,8 +189,8 @@ func TestCodecs(t *testing.T) {
 			kind fault.Kind
 			text string
 		}{
-			"bzip2": {fault.Invalid, " of table ml.events is packed with codec bzip2, which is not served by this version; rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard"},
-			"xz":    {fault.Invalid, " of table ml.events is packed with codec xz, which is not served by this version; rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard"},
+			"bzip2": {fault.Invalid, " of table ml.events is packed with codec bzip2, which is not supported by this version; rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard"},
+			"xz":    {fault.Invalid, " of table ml.events is packed with codec xz, which is not supported by this version; rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard"},
 			"lz9":   {fault.Corrupt, `"lz9" is not an Avro codec`},
 		} {
 			require.NoError(t, os.WriteFile(icebergtest.Local(t, location), rename(content, codec), 0o600))

@@ -101,7 +101,7 @@ func (a Allowance) codecOf(name string) (codec, error) {
 	case "zstandard":
 		return newZstd()
 	case "bzip2", "xz":
-		return nil, fault.New(fault.Invalid, "%s %s of table %s is packed with codec %s, which is not served by this version",
+		return nil, fault.New(fault.Invalid, "%s %s of table %s is packed with codec %s, which is not supported by this version",
 			a.What, a.Location, a.Table, name).In(a.Table, a.Location).
 			WithRemedy("rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard")
 	default:

@@ -87,10 +87,10 @@ func (w *watched) Free(p []byte) {
 	}
 }
 
-// TestReadsLeftBehindKeepTheirMemory checks that a write by storage to a buffer of a released
+// TestAbandonedReadsKeepTheirMemory checks that a write by storage to a buffer of a released
 // reader changes no other memory, and that the buffer is free afterwards. No error tells the
-// reader that the read was left behind.
-func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
+// reader that the read was abandoned.
+func TestAbandonedReadsKeepTheirMemory(t *testing.T) {
 	h := hanging(t)
 	pool := &batch.Pool{}
 	scratch := watch(pool)
@@ -107,12 +107,12 @@ func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
 	copy(live, pattern)
 	close(h.gate)
 	<-scratch.none
-	require.True(t, bytes.Equal(pattern, live), "a read that was left behind wrote to memory that was in use")
+	require.True(t, bytes.Equal(pattern, live), "an abandoned read wrote to memory that was in use")
 	require.True(t, bytes.Contains(h.content, pool.Allocate(stored)), "the memory of the read was not freed when it returned")
 }
 
-// TestReadsLeftBehindBeyondAChunk is the same for a read that the library makes itself.
-func TestReadsLeftBehindBeyondAChunk(t *testing.T) {
+// TestAbandonedReadsBeyondAChunk is the same for a read that the library makes itself.
+func TestAbandonedReadsBeyondAChunk(t *testing.T) {
 	h := hanging(t)
 	pool := &batch.Pool{}
 	scratch := watch(pool)
@@ -125,5 +125,5 @@ func TestReadsLeftBehindBeyondAChunk(t *testing.T) {
 	copy(live, pattern)
 	close(h.gate)
 	<-scratch.none
-	require.True(t, bytes.Equal(pattern, live), "a read that was left behind wrote to memory that was in use")
+	require.True(t, bytes.Equal(pattern, live), "an abandoned read wrote to memory that was in use")
 }
