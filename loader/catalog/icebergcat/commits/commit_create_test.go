@@ -119,7 +119,7 @@ func TestTablesLieBelowTheWarehouse(t *testing.T) {
 func TestTablesThatCannotBeCreated(t *testing.T) {
 	c := icebergtest.NewWriter(t).Changes(t)
 	for text, change := range map[string]func(*commit.NewTable){
-		"format version 4 is not supported":                func(n *commit.NewTable) { n.Version = 4 },
+		"format version 4 is not supported":             func(n *commit.NewTable) { n.Version = 4 },
 		"are no Iceberg columns":                        func(n *commit.NewTable) { n.Columns[0].Type = "longer" },
 		"partition: the table has no column with":       func(n *commit.NewTable) { n.Partition[0].Column = 9 },
 		"sort: the table has no column with field id 9": func(n *commit.NewTable) { n.Sort[0].Column = 9 },
