@@ -28,7 +28,7 @@ from penstock.changes import (
 )
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
-from penstock.fields import Query
+from penstock.fields import Query, RunQuery
 from penstock.plan import DatasetDescription, Plan
 from penstock.private import PrivateServer, start
 from penstock.progress import ProgressOption
@@ -36,6 +36,7 @@ from penstock.query import Dataset
 from penstock.reading import Reading
 from penstock.repeat import Repeat, RepeatedStream, epochs
 from penstock.servers import Servers
+from penstock.signatures import lists
 from penstock.splits import Splits
 from penstock.staged import Published, Staged
 from penstock.staging import new_token, stage
@@ -175,6 +176,7 @@ class Client:
         listed = self._servers.call(lambda client, options: list(client.list_flights(options=options)))
         return [DatasetDescription.of(found) for found in listed]
 
+    @lists(RunQuery, Query)
     def schema(self, dataset: Dataset, **fields: Unpack[Query]) -> pa.Schema:
         """The schema of a query's batches."""
 
@@ -184,6 +186,7 @@ class Client:
 
         return _with_wire(dataset, fields, ask)
 
+    @lists(RunQuery, Query)
     def plan(self, dataset: Dataset, **fields: Unpack[Query]) -> Plan:
         """Returns the server's plan for a query.
 
@@ -191,6 +194,7 @@ class Client:
         """
         return _with_wire(dataset, fields, lambda form: BoundQuery(self._servers, form).plan().plan)
 
+    @lists(RunQuery, Query)
     def read(
         self,
         dataset: Dataset,
@@ -222,6 +226,7 @@ class Client:
 
         return _with_wire(dataset, fields, ask)
 
+    @lists(RunQuery, Query)
     def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> str:
         """Explains what a query reads, in which order and why, as readable text of at most 40 lines.
 
@@ -235,6 +240,7 @@ class Client:
             dataset, fields, lambda form: BoundQuery(self._servers, form).action(action)
         ).decode()
 
+    @lists(RunQuery, Query)
     def manifest(
         self, dataset: Dataset, *, file: str | os.PathLike[str] | None = None, **fields: Unpack[Query]
     ) -> dict[str, Any]:
@@ -255,6 +261,7 @@ class Client:
             manifests.save(kept, file)
         return kept
 
+    @lists(RunQuery, Query)
     def replay(
         self,
         manifest: Mapping[str, Any] | str | os.PathLike[str],
@@ -278,6 +285,7 @@ class Client:
         bound = manifests.bound(self._servers, manifests.load(manifest), query.form("", fields))
         return self._opened(bound, progress)
 
+    @lists(RunQuery, Query)
     def read_splits(self, dataset: Dataset, **fields: Unpack[Query]) -> Splits:
         """Plans a query as splits, each of which is read on its own, in any order, by any process.
 
@@ -286,6 +294,7 @@ class Client:
         form_fields: Mapping[str, Any] = {**fields, "endpoints": fields.get("endpoints") or "splits"}
         return _with_wire(dataset, form_fields, lambda form: Splits.of(BoundQuery(self._servers, form)))
 
+    @lists(RunQuery, Query)
     def evaluate(
         self,
         dataset: Dataset,
@@ -325,6 +334,7 @@ class Client:
         form_fields: Mapping[str, Any] = {**fields, "endpoints": fields.get("endpoints") or "splits"}
         return _with_wire(dataset, form_fields, ask)
 
+    @lists(RunQuery, Query)
     def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> dict[str, Any]:
         """Checks that the tables of a query's dataset are laid out as the join expects.
 

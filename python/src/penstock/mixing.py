@@ -18,11 +18,13 @@ from penstock.fields import Cursor, RunQuery
 from penstock.memberreader import MemberReader
 from penstock.members import Ends, Member, MemberSpec, check, step_rows
 from penstock.mixcursor import MixPosition
+from penstock.signatures import lists
 from penstock.stream import Stats
 
 _NOT_KNOWN = "the number of steps of a mix is known before reading only if a member ends it, and none ends before alone"
 
 
+@lists(RunQuery)
 def mix(
     members: Sequence[Member],
     *,

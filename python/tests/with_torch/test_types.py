@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import penstock
+from penstock.torch import Converter, IterableDataset
+from penstock.torch.options import Options
+from penstock.torch.rules import Rules
 
 RIGHT = (Path(__file__).parent / "typed_loops.py").read_text()
 
@@ -33,3 +39,10 @@ def checked(folder: Path, text: str) -> str:
 def test_type_checkers_know_what_an_iteration_yields(tmp_path: Path) -> None:
     assert checked(tmp_path, RIGHT).startswith("Success")
     assert '"Batch" has no attribute "row"; maybe "rows"?' in checked(tmp_path, WRONG)
+
+
+def test_signatures_list_every_option() -> None:
+    given = inspect.signature(IterableDataset).parameters
+    assert set(Options.__annotations__) <= set(given)
+    assert set(penstock.RunQuery.__annotations__) <= set(given)
+    assert list(inspect.signature(Converter).parameters) == ["schema", *Rules.__annotations__]

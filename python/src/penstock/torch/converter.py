@@ -13,6 +13,7 @@ from torch.utils.dlpack import from_dlpack
 from penstock import errors
 from penstock.fields import Cursor
 from penstock.indexed import expand, is_indexed, plain_schema
+from penstock.signatures import lists
 from penstock.torch import arrays
 from penstock.torch.batch import Batch
 from penstock.torch.columns import ColumnPlan
@@ -45,6 +46,7 @@ class Converter:
         Invalid: a column cannot be converted, or a rule is missing or wrong. The error names all of them.
     """
 
+    @lists(Rules)
     def __init__(self, schema: pa.Schema, **rules: Unpack[Rules]) -> None:
         rule_set = RuleSet(rules)
         self._schema = schema

@@ -11,12 +11,13 @@ import torch
 from typing_extensions import TypeVar
 
 from penstock import errors, mistakes, query
-from penstock.fields import Cursor
+from penstock.fields import Cursor, RunQuery
 from penstock.members import Ends, Member, check
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
 from penstock.repeat import Repeat
+from penstock.signatures import lists
 from penstock.states import merge_states, of_rank
 from penstock.stream import Stats
 from penstock.torch import hosts, ranks
@@ -25,8 +26,9 @@ from penstock.torch.device import Mover, mover
 from penstock.torch.hosts import Host
 from penstock.torch.iteration import Iteration
 from penstock.torch.mixed import MixMembers, MixSpec
-from penstock.torch.options import Arguments, DatasetOptions, Options
+from penstock.torch.options import Arguments, Connection, DatasetOptions, Options
 from penstock.torch.readstate import ReadState
+from penstock.torch.rules import Rules
 from penstock.torch.shared import SharedState
 from penstock.torch.source import Source, SourceSpec, StepRange, plan_steps, steps
 
@@ -110,6 +112,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         **options: Unpack[Arguments],
     ) -> None: ...
 
+    @lists(RunQuery, Rules, Connection)
     def __init__(
         self,
         uri: str | Sequence[str],
