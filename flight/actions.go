@@ -10,8 +10,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -200,7 +202,7 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 	at := s.admission.Of(admission.Stream{Client: c.client()})
 	defer at.Release()
 	if err := at.Enter(ctx); err != nil {
-		return nil, contextCause(ctx, err)
+		return nil, failure.Cause(ctx, err)
 	}
 	if may, err = s.guard.permitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
 		return nil, err
@@ -211,10 +213,10 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 		return nil, changed
 	}
 	if err != nil {
-		return nil, contextCause(ctx, err)
+		return nil, failure.Cause(ctx, err)
 	}
 	c.note.verified(found)
-	return marshal(found), nil
+	return jsontext.Of(found), nil
 }
 
 // manifest records what a model was trained on, so that its rows can be read again. The query
@@ -252,7 +254,7 @@ func (s *service) manifest(ctx context.Context, c *call, body []byte) ([]byte, e
 	for _, f := range schema.Fields() {
 		m.Columns = append(m.Columns, column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})
 	}
-	return marshal(m), nil
+	return jsontext.Of(m), nil
 }
 
 // maxEcho is the most app_metadata of an endpoint that its renewal repeats, in bytes.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
@@ -136,7 +137,7 @@ type chargedStream struct {
 // charged returns the stream of a call whose messages are charged, and a function that ends it.
 func (a *answers) charged(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
 	ctx, end := context.WithCancelCause(stream.Context())
-	of := a.inflight.Enter(c.connection.Client(), endsByServer(end))
+	of := a.inflight.Enter(c.connection.Client(), failure.EndsByServer(end))
 	return &chargedStream{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
 		of.Release()
 		end(nil)

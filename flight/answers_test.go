@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 )
 
 // manyShards is a query whose answer takes more than a client's gRPC reads ahead.
@@ -140,7 +141,7 @@ func TestAnswersBeyondTheBudget(t *testing.T) {
 	require.Zero(t, s.server.answers.unreserved.Load())
 	s.server.answers.unreserved.Store(maxUnreserved)
 	_, err = s.GetFlightInfo(t.Context(), command(manyShards))
-	code, d := failure(t, err, nil)
+	code, d := failureOf(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Contains(t, d.Message+err.Error(), "an answer")
 	s.server.answers.unreserved.Store(0)
@@ -173,7 +174,7 @@ func TestRenewalsEchoLittle(t *testing.T) {
 	results, err := s.DoAction(t.Context(), &arrowflight.Action{Type: arrowflight.RenewFlightEndpointActionType, Body: body})
 	require.NoError(t, err)
 	_, err = results.Recv()
-	code, d := failure(t, err, results.Trailer())
+	code, d := failureOf(t, err, results.Trailer())
 	require.Equal(t, codes.InvalidArgument, code)
 	require.Equal(t, "endpoint.app_metadata", d.Faults[0].Field)
 }
@@ -192,7 +193,7 @@ func TestContentsOfTickets(t *testing.T) {
 	}
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "the contents of the tickets of all endpoints take more than 65536 bytes")
-	require.Equal(t, 64<<10/len(marshal(tickettest.Golden()))+1, made)
+	require.Equal(t, 64<<10/len(jsontext.Of(tickettest.Golden()))+1, made)
 	ctx, cancel := context.WithCancel(t.Context())
 	seal, release := s.server.tickets.sealer(ctx, &call{})
 	defer release()

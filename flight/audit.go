@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
@@ -37,10 +38,10 @@ func (n *auditNote) action(name string) {
 
 // query notes which dataset is asked for, and the first tables that the client names itself.
 func (n *auditNote) query(q dataset.Query) {
-	n.line.Dataset, n.line.Inline, n.line.Job, n.line.Tables = cut(q.Dataset, maxAudited), q.Inline != nil, q.Job, nil
+	n.line.Dataset, n.line.Inline, n.line.Job, n.line.Tables = fault.Shorten(q.Dataset, maxAudited), q.Inline != nil, q.Job, nil
 	for i, table := range q.ClientTables() {
 		if i < maxAuditedTables {
-			n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(table, maxAudited)})
+			n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: fault.Shorten(table, maxAudited)})
 		}
 	}
 }
@@ -63,7 +64,7 @@ func (n *auditNote) stream(p planned) {
 	n.served, n.line.Event, n.line.Plan, n.line.Tables = true, audit.Stream, p.ID, nil
 	n.line.Shard = fmt.Sprintf("%d/%d", p.Query.Shard.Index, p.Query.Shard.Of)
 	table := func(name string, pin dataset.TablePin) {
-		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(name, maxAudited), Snapshot: pin.Snapshot})
+		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: fault.Shorten(name, maxAudited), Snapshot: pin.Snapshot})
 	}
 	if p.Relation == nil {
 		return
@@ -86,20 +87,20 @@ func (n *auditNote) read(end StreamEnd) {
 
 // table notes the table that a call is about, in case it is refused.
 func (n *auditNote) table(name string) {
-	n.line.Tables = []audit.TableSnapshot{{Table: cut(name, maxAudited)}}
+	n.line.Tables = []audit.TableSnapshot{{Table: fault.Shorten(name, maxAudited)}}
 }
 
 // change notes that tables may be changed.
 func (n *auditNote) change(event audit.Event, token string, tables ...string) {
-	n.served, n.line.Event, n.line.Token, n.line.Tables = true, event, cut(token, maxAudited), nil
+	n.served, n.line.Event, n.line.Token, n.line.Tables = true, event, fault.Shorten(token, maxAudited), nil
 	for _, table := range tables {
-		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(table, maxAudited)})
+		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: fault.Shorten(table, maxAudited)})
 	}
 }
 
 // dataset notes the dataset that a change is about.
 func (n *auditNote) dataset(name string) {
-	n.line.Dataset = cut(name, maxAudited)
+	n.line.Dataset = fault.Shorten(name, maxAudited)
 }
 
 // changed notes the snapshot that main of the table, or the branch, has now.
@@ -125,19 +126,19 @@ func (n *auditNote) verified(found *loader.Verification) {
 		if i > 0 {
 			pin = found.Pin.Staging[t.Name]
 		}
-		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(t.Table, maxAudited), Snapshot: pin.Snapshot})
+		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: fault.Shorten(t.Table, maxAudited), Snapshot: pin.Snapshot})
 		n.line.Rows += t.Rows
 	}
 }
 
 // audited adds the line of a call that has ended to the audit log, if it has one: streams, checks of tables, and refusals. A
 // stream that ended before it began is a refusal, whatever the reason.
-func (s *Server) audited(c *call, method string, end ending) {
+func (s *Server) audited(c *call, method string, end failure.Ending) {
 	n := &c.note
 	if s.options.Audit == nil {
 		return
 	}
-	denied := n.hidden || c.refusal != nil || end.label == fault.Unauthenticated.String() || end.label == fault.Forbidden.String()
+	denied := n.hidden || c.refusal != nil || end.Label == fault.Unauthenticated.String() || end.Label == fault.Forbidden.String()
 	switch {
 	case n.served:
 	case denied || method == "DoGet":
@@ -150,7 +151,7 @@ func (s *Server) audited(c *call, method string, end ending) {
 	}
 	n.line.Subject = c.caller.Subject
 	n.line.Host = c.host
-	n.line.End = end.label
+	n.line.End = end.Label
 	n.line.Seconds = s.options.Clock().Sub(n.began).Seconds()
 	s.options.Audit.Add(n.line)
 }

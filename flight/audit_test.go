@@ -19,6 +19,7 @@ import (
 
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -177,7 +178,7 @@ func TestEveryEndOfAStreamHasOneLine(t *testing.T) {
 			if c.end == "ok" {
 				require.Equal(t, c.rows, found[0].Rows)
 			}
-			require.NotContains(t, string(marshal(found[0])), "secret")
+			require.NotContains(t, string(jsontext.Of(found[0])), "secret")
 		})
 	}
 }
@@ -212,7 +213,7 @@ func TestRefusalsHaveALine(t *testing.T) {
 			want.Plan = found[0].Plan
 		}
 		require.Equal(t, want, found[0], name)
-		require.NotContains(t, string(marshal(found[0])), "Bearer", name)
+		require.NotContains(t, string(jsontext.Of(found[0])), "Bearer", name)
 	}
 	refused := func(subject, call, set, end string) audit.Line {
 		return audit.Line{Event: audit.Refusal, Subject: subject, Call: call, Dataset: set, End: end}

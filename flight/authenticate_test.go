@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/fault"
@@ -70,7 +71,7 @@ func TestEveryCallNeedsCredentials(t *testing.T) {
 			require.NoError(t, err)
 			err = call.RecvMsg(&flightgen.FlightData{}) // although nothing was sent
 			require.Equal(t, codes.Unauthenticated, status.Code(err), "%s %s: %v", method, name, err)
-			require.Contains(t, call.Trailer().Get(TrailerKey)[0], `"kind":"unauthenticated"`, method)
+			require.Contains(t, call.Trailer().Get(failure.TrailerKey)[0], `"kind":"unauthenticated"`, method)
 			cancel()
 		}
 	}

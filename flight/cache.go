@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -57,7 +58,7 @@ type CacheDropped struct {
 }
 
 func (s *service) listCache(context.Context, *call, []byte) ([]byte, error) {
-	return marshal(s.options.Cache.List()), nil
+	return jsontext.Of(s.options.Cache.List()), nil
 }
 
 func (s *service) dropCache(ctx context.Context, _ *call, body []byte) ([]byte, error) {
@@ -73,5 +74,5 @@ func (s *service) dropCache(ctx context.Context, _ *call, body []byte) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return marshal(dropped), nil
+	return jsontext.Of(dropped), nil
 }

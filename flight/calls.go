@@ -12,10 +12,14 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 )
+
+// VersionKey is the header of an answered call that carries the version of the server, for errors of clients of another version.
+const VersionKey = "penstock-version"
 
 // call is one call of a client, from its headers to its end. tap makes it, and the methods of service take it from their context
 // once: everything below them gets it as an argument. It belongs to the goroutine of the call.
@@ -109,11 +113,11 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		return next(service, stream)
 	})
 	s.audited(c, path.Base(of.FullMethod), end)
-	if end.status == nil {
+	if end.Status == nil {
 		return nil
 	}
-	stream.SetTrailer(end.trailer(s.options.MaxDetails))
-	return end.status.Err()
+	stream.SetTrailer(end.Trailer(s.options.MaxDetails))
+	return end.Status.Err()
 }
 
 // inContext replaces the context of a stream.
@@ -127,18 +131,18 @@ func (s inContext) Context() context.Context { return s.ctx }
 
 // watch runs a call, reports how it ended to the log and the observer, and returns its ending.
 // A panic is a failure.
-func (s *Server) watch(ctx context.Context, c *call, method string, run func() error) ending {
+func (s *Server) watch(ctx context.Context, c *call, method string, run func() error) failure.Ending {
 	method = path.Base(method)
 	began := s.options.Clock()
 	err := guarded(method, run)
-	end := endingOf(ctx, err)
+	end := failure.EndingOf(ctx, err)
 	took := s.options.Clock().Sub(began)
-	s.options.Observer.CallEnded(method, end.label, took)
+	s.options.Observer.CallEnded(method, end.Label, took)
 	level := slog.LevelDebug
-	if end.label == fault.Internal.String() {
+	if end.Label == fault.Internal.String() {
 		level = slog.LevelError
 	}
-	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.label), slog.Duration("took", took)}
+	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.Label), slog.Duration("took", took)}
 	attributes = append(attributes, c.attributes()...)
 	if err != nil {
 		attributes = append(attributes, slog.Any("error", err))

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -68,7 +69,7 @@ type changeMessage struct {
 // run runs an action that changes tables, and sends its results, each as a message. A change that failed after a part of
 // it was made may have results too.
 func (w *changes) run(c *call, a action, body []byte, stream arrowflight.FlightService_DoActionServer) error {
-	send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: marshal(m)}) }
+	send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: jsontext.Of(m)}) }
 	progress := w.progressMessages(func(p ChangeProgress) error { return send(changeMessage{Progress: &p}) })
 	out, err := a.change(stream.Context(), c, body, progress)
 	progress.flush()

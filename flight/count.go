@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -28,7 +29,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 		if err := at.Enter(in); err != nil {
 			at.Release()
 			leave()
-			return nil, nil, contextCause(in, err)
+			return nil, nil, failure.Cause(in, err)
 		}
 		return in, func() {
 			at.Release()

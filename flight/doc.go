@@ -14,8 +14,6 @@
 // the memory of batches, pooled or not, must be such that the Go collector can free it.
 //
 // Three mechanisms bound what clients can do to each other: admission assigns slots to streams
-// (admission.go), batches that clients have not read are counted (inflight.go), and streams
+// (package admission), batches that clients have not read are counted (package frames), and streams
 // whose clients do not read are parked (parking.go).
-//
-// Failures become gRPC codes in status.go and nowhere else.
 package flight

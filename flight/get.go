@@ -7,6 +7,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -48,12 +49,12 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	p, err := s.replanAt(ctx, slot, rights, content)
 	c.slot.leave()
 	if err != nil {
-		return contextCause(ctx, err)
+		return failure.Cause(ctx, err)
 	}
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session = slot, session
-	return s.guard.disclosed(ctx, rights, sender.run(stream, p, endsByServer(end), leave))
+	return s.guard.disclosed(ctx, rights, sender.run(stream, p, failure.EndsByServer(end), leave))
 }
 
 // queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot
@@ -64,15 +65,6 @@ func queryBytes(of ticket.Content) int64 {
 		return 0
 	}
 	return bytes
-}
-
-// contextCause returns the cause of a context that the server ended, instead of the error
-// that resulted from it; otherwise it returns err.
-func contextCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return cause
-	}
-	return err
 }
 
 // openTicket opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stream"
@@ -49,7 +51,7 @@ func TestStreamsEqualTheLoaders(t *testing.T) {
 				require.JSONEq(t, string(want[i].Cursors[k].JSON()), string(c))
 			}
 			require.NotNil(t, g.report)
-			require.Equal(t, marshal(want[i].Report), marshal(*g.report))
+			require.Equal(t, jsontext.Of(want[i].Report), jsontext.Of(*g.report))
 			total += len(g.rows)
 		}
 		require.Equal(t, trainingRows, total)
@@ -200,23 +202,23 @@ func TestIncompleteStreamsAreErrors(t *testing.T) {
 		end    func(int) (arrow.RecordBatch, error)
 		report func(stream.Report) stream.Report
 		code   codes.Code
-		want   details
+		want   failure.Details
 	}{
 		"a read fails": {
 			end:  func(int) (arrow.RecordBatch, error) { return nil, corrupt },
 			code: codes.DataLoss,
-			want: details{Kind: "corrupt", Message: "read split 3: page checksum differs", Table: "ml.impressions", File: "f.parquet", RowGroup: &group},
+			want: failure.Details{Kind: "corrupt", Message: "read split 3: page checksum differs", Table: "ml.impressions", File: "f.parquet", RowGroup: &group},
 		},
 		"the report disagrees": {
 			end:    func(int) (arrow.RecordBatch, error) { return nil, nil }, //nolint:nilnil // the end
 			report: func(r stream.Report) stream.Report { r.Rows++; return r },
 			code:   codes.Internal,
-			want:   details{Kind: "internal", Message: "the stream reports 31 rows in 3 batches, 30 in 3 were sent"},
+			want:   failure.Details{Kind: "internal", Message: "the stream reports 31 rows in 3 batches, 30 in 3 were sent"},
 		},
 		"a panic": {
 			end:  func(int) (arrow.RecordBatch, error) { panic("index out of range") },
 			code: codes.Internal,
-			want: details{Kind: "internal", Message: "DoGet panicked: index out of range", Remedy: "this is a bug in the server; its log has the details"},
+			want: failure.Details{Kind: "internal", Message: "DoGet panicked: index out of range", Remedy: "this is a bug in the server; its log has the details"},
 		},
 	}
 	for name, c := range cases {

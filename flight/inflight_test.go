@@ -106,7 +106,7 @@ func TestStalledClientsDoNotBlockOthers(t *testing.T) {
 		for err == nil {
 			_, err = stream.Recv()
 		}
-		if code, _ := failure(t, err, nil); code == codes.Unavailable {
+		if code, _ := failureOf(t, err, nil); code == codes.Unavailable {
 			lost++
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -49,8 +51,8 @@ type summary struct {
 
 // broken is the app_metadata of a dataset that cannot be resolved.
 type broken struct {
-	V     int     `json:"v"`
-	Error details `json:"error"`
+	V     int             `json:"v"`
+	Error failure.Details `json:"error"`
 }
 
 // GetFlightInfo implements arrowflight.FlightServer.
@@ -119,7 +121,7 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 		if err != nil {
 			listed = &arrowflight.FlightInfo{
 				FlightDescriptor: descriptor, TotalRecords: unknown, TotalBytes: unknown,
-				Schema: schemaBytes(arrow.NewSchema(nil, nil)), AppMetadata: marshal(broken{V: 1, Error: detailsOf(fault.As(err))}),
+				Schema: schemaBytes(arrow.NewSchema(nil, nil)), AppMetadata: jsontext.Of(broken{V: 1, Error: failure.DetailsOf(fault.As(err))}),
 			}
 		}
 		if err := stream.Send(listed); err != nil {
@@ -152,7 +154,7 @@ func (s *Server) flightInfo(p planned, descriptor *arrowflight.FlightDescriptor)
 	about.LocalSocket = s.options.LocalSocket
 	return &arrowflight.FlightInfo{
 		Schema: schemaBytes(schema), FlightDescriptor: descriptor,
-		TotalRecords: p.rowsLeft(), TotalBytes: unknown, AppMetadata: marshal(about),
+		TotalRecords: p.rowsLeft(), TotalBytes: unknown, AppMetadata: jsontext.Of(about),
 	}, nil
 }
 

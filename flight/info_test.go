@@ -174,7 +174,7 @@ func TestListFlights(t *testing.T) {
 	stream, err = s.ListFlights(context.Background(), &arrowflight.Criteria{Expression: []byte("home*")})
 	require.NoError(t, err)
 	_, err = stream.Recv()
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 }
 
@@ -268,13 +268,13 @@ func TestActions(t *testing.T) {
 	require.Equal(t, ticket.GetTicket(), renewed.GetTicket().GetTicket()) // the clock stands still
 	for _, body := range [][]byte{nil, []byte("\xff"), []byte(query)} {
 		_, err = act("RenewFlightEndpoint", body)
-		code, _ := failure(t, err, nil)
+		code, _ := failureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, code)
 	}
 	for _, name := range []string{"explain", "explain_splits", "manifest"} {
 		for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
 			_, err = act(name, []byte(body))
-			code, _ := failure(t, err, nil)
+			code, _ := failureOf(t, err, nil)
 			require.Equal(t, want, code)
 		}
 	}
@@ -288,7 +288,7 @@ func TestActions(t *testing.T) {
 	}
 	require.Equal(t, []string{"explain", "explain_splits", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 	require.ErrorContains(t, err, "explain, explain_splits, manifest, stall, status, RenewFlightEndpoint")
 }
@@ -347,7 +347,7 @@ func TestRefusals(t *testing.T) {
 			return err
 		},
 	} {
-		code, _ := failure(t, call(), nil)
+		code, _ := failureOf(t, call(), nil)
 		require.Equal(t, codes.InvalidArgument, code)
 		require.ErrorContains(t, call(), name+" is not supported by this version; ")
 	}

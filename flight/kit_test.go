@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/batch"
@@ -298,11 +299,11 @@ func (s *served) ticket(t testing.TB, query string) *arrowflight.Ticket {
 	return answer.GetEndpoint()[0].GetTicket()
 }
 
-// failure returns the code and the details of an error, as a client decodes them.
-func failure(t testing.TB, err error, trailer metadata.MD) (codes.Code, details) {
+// failureOf returns the code and the details of an error, as a client decodes them.
+func failureOf(t testing.TB, err error, trailer metadata.MD) (codes.Code, failure.Details) {
 	require.Error(t, err)
-	var d details
-	if text := trailer.Get(TrailerKey); len(text) > 0 {
+	var d failure.Details
+	if text := trailer.Get(failure.TrailerKey); len(text) > 0 {
 		require.Len(t, text, 1)
 		require.NoError(t, json.Unmarshal([]byte(text[0]), &d))
 	}
@@ -310,14 +311,14 @@ func failure(t testing.TB, err error, trailer metadata.MD) (codes.Code, details)
 }
 
 // flightInfoFailure calls GetFlightInfo, which must fail.
-func (s *served) flightInfoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, details) {
+func (s *served) flightInfoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, failure.Details) {
 	var trailer metadata.MD
 	_, err := s.GetFlightInfo(context.Background(), d, grpc.Trailer(&trailer))
-	return failure(t, err, trailer)
+	return failureOf(t, err, trailer)
 }
 
 // getFailure redeems a ticket, whose stream must fail.
-func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, codes.Code, details) {
+func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, codes.Code, failure.Details) {
 	var trailer metadata.MD
 	stream, err := s.DoGet(context.Background(), ticket, grpc.Trailer(&trailer))
 	require.NoError(t, err)
@@ -326,7 +327,7 @@ func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, code
 		_, err = peeled{stream, &g}.Recv()
 	}
 	require.NotErrorIs(t, err, io.EOF)
-	code, d := failure(t, err, trailer)
+	code, d := failureOf(t, err, trailer)
 	return g, code, d
 }
 

@@ -103,7 +103,7 @@ func TestMaintenanceIsActions(t *testing.T) {
 	require.Contains(t, got[0], `{"result":{"token":"2026`)
 	m.failed = fault.New(fault.Unavailable, "the disk hangs")
 	got, err = results(t.Context(), s, "orphans", `{"tables": ["ml.history"], "older_than": "5d", "remove": true}`)
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 	require.Len(t, got, 2)
 	require.Contains(t, got[0], `{"result":[{"table":"ml.history","removed":1`)
@@ -155,7 +155,7 @@ func TestServersThatStopEndMaintenance(t *testing.T) {
 	cancel()
 	require.Error(t, s.server.Shutdown(now))
 	require.ErrorContains(t, <-m.ended, "shutting down")
-	code, _ := failure(t, <-done, nil)
+	code, _ := failureOf(t, <-done, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
 
@@ -167,7 +167,7 @@ func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 	_, err := results(t.Context(), s, "orphans", `{"tables": ["ml.history"]}`)
 	require.NoError(t, err)
 	_, err = results(t.Context(), s, "orphans", `{"tables": ["ml.history", "ml.other"]}`)
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.PermissionDenied, code)
 	_, err = results(t.Context(), s, "compact", `{"table": "ml.history"}`)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 		"compact": `{"table": "ml.history"}`, "restore": `{"table": "ml.history", "snapshot": 5}`, "orphans": `{"tables": ["ml.history"]}`,
 	} {
 		_, err = results(t.Context(), s, action, body)
-		code, _ := failure(t, err, nil)
+		code, _ := failureOf(t, err, nil)
 		require.Equal(t, codes.PermissionDenied, code, action)
 	}
 	require.Len(t, m.shown, 1)
@@ -220,7 +220,7 @@ func TestPromotionsNeedAllOfTheDataset(t *testing.T) {
 			s := serveTables(t, &writtenRows{}, Options{Promoter: p, Policy: func() *policy.Policy { return rules }})
 			got, err := results(t.Context(), s, "promote", body)
 			if c.code != codes.OK {
-				code, _ := failure(t, err, nil)
+				code, _ := failureOf(t, err, nil)
 				require.Equal(t, c.code, code)
 				require.Empty(t, p.requests)
 				return
@@ -234,7 +234,7 @@ func TestPromotionsNeedAllOfTheDataset(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, got, 1)
 			_, err = results(t.Context(), s, "demote", `{"table": "ml.other", "columns": ["a"]}`)
-			code, _ := failure(t, err, nil)
+			code, _ := failureOf(t, err, nil)
 			require.Equal(t, codes.PermissionDenied, code)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/segment"
 )
 
@@ -55,7 +56,7 @@ func (o *streamSender) deliver(ctx context.Context, encoder *frames.Encoder, b a
 		return false, nil
 	}
 	o.mappedBytes += int64(in.bytes)
-	return true, o.write(frames.NewFrame(marshal(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.planText))})))
+	return true, o.write(frames.NewFrame(jsontext.Of(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.planText))})))
 }
 
 // segmentBatch is a batch as a complete IPC stream in a segment. Several streams may deliver it.

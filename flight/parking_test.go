@@ -107,7 +107,7 @@ func TestStallTimeout(t *testing.T) {
 	for err == nil {
 		_, err = stream.Recv()
 	}
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
 

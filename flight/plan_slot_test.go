@@ -40,7 +40,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 	require.Positive(t, s.server.callSlots.Counts().Bytes)
 	require.Empty(t, planning)
 	cancel()
-	code, _ := failure(t, <-done, nil)
+	code, _ := failureOf(t, <-done, nil)
 	require.Equal(t, codes.Canceled, code)
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 	close(plan)

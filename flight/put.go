@@ -2,16 +2,17 @@ package flight
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -141,7 +142,7 @@ func (w *changes) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 
 // sendPut sends a message to a client that writes rows.
 func sendPut(stream grpc.ServerStream, m putResult) error {
-	return stream.SendMsg(&arrowflight.PutResult{AppMetadata: marshal(m)})
+	return stream.SendMsg(&arrowflight.PutResult{AppMetadata: jsontext.Of(m)})
 }
 
 // putEnded returns the error of a call that the server or the client ended, instead of the error that resulted from it. An error
@@ -150,14 +151,14 @@ func putEnded(ctx context.Context, err error, token string) error {
 	if err == nil || commit.Uncertain(err) {
 		return err
 	}
-	err = contextCause(ctx, err)
-	if errors.As(err, new(endedByServer)) {
+	err = failure.Cause(ctx, err)
+	if failure.IsByServer(err) {
 		e := *fault.As(err)
 		e.Remedy = "repeat the call, here after the restart or on another server"
 		if token != "" {
 			e.Remedy = "repeat the call with token " + token + ", here after the restart or on another server"
 		}
-		return endedByServer{&e}
+		return failure.ByServer(&e)
 	}
 	return err
 }

@@ -272,7 +272,7 @@ func TestIncompleteStreamsChangeNothing(t *testing.T) {
 			}
 			_ = c.act(p) // the call may have ended
 			_, err := p.answers()
-			code, _ := failure(t, err, nil)
+			code, _ := failureOf(t, err, nil)
 			require.Equal(t, c.code, code, err)
 			require.ErrorContains(t, err, c.says)
 			w.none(t)
@@ -297,7 +297,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 	p := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	defer time.AfterFunc(20*time.Second, p.end).Stop()
 	_, err := p.answers()
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 	require.ErrorContains(t, err, "has sent nothing whole")
 	w.none(t)
@@ -310,7 +310,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 	cancel()
 	require.Error(t, s.server.Shutdown(over))
 	_, err = p.answers()
-	code, _ = failure(t, err, nil)
+	code, _ = failureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 	require.ErrorContains(t, err, "shutting down")
 	w.none(t)
@@ -351,7 +351,7 @@ func TestLargeMessagesAreRefused(t *testing.T) {
 		call := p()
 		_ = call.CloseSend() // the call may have ended
 		_, err := call.answers()
-		code, _ := failure(t, err, nil)
+		code, _ := failureOf(t, err, nil)
 		require.Equal(t, codes.ResourceExhausted, code, name)
 	}
 	w.none(t)
@@ -423,7 +423,7 @@ func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	defer time.AfterFunc(20*time.Second, other.end).Stop()
 	_, err := other.answers()
 	trailer = other.Trailer()
-	code, details := failure(t, err, trailer)
+	code, details := failureOf(t, err, trailer)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.NotZero(t, details.RetryAfterMS)
 	p.declare(t, 2)
@@ -463,7 +463,7 @@ func TestFormsOfArrowAreRead(t *testing.T) {
 	_ = p.writer.Write(batch("CH", "FR")) // the call may have ended
 	_ = p.CloseSend()
 	_, err := p.answers()
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 	require.Empty(t, w.made(testToken))
 	s.quiet(t)
@@ -512,7 +512,7 @@ func TestDamagedMessagesAreRefused(t *testing.T) {
 		before := len(w.changes)
 		err := send(messages...)
 		require.Error(t, err, name)
-		code, _ := failure(t, err, nil)
+		code, _ := failureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, code, name)
 		require.Len(t, w.changes, before, name)
 	}
@@ -543,7 +543,7 @@ func TestCallsThatMayNotWriteEndByTheirCommand(t *testing.T) {
 			hostile := []byte{0xff, 0xff, 0xff, 0x7f, 1, 2, 3}
 			require.NoError(t, stream.Send(&arrowflight.FlightData{FlightDescriptor: command(stageOf), DataHeader: hostile, DataBody: make([]byte, 1<<20)}))
 			_, err = (&putting{FlightService_DoPutClient: stream}).answers()
-			code, _ := failure(t, err, nil)
+			code, _ := failureOf(t, err, nil)
 			require.Equal(t, c.code, code, err)
 			w.none(t)
 			s.quiet(t)

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
@@ -136,7 +137,7 @@ func (a callerAccess) checkDataset(c ticket.Content) error {
 
 // harmless reports whether a failure shows nothing that a caller with limited access may not read.
 func harmless(err error) bool {
-	if errors.As(err, new(endedByServer)) || errors.As(err, new(withheld)) {
+	if failure.IsByServer(err) || errors.As(err, new(withheld)) {
 		return true
 	}
 	e, ok := errors.AsType[*fault.Error](err)

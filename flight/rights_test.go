@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
@@ -293,8 +294,8 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 	t.Helper()
 	var trailer metadata.MD
 	fails := func(err error) string {
-		code, detail := failure(t, err, trailer)
-		return fmt.Sprintf("%s %s %s", code, err, marshal(detail))
+		code, detail := failureOf(t, err, trailer)
+		return fmt.Sprintf("%s %s %s", code, err, jsontext.Of(detail))
 	}
 	action, body, isAction := strings.Cut(way, ":")
 	switch {
@@ -328,7 +329,7 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 		}
 		report := *g.report
 		report.Cursor = dataset.Cursor{} // its position counts stored rows
-		out += fmt.Sprintf("\n%s\n%s", g.schema, marshal(report))
+		out += fmt.Sprintf("\n%s\n%s", g.schema, jsontext.Of(report))
 	}
 	return out
 }

@@ -293,7 +293,7 @@ func TestStatusRefusesBodiesOfLaterVersions(t *testing.T) {
 	s := serve(t, Options{Loader: newWorld(t).loader()})
 	for _, body := range []string{`{"rates":true}`, `[]`, `{} {}`, `x`} {
 		_, err := s.act(t.Context(), "status", []byte(body))
-		code, _ := failure(t, err, metadata.MD{})
+		code, _ := failureOf(t, err, metadata.MD{})
 		require.Equal(t, codes.InvalidArgument, code, body)
 	}
 	_, err := s.act(t.Context(), "status", []byte(" {} \n"))

@@ -12,9 +12,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -105,18 +107,18 @@ func (o *streamSender) run(to grpc.ServerStream, p planned, end func(error), lea
 		o.session.OnSeen(o.inflight.Move)
 	}
 	// The end is reported after a panic, too: the observer counts open streams.
-	failure := error(fault.New(fault.Internal, "the stream panicked"))
+	failed := error(fault.New(fault.Internal, "the stream panicked"))
 	defer func() {
 		o.slot.Release() // before the end is reported
 		leave()
-		o.ended(endingOf(to.Context(), failure).label, failure)
+		o.ended(failure.EndingOf(to.Context(), failed).Label, failed)
 	}()
 	source, err := o.openAt(o.ctx, o.slot, p)
 	if err == nil {
 		err = o.serve(o.ctx, source)
 	}
-	failure = contextCause(o.ctx, err)
-	return failure
+	failed = failure.Cause(o.ctx, err)
+	return failed
 }
 
 // serve sends all batches of a source, and releases it.
@@ -254,7 +256,7 @@ func (o *streamSender) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
 	}
-	return o.write(frames.NewFrame(marshal(struct {
+	return o.write(frames.NewFrame(jsontext.Of(struct {
 		Report stream.Report `json:"report"`
 	}{o.access.redactedReport(r)})))
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/limits"
@@ -56,8 +57,6 @@ const (
 	DefaultMaxMessage = 512 << 20
 	// It saves 10 to 20 % of the CPU time of sending.
 	defaultWriteBuffer = 256 << 10
-	// Clients accept 8 KB of headers, and the encoding of the details adds a third.
-	defaultMaxDetails = 4096
 )
 
 // Sizes and times without a setting.
@@ -131,7 +130,7 @@ type Options struct {
 	// TLS is the configuration of handshakes; nil: connections are not encrypted.
 	TLS        *tls.Config
 	Audit      *audit.Log   // gets a line for each stream and each refusal; nil: none
-	MaxDetails int          // bytes of a failure's details, as JSON; 0: what every client accepts
+	MaxDetails int          // bytes of a failure's details, as JSON; 0: failure.MaxDetails
 	Version    string       // of the program, for manifests
 	Logger     *slog.Logger // nil: no logs
 	Observer   Observer
@@ -179,7 +178,7 @@ func (options Options) withDefaults() Options {
 	options.Renewal = cmp.Or(options.Renewal, defaultRenewal)
 	options.MaxMessage = cmp.Or(options.MaxMessage, DefaultMaxMessage)
 	options.WriteBuffer = cmp.Or(options.WriteBuffer, defaultWriteBuffer)
-	options.MaxDetails = cmp.Or(options.MaxDetails, defaultMaxDetails)
+	options.MaxDetails = cmp.Or(options.MaxDetails, failure.MaxDetails)
 	options.StallTimeout = cmp.Or(options.StallTimeout, DefaultStallTimeout)
 	options.PeerShare = cmp.Or(options.PeerShare, 100)
 	options.PlanSlots = cmp.Or(options.PlanSlots, max(1, runtime.GOMAXPROCS(0)/2))
@@ -308,8 +307,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	left := s.Streams()
-	s.end(endedByServer{fault.New(fault.Unavailable, "the server is shutting down").
-		WithRemedy("resume from the cursor of the last batch, here after the restart or on another server")})
+	s.end(failure.ByServer(fault.New(fault.Unavailable, "the server is shutting down").
+		WithRemedy("resume from the cursor of the last batch, here after the restart or on another server")))
 	// A stream whose client does not read cannot send its status: it ends with its connection.
 	if !within(quiet, statusGrace) {
 		go s.grpc.Stop()

@@ -213,7 +213,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	for err == nil {
 		_, err = reading.Recv()
 	}
-	code, d := failure(t, err, trailer)
+	code, d := failureOf(t, err, trailer)
 	require.Equal(t, codes.Unavailable, code)
 	require.Equal(t, "the server is shutting down", d.Message)
 	require.Contains(t, d.Remedy, "cursor")

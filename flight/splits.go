@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -57,7 +58,7 @@ func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight
 		if err != nil {
 			return nil, err
 		}
-		e.AppMetadata = marshal(summary)
+		e.AppMetadata = jsontext.Of(summary)
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil

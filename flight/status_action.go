@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -154,7 +155,7 @@ func (s *service) status(_ context.Context, c *call, body []byte) ([]byte, error
 	if out.All {
 		s.describe(&out)
 	}
-	return marshal(out), nil
+	return jsontext.Of(out), nil
 }
 
 // checkStatusBody refuses a body with fields, which this version does not have.

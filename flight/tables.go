@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
@@ -55,7 +56,7 @@ func (w *changes) publish(ctx context.Context, c *call, body []byte) ([]byte, er
 		return nil, err
 	}
 	c.note.changed(move.To)
-	return marshal(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
+	return jsontext.Of(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
 }
 
 func (w *changes) undo(ctx context.Context, c *call, body []byte) ([]byte, error) {
@@ -76,5 +77,5 @@ func (w *changes) undo(ctx context.Context, c *call, body []byte) ([]byte, error
 	if branch != commit.Main {
 		out.Branch = branch
 	}
-	return marshal(out), nil
+	return jsontext.Of(out), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/fault"
@@ -92,7 +93,7 @@ func TestRightsToWrite(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			code, _ := failure(t, err, nil)
+			code, _ := failureOf(t, err, nil)
 			require.Equal(t, c.code, code, err)
 			w.none(t)
 		})
@@ -101,7 +102,7 @@ func TestRightsToWrite(t *testing.T) {
 	s := serveTables(t, &writtenRows{}, Options{Policy: func() *policy.Policy { return closed }})
 	for action, body := range map[string]string{"publish": `{"table": "ml.history", "branch": "try"}`, "undo": `{"table": "ml.history", "from": 1, "to": 2}`} {
 		_, err := act(t.Context(), s, action, body)
-		code, _ := failure(t, err, nil)
+		code, _ := failureOf(t, err, nil)
 		require.Equal(t, codes.PermissionDenied, code)
 	}
 }
@@ -132,7 +133,7 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 		`{"table": "ml.history", "branch": "", "from": 1, "to": 2}`,
 	} {
 		_, err := act(t.Context(), s, "undo", body)
-		found, _ := failure(t, err, nil)
+		found, _ := failureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, found, body)
 	}
 	require.Len(t, w.moves, 3)
@@ -142,7 +143,7 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 		`{"table": "ml.history", "branch": "try", "from": 1}`: codes.InvalidArgument,
 	} {
 		_, err := act(t.Context(), s, "publish", body)
-		found, _ := failure(t, err, nil)
+		found, _ := failureOf(t, err, nil)
 		require.Equal(t, code, found, body)
 	}
 }
@@ -156,11 +157,11 @@ func TestUncertainChangesSayTheirToken(t *testing.T) {
 	p := put(t, s.Client, stageOf, batchtest.IDSchema())
 	p.rows(t, batchtest.IDs(0, 1)).declare(t, 1)
 	_, err := p.answers()
-	code, details := failure(t, err, p.Trailer())
+	code, details := failureOf(t, err, p.Trailer())
 	require.Equal(t, codes.Unavailable, code)
 	require.Contains(t, details.Remedy, testToken)
 	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(endedByServer{fault.New(fault.Unavailable, "the server is shutting down")})
+	cancel(failure.ByServer(fault.New(fault.Unavailable, "the server is shutting down")))
 	require.ErrorIs(t, putEnded(ended, w.err, testToken), w.err)
 	require.Contains(t, fault.As(putEnded(ended, context.Canceled, testToken)).Remedy, testToken)
 }

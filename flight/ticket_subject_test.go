@@ -12,10 +12,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/internal/jsontext"
 )
 
 // endpointFor returns the one endpoint of a query, planned by a call with a context.
@@ -44,16 +46,16 @@ func (s *served) renewFor(ctx context.Context, t *testing.T, e *arrowflight.Flig
 }
 
 // refusedTo checks how the redemption and the renewal of a ticket fail.
-func (s *served) refusedTo(ctx context.Context, t *testing.T, e *arrowflight.FlightEndpoint, code codes.Code) details {
+func (s *served) refusedTo(ctx context.Context, t *testing.T, e *arrowflight.FlightEndpoint, code codes.Code) failure.Details {
 	t.Helper()
 	stream, err := s.DoGet(ctx, e.GetTicket())
 	require.NoError(t, err)
 	_, err = stream.Recv()
-	got, d := failure(t, err, stream.Trailer())
+	got, d := failureOf(t, err, stream.Trailer())
 	require.Equal(t, code, got)
 	require.NotEmpty(t, d.Remedy)
 	_, err = s.renewFor(ctx, t, e)
-	got, _ = failure(t, err, nil)
+	got, _ = failureOf(t, err, nil)
 	require.Equal(t, code, got)
 	return d
 }
@@ -101,7 +103,7 @@ func TestTicketsOfOneSubjectAreEqual(t *testing.T) {
 	require.NotEqual(t, alice, open.endpointFor(t.Context(), t, query).GetTicket().GetTicket())
 	c, err := tickettest.Keys(t).Open(open.endpointFor(t.Context(), t, query).GetTicket().GetTicket(), noon())
 	require.NoError(t, err)
-	require.NotContains(t, string(marshal(c)), "subject", "a server without credentials writes what it always wrote")
+	require.NotContains(t, string(jsontext.Of(c)), "subject", "a server without credentials writes what it always wrote")
 }
 
 // TestTicketsAfterCredentialsChange: tickets that name no subject expire once calls have one, and the other way around; where
@@ -114,7 +116,7 @@ func TestTicketsAfterCredentialsChange(t *testing.T) {
 	alice := as(t.Context(), "Bearer a")
 	const query = `{"dataset": "homefeed"}`
 	unbound, bound := open.endpointFor(t.Context(), t, query), s.endpointFor(alice, t, query)
-	for _, d := range []details{
+	for _, d := range []failure.Details{
 		s.refusedTo(alice, t, unbound, codes.FailedPrecondition), open.refusedTo(t.Context(), t, bound, codes.FailedPrecondition),
 	} {
 		require.Equal(t, "expired", d.Kind)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
@@ -63,7 +64,7 @@ func TestTicketsOfChangedDatasets(t *testing.T) {
 
 	c, err := tickettest.Keys(t).Open(made.GetTicket(), noon())
 	require.NoError(t, err)
-	redeemed := func(c ticket.Content) (codes.Code, details) {
+	redeemed := func(c ticket.Content) (codes.Code, failure.Details) {
 		sealed, err := tickettest.Keys(t).Seal(c, noon().Add(time.Hour))
 		require.NoError(t, err)
 		_, code, d := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 )
 
 const (
@@ -139,7 +140,7 @@ func (t *tickets) endpoints(ctx context.Context, p planned) ([]*arrowflight.Flig
 			return nil, err
 		}
 		e := t.endpoint(sealed, expires)
-		e.AppMetadata = marshal(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard)), Batches: p.batchesOf(shard)})
+		e.AppMetadata = jsontext.Of(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard)), Batches: p.batchesOf(shard)})
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil

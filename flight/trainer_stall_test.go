@@ -68,7 +68,7 @@ func TestImpossibleStallReportsAreRefused(t *testing.T) {
 	} {
 		var trailer metadata.MD
 		_, err := s.reportStall(body, grpc.Trailer(&trailer))
-		code, d := failure(t, err, trailer)
+		code, d := failureOf(t, err, trailer)
 		require.Equal(t, want.code, code, body)
 		if want.field != "" {
 			require.Len(t, d.Faults, 1, body)

@@ -45,7 +45,7 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, want, &got)
 	for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
 		_, err = s.verify(body)
-		code, _ := failure(t, err, nil)
+		code, _ := failureOf(t, err, nil)
 		require.Equal(t, want, code)
 	}
 	require.Zero(t, s.server.Streams())
@@ -68,12 +68,12 @@ func TestVerifyCountsAsAStream(t *testing.T) {
 	<-begun
 	s.server.admission.MaxWait = time.Millisecond
 	_, err := s.verify(`{"dataset": "homefeed"}`)
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.Equal(t, fault.Unavailable, fault.KindOf(s.server.Shutdown(over)))
-	code, _ = failure(t, <-ended, nil)
+	code, _ = failureOf(t, <-ended, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
 
@@ -81,6 +81,6 @@ func TestVerifyIsNotServedWithoutAVerifier(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	_, err := s.verify(`{"dataset": "homefeed"}`)
-	code, _ := failure(t, err, nil)
+	code, _ := failureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 }

@@ -26,7 +26,7 @@ func (r *run) hugeBatch(ctx context.Context, rows int) error {
 		ctx, cancel := r.sure(ctx)
 		defer cancel()
 		got, err := read(ctx, reading{query: query{Dataset: "wide", BatchRows: rows}, limit: wideLimit, where: func() *client { return c }})
-		var f *failure
+		var f *refusal
 		refused := errors.As(err, &f) && isKind(err, "exhausted", "invalid") && got.batches == 0
 		r.check(s, "the batch is refused", fmt.Sprint(err), "exhausted or invalid", refused)
 		if !refused {

@@ -166,7 +166,7 @@ func harmed(ctx context.Context, c *client, path string, random *rand.Rand, want
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(path, whole, 0o600)) }()
 	got, err := read(ctx, reading{query: query{Dataset: "small"}, where: func() *client { return c }})
-	var f *failure
+	var f *refusal
 	switch {
 	case err == nil && same(&got.digest, want) == nil:
 		return "unharmed", nil

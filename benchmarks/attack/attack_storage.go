@@ -269,7 +269,7 @@ func planners(ctx context.Context, s *server, do func() error, rows int64) (wron
 				continue
 			}
 			counted++
-			var f *failure
+			var f *refusal
 			missing := errors.As(err, &f) && f.code != codes.Internal && f.code != codes.Canceled
 			results <- err == nil && p.rows == rows && rows > 0 || missing && rows == 0
 		}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/failure"
 )
 
 func TestStatusHasMemoryNowAndItsPeak(t *testing.T) {
@@ -185,16 +185,16 @@ func TestDigestIgnoresWhatLiesUnderNulls(t *testing.T) {
 
 func TestFailureIsOfTheKindThatItsDetailsSay(t *testing.T) {
 	err := failed("stream", status.Error(codes.ResourceExhausted, "too large"),
-		metadata.Pairs(flight.TrailerKey, `{"kind": "exhausted", "remedy": "ask with batch_rows: 4096 or less", "retry_after_ms": 1500}`))
+		metadata.Pairs(failure.TrailerKey, `{"kind": "exhausted", "remedy": "ask with batch_rows: 4096 or less", "retry_after_ms": 1500}`))
 	require.True(t, isKind(err, "exhausted"))
 	require.False(t, isKind(err, "invalid"))
-	var f *failure
+	var f *refusal
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, 1500*time.Millisecond, f.after)
 	require.Equal(t, 4096, fits(f, 65_536))
 
 	require.True(t, isKind(failed("plan", status.Error(codes.Unavailable, "gone"), nil), "unavailable"))
-	require.True(t, isKind(&failure{kind: "not_found"}, "not found"))
+	require.True(t, isKind(&refusal{kind: "not_found"}, "not found"))
 	require.False(t, isKind(errors.New("x"), "invalid"))
 }
 
@@ -207,8 +207,8 @@ func TestFitsIsFewerRowsThanWereAskedFor(t *testing.T) {
 		"ask for fewer rows a batch with batch_rows":  0,
 		"batch_rows 65536 is too many; use 1000 rows": 1000,
 	} {
-		require.Equal(t, want, fits(&failure{text: text}, 65_536), text)
-		require.Equal(t, want, fits(&failure{remedy: text, text: "65536 rows"}, 65_536), text)
+		require.Equal(t, want, fits(&refusal{text: text}, 65_536), text)
+		require.Equal(t, want, fits(&refusal{remedy: text, text: "65536 rows"}, 65_536), text)
 	}
 }
 

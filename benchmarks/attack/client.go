@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/failure"
 )
 
 // maxMessage is the largest message that a client takes, in bytes.
@@ -115,8 +115,8 @@ func (c *client) healthy(ctx context.Context) error {
 	return err
 }
 
-// failure is what a server answered instead of rows.
-type failure struct {
+// refusal is what a server answered instead of rows.
+type refusal struct {
 	op     string
 	code   codes.Code
 	kind   string // of the details; "" without
@@ -125,16 +125,16 @@ type failure struct {
 	after  time.Duration // when to try again; 0: not said
 }
 
-func (f *failure) Error() string { return f.op + ": " + f.code.String() + ": " + f.text }
+func (f *refusal) Error() string { return f.op + ": " + f.code.String() + ": " + f.text }
 
-// failed makes a failure of a gRPC error and the trailer beside it.
+// failed makes a refusal of a gRPC error and the trailer beside it.
 func failed(op string, err error, trailer metadata.MD) error {
 	if errors.Is(err, io.EOF) {
 		return err
 	}
 	s := status.Convert(err)
-	f := &failure{op: op, code: s.Code(), text: s.Message()}
-	for _, text := range trailer.Get(flight.TrailerKey) {
+	f := &refusal{op: op, code: s.Code(), text: s.Message()}
+	for _, text := range trailer.Get(failure.TrailerKey) {
 		var d struct {
 			Kind         string `json:"kind"`
 			Remedy       string `json:"remedy"`
@@ -150,7 +150,7 @@ func failed(op string, err error, trailer metadata.MD) error {
 // isKind reports whether an error is a failure of one of some kinds. Without
 // details, as when a connection was closed, its code decides.
 func isKind(err error, kinds ...string) bool {
-	var f *failure
+	var f *refusal
 	if !errors.As(err, &f) {
 		return false
 	}
@@ -170,7 +170,7 @@ func isKind(err error, kinds ...string) bool {
 
 // fits finds the number of rows a batch that a refusal of asked rows names as
 // one that fits, in its remedy or else in its message; 0: none.
-func fits(f *failure, asked int) int {
+func fits(f *refusal, asked int) int {
 	named := regexp.MustCompile(`batch_rows\D{0,24}?(\d+)|(\d+) rows`)
 	for _, text := range []string{f.remedy, f.text} {
 		for _, m := range named.FindAllStringSubmatch(text, -1) {

@@ -107,7 +107,7 @@ func fitting(ctx context.Context, c *client, q query, limit int64, again func(er
 	const most = 3
 	for asked := 1; ; asked++ {
 		got, err = read(ctx, reading{query: q, limit: limit, where: func() *client { return c }, again: again, pause: time.Second})
-		var f *failure
+		var f *refusal
 		if !errors.As(err, &f) || !isKind(err, "exhausted", "invalid") || ctx.Err() != nil {
 			return got, refusals, err
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
@@ -97,13 +98,11 @@ func (k *Keys) Sealer(maxBytes, maxTexts int) func(c Content, expires time.Time)
 
 // text returns the JSON of a content, without escapes of <, > and &.
 func (c Content) text() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(c); err != nil {
+	out, err := jsontext.Encode(c)
+	if err != nil {
 		return nil, fault.New(fault.Internal, "write a ticket: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return out, nil
 }
 
 func (k *Keys) sealWith(deflated *flate.Writer, c Content, text []byte, expires time.Time) ([]byte, error) {

@@ -3,6 +3,6 @@
 // exist, and for one that exists but is not documented.
 //
 // It parses the sources, as deptest does, and calls the decoders. Settings are compared
-// by internal/config, metrics by internal/telemetry, kinds and codes by flight, and
+// by internal/config, metrics by internal/telemetry, kinds and codes by flight/failure, and
 // flags and exit codes by cmd/penstock, where their values are known.
 package docstest

@@ -29,7 +29,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"bytes of the headers of a call":                             {inbound, "maxHeaderBytes"},
 		"calls of a connection at a time":                            {inbound, "maxCalls"},
 		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},
-		"bytes of a failure's details":                               {wire, "defaultMaxDetails"},
+		"bytes of a failure's details":                               {"flight/failure", "MaxDetails"},
 		"members of a mix":                                           {"flight/admission", "maxMixStreams"},
 	}
 	rows := tables(read(t, "docs/config.md"), "limits")
@@ -67,7 +67,7 @@ func TestReportFieldsAreDocumented(t *testing.T) {
 	for _, r := range tables(read(t, "docs/errors.md"), "fields of a failure") {
 		named = append(named, r.names()...)
 	}
-	require.ElementsMatch(t, jsonFields(t, "flight.details"), named)
+	require.ElementsMatch(t, jsonFields(t, "failure.Details"), named)
 	for _, name := range jsonFields(t, "stream.RequestReport") {
 		require.Contains(t, page, "`"+name+"`")
 	}

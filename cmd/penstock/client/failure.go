@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -24,7 +24,7 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if text := trailer.Get(flight.TrailerKey); len(text) > 0 {
+	if text := trailer.Get(failure.TrailerKey); len(text) > 0 {
 		return c.versions.compared(parseDetails([]byte(text[0])))
 	}
 	s := status.Convert(err)
@@ -63,7 +63,7 @@ func trimStatus(message string) string {
 func (c *Client) broken(ctx context.Context, err error, trailer metadata.MD, rows int64) error {
 	e := c.fault(ctx, err, trailer)
 	var gone *fault.Error
-	if len(trailer.Get(flight.TrailerKey)) > 0 || !errors.As(e, &gone) || gone.Kind != fault.Unavailable {
+	if len(trailer.Get(failure.TrailerKey)) > 0 || !errors.As(e, &gone) || gone.Kind != fault.Unavailable {
 		return e
 	}
 	return fault.New(fault.Unavailable, "the server or the connection to it was lost after %s: %s", fault.Count(rows, "row"), trimStatus(status.Convert(err).Message())).

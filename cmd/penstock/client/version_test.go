@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -27,7 +28,7 @@ func (s *versioned) header() metadata.MD { return metadata.Pairs(flight.VersionK
 
 func (s *versioned) refuse() (metadata.MD, error) {
 	details := `{"kind": "` + s.kind + `", "message": "unknown field", "remedy": "` + s.remedy + `"}`
-	return metadata.Pairs(flight.TrailerKey, details), status.Error(codes.InvalidArgument, "unknown field")
+	return metadata.Pairs(failure.TrailerKey, details), status.Error(codes.InvalidArgument, "unknown field")
 }
 
 // GetFlightInfo implements arrowflight.FlightServer.

@@ -1,13 +1,13 @@
 package rowformat
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/jsontext"
 )
 
 // valueText renders a value that is not null: a string as it is, lists and structs as JSON,
@@ -99,13 +99,7 @@ func appendFloat(b []byte, v float64, bits int) []byte {
 
 // appendString appends a JSON string, without escaping <, > and &.
 func appendString(b []byte, text string) []byte {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil {
-		return b
-	}
-	return append(b, strings.TrimSuffix(out.String(), "\n")...)
+	return append(b, jsontext.Of(text)...)
 }
 
 // scalarText renders a value that is a string in JSON.

@@ -1,4 +1,4 @@
-package flight
+package failure
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // errorsPage returns the page on errors.
 func errorsPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/errors.md")
+	text, err := os.ReadFile("../../docs/errors.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -44,7 +44,7 @@ func TestErrorsPageHasTexts(t *testing.T) {
 	table, _, found = strings.Cut(table, "\n\n")
 	require.True(t, found)
 	var sources strings.Builder
-	root := os.DirFS("..")
+	root := os.DirFS("../..")
 	require.NoError(t, fs.WalkDir(root, ".", func(path string, of fs.DirEntry, err error) error {
 		if err != nil || of.IsDir() && path != "." && (strings.HasPrefix(of.Name(), ".") || of.Name() == "testdata") {
 			return fs.SkipDir

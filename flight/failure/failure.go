@@ -1,9 +1,13 @@
-package flight
+// Package failure maps errors to the wire, and nothing else does: the gRPC code and message of a call that has ended, and a trailer
+// with the details that clients show.
+//
+// It promises that a call that its client cancelled ends as cancelled, whatever error followed, and that a call that the server ended
+// has the cause that the server gave. Details fit into the trailers that clients accept: texts are cut, and lists end with the number
+// of entries that are left out.
+package failure
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,14 +18,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
 // TrailerKey is the trailer that carries a failure's details as JSON.
 const TrailerKey = "penstock-error-bin"
 
-// VersionKey is the header of an answered call that carries the version of the server, for errors of clients of another version.
-const VersionKey = "penstock-version"
+// MaxDetails is the size of details, in bytes of JSON, that every client accepts: 8 KB of headers, and the encoding of the details adds
+// a third.
+const MaxDetails = 4096
 
 // maxMessage bounds a status message, in percent-encoded bytes.
 const maxMessage = 2048
@@ -33,8 +39,8 @@ const (
 	endDeadline  = "deadline"
 )
 
-// details is the JSON form of a failure.
-type details struct {
+// Details is the JSON form of a failure.
+type Details struct {
 	Kind         string        `json:"kind"`
 	Message      string        `json:"message"`
 	Remedy       string        `json:"remedy,omitempty"`
@@ -47,47 +53,60 @@ type details struct {
 	Uncertain    bool          `json:"uncertain,omitempty"` // the change of a table may have been made
 }
 
-// ending is how a call ends on the wire.
-type ending struct {
-	label  string         // a fault kind's name, or one of the end… constants
-	status *status.Status // nil: the call succeeded
-	detail *details       // may be nil
+// Ending is how a call ends on the wire.
+type Ending struct {
+	Label  string         // a fault kind's name, or one of the end… constants
+	Status *status.Status // nil: the call succeeded
+	detail *Details       // may be nil
 }
 
-// trailer returns the trailer to send with the status, with details of at most maxBytes.
-func (e ending) trailer(maxBytes int) metadata.MD {
+// Trailer returns the trailer to send with the status, with details of at most maxBytes.
+func (e Ending) Trailer(maxBytes int) metadata.MD {
 	if e.detail == nil {
 		return nil
 	}
 	return metadata.Pairs(TrailerKey, string(e.detail.encode(maxBytes)))
 }
 
-// endedByServer is the cause of a call that the server ended.
-type endedByServer struct{ err error }
-
-func (e endedByServer) Error() string { return e.err.Error() }
+// byServer is the cause of a call that the server ended.
+type byServer struct{ error }
 
 // Unwrap returns the failure that the client gets.
-func (e endedByServer) Unwrap() error { return e.err }
+func (e byServer) Unwrap() error { return e.error }
 
-// endsByServer returns a function that ends a call with a cause of the server.
-func endsByServer(end context.CancelCauseFunc) func(error) {
-	return func(cause error) { end(endedByServer{cause}) }
+// ByServer marks an error as the cause of a call that the server ended.
+func ByServer(cause error) error { return byServer{cause} }
+
+// IsByServer reports whether an error is the cause of a call that the server ended.
+func IsByServer(err error) bool { return errors.As(err, new(byServer)) }
+
+// EndsByServer returns a function that ends a call with a cause of the server.
+func EndsByServer(end context.CancelCauseFunc) func(error) {
+	return func(cause error) { end(ByServer(cause)) }
 }
 
-// endingOf maps an error to the wire. ctx is that of the call: a call that its client
-// cancelled ends as cancelled, whatever error followed.
-func endingOf(ctx context.Context, err error) ending {
-	if err == nil {
-		return ending{label: endOK}
+// Cause returns the cause of a context that the server ended, instead of the error
+// that resulted from it; otherwise it returns err.
+func Cause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
 	}
-	if errors.As(err, new(endedByServer)) {
+	return err
+}
+
+// EndingOf maps an error to the wire. ctx is that of the call: a call that its client
+// cancelled ends as cancelled, whatever error followed.
+func EndingOf(ctx context.Context, err error) Ending {
+	if err == nil {
+		return Ending{Label: endOK}
+	}
+	if IsByServer(err) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	canceled := errors.Is(ctx.Err(), context.Canceled) || fault.KindOf(err) == fault.Internal && errors.Is(err, context.Canceled)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return ending{label: endDeadline, status: status.New(codes.DeadlineExceeded, "the deadline of the call has passed")}
+		return Ending{Label: endDeadline, Status: status.New(codes.DeadlineExceeded, "the deadline of the call has passed")}
 	case canceled:
 		return cancelled()
 	}
@@ -97,16 +116,16 @@ func endingOf(ctx context.Context, err error) ending {
 		if s.Code() == codes.Unavailable { // the connection is lost, and ctx is about to be cancelled
 			return cancelled()
 		}
-		return ending{label: strings.ToLower(s.Code().String()), status: s}
+		return Ending{Label: strings.ToLower(s.Code().String()), Status: s}
 	}
 	e := fault.As(err)
-	detail := detailsOf(e)
-	return ending{label: e.Kind.String(), status: status.New(codeOf(e.Kind), messageOf(e)), detail: &detail}
+	detail := DetailsOf(e)
+	return Ending{Label: e.Kind.String(), Status: status.New(codeOf(e.Kind), messageOf(e)), detail: &detail}
 }
 
 // cancelled returns the ending of a call whose client has gone.
-func cancelled() ending {
-	return ending{label: endCancelled, status: status.New(codes.Canceled, "the call was cancelled")}
+func cancelled() Ending {
+	return Ending{Label: endCancelled, Status: status.New(codes.Canceled, "the call was cancelled")}
 }
 
 // codeOf returns the gRPC code of a kind.
@@ -151,12 +170,13 @@ func messageOf(e *fault.Error) string {
 	return text
 }
 
-func detailsOf(e *fault.Error) details {
+// DetailsOf returns the details of an error.
+func DetailsOf(e *fault.Error) Details {
 	message := e.Message
 	if e.Op != "" {
 		message = e.Op + ": " + message
 	}
-	return details{
+	return Details{
 		Kind: e.Kind.String(), Message: message, Remedy: e.Remedy, Faults: e.Faults, Table: e.Table, File: e.File,
 		RowGroup: e.RowGroup, RetryAfterMS: e.RetryAfter.Milliseconds(), Differs: e.Differs, Uncertain: commit.Uncertain(e),
 	}
@@ -164,25 +184,25 @@ func detailsOf(e *fault.Error) details {
 
 // encode returns the details as JSON of at most maxBytes: long texts are cut, and lists end
 // with the number of entries that were left out.
-func (d details) encode(maxBytes int) []byte {
-	if out := marshal(d); len(out) <= maxBytes {
+func (d Details) encode(maxBytes int) []byte {
+	if out := jsontext.Of(d); len(out) <= maxBytes {
 		return out
 	}
 	for text := 1024; ; text /= 2 {
 		short := d
-		short.Message, short.Remedy = cut(d.Message, text), cut(d.Remedy, text/2)
-		short.Table, short.File = cut(d.Table, text/4), cut(d.File, text/2)
+		short.Message, short.Remedy = fault.Shorten(d.Message, text), fault.Shorten(d.Remedy, text/2)
+		short.Table, short.File = fault.Shorten(d.Table, text/4), fault.Shorten(d.File, text/2)
 		for n := max(len(d.Faults), len(d.Differs)); n >= 1; n /= 2 {
 			short.Faults, short.Differs = fewer(d.Faults, n, text/4), nil
 			for _, name := range d.Differs[:min(n, len(d.Differs))] {
-				short.Differs = append(short.Differs, cut(name, text/4))
+				short.Differs = append(short.Differs, fault.Shorten(name, text/4))
 			}
-			if out := marshal(short); len(out) <= maxBytes {
+			if out := jsontext.Of(short); len(out) <= maxBytes {
 				return out
 			}
 		}
 		short.Faults, short.Differs = nil, nil
-		if out := marshal(short); len(out) <= maxBytes || text == 0 {
+		if out := jsontext.Of(short); len(out) <= maxBytes || text == 0 {
 			return out
 		}
 	}
@@ -192,32 +212,10 @@ func (d details) encode(maxBytes int) []byte {
 func fewer(faults []fault.Field, n, text int) []fault.Field {
 	var out []fault.Field
 	for _, f := range faults[:min(n, len(faults))] {
-		out = append(out, fault.Field{Field: cut(f.Field, text), Position: f.Position, Message: cut(f.Message, text), Nearest: cut(f.Nearest, text)})
+		out = append(out, fault.Field{Field: fault.Shorten(f.Field, text), Position: f.Position, Message: fault.Shorten(f.Message, text), Nearest: fault.Shorten(f.Nearest, text)})
 	}
 	if left := len(faults) - n; left > 0 {
 		out = append(out, fault.Field{Message: fmt.Sprintf("and %d more", left)})
 	}
 	return out
-}
-
-// cut shortens a text to about n bytes, at a rune.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
-}
-
-// marshal returns the JSON of a value that always has one, without escaping <, > and &.
-func marshal(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -1,0 +1,87 @@
+package failure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+func failed(kind fault.Kind) *fault.Error { return fault.New(kind, "it did not work") }
+
+func TestEndings(t *testing.T) {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, cancel := context.WithDeadline(context.Background(), time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC))
+	defer cancel()
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		err   error
+		code  codes.Code
+		label string
+	}{
+		"success":                   {context.Background(), nil, codes.OK, "ok"},
+		"the client went away":      {cancelled, failed(fault.Corrupt), codes.Canceled, "cancelled"},
+		"the deadline passed":       {late, failed(fault.Internal), codes.DeadlineExceeded, "deadline"},
+		"cancelled within":          {context.Background(), fault.Op(context.Canceled, "read"), codes.Canceled, "cancelled"},
+		"a deadline of storage":     {context.Background(), fault.Op(context.DeadlineExceeded, "read"), codes.Unavailable, "unavailable"},
+		"a kind over a cancel":      {context.Background(), fault.New(fault.Unavailable, "gone: %w", context.Canceled), codes.Unavailable, "unavailable"},
+		"a status of gRPC":          {context.Background(), status.Error(codes.Unimplemented, "no"), codes.Unimplemented, "unimplemented"},
+		"an error without a kind":   {context.Background(), errors.New("x"), codes.Internal, "internal"},
+		"a wrapped fault":           {context.Background(), fault.Op(failed(fault.Expired), "resume"), codes.FailedPrecondition, "expired"},
+		"a connection that is lost": {context.Background(), fault.Op(status.Error(codes.Unavailable, "transport is closing"), "send"), codes.Canceled, "cancelled"},
+		"a cancel without a cause":  {context.Background(), context.Canceled, codes.Canceled, "cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := EndingOf(c.ctx, c.err)
+			require.Equal(t, c.label, end.Label)
+			require.Equal(t, c.code, end.Status.Code())
+		})
+	}
+}
+
+// Failures that are too long for trailers are cut.
+func TestDetailsFitIntoTrailers(t *testing.T) {
+	faults := make([]fault.Field, 300)
+	for i := range faults {
+		faults[i] = fault.Field{Field: fmt.Sprintf("staging[%d].columns", i), Message: strings.Repeat("wörter ", 40), Nearest: "x"}
+	}
+	differs := make([]string, 200)
+	for i := range differs {
+		differs[i] = fmt.Sprintf("pin.staging.history%d", i)
+	}
+	for name, e := range map[string]*fault.Error{
+		"a long message":      {Kind: fault.Internal, Message: strings.Repeat("long\n", 5000)},
+		"not text":            {Kind: fault.Internal, Message: strings.Repeat("\xff\x00\"", 4000), File: strings.Repeat("\x01", 9000)},
+		"many faults":         {Kind: fault.Invalid, Message: "many", Faults: faults},
+		"much differs":        {Kind: fault.Invalid, Message: "foreign", Differs: differs},
+		"all of it":           {Kind: fault.Corrupt, Message: strings.Repeat("ü", 9000), Remedy: strings.Repeat("€", 9000), Table: strings.Repeat("t", 5000), File: strings.Repeat("f", 5000), Faults: faults, Differs: differs},
+		"one very long fault": {Kind: fault.Invalid, Message: "m", Faults: []fault.Field{{Field: strings.Repeat("a", 10000), Message: strings.Repeat("b", 10000)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := DetailsOf(e).encode(MaxDetails)
+			require.LessOrEqual(t, len(text), MaxDetails)
+			require.True(t, utf8.Valid(text))
+			var d Details
+			require.NoError(t, json.Unmarshal(text, &d))
+			require.Equal(t, e.Kind.String(), d.Kind)
+			require.NotEmpty(t, d.Message)
+			if len(e.Faults) > 1 {
+				require.Regexp(t, `^and \d+ more$`, d.Faults[len(d.Faults)-1].Message)
+				require.Equal(t, e.Faults[0].Field, d.Faults[0].Field)
+			}
+			require.LessOrEqual(t, len(messageOf(e)), maxMessage)
+			require.True(t, utf8.ValidString(messageOf(e)))
+		})
+	}
+}
