@@ -53,6 +53,7 @@ func stageCommand(p process) *cobra.Command {
 	cmdline.TextVar(c, &call.Branch, "branch", "NAME", "the branch to commit to (default main); a new one begins at main")
 	cmdline.TextVar(c, &call.OnlyKeysOf, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key")
 	c.Flags().BoolVar(&call.Evolve, "evolve", false, "add columns that the table does not have")
+	c.Flags().BoolVar(&call.AllowShrink, "allow-shrink", false, "let --mode replace leave less than half as many rows in the partitions that it replaces")
 	c.Flags().BoolVar(&call.DryRun, "dry-run", false, "read and sort the rows, and print what would be written")
 	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -205,7 +206,7 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 		line("new columns: %s", strings.Join(r.Added, ", "))
 	}
 	if r.Removed > 0 {
-		line("files replaced: %d, with %s", r.Removed, fault.Count(r.RemovedRows, "row"))
+		line("files replaced: %d, with %s before and %d now", r.Removed, fault.Count(r.RemovedRows, "row"), r.Rows)
 	}
 	switch {
 	case request.OnlyKeysOf != "":

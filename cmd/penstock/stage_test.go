@@ -260,7 +260,7 @@ func TestNewTablesArePartitioned(t *testing.T) {
 	}
 	text := replace("features.history", a, "--buckets", "4", "--partition", "country")
 	require.Contains(t, text, "the table is new\npartitioned by country, bucket[4](req_id)\ntoken")
-	require.Contains(t, replace("features.history", b), "files replaced: 1, with 1 row\n")
+	require.Contains(t, replace("features.history", b), "files replaced: 1, with 1 row before and 1 now\n")
 	got := run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
 	require.Zero(t, got.code, got.stderr)
 	require.NotContains(t, got.stdout, `"req_id":1,`)

@@ -48,6 +48,8 @@ type TableWrite struct {
 	Partition []string `json:"partition,omitempty"`
 	// OnlyKeysOf is a dataset or a table: rows whose key none of its training rows has are dropped. "": no rows are.
 	OnlyKeysOf string `json:"only_keys_of,omitempty"`
+	// AllowShrink allows a replacement by less than half as many rows.
+	AllowShrink bool `json:"allow_shrink,omitempty"`
 	// DryRun reads and sorts the rows, and writes nothing to the table.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Progress is whether messages tell a client how far the call is.

@@ -52,7 +52,7 @@ func TestPartitionsAreReplacedBesideManyCommits(t *testing.T) {
 		r.Tables.OnCommit = own
 		return out, err
 	}
-	out := r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+	out := r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace, AllowShrink: true}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
 	require.Equal(t, 20, out.Removed)
 	require.Equal(t, []string{"3"}, r.Column(t, "", "id"))
 }

@@ -36,7 +36,7 @@ func onlyBuckets(table string) error {
 }
 
 // replaced returns the files that new rows replace: those in the same partitions, whatever their
-// buckets. It counts them and their rows in the result.
+// buckets. It counts them and their rows in the result. It is an error if the new rows are far fewer.
 func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
 	state := c.target.State
 	c.result.Removed, c.result.RemovedRows = 0, 0
@@ -65,7 +65,20 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 			c.result.RemovedRows += f.Rows
 		}
 	}
-	return out, nil
+	return out, c.shrinks()
+}
+
+// minKept is the reciprocal of the share of the replaced rows that the new rows must at least be in number.
+const minKept = 2
+
+// shrinks is the error for new rows that are less than half as many as those that they replace: they may be the rows of a part of
+// the partitions.
+func (c *staging) shrinks() error {
+	if c.request.AllowShrink || c.result.Rows*minKept >= c.result.RemovedRows {
+		return nil
+	}
+	return fault.InvalidField("mode", "%s would replace %s of table %s: fewer than half", fault.Count(c.result.Rows, "row"), fault.Count(c.result.RemovedRows, "row"), c.request.Table).
+		In(c.request.Table, "").WithRemedy("stage all rows of the partitions, append the rows, or allow it with allow_shrink (--allow-shrink)")
 }
 
 // commitFiles commits the files that were written. Files to replace are listed again whenever others committed to the

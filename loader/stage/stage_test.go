@@ -303,6 +303,39 @@ func TestPartitionsAreReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
 }
 
+// Rows that replace more than twice as many are refused, also if others commit some of those meanwhile.
+//
+// spec: stage-112
+func TestReplacementsByFewRowsAreRefused(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	three := `[{"id": 1, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-01"}, {"id": 3, "day": "2026-10-01"}]`
+	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), three)
+	before := r.Parquet(t)
+	replace := dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}
+	one := `[{"id": 4, "day": "2026-10-01"}, {"id": null, "day": "2026-10-02"}]`
+	for _, dry := range []bool{true, false} {
+		replace.DryRun = dry
+		_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, replace, stagetest.Rows(t, stagetest.Schema(), `[{"id": 4, "day": "2026-10-01"}]`))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "1 row would replace 3 rows of table ml.history: fewer than half")
+		require.ErrorContains(t, err, "--allow-shrink")
+	}
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.Tables.OnCommit = nil
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 5, "day": "2026-10-02"}, {"id": 6, "day": "2026-10-02"}]`)
+		return r.Tables.Commit(ctx, change)
+	}
+	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, replace, stagetest.Rows(t, stagetest.Schema(), one))
+	require.ErrorContains(t, err, "2 rows would replace 5 rows")
+	require.Len(t, r.Parquet(t), len(before)+2)
+	replace.AllowShrink = true
+	out := r.Stage(t, replace, stagetest.Schema(), one)
+	require.EqualValues(t, 5, out.RemovedRows)
+	require.EqualValues(t, 2, out.Rows)
+	require.ElementsMatch(t, []string{"4", array.NullValueStr}, r.Column(t, "", "id"))
+}
+
 // Rows that others add to a partition while it is replaced are replaced too, or replace the others: never are both there.
 //
 // spec: stage-37, write-30

@@ -35,6 +35,7 @@ func (d *decoder) stage(at place, out *dataset.TableWrite) {
 		{name: "like", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Like = d.table(at) }},
 		{name: "partition", also: []string{"partition_by"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Partition = d.names(at) }},
 		{name: "only_keys_of", read: func(d *decoder, at place, out *dataset.TableWrite) { out.OnlyKeysOf = d.name(at) }},
+		{name: "allow_shrink", read: func(d *decoder, at place, out *dataset.TableWrite) { out.AllowShrink = d.truth(at) }},
 		{name: "dry_run", read: func(d *decoder, at place, out *dataset.TableWrite) { out.DryRun = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Progress = d.truth(at) }},
 	})
