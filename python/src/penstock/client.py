@@ -29,7 +29,8 @@ from penstock.changes import (
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query, RunQuery
-from penstock.plan import DatasetDescription, Plan
+from penstock.markup import Explanation, Report
+from penstock.plan import DatasetDescription, Datasets, Plan
 from penstock.private import PrivateServer, start
 from penstock.progress import ProgressOption
 from penstock.query import Dataset
@@ -171,10 +172,10 @@ class Client:
         self._servers = Servers(settings)
         self._private = private  # which closes with this client
 
-    def datasets(self) -> list[DatasetDescription]:
+    def datasets(self) -> Datasets:
         """Lists the datasets, including those that cannot be resolved, with the reason."""
         listed = self._servers.call(lambda client, options: list(client.list_flights(options=options)))
-        return [DatasetDescription.of(found) for found in listed]
+        return Datasets(DatasetDescription.of(found) for found in listed)
 
     @lists(RunQuery, Query)
     def schema(self, dataset: Dataset, **fields: Unpack[Query]) -> pa.Schema:
@@ -227,7 +228,7 @@ class Client:
         return _with_wire(dataset, fields, ask)
 
     @lists(RunQuery, Query)
-    def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> str:
+    def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> Explanation:
         """Explains what a query reads, in which order and why, as readable text of at most 40 lines.
 
         Args:
@@ -236,9 +237,8 @@ class Client:
             fields: the query's other fields.
         """
         action = "explain_splits" if splits else "explain"
-        return _with_wire(
-            dataset, fields, lambda form: BoundQuery(self._servers, form).action(action)
-        ).decode()
+        said = _with_wire(dataset, fields, lambda form: BoundQuery(self._servers, form).action(action))
+        return Explanation(said.decode())
 
     @lists(RunQuery, Query)
     def manifest(
@@ -335,16 +335,13 @@ class Client:
         return _with_wire(dataset, form_fields, ask)
 
     @lists(RunQuery, Query)
-    def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> dict[str, Any]:
+    def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> Report:
         """Checks that the tables of a query's dataset are laid out as the join expects.
 
         This reads all of their keys, which may take longer than the client's `timeout`. The report's
         `findings` have a `grade`: "stream" or "rule" if they break one, "note" if they are worth knowing.
         """
-        report: dict[str, Any] = json.loads(
-            BoundQuery(self._servers, query.form(dataset, fields)).action("verify")
-        )
-        return report
+        return Report(json.loads(BoundQuery(self._servers, query.form(dataset, fields)).action("verify")))
 
     def stage(
         self,

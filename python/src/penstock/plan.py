@@ -9,7 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors
+from penstock import errors, markup
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,11 @@ class Plan:
             f"<penstock.Plan {self.id}: {rows} in {_count(self.splits, 'split')}, {_count(self.lanes, 'lane')}, "
             f"{_count(self.shards, 'shard')} with {steps} of {size}>"
         )
+
+    def _repr_html_(self) -> str:
+        names = ("rows", "rows_unknown", "steps", "splits", "lanes", "shards", "batch_rows", "batch_requests")
+        values = {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+        return markup.document(f"Plan {self.id}", values, self.schema)
 
     @classmethod
     def of(cls, found: flight.FlightInfo) -> Self:
@@ -153,6 +158,21 @@ class DatasetDescription:
             return cls(name=name, schema=None, rows=None, plan=None, error=errors.from_details(broken))
         plan = Plan.of(found)
         return cls(name=name, schema=plan.schema, rows=plan.rows, plan=plan, error=None)
+
+
+class Datasets(list[DatasetDescription]):
+    """The datasets of a server: a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = {
+            one.name: {
+                "rows": "unknown" if one.error is None and one.rows is None else one.rows,
+                "columns": None if one.schema is None else len(one.schema),
+                "error": one.error,
+            }
+            for one in self
+        }
+        return markup.document("Datasets", {"": rows})
 
 
 def _known(number: Any) -> int | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock import errors, mistakes, reports
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor, RunQuery
+from penstock.markup import Report
 from penstock.plan import Plan
 from penstock.reading import Reading
 from penstock.servers import retried
@@ -94,9 +95,9 @@ class RepeatedStream(Stream):
         )
 
     @property
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """After its end: the totals of rows, batches and matches, and `epochs` with the report of each epoch."""
-        return reports.total("epochs", [*self._reports, super().report])
+        return Report(reports.total("epochs", [*self._reports, super().report]))
 
     def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:  # noqa: ARG002
         """Refused: a manifest is of one epoch.

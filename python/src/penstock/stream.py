@@ -15,6 +15,7 @@ from penstock.batches import BatchIterator
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor
 from penstock.indexed import expand, plain_schema
+from penstock.markup import Report, document
 from penstock.plan import Plan
 from penstock.progress import Progress, ProgressOption
 from penstock.reading import Reading
@@ -125,7 +126,7 @@ class Stream(BatchIterator):
         return cursors[0] if len(self._readings) == 1 else cursors
 
     @property
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """The server's report on the whole stream, after its end: rows, batches, matches by staging table.
 
         If several shards were read, it has the totals of rows, batches and matches, and `shards` with the report of
@@ -143,7 +144,7 @@ class Stream(BatchIterator):
                 "the stream has not ended, so there is no report", remedy="read until iteration stops"
             )
         found = [r.report for r in self._readings if r.report is not None]
-        return found[0] if len(self._readings) == 1 else reports.total("shards", found)
+        return Report(found[0] if len(self._readings) == 1 else reports.total("shards", found))
 
     def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Returns the inputs of the stream, to save with a model; `Client.replay` reads the same rows again.
@@ -277,6 +278,16 @@ class Stream(BatchIterator):
         given += f" in {stats.batches}{'' if batches is None else f' of {batches}'} batches"
         at = "" if step is None else f", step {step}"
         return f"<penstock.Stream of {self._name}: {given}{at}, {self._state()}>"
+
+    def _repr_html_(self) -> str:
+        stats, rows = self.stats, self._rows()
+        given: dict[str, object] = {
+            "state": self._state(),
+            "rows returned": stats.rows,
+            "batches returned": stats.batches,
+        }
+        planned = {} if rows is None else {"rows": rows}
+        return document(f"Stream of {self._name}", {**given, **planned}, self.schema)
 
     def _state(self) -> str:
         if self._done:
