@@ -12,7 +12,19 @@ import penstock
 from penstock import client, mixing
 from penstock.signatures import lists
 
-OF_QUERIES = ["schema", "plan", "read", "explain", "manifest", "replay", "read_splits", "evaluate", "verify"]
+OF_QUERIES = [
+    "schema",
+    "plan",
+    "read",
+    "read_async",
+    "head",
+    "explain",
+    "manifest",
+    "replay",
+    "read_splits",
+    "evaluate",
+    "verify",
+]
 
 
 def fields_of(function: Callable[..., Any], form: type) -> list[str]:

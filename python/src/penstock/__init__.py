@@ -12,6 +12,7 @@
 Every failure is an `Error`, of a class for its kind.
 """
 
+from penstock.asynchronous import AsyncStream
 from penstock.changes import ChangeProgress, Compacted, Demoted, OrphanFile, OrphanFiles, Promoted, Restored
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
 from penstock.errors import (
@@ -42,6 +43,7 @@ from penstock.stream import Stats, Stream
 from penstock.version import __version__
 
 __all__ = [
+    "AsyncStream",
     "ChangeProgress",
     "Client",
     "Column",

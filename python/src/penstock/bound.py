@@ -126,6 +126,11 @@ class BoundQuery:
             form["every"] = {"step": self.step_stride - 1, "of": self.step_stride}
         return BoundQuery(self.servers, self._with_sizes(form, plan, None))
 
+    def limited(self, rows: int) -> BoundQuery:
+        """The same query for a reader of at most this many rows, who must stop by itself: shards have no limit."""
+        shard = self.form.get("shard") or {}
+        return self if int(shard.get("of", 1)) > 1 else BoundQuery(self.servers, {**self.form, "limit": rows})
+
     def with_columns_of(self, schema: pa.Schema) -> BoundQuery:
         """The same query with the columns of its batches, if it names none.
 

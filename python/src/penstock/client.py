@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import arguments, errors, manifests, mistakes, query
+from penstock.asynchronous import AsyncStream
 from penstock.bound import BoundQuery
 from penstock.changes import (
     Compacted,
@@ -226,6 +227,37 @@ class Client:
             )
 
         return _with_wire(dataset, fields, ask)
+
+    @lists(RunQuery, Query)
+    def read_async(
+        self,
+        dataset: Dataset,
+        *,
+        progress: ProgressOption = False,
+        repeat: Repeat | None = None,
+        **fields: Unpack[Query],
+    ) -> AsyncStream:
+        """Returns the stream of a query for asyncio, which plans and reads it in a thread.
+
+        Args:
+            dataset: the name of one that the server knows, or a dataset as a mapping.
+            progress: as in `read`.
+            repeat: as in `read`.
+            fields: the query's other fields.
+        """
+        return AsyncStream(lambda: self.read(dataset, progress=progress, repeat=repeat, **fields))
+
+    @lists(RunQuery, Query)
+    def head(self, dataset: Dataset, rows: int = 5, **fields: Unpack[Query]) -> pa.Table:
+        """Reads the first rows of a query as a table.
+
+        Args:
+            dataset: the name of one that the server knows, or a dataset as a mapping.
+            rows: at most how many.
+            fields: the query's other fields.
+        """
+        with self.read(dataset, **fields) as stream:
+            return stream.head(rows)
 
     @lists(RunQuery, Query)
     def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> Explanation:

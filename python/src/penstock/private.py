@@ -131,7 +131,7 @@ def start(
     """
     if not isinstance(config, str | os.PathLike):
         raise query.invalid("config", f"must be the path of a config file, not {type(config).__name__}")
-    command = [str(_program(program)), "serve", "--config", os.fspath(config)]
+    command = [str(find_program(program)), "serve", "--config", os.fspath(config)]
     command += [f"--{name.replace('_', '-')}={_text(value)}" for name, value in (settings or {}).items()]
     folder = _new_folder()
     running: _Running | None = None
@@ -217,8 +217,11 @@ def _text(value: Any) -> str:
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
-def _program(given: str | os.PathLike[str] | None) -> Path:
+def find_program(given: str | os.PathLike[str] | None = None) -> Path:
     """The program to start.
+
+    Args:
+        given: its path or name; the one of this package's wheel if omitted, or else the one on the PATH.
 
     Raises:
         NotFound: there is none.

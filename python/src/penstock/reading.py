@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
@@ -112,6 +113,29 @@ class Reading:
             except errors.Error as e:
                 if not self._prepare_retry(e):
                     raise
+
+    def peek(self, rows: int) -> list[pa.RecordBatch]:
+        """Reads at most this many of the remaining rows by a query of its own, and does not move.
+
+        Raises:
+            Invalid: the endpoint is a split, whose first rows no query can name.
+        """
+        if self._endpoint.splits is not None:
+            raise errors.Invalid("the first rows of a split cannot be read alone", remedy="read a stream")
+        if self._ended:
+            return []
+        rest = self._rest()
+        left = rows if rest.limit is None else min(rows, rest.limit)
+        if left == 0:
+            return []
+        batches: list[pa.RecordBatch] = []
+        bound = rest.limited(left)
+        for reading in Reading.all_of(bound, bound.plan()):
+            with contextlib.closing(reading):
+                while left > 0 and (batch := reading.next()) is not None:
+                    batches.append(batch.slice(0, left))
+                    left -= batches[-1].num_rows
+        return batches
 
     def close(self) -> None:
         """Closes the stream on both sides. Safe to call from any thread."""

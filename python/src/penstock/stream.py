@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock import errors, manifests, reports
+from penstock import errors, manifests, mistakes, reports
 from penstock.batches import BatchIterator
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor
@@ -239,6 +239,20 @@ class Stream(BatchIterator):
         """The rest of the stream as a table."""
         self._refuse_ended()
         return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def head(self, rows: int = 5) -> pa.Table:
+        """The next rows as a table, read by a query of their own: the stream stays where it is.
+
+        Args:
+            rows: at most how many.
+        """
+        rows = mistakes.whole("rows", rows, minimum=1)
+        batches: list[pa.RecordBatch] = []
+        for reading in self._readings[self._at :]:
+            batches += reading.peek(rows - sum(batch.num_rows for batch in batches))
+            if sum(batch.num_rows for batch in batches) == rows:
+                break
+        return pa.Table.from_batches(batches, schema=self.schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """The rest of the stream in plain columns as a pandas.DataFrame.

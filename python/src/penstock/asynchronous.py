@@ -1,0 +1,158 @@
+"""Streams for asyncio: the same batches, without blocking the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+
+from penstock import errors
+from penstock.fields import Cursor
+from penstock.markup import Report
+from penstock.plan import Plan
+from penstock.stream import Stats, Stream
+
+T = TypeVar("T")
+
+
+class AsyncStream:
+    """An asynchronous iterator of `pyarrow.RecordBatch`. Created by `Client.read_async`.
+
+        async with client.read_async("homefeed") as stream:
+            async for batch in stream:
+                await send(batch)
+
+    The query is planned when its block is entered, or with the first batch. A thread of its own plans, waits and decodes. If a
+    task is canceled while it waits for a batch, the stream is closed, also on the server. Close a stream that is not read to
+    its end: leaving its `async with` block does.
+    """
+
+    def __init__(self, opens: Callable[[], Stream]) -> None:
+        """Prepares to read. Nothing is sent yet.
+
+        Args:
+            opens: plans the query.
+        """
+        self._opens = opens
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="penstock-async")
+        self._lock = threading.Lock()  # of the next two
+        self._stream: Stream | None = None
+        self._closed = False
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that is read. Only this object may read it.
+
+        Raises:
+            Invalid: the query is not planned yet.
+        """
+        if self._stream is None:
+            raise errors.Invalid("the query is not planned yet", remedy="use `async with`, or read a batch")
+        return self._stream
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        return self.stream.schema
+
+    @property
+    def plan(self) -> Plan:
+        """The server's plan for the query."""
+        return self.stream.plan
+
+    @property
+    def cursor(self) -> Cursor | list[Cursor] | None:
+        """The position of the stream, as in `Stream.cursor`; None before the query is planned."""
+        return None if self._stream is None else self._stream.cursor
+
+    @property
+    def report(self) -> Report:
+        """The server's report, as in `Stream.report`."""
+        return self.stream.report
+
+    @property
+    def stats(self) -> Stats:
+        """Statistics of the stream so far."""
+        return self.stream.stats
+
+    async def read_all(self) -> pa.Table:
+        """The rest of the stream as a table."""
+        return await self._run(lambda: self._opened().read_all())
+
+    async def close(self) -> None:
+        """Closes the stream, also on the server. Its cursor remains available."""
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._close))
+
+    def __aiter__(self) -> Self:
+        """The remaining batches.
+
+        Raises:
+            Invalid: all batches were read.
+        """
+        if self._stream is not None:
+            iter(self._stream)
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        batch = await self._run(lambda: next(self._opened(), None))
+        if batch is None:
+            self._worker.shutdown(wait=False)
+            raise StopAsyncIteration
+        return batch
+
+    async def __aenter__(self) -> Self:
+        await self._run(self._opened)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, act: Callable[[], T]) -> T:
+        """Calls a function in the stream's thread. If the task is canceled meanwhile, the stream is closed."""
+        try:
+            doing = self._worker.submit(act)
+        except RuntimeError:  # closed, or read to its end: the function says which, and does not wait
+            return act()
+        try:
+            return await asyncio.wrap_future(doing)
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+
+    def _opened(self) -> Stream:
+        """The stream. It is opened by the first call, in the stream's thread."""
+        if self._stream is None and not self._closed:
+            opened = self._opens()
+            with self._lock:
+                self._stream = opened
+                late = self._closed
+            if late:
+                opened.close()
+        if self._stream is None:
+            raise errors.Invalid("the stream is closed, and was not read", remedy="read again")
+        return self._stream
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            stream = self._stream
+        if stream is not None:
+            stream.close()
+        self._worker.shutdown(wait=False)
+
+    def __repr__(self) -> str:
+        return (
+            "<penstock.AsyncStream, not planned>"
+            if self._stream is None
+            else f"<penstock.AsyncStream of {self._stream!r}>"
+        )
+
+    def __iter__(self) -> Any:
+        raise TypeError("an AsyncStream is read with `async for`")
