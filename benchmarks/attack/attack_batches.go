@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// wideLimit is how many rows of wide tables are compared: 320 MB of them.
+// wideLimit is the number of rows of wide tables that are compared: 320 MB.
 const wideLimit = 40_000
 
-// hugeBatch asks for a batch of many rows with 20 list columns. It must be
-// refused before anything is gathered, and the remedy must be good.
+// hugeBatch asks for a batch of many rows with 20 list columns. The server must refuse it before it
+// gathers rows, and its remedy must work.
 func (r *run) hugeBatch(ctx context.Context, rows int) error {
 	want, err := r.reference(ctx, r.home, query{Dataset: "wide"}, wideLimit)
 	if err != nil {

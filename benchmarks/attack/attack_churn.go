@@ -15,8 +15,8 @@ const (
 	strays    = 2                // goroutines more than before: a timer's, a collector's
 )
 
-// churned lets clients come and go for long. Then memory and goroutines must be
-// what they were after one pass.
+// churned lets clients connect and leave for minutes. Memory and goroutines must then be as they
+// were after one pass.
 func (r *run) churned(ctx context.Context) error {
 	return r.against(ctx, launch{home: r.home, budget: gibi}, func(ctx context.Context, s *server) error {
 		if err := r.visit(ctx, s, -1); err != nil { // one pass
@@ -28,7 +28,7 @@ func (r *run) churned(ctx context.Context) error {
 			return err
 		}
 		memory := s.resident()
-		// A call may know before its context does that there is no time left.
+		// A call may fail with its deadline before its context ends.
 		end := time.Now().Add(time.Duration(r.churn) * time.Second)
 		limit, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
@@ -55,7 +55,8 @@ func (r *run) churned(ctx context.Context) error {
 	})
 }
 
-// returned checks what a server holds after a number of visits, given its goroutines and its memory before.
+// returned checks that a server's goroutines and memory after a number of visits are as they were
+// before.
 func (r *run) returned(ctx context.Context, s *server, visits, before int, memory int64) {
 	after, now, idle := 0, int64(0), int64(0)
 	eventually(ctx, givenBack, func() bool {
@@ -72,8 +73,8 @@ func (r *run) returned(ctx context.Context, s *server, visits, before int, memor
 	r.check(s, "goroutines", strconv.Itoa(after), strconv.Itoa(before), after > 0 && after <= before+strays)
 }
 
-// visit is one client's: it reads all of a table (-1), reads a little and leaves, resumes from
-// a cursor, requests something that does not exist, or stalls.
+// visit is one client's visit: it reads a whole table (-1), reads a few batches and leaves, resumes
+// from a cursor, requests something that does not exist, or stalls.
 func (r *run) visit(ctx context.Context, s *server, kind int) error {
 	c, err := dial(s.address, dialing{})
 	if err != nil {
@@ -119,7 +120,7 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 	return nil
 }
 
-// forgiven drops an error after which a client is to ask again.
+// forgiven returns nil for an error that tells a client to try again.
 func forgiven(err error) error {
 	if err != nil && transient(err) {
 		return nil

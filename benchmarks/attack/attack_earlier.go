@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// kills: a server that is killed at random, and started again, costs its client
-// no row and gives it none twice.
+// kills: if a server is killed at random and restarted, its client gets every row once.
 func (r *run) kills(ctx context.Context) error {
 	want, err := r.reference(ctx, r.home, query{Dataset: "t"}, 0)
 	if err != nil {
@@ -64,7 +63,7 @@ func (r *run) kills(ctx context.Context) error {
 	return nil
 }
 
-// tickets: no flipped bit makes a ticket that is taken.
+// tickets: a server accepts no ticket with a flipped bit.
 func (r *run) tickets(ctx context.Context) error {
 	return r.against(ctx, launch{home: r.home, budget: 256 * mebi}, func(ctx context.Context, s *server) error {
 		c, err := dial(s.address, dialing{})
@@ -92,8 +91,8 @@ func (r *run) tickets(ctx context.Context) error {
 	})
 }
 
-// refusedTicket is an error if a ticket is taken, or refused for another reason
-// than itself.
+// refusedTicket returns an error if a ticket is accepted, or if another reason than the ticket is
+// given for its refusal.
 func refusedTicket(ctx context.Context, c *client, ticket []byte) error {
 	s, err := c.open(ctx, ticket)
 	if err != nil {
@@ -109,9 +108,9 @@ func refusedTicket(ctx context.Context, c *client, ticket []byte) error {
 	return nil
 }
 
-// damage: a data file with a damaged byte, or cut, ends the stream with an error or leaves the
-// rows as they were. Without page checksums a changed value cannot always be distinguished from
-// a right one: those are counted. The server continues.
+// damage: a damaged or truncated data file either ends the stream with an error or does not change
+// the rows. Without page checksums, some changed values cannot be detected: the attack counts them.
+// The server continues.
 func (r *run) damage(ctx context.Context) error {
 	w, err := r.small(ctx, "damage")
 	if err != nil {
@@ -154,8 +153,8 @@ func (r *run) damage(ctx context.Context) error {
 	})
 }
 
-// harmed damages a file, reads the small dataset, and makes the file whole
-// again. It returns "refused", "unharmed", or "silent" for another value.
+// harmed damages a file, reads the small dataset, and restores the file. It returns "refused",
+// "unharmed", or, for a wrong value, "silent".
 func harmed(ctx context.Context, c *client, path string, random *rand.Rand, want *digest) (word string, err error) {
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -180,7 +179,7 @@ func harmed(ctx context.Context, c *client, path string, random *rand.Rand, want
 	return "", err
 }
 
-// damaged is a file with some changed bytes, or a shorter one.
+// damaged returns a file's bytes, some of them changed or cut off.
 func damaged(whole []byte, random *rand.Rand) []byte {
 	if random.IntN(4) == 0 {
 		return whole[:random.IntN(len(whole))]

@@ -22,7 +22,8 @@ import (
 	"github.com/penstock/penstock/internal/tokens"
 )
 
-// access is what a client has to show, and what it trusts. The zero value is that of a server without TLS and tokens.
+// access is a client's token and the certificates that it trusts. The zero value is for a server
+// without TLS and tokens.
 type access struct {
 	roots *x509.CertPool // nil: no TLS
 	token string
@@ -44,7 +45,7 @@ func (a access) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (access) RequireTransportSecurity() bool { return false }
 
-// withTokens returns a server that has tokens and an audit log.
+// withTokens returns the settings of a server with tokens and an audit log.
 func withTokens(folder string) (launch, error) {
 	token, line, err := tokens.New(rand.Reader, "trainers", time.Time{})
 	if err != nil {
@@ -57,7 +58,7 @@ func withTokens(folder string) (launch, error) {
 	return launch{env: []string{"PENSTOCK_TOKENS=" + file, "PENSTOCK_AUDIT_LOG=" + filepath.Join(folder, "audit.log")}, as: access{token: token}}, nil
 }
 
-// withTLS returns a server that has TLS and tokens.
+// withTLS returns the settings of a server with TLS and tokens.
 func withTLS(folder string) (launch, error) {
 	l, err := withTokens(folder)
 	if err != nil {
@@ -82,7 +83,7 @@ func withTLS(folder string) (launch, error) {
 	return l, nil
 }
 
-// tokens: calls with tokens that are guessed, each another one.
+// tokens: calls with guessed tokens, each with a different one.
 func (r *run) intrudeTokens(ctx context.Context) error {
 	message, err := proto.Marshal(described(`{"dataset":"t"}`))
 	if err != nil {
@@ -107,14 +108,15 @@ func (r *run) intrudeTokens(ctx context.Context) error {
 	}})
 }
 
-// handshakes: those that stop after their first bytes, those that end and are closed, and those that lead to nothing.
+// handshakes: TLS handshakes that stop after their first bytes, that complete and close, and that
+// complete and send nothing.
 func (r *run) intrudeHandshakes(ctx context.Context) error {
 	const kinds = 3
 	var count atomic.Int64
 	return r.intrude(ctx, intrusion{connections: 800, guard: withTLS, raw: func(ctx context.Context, conn net.Conn) error {
 		kind := count.Add(1) % kinds
 		if kind == 0 {
-			// The header of a record of 16 KiB, of which a part comes.
+			// The header of a record of 16 KiB; only a part of the record follows.
 			if _, err := conn.Write(append([]byte{22, 3, 1, 0x40, 0}, make([]byte, 1000)...)); err != nil {
 				return err
 			}

@@ -19,24 +19,25 @@ import (
 )
 
 const (
-	// manyHosts is how many addresses intruders have, where they have not just one.
+	// manyHosts is the number of the intruders' addresses when they use several.
 	manyHosts = 200
-	// intruded is how long a stream is read alone, and as long beside intruders.
+	// intruded is the time for which a stream is read alone, and then beside intruders.
 	intruded = 1500 * time.Millisecond
-	// settling is how long they take to begin, which takes the processors of this machine as well.
+	// settling is the time that intruders get to start, which also uses this machine's processors.
 	settling = 1500 * time.Millisecond
-	// minBeside is the lowest speed of a stream beside intruders, of its speed alone.
+	// minBeside is the lowest speed of a stream beside intruders, relative to its speed alone.
 	minBeside = 0.5
 )
 
-// intrusion is harm that needs no right to read anything.
+// intrusion is an attack that needs no right to read anything.
 type intrusion struct {
 	connections int
-	// harm does what one connection does. It ends with the context, or with the connection, which is then made again.
+	// harm attacks over one connection until the context ends or the connection breaks. Then it
+	// gets a new connection.
 	harm func(ctx context.Context, c *rawclient.Conn) error
 	// raw does the same before HTTP/2 begins, instead of harm.
 	raw func(ctx context.Context, conn net.Conn) error
-	// guard is a function that makes the settings of a server that has TLS and tokens; nil: it has none.
+	// guard returns the settings of a server with TLS and tokens; nil for a server without.
 	guard func(folder string) (launch, error)
 }
 
@@ -46,7 +47,7 @@ func hold(ctx context.Context) error {
 	return nil
 }
 
-// repeat does something again and again, with pauses.
+// repeat calls a function until the context ends, with pauses.
 func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 	for ctx.Err() == nil {
 		if err := do(); err != nil {
@@ -57,7 +58,7 @@ func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 	return nil
 }
 
-// headers: calls with a long header that references repeat.
+// headers: calls whose long header is repeated by references to HPACK's table.
 func (r *run) intrudeHeaders(ctx context.Context) error {
 	fields := rawclient.Indexed(nil, rawclient.Header{Name: "x-long", Value: strings.Repeat("x", 3900)})
 	fields = append(fields, []byte(strings.Repeat("\xbe", 4000))...)
@@ -72,7 +73,7 @@ func (r *run) intrudeHeaders(ctx context.Context) error {
 	}})
 }
 
-// half: requests of which the last byte never comes.
+// half: requests whose last byte never arrives.
 func (r *run) intrudeHalf(ctx context.Context) error {
 	const size = 2 << 20
 	return r.intrude(ctx, intrusion{connections: 150, harm: func(ctx context.Context, c *rawclient.Conn) error {
@@ -94,7 +95,7 @@ func (r *run) intrudeHalf(ctx context.Context) error {
 	}})
 }
 
-// open: calls without requests, as many as connections may have.
+// open: calls without requests, as many as a connection may have.
 func (r *run) intrudeOpen(ctx context.Context) error {
 	return r.intrude(ctx, intrusion{connections: 800, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		var opening []byte
@@ -108,7 +109,7 @@ func (r *run) intrudeOpen(ctx context.Context) error {
 	}})
 }
 
-// slow: requests that come byte by byte.
+// slow: requests that arrive byte by byte.
 func (r *run) intrudeSlow(ctx context.Context) error {
 	return r.intrude(ctx, intrusion{connections: 400, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		for range 8 {
@@ -124,7 +125,7 @@ func (r *run) intrudeSlow(ctx context.Context) error {
 	}})
 }
 
-// resets: calls that are opened and reset at once.
+// resets: calls that are opened and immediately reset.
 func (r *run) intrudeResets(ctx context.Context) error {
 	return r.intrude(ctx, intrusion{connections: 20, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		return repeat(ctx, 20*time.Millisecond, func() error {
@@ -137,7 +138,7 @@ func (r *run) intrudeResets(ctx context.Context) error {
 	}})
 }
 
-// idle: connections that say nothing after their first bytes.
+// idle: connections that send nothing after their first bytes.
 func (r *run) intrudeIdle(ctx context.Context) error {
 	return r.intrude(ctx, intrusion{connections: 1600, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		_, err := c.AwaitReset() // there is no call: this is the end of the connection
@@ -145,14 +146,14 @@ func (r *run) intrudeIdle(ctx context.Context) error {
 	}})
 }
 
-// tickets: plans with many tickets, whose answers are not read.
+// tickets: plans with many tickets; their answers are not read.
 func (r *run) intrudeTickets(ctx context.Context) error {
 	return r.unread(ctx, "GetFlightInfo", 100, func(string) ([]byte, error) {
 		return proto.Marshal(described(`{"dataset":"t","lanes":1024,"shard":{"of":1024}}`))
 	})
 }
 
-// errors: calls that fail, whose status is not read.
+// errors: calls that fail; their status is not read.
 func (r *run) intrudeErrors(ctx context.Context) error {
 	return r.unread(ctx, "GetFlightInfo", 300, func(string) ([]byte, error) {
 		return proto.Marshal(described(`{"dataset":"` + strings.Repeat("x", 4000) + `"}`))
@@ -163,7 +164,7 @@ func described(query string) *arrowflight.FlightDescriptor {
 	return &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: []byte(query)}
 }
 
-// renew: renewals of endpoints with much metadata, whose answers are not read.
+// renew: renewals of endpoints with much metadata; their answers are not read.
 func (r *run) intrudeRenew(ctx context.Context) error {
 	return r.unread(ctx, "DoAction", 150, func(address string) ([]byte, error) {
 		c, err := dial(address, dialing{from: hostile})
@@ -184,7 +185,7 @@ func (r *run) intrudeRenew(ctx context.Context) error {
 	})
 }
 
-// unread makes calls whose answers are not read, ten on each connection.
+// unread makes calls and does not read their answers, ten on each connection.
 func (r *run) unread(ctx context.Context, method string, connections int, request func(address string) ([]byte, error)) error {
 	var mu sync.Mutex
 	made := map[string][]byte{}
@@ -217,7 +218,7 @@ func (r *run) unread(ctx context.Context, method string, connections int, reques
 	}})
 }
 
-// plans: as many different plans at once as connections.
+// plans: concurrent, different plans, one on each connection.
 func (r *run) intrudePlans(ctx context.Context) error {
 	var mu sync.Mutex
 	count := 0
@@ -245,7 +246,8 @@ func (r *run) intrudePlans(ctx context.Context) error {
 	}})
 }
 
-// intrude does harm from one host and from many, and checks the server's memory, and streams beside it.
+// intrude attacks from one host and from many. It checks the server's memory and the streams of
+// other clients.
 func (r *run) intrude(ctx context.Context, how intrusion) error {
 	of := launch{}
 	if how.guard != nil {
@@ -270,7 +272,7 @@ func (r *run) intrude(ctx context.Context, how intrusion) error {
 	})
 }
 
-// beside reads a stream, first alone, and then while a number of hosts does harm.
+// beside reads a stream, first alone, and then while a number of hosts attack.
 func (r *run) beside(ctx context.Context, s *server, how intrusion, hosts int) error {
 	steady, err := r.steadily(ctx, s)
 	if err != nil {
@@ -312,7 +314,7 @@ func (r *run) beside(ctx context.Context, s *server, how intrusion, hosts int) e
 	return nil
 }
 
-// steady is a client that reads one stream after the other.
+// steady is a client that reads one stream after another.
 type steady struct {
 	bytes atomic.Int64
 	stop  context.CancelFunc
@@ -364,14 +366,14 @@ func (p *steady) read(ctx context.Context, c *client, ticket []byte) error {
 	}
 }
 
-// during returns the bytes a second that are read in some time.
+// during returns the bytes per second that are read during a time.
 func (p *steady) during(ctx context.Context, some time.Duration) float64 {
 	begun, before := time.Now(), p.bytes.Load()
 	wait(ctx, some)
 	return float64(p.bytes.Load()-before) / time.Since(begun).Seconds()
 }
 
-// failed returns why the client ended.
+// failed returns the client's error.
 func (p *steady) failed() error {
 	select {
 	case err := <-p.err:
@@ -381,7 +383,7 @@ func (p *steady) failed() error {
 	}
 }
 
-// from does harm with one connection after the other.
+// from attacks over one connection after another.
 func (how intrusion) from(ctx context.Context, address string, host net.IP) {
 	const pause = 4 * time.Second // an intruder that only uses the processor is not meant
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: host}}
@@ -401,7 +403,7 @@ func (how intrusion) from(ctx context.Context, address string, host net.IP) {
 	})
 }
 
-// first reads the first batch of a stream of a new client, and returns how long its plan and all of it took.
+// first reads the first batch as a new client. It returns the time of the plan, and of the whole.
 func (r *run) first(ctx context.Context, s *server) (planned, took time.Duration, err error) {
 	begun := time.Now()
 	c, err := dial(s.address, dialing{from: peaceful, as: s.as})

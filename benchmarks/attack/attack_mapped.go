@@ -24,8 +24,8 @@ import (
 // freed is the time within which a server must free the memory of disconnected clients.
 const freed = time.Second
 
-// mapped: clients of the local socket that keep all batches, read none, send invalid records, or
-// connect and send nothing, beside streams that read. Batches that are kept must not change.
+// mapped: beside streams that read, clients of the local socket keep all batches, read none, send
+// invalid records, or send nothing. Batches that clients keep must not change.
 func (r *run) mapped(ctx context.Context) error {
 	want, err := r.reference(ctx, r.home, query{Dataset: "t"}, 0)
 	if err != nil {
@@ -141,7 +141,7 @@ func newHoarder(ctx context.Context, address, path string) (h *hoarder, err erro
 	return h, err
 }
 
-// keep reads the stream to its end, and returns no memory.
+// keep reads the stream to its end without returning memory.
 func (h *hoarder) keep() error {
 	for {
 		message, err := h.stream.calls.Recv()

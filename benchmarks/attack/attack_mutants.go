@@ -27,10 +27,11 @@ import (
 const (
 	// dryPut is a command that writes nothing.
 	dryPut = `{"stage": {"table": "bench.mutated", "key": ["` + keyName + `"], "buckets": 4, "dry_run": true}}`
-	// putClients are the connections that send damaged messages: as many as a server of 256 MiB has slots.
+	// putClients is the number of connections that send damaged messages: the slots of a server
+	// with 256 MiB.
 	putClients = 4
 	putRows    = 3
-	// besideMutations is how long a stream is read beside them.
+	// besideMutations is the time for which a stream is read beside them.
 	besideMutations = 10 * time.Second
 )
 
@@ -105,7 +106,7 @@ func (r *run) writable() (string, error) {
 	return home, os.WriteFile(filepath.Join(home, "penstock.yaml"), []byte(changed), 0o600)
 }
 
-// mutations is damaged messages that clients send.
+// mutations are damaged messages for clients to send.
 type mutations struct {
 	forms         [][]damage.Message
 	left          int64
@@ -136,7 +137,7 @@ func (m *mutations) send(ctx context.Context, s *server) {
 	all.Wait()
 }
 
-// one sends one damaged message, again if the server had no room for the call.
+// one sends one damaged message, and repeats the call if the server has no room for it.
 func (m *mutations) one(ctx context.Context, c *client, random *rand.Rand) {
 	messages := append([]damage.Message{}, m.forms[random.IntN(len(m.forms))]...)
 	at := random.IntN(len(messages))
@@ -236,7 +237,7 @@ func putForms() ([][]damage.Message, error) {
 	return out, nil
 }
 
-// sentMessages is what a writer sends.
+// sentMessages collects the messages of a writer.
 type sentMessages []damage.Message
 
 // Send implements arrowflight.DataStreamWriter.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// each does an attack's harm to a server of every budget.
+// each runs an attack against a server of each budget.
 func (r *run) each(ctx context.Context, harm func(context.Context, *server) error) error {
 	for _, budget := range r.budgets {
 		err := r.against(ctx, launch{home: r.home, budget: budget}, func(ctx context.Context, s *server) error {
@@ -86,8 +86,8 @@ func (r *run) peakActive(ctx context.Context) error {
 	})
 }
 
-// peakStalled: 64 and many more that stall, over a connection each and over one
-// for all; in a quick run the many have one alone.
+// peakStalled: 64 clients, and then many more, stall, each over its own connection or all over one.
+// In a quick run, the many share one.
 func (r *run) peakStalled(ctx context.Context) error {
 	crowds := []crowded{{n: 64}, {n: r.sizes.stalled, shared: true}}
 	if !r.quick {
@@ -115,8 +115,8 @@ func (r *run) peakStalled(ctx context.Context) error {
 	})
 }
 
-// peakBatches: clients ask for batches of 65,536 rows of 8 KB and of 8,192 rows
-// of a megabyte, and take what the server says would fit.
+// peakBatches: clients request batches of 65,536 rows of 8 KB, and of 8,192 rows of a megabyte, and
+// then the number of rows that the refusal names.
 func (r *run) peakBatches(ctx context.Context) error {
 	const longLimit = 256
 	wide, err := r.reference(ctx, r.home, query{Dataset: "wide"}, wideLimit)
@@ -148,8 +148,8 @@ func (r *run) peakBatches(ctx context.Context) error {
 	})
 }
 
-// peakLanes: a stream with as many lanes as there may be holds a row group for
-// each. On a budget that is too small for them it must say so.
+// peakLanes: a stream with the largest number of lanes holds a row group for each. If the budget is
+// too small for them, the error must say so.
 func (r *run) peakLanes(ctx context.Context) error {
 	q := query{Dataset: "many", Lanes: r.lanes, BatchRows: 2 * r.lanes}
 	want, err := r.reference(ctx, r.home, q, 0)
@@ -176,8 +176,8 @@ func (r *run) peakLanes(ctx context.Context) error {
 	})
 }
 
-// peakSpill: eight joins at once, none of which may use another's build side,
-// of staging rows that do not fit. Their filters drop the same rows.
+// peakSpill: eight concurrent joins with staging rows that do not fit in memory. Their filters are
+// different texts that drop the same rows, so no join can use another's build side.
 func (r *run) peakSpill(ctx context.Context) error {
 	joined := func(i int) query {
 		return query{Dataset: map[string]any{

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// settled is how long a crowd stalls before anything else is sent to the server: longer
-	// than the second after which the server may close the connections of the stalled clients.
+	// settled is the time for which a crowd stalls before the attack continues: longer than the
+	// second after which the server may close the connections of stalled clients.
 	settled = 3 * time.Second
 	// sleepers is the number of stalled clients that continue to read in the end.
 	sleepers = 4
 )
 
-// stalled48: what the server has handed to gRPC must count.
+// stalled48: the bytes that the server has handed to gRPC must be charged.
 func (r *run) stalled48(ctx context.Context) error {
 	return r.stalled(ctx, gibi, crowded{n: 48, query: query{Dataset: "t", BatchRows: 65_536}})
 }
 
-// stalledWindows: clients may let the server send much before they read it.
-// Their own memory holds that, so a quick run has fewer, on a smaller budget.
+// stalledWindows: clients with large flow-control windows. The clients' memory holds the unread
+// bytes, so a quick run has fewer clients and a smaller budget.
 func (r *run) stalledWindows(ctx context.Context) error {
 	budget, how := gibi, crowded{n: 48, query: query{Dataset: "t", BatchRows: 65_536}}
 	if r.quick {
@@ -32,13 +32,13 @@ func (r *run) stalledWindows(ctx context.Context) error {
 	return r.stalled(ctx, budget, how)
 }
 
-// stalled64: on a small budget, those that read come first.
+// stalled64: on a small budget, clients that read take precedence.
 func (r *run) stalled64(ctx context.Context) error {
 	return r.stalled(ctx, 256*mebi, crowded{n: 64, query: query{Dataset: "t"}})
 }
 
-// stalled lets a crowd stall. Concurrent streams of another client must run to their ends, as
-// if they were alone; and the stalled get all rows in the end.
+// stalled lets a crowd stall. Streams of another client must meanwhile complete as if they were
+// alone, and the stalled clients must get all rows in the end.
 func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 	whole := query{Dataset: "t"}
 	want, err := r.reference(ctx, r.home, whole, 0)
@@ -78,7 +78,7 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 	})
 }
 
-// falling lets sleepers fall asleep, and a crowd stall beside them.
+// falling starts sleepers and a crowd that stalls.
 func falling(ctx context.Context, s *server, how crowded) ([]*sleeper, *crowd, error) {
 	var asleep []*sleeper
 	for range sleepers {
@@ -92,8 +92,8 @@ func falling(ctx context.Context, s *server, how crowded) ([]*sleeper, *crowd, e
 	return asleep, many, err
 }
 
-// waking makes sleepers continue, and compares their rows. It returns how often they had to
-// resume from their cursors.
+// waking lets sleepers continue, and compares their rows. It returns the number of times that they
+// resumed from their cursors.
 func waking(asleep []*sleeper, want *digest) (resumed int, err error) {
 	for _, one := range asleep {
 		got, failed := one.woken()
@@ -106,8 +106,8 @@ func waking(asleep []*sleeper, want *digest) (resumed int, err error) {
 	return resumed, err
 }
 
-// ratio compares the speed of a stream alone with its speed beside 64 that
-// stall, in turns on one server.
+// ratio compares the speed of a stream alone with its speed beside 64 stalled ones, in turns on one
+// server.
 func (r *run) ratio(ctx context.Context) error {
 	const least = 0.8
 	return r.against(ctx, launch{home: r.home, budget: gibi}, func(ctx context.Context, s *server) error {
@@ -145,7 +145,7 @@ func (r *run) ratio(ctx context.Context) error {
 	})
 }
 
-// speed reads a whole table and returns bytes a second.
+// speed reads a whole table and returns the bytes per second.
 func (r *run) speed(ctx context.Context, s *server) (float64, error) {
 	c, err := dial(s.address, dialing{from: peaceful, as: s.as})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// storageTime is the servers' storage_timeout here.
+// storageTime is the storage_timeout of the servers.
 const storageTime = 2 * time.Second
 
 // smallTables are the training and the staging table of a small dataset.
@@ -21,8 +21,8 @@ func smallTables() (training, staging shape) {
 		shape{"small_features", 2000, 1, 4, append(several("fn", 2, longs, 0), several("fl", 1, lists, 20)...)}
 }
 
-// small makes a fresh warehouse with the small dataset, to be damaged. The
-// caller closes it.
+// small creates a new warehouse with the small dataset, for attacks that damage it. The caller
+// closes it.
 func (r *run) small(ctx context.Context, name string) (*warehouse, error) {
 	home, err := r.folder(name)
 	if err != nil {
@@ -41,8 +41,8 @@ func (r *run) small(ctx context.Context, name string) (*warehouse, error) {
 	return w, w.configure([3]string{"small", training.name, staging.name})
 }
 
-// fifo replaces a staging file by a pipe without a writer: as on a dead mount, opening it never
-// returns.
+// fifo replaces a staging file by a pipe without a writer: opening it never returns, as on a dead
+// mount.
 func (r *run) fifo(ctx context.Context) error {
 	_, staging := smallTables()
 	w, err := r.small(ctx, "fifo")
@@ -89,7 +89,7 @@ func (r *run) fifo(ctx context.Context) error {
 			stop()
 		}
 	}
-	// The kinds are those of storage that does not answer, or of a file that is none.
+	// The storage does not answer, or the file is not a regular file.
 	r.check(s, "the stream fails", fmt.Sprintf("after %.1f s: %v", time.Since(begun).Seconds(), err),
 		fmt.Sprintf("by itself within %s", storageTime+grace), isKind(err, "unavailable", "corrupt", "invalid", "not found"))
 	r.check(s, "health answers meanwhile", fmt.Sprintf("%d times", healthy), "always", healthy > 0 || time.Since(begun) < time.Second)
@@ -140,9 +140,9 @@ func (r *run) refused(ctx context.Context, s *server, what string, q query) erro
 	return nil
 }
 
-// bombs are data files of some KB that unpack to a GiB, one of each kind, as
-// training and as staging files, at a budget of 64 MiB. Rows may come where the
-// server can give them within its bound.
+// bombs: data files of a few KB that decompress to a GiB, one of each kind, as training and as
+// staging files, at a budget of 64 MiB. The server may return the rows if it stays within its
+// bound.
 func (r *run) bombs(ctx context.Context) error {
 	for _, kind := range []bomb{wholePages, sharedValue} {
 		for _, staging := range []bool{false, true} {
@@ -154,7 +154,7 @@ func (r *run) bombs(ctx context.Context) error {
 	return nil
 }
 
-// bomb lets a server read one bomb.
+// bomb makes a server read one bomb.
 func (r *run) bomb(ctx context.Context, kind bomb, staging bool) error {
 	home, err := r.folder("bomb")
 	if err != nil {
@@ -186,8 +186,8 @@ func (r *run) bomb(ctx context.Context, kind bomb, staging bool) error {
 	})
 }
 
-// catalog replaces the catalog's file, and then removes it, while clients plan.
-// Each plan begun after that must be of the new file, or fail.
+// catalog replaces the catalog's file, and then removes it, while clients plan. Each plan that
+// begins after that must use the new file, or fail.
 func (r *run) catalog(ctx context.Context) error {
 	training, _ := smallTables()
 	w, err := r.small(ctx, "catalog")
@@ -240,8 +240,8 @@ func (r *run) catalog(ctx context.Context) error {
 	})
 }
 
-// planners let clients plan before and while something is done, and return how
-// many of the plans that were begun after it were not as they should be.
+// planners plan before and during a change, and return the number of wrong plans among those that
+// began after it.
 func planners(ctx context.Context, s *server, do func() error, rows int64) (wrong, plans int, err error) {
 	const clients, rounds = 8, 40
 	done := make(chan struct{})

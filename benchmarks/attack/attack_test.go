@@ -54,8 +54,7 @@ func TestGoroutinesAreCounted(t *testing.T) {
 	require.Error(t, err)
 }
 
-// batch is rows of all types that digests know, with nulls where a value is
-// below zero.
+// batch returns rows of all types that digests support. A value below zero becomes a null.
 func batch(t *testing.T, values ...int) arrow.RecordBatch {
 	t.Helper()
 	b := array.NewRecordBuilder(arrowMemory(), arrow.NewSchema([]arrow.Field{
@@ -90,7 +89,7 @@ func batch(t *testing.T, values ...int) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// digestOf cuts rows at some places.
+// digestOf returns the digest of rows that are divided at the given positions.
 func digestOf(t *testing.T, rows arrow.RecordBatch, cuts ...int64) string {
 	t.Helper()
 	var d digest
@@ -125,7 +124,7 @@ func TestDigestSeesWhatDiffers(t *testing.T) {
 	} {
 		require.NotEqual(t, whole, digestOf(t, rows), name)
 	}
-	// Each column by itself.
+	// Each column separately.
 	one, other := batch(t, 1, 4), batch(t, 1, 5)
 	for i := range int(one.NumCols()) {
 		columns := slices.Clone(one.Columns())
@@ -134,8 +133,8 @@ func TestDigestSeesWhatDiffers(t *testing.T) {
 	}
 }
 
-// cells is one column of strings or of lists of one element after the other; ""
-// is null and "-" an empty value.
+// cells returns a column of strings, or of lists of one element each; "" is null and "-" an empty
+// value.
 func cells(t *testing.T, lists bool, values ...string) string {
 	t.Helper()
 	var b array.Builder = array.NewStringBuilder(arrowMemory())

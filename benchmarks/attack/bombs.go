@@ -15,17 +15,17 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// bomb is a way to say much in few bytes.
+// bomb is a way to encode many values in few bytes.
 type bomb int
 
 const (
-	// wholePages: 16 columns, each with a page of 64 MiB that zstd makes small.
+	// wholePages: 16 columns, each with one page of 64 MiB that zstd compresses well.
 	wholePages bomb = iota
-	// sharedValue: one column whose rows all are the dictionary's one value.
+	// sharedValue: one column, all of whose rows have the dictionary's only value.
 	sharedValue
 )
 
-// bombRows are the rows of a bomb.
+// bombRows is the number of rows of a bomb.
 const bombRows = 1024
 
 func (b bomb) String() string {
@@ -35,7 +35,7 @@ func (b bomb) String() string {
 	return "16 pages of 64 MiB"
 }
 
-// columns returns how many columns there are, and the bytes of a value.
+// columns returns the number of columns, and the bytes of a value.
 func (b bomb) columns() (columns, size int) {
 	if b == sharedValue {
 		return 1, int(gibi / bombRows)
@@ -43,9 +43,8 @@ func (b bomb) columns() (columns, size int) {
 	return 16, int(64 * mebi / bombRows)
 }
 
-// lay makes a dataset "bomb" whose training or staging table has the bomb as its
-// only file, and returns the file's size in bytes. The other table has the
-// same keys, 0 to 1023.
+// lay creates a dataset "bomb" whose training or staging table has the bomb as its only file, and
+// returns the file's size in bytes. The other table has the same keys, 0 to 1023.
 func (b bomb) lay(ctx context.Context, home string, staging bool) (size int64, err error) {
 	w, err := newWarehouse(ctx, home)
 	if err != nil {
@@ -89,8 +88,7 @@ func (b bomb) lay(ctx context.Context, home string, staging bool) (size int64, e
 	return size, w.configure(pair)
 }
 
-// schema is that of a file with a table's columns: strings if it is the
-// bomb, or else numbers.
+// schema returns the schema of a file with a table's columns: strings in the bomb, or else numbers.
 func (s shape) schema(harmful bool) (*schema.GroupNode, error) {
 	fields := schema.FieldList{schema.NewInt64Node(keyName, parquet.Repetitions.Required, 1)}
 	for i, c := range s.columns {
@@ -108,8 +106,8 @@ func (s shape) schema(harmful bool) (*schema.GroupNode, error) {
 	return schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
 }
 
-// file is a file of keys and a table's columns. All values of the bomb's columns
-// are the same memory here; the others are numbers.
+// file writes a file with keys and a table's columns. All values of the bomb's columns share
+// memory; other columns are numbers.
 func (b bomb) file(s shape, harmful bool) ([]byte, error) {
 	root, err := s.schema(harmful)
 	if err != nil {
@@ -159,7 +157,7 @@ func (b bomb) file(s shape, harmful bool) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// filePath is the path of a file's location.
+// filePath returns the path of a file's location.
 func filePath(location string) (string, error) {
 	u, err := url.Parse(location)
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/penstock/penstock/flight/failure"
 )
 
-// maxMessage is the largest message that a client takes, in bytes.
+// maxMessage is the largest message that a client accepts, in bytes.
 const maxMessage = 1 << 30
 
-// query is what is asked for, in the form that servers read.
+// query is a query in the form that servers read.
 type query struct {
 	Dataset   any             `json:"dataset"`
 	Columns   []string        `json:"columns,omitempty"`
@@ -41,7 +41,7 @@ type shard struct {
 	Of    int `json:"of"`
 }
 
-// dialing has the settings with which a client connects.
+// dialing are the settings of a client's connection.
 type dialing struct {
 	window int32  // bytes that it takes of a stream before it reads; 0: gRPC's default
 	from   string // its address; "": any
@@ -79,13 +79,13 @@ func dial(address string, d dialing) (*client, error) {
 
 func (c *client) close() { _ = c.connection.Close() }
 
-// planned is the answer to a query.
+// planned is a server's answer to a query.
 type planned struct {
 	tickets [][]byte
 	rows    int64 // -1: not known
 }
 
-// plan asks for the tickets of a query.
+// plan gets the tickets of a query.
 func (c *client) plan(ctx context.Context, q query) (planned, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *client) plan(ctx context.Context, q query) (planned, error) {
 	return out, nil
 }
 
-// healthy asks whether the server serves.
+// healthy calls the server's health check.
 func (c *client) healthy(ctx context.Context) error {
 	answer, err := grpc_health_v1.NewHealthClient(c.connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 	if err == nil && answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
@@ -115,7 +115,7 @@ func (c *client) healthy(ctx context.Context) error {
 	return err
 }
 
-// refusal is what a server answered instead of rows.
+// refusal is an error that a server returned.
 type refusal struct {
 	op     string
 	code   codes.Code
@@ -127,7 +127,7 @@ type refusal struct {
 
 func (f *refusal) Error() string { return f.op + ": " + f.code.String() + ": " + f.text }
 
-// failed makes a refusal of a gRPC error and the trailer beside it.
+// failed converts a gRPC error and its trailer into a refusal.
 func failed(op string, err error, trailer metadata.MD) error {
 	if errors.Is(err, io.EOF) {
 		return err
@@ -147,8 +147,8 @@ func failed(op string, err error, trailer metadata.MD) error {
 	return f
 }
 
-// isKind reports whether an error is a failure of one of some kinds. Without
-// details, as when a connection was closed, its code decides.
+// isKind reports whether an error is a refusal of one of the kinds. Without details, as after a
+// lost connection, the gRPC code decides.
 func isKind(err error, kinds ...string) bool {
 	var f *refusal
 	if !errors.As(err, &f) {
@@ -168,8 +168,8 @@ func isKind(err error, kinds ...string) bool {
 	return false
 }
 
-// fits finds the number of rows a batch that a refusal of asked rows names as
-// one that fits, in its remedy or else in its message; 0: none.
+// fits returns the batch size, in rows, that a refusal says would fit. It looks in the remedy and
+// then in the message; 0 if neither has one.
 func fits(f *refusal, asked int) int {
 	named := regexp.MustCompile(`batch_rows\D{0,24}?(\d+)|(\d+) rows`)
 	for _, text := range []string{f.remedy, f.text} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// gathering bounds how long a crowd may take to have its first batches.
+// gathering limits the time until a crowd has its first batches.
 const gathering = 45 * time.Second
 
 // crowd is many clients that read one batch and stop.
@@ -19,7 +19,7 @@ type crowd struct {
 	errs    []error // of those that got no batch
 }
 
-// crowded has the settings of a crowd that stalls.
+// crowded are the settings of a crowd that stalls.
 type crowded struct {
 	n      int
 	query  query
@@ -27,8 +27,8 @@ type crowded struct {
 	shared bool // all over one connection
 }
 
-// gather opens the streams of a crowd, all at once. Those that the server
-// refuses are not in it.
+// gather opens the streams of a crowd concurrently. Streams that the server refuses are not part of
+// it.
 func gather(ctx context.Context, address string, how crowded) (*crowd, error) {
 	out := &crowd{}
 	connections := how.n
@@ -91,7 +91,7 @@ func (c *crowd) close() {
 	}
 }
 
-// String returns how many hold a batch, and why the others do not.
+// String returns the number of clients that have a batch, and the errors of the others.
 func (c *crowd) String() string {
 	text := fmt.Sprintf("%d of %d stalled", len(c.streams), len(c.streams)+len(c.errs))
 	if len(c.errs) > 0 {
@@ -100,7 +100,7 @@ func (c *crowd) String() string {
 	return text
 }
 
-// politely reports whether those without a batch got a retry delay.
+// politely reports whether all clients without a batch got a retry delay.
 func (c *crowd) politely() bool {
 	return !slices.ContainsFunc(c.errs, func(err error) bool { return !isKind(err, "exhausted", "unavailable") })
 }
@@ -144,7 +144,7 @@ func sleep(ctx context.Context, of *server, q query) (*sleeper, error) {
 	return s, nil
 }
 
-// woken reads to the end.
+// woken reads the stream to its end.
 func (s *sleeper) woken() (*gotten, error) {
 	close(s.wake)
 	<-s.done
@@ -154,9 +154,9 @@ func (s *sleeper) woken() (*gotten, error) {
 // transient reports whether a client may retry after an error.
 func transient(err error) bool { return isKind(err, "exhausted", "unavailable") }
 
-// lost reports whether a client of this server has lost its stream, as may happen if it has
-// read nothing for a second, and must resume with its cursor.
+// lost reports whether a client has lost its stream, as may happen after a second without reading,
+// and must resume from its cursor.
 func (s *server) lost(err error) bool { return isKind(err, "unavailable") && !s.dead() }
 
-// again reports whether a client of this server must resume with its cursor.
+// again reports whether a client must resume from its cursor.
 func (s *server) again(err error) bool { return transient(err) && !s.dead() }

@@ -10,17 +10,16 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// digest is a hash of rows in their order, column by column: the same however
-// the rows were cut into batches. What lies in the memory of a null counts for
-// nothing. Types: those of the tables here, which are numbers of 4 and 8 bytes,
-// booleans, strings and lists of them.
+// digest is a hash of rows in their order, column by column. It does not depend on how rows are
+// divided into batches, nor on the memory of nulls. It supports the types of the attack's tables:
+// numbers of 4 and 8 bytes, booleans, strings, and lists of these.
 type digest struct {
 	rows    int64
 	columns []*column
 }
 
-// column hashes one array after the other: whether a row is null, how long it
-// is where that is not said by its type, and its bytes.
+// column hashes arrays in their order: for each row, whether it is null, its length if the type
+// does not define it, and its bytes.
 type column struct {
 	nulls, lengths, bytes *xxhash.Digest
 	child                 *column // of a list
@@ -30,7 +29,7 @@ func newColumn() *column {
 	return &column{nulls: xxhash.New(), lengths: xxhash.New(), bytes: xxhash.New()}
 }
 
-// add takes the rows of a batch.
+// add adds the rows of a batch.
 func (d *digest) add(b arrow.RecordBatch) error {
 	if d.columns == nil {
 		for range b.NumCols() {
@@ -49,7 +48,7 @@ func (d *digest) add(b arrow.RecordBatch) error {
 	return nil
 }
 
-// String names the rows seen so far.
+// String identifies the rows added so far.
 func (d *digest) String() string {
 	all := xxhash.New()
 	for _, c := range d.columns {
@@ -108,7 +107,8 @@ func (c *column) length(n int) {
 	_, _ = c.lengths.Write(binary.LittleEndian.AppendUint64(b[:0], uint64(n)))
 }
 
-// list hashes the elements, those of neighbours together where none is null.
+// list hashes the elements of lists. Elements of consecutive lists are hashed together if none is
+// null.
 func (c *column) list(a *array.List) error {
 	if c.child == nil {
 		c.child = newColumn()
@@ -139,7 +139,7 @@ func (c *column) list(a *array.List) error {
 	return flush()
 }
 
-// fixed hashes the values of a width that are not null.
+// fixed hashes the values that are not null, each of width bytes.
 func fixed(c *column, a arrow.Array, values []byte, width int) {
 	if a.NullN() == 0 {
 		_, _ = c.bytes.Write(values)
@@ -152,7 +152,7 @@ func fixed(c *column, a arrow.Array, values []byte, width int) {
 	}
 }
 
-// same reports whether two digests are of the same rows, and what differs.
+// same returns an error that names the difference, if two digests are of different rows.
 func same(got, want *digest) error {
 	if got.String() != want.String() {
 		return fmt.Errorf("other rows than the reference: %s instead of %s", strings.TrimSpace(got.String()), want)

@@ -1,12 +1,12 @@
-// Command attack shows from outside what a server takes: clients that stall, ask
-// for absurd batches or come back a thousand times, storage that hangs, files
-// that lie about their size. It starts the program under a watchdog, does harm,
-// and compares rows, resident memory and times with what is promised.
+// Command attack attacks a server from outside: with clients that stall, request absurd batches or
+// reconnect a thousand times, with storage that hangs, with files that claim a wrong size. It
+// starts the program under a watchdog, attacks it, and compares rows, resident memory and times
+// with the promises.
 //
 //	go run ./benchmarks/attack [-program bin/penstock] [-quick] [-untimed] [-only stalled,churn] [-json FILE]
 //
-// Each line of its output is one check. The exit code is 1 if one fails. It
-// needs Linux, for /proc; tables and logs lie in .bench/attack.
+// Each line of the output is one check. The exit code is 1 if a check fails. The command needs
+// Linux, for /proc. Tables and logs are in .bench/attack.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// attack is one way to harm a server.
+// attack is one attack on a server.
 type attack struct {
 	name  string
 	about string
@@ -40,7 +40,7 @@ type attack struct {
 	timed bool // it compares speeds: not for machines that others use too
 }
 
-// attacks are all of them, in the order in which they are run.
+// attacks are all attacks, in the order in which they run.
 func attacks() []attack {
 	return []attack{
 		{"batch-1048576", "a batch of 1,048,576 rows of 20 list columns", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<20) }, false},
@@ -162,8 +162,8 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	return os.RemoveAll(r.scratch)
 }
 
-// choose returns the attacks whose names begin with one of a list's, and those alone
-// that compare no speeds if they must not.
+// choose returns the attacks whose names begin with one of the prefixes. If untimed is set, attacks
+// that compare speeds are left out.
 func choose(only string, untimed bool) ([]attack, error) {
 	all := slices.DeleteFunc(attacks(), func(a attack) bool { return a.timed && untimed })
 	if only == "" {

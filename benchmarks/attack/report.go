@@ -18,7 +18,7 @@ type line struct {
 	Pass   bool   `json:"pass"`
 }
 
-// report collects what was found, and shows each line as it comes.
+// report collects checks, and prints each as it is added.
 type report struct {
 	out   io.Writer
 	lines []line
@@ -40,7 +40,7 @@ func (r *report) add(l line) {
 	_, _ = fmt.Fprintf(r.out, form, word, l.Attack, l.Budget, l.Check, short(l.Figure), l.Bound)
 }
 
-// short is the beginning of a text, in one line.
+// short returns the beginning of a text, as one line.
 func short(text string) string {
 	const most = 600
 	text = strings.Join(strings.Fields(text), " ")
@@ -50,7 +50,7 @@ func short(text string) string {
 	return text
 }
 
-// failed returns how many lines did not pass.
+// failed returns the number of failed checks.
 func (r *report) failed() int {
 	n := 0
 	for _, l := range r.lines {
@@ -70,7 +70,7 @@ func (r *report) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// sized shows bytes.
+// sized formats a number of bytes.
 func sized(n int64) string {
 	if n >= gibi && n%gibi == 0 {
 		return fmt.Sprintf("%d GiB", n/gibi)

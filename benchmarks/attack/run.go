@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// Addresses of clients, so that a server can tell their hosts apart: those
-// that harm it, and those that only read.
+// Addresses of clients: attackers and readers have different hosts.
 const (
 	hostile  = "127.0.0.1"
 	peaceful = "127.0.0.2"
 )
 
-// against starts a server, does harm to it, and checks its peak memory and its
-// end. An error of the harm is a failed check.
+// against starts a server, attacks it, and checks its peak memory and its exit. An error of the
+// attack is a failed check.
 func (r *run) against(ctx context.Context, l launch, harm func(context.Context, *server) error) error {
 	s, err := r.start(ctx, l)
 	if err != nil {
@@ -40,12 +39,12 @@ func (r *run) against(ctx context.Context, l launch, harm func(context.Context, 
 	return ctx.Err()
 }
 
-// check adds a line about a server.
+// check adds a check of a server.
 func (r *run) check(s *server, what, figure, bound string, pass bool) {
 	r.add(line{Attack: r.name, Budget: sized(s.budget), Check: what, Figure: figure, Bound: bound, Pass: pass})
 }
 
-// peak checks the most memory that a server held.
+// peak checks a server's peak memory.
 func (r *run) peak(s *server) {
 	peak, most := s.peak.Load(), bound(s.budget)
 	figure := sized(peak)
@@ -58,7 +57,7 @@ func (r *run) peak(s *server) {
 	r.check(s, "VmHWM", figure, sized(most), peak <= most && !s.killed.Load())
 }
 
-// rows checks that rows are those of the reference.
+// rows checks that rows equal the reference.
 func (r *run) rows(s *server, what string, got *gotten, want *digest) {
 	err := same(&got.digest, want)
 	figure := got.digest.String()
@@ -69,7 +68,7 @@ func (r *run) rows(s *server, what string, got *gotten, want *digest) {
 }
 
 // reference returns the digest of a query's rows from a server that is not attacked, with ample
-// memory and in small batches. The shards of a query have one lane each, if it has several.
+// memory and small batches. If the query has several shards, each has one lane.
 func (r *run) reference(ctx context.Context, home string, q query, limit int64) (*digest, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -100,9 +99,9 @@ func (r *run) reference(ctx context.Context, home string, q query, limit int64) 
 	return &got.digest, nil
 }
 
-// fitting reads a query, and follows the server where it refuses a batch and
-// names a number of rows that fits, or says when to ask again; where again says so of an
-// error it resumes from its cursor. It returns how often a batch was refused.
+// fitting reads a query. If the server refuses a batch, it continues with the number of rows that
+// the refusal names, or after the delay. After an error for which again returns true, it resumes
+// from its cursor. It returns the number of refused batches.
 func fitting(ctx context.Context, c *client, q query, limit int64, again func(error) bool) (got *gotten, refusals int, err error) {
 	const most = 3
 	for asked := 1; ; asked++ {
@@ -124,18 +123,18 @@ func fitting(ctx context.Context, c *client, q query, limit int64, again func(er
 	}
 }
 
-// sure bounds what must come to an end.
+// sure limits the time of a call that must end.
 func (r *run) sure(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, r.patience, fmt.Errorf("it had not ended after %s", r.patience))
 }
 
-// folder makes an empty folder for one attack.
+// folder creates an empty folder for one attack.
 func (r *run) folder(name string) (string, error) {
 	path := filepath.Join(r.scratch, name)
 	return path, errors.Join(os.RemoveAll(path), os.MkdirAll(path, 0o750))
 }
 
-// eventually asks again and again until the answer is yes, or time is over.
+// eventually repeats a check until it returns true or the time is over.
 func eventually(ctx context.Context, most time.Duration, done func() bool) bool {
 	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -21,23 +21,23 @@ const (
 	mebi = int64(1) << 20
 	gibi = int64(1) << 30
 
-	// started bounds how long a server may take to say its address.
+	// started limits the time until a server prints its address.
 	started = 2 * time.Minute
-	// drainTime is how long every server waits for running streams.
+	// drainTime is the time for which servers wait for running streams.
 	drainTime = 2 * time.Second
-	// endTime is how long after the drain time a server may take to end.
+	// endTime is the time within which a server must exit after the drain time.
 	endTime = 5 * time.Second
-	// watched is how often a server's memory is looked at.
+	// watched is the interval of checks of a server's memory.
 	watched = 10 * time.Millisecond
-	// overshoot is how far above its bound a server may go before it is killed:
-	// enough to show by how much it fails, too little to harm the machine.
+	// overshoot is the memory above its bound at which a server is killed: enough to show by how
+	// much it fails, too little to harm the machine.
 	overshoot = 768 * mebi
 )
 
-// bound is the most resident memory that a server with a budget may ever hold.
+// bound returns the largest resident memory allowed for a server with a budget.
 func bound(budget int64) int64 { return budget + budget/4 + 256*mebi }
 
-// launch has the settings with which a server is started.
+// launch are the settings of a server.
 type launch struct {
 	home   string   // folder of penstock.yaml
 	budget int64    // bytes
@@ -45,8 +45,8 @@ type launch struct {
 	as     access   // of the clients that may read
 }
 
-// server is a running penstock, under a watchdog that kills it when it holds
-// more memory than its bound and the overshoot.
+// server is a running penstock. A watchdog kills it if its memory exceeds its bound plus the
+// overshoot.
 type server struct {
 	command *exec.Cmd
 	address string
@@ -89,7 +89,7 @@ func (r *run) start(ctx context.Context, l launch) (*server, error) {
 	if err := s.command.Start(); err != nil {
 		return nil, err
 	}
-	// Where memory runs out in spite of the watchdog, this server goes first.
+	// If memory runs out despite the watchdog, the kernel kills this server first.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid()), []byte("1000"), 0o600)
 	go s.watch(min(bound(l.budget)+overshoot, r.ceiling))
 	go s.wait(out)
@@ -102,14 +102,14 @@ func (r *run) start(ctx context.Context, l launch) (*server, error) {
 
 func (s *server) pid() int { return s.command.Process.Pid }
 
-// wait reads what the server prints until it ends.
+// wait reads the server's output until the server exits.
 func (s *server) wait(out io.Reader) {
 	_, _ = io.Copy(io.Discard, out)
 	s.result = s.command.Wait()
 	close(s.gone)
 }
 
-// ready waits until the log has the addresses.
+// ready waits until the log contains the addresses.
 func (s *server) ready(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, started)
 	defer cancel()
@@ -136,7 +136,7 @@ func (s *server) ready(ctx context.Context) error {
 	return nil
 }
 
-// watch remembers the most memory that the server held, and kills it above most.
+// watch records the server's peak memory, and kills the server above most.
 func (s *server) watch(most int64) {
 	for {
 		m, err := memoryOf(s.pid())
@@ -155,7 +155,7 @@ func (s *server) watch(most int64) {
 	}
 }
 
-// dead reports whether the server has ended.
+// dead reports whether the server has exited.
 func (s *server) dead() bool {
 	select {
 	case <-s.gone:
@@ -165,8 +165,8 @@ func (s *server) dead() bool {
 	}
 }
 
-// end tells the server to end, and returns how long it took; one that has not
-// ended at its drain time and a good while after is killed, which is an error.
+// end tells the server to exit, and returns the time that this took. A server that has not exited
+// well after its drain time is killed, which is an error.
 func (s *server) end() (time.Duration, error) {
 	if s.dead() {
 		return 0, nil
@@ -184,13 +184,13 @@ func (s *server) end() (time.Duration, error) {
 	}
 }
 
-// kill ends the server at once, and waits for its end.
+// kill kills the server, and waits until it has exited.
 func (s *server) kill() {
 	_ = s.command.Process.Kill()
 	<-s.gone
 }
 
-// resident returns the memory that the server holds now, in bytes.
+// resident returns the server's resident memory, in bytes.
 func (s *server) resident() int64 {
 	m, err := memoryOf(s.pid())
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *server) resident() int64 {
 	return m.now
 }
 
-// goroutines asks the server for the number of its goroutines.
+// goroutines returns the number of the server's goroutines.
 func (s *server) goroutines(ctx context.Context) (int, error) {
 	text, err := s.get(ctx, "/debug/pprof/goroutine?debug=1")
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *server) goroutines(ctx context.Context) (int, error) {
 	return parseGoroutines(first)
 }
 
-// idle returns the bytes that the server keeps for later streams, as its metrics say.
+// idle returns the bytes that the server keeps for later streams, from its metrics.
 func (s *server) idle(ctx context.Context) (int64, error) {
 	text, err := s.get(ctx, "/metrics")
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// sizes are those of a run: of its tables, its crowds and its times.
+// sizes are the sizes of a run's tables and crowds, and its times.
 type sizes struct {
 	requests  int // of t, ten rows each
 	spilled   int // staging rows of the table that does not fit, of about 820 bytes
@@ -28,12 +28,12 @@ func quickSizes() sizes {
 	}
 }
 
-// wideRows are the rows of the wide table: more than the largest batch that
-// the table of the issue names, 1,048,576.
+// wideRows is the number of rows of the wide table: more than the largest requested batch,
+// 1,048,576.
 const wideRows = 1_100_000
 
-// tables are the training and the staging table of each dataset, which has
-// the training table's name:
+// tables are the training and the staging table of each dataset. A dataset has the name of its
+// training table:
 //
 //	t     what a recommender logs: 18 columns, and 12 of features with a list
 //	wide  20 list columns of features, 8 KB a row, in small tables

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// stream is one DoGet. It is read either as messages, by skip, or as batches,
-// by read.
+// stream is one DoGet call. It is read either as messages, by skip, or as batches, by read.
 type stream struct {
 	cancel context.CancelFunc
 	calls  arrowflight.FlightService_DoGetClient
@@ -36,8 +35,7 @@ func (c *client) open(ctx context.Context, ticket []byte) (*stream, error) {
 
 func (s *stream) close() { s.cancel() }
 
-// Recv implements arrowflight.DataStreamReader. What is not Arrow's, the last
-// message, has the report.
+// Recv implements arrowflight.DataStreamReader. The last message is not Arrow's: it has the report.
 func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	for {
 		message, err := s.calls.Recv()
@@ -65,8 +63,8 @@ func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	}
 }
 
-// skip reads this many batches without looking at them; a negative number reads to the end. The
-// end before that is io.EOF.
+// skip reads n batches without decoding them, or all if n is negative. It returns io.EOF if the
+// stream ends before that.
 func (s *stream) skip(batches int) error {
 	for batches != 0 {
 		s.cursor = nil
@@ -83,7 +81,7 @@ func (s *stream) skip(batches int) error {
 	return nil
 }
 
-// reading is how a query's rows are read.
+// reading are the options for reading a query.
 type reading struct {
 	query query
 	limit int64            // rows after which to stop; 0: all
@@ -93,8 +91,8 @@ type reading struct {
 	pause time.Duration    // before the next attempt
 }
 
-// gotten is what was read: rows in order, from one stream or from several, each of which
-// resumed with the cursor of the previous one.
+// gotten are the rows that were read, in order, from one or several streams. Each stream resumed
+// from the cursor of the previous one.
 type gotten struct {
 	digest  digest
 	batches int
@@ -103,8 +101,8 @@ type gotten struct {
 	cursor  json.RawMessage
 }
 
-// read reads a query's rows to their end, or to the limit. A stream that ends
-// without a report, or with one of other rows than came, is an error.
+// read reads a query's rows to the end, or to the limit. A stream that ends without a report, or
+// with a report of another number of rows, is an error.
 func read(ctx context.Context, r reading) (*gotten, error) {
 	g := &gotten{}
 	for {
@@ -117,7 +115,7 @@ func read(ctx context.Context, r reading) (*gotten, error) {
 	}
 }
 
-// wait waits, or less if the context ends.
+// wait waits for a time, or until the context ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -125,7 +123,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// once reads one stream, from the cursor on.
+// once reads one stream from the cursor.
 func (g *gotten) once(ctx context.Context, r reading) error {
 	c, q := r.where(), r.query
 	q.Cursor = g.cursor
@@ -147,7 +145,7 @@ func (g *gotten) once(ctx context.Context, r reading) error {
 	return nil
 }
 
-// take reads a stream; done says that the limit is reached.
+// take reads a stream; done reports whether the limit is reached.
 func (g *gotten) take(s *stream, r reading) (done bool, err error) {
 	fault := func(err error) error {
 		if s.err != nil && !errors.Is(s.err, io.EOF) {

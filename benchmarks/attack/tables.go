@@ -27,12 +27,12 @@ import (
 const (
 	database = "catalog.db"
 	keyName  = "request_id"
-	// recordRows is how many rows are drawn at a time, and lie in a row group.
+	// recordRows is the number of rows that are generated at a time, and of each row group.
 	recordRows = 1 << 17
 )
 
-// shape is a table: a number of requests, each with a number of rows, of a key and some
-// columns. Equal shapes are equal tables.
+// shape describes a table: the number of requests, the rows of each, and the columns beside the
+// key. Equal shapes give equal tables.
 type shape struct {
 	name     string
 	requests int // their ids are the same in every table
@@ -48,7 +48,7 @@ type warehouse struct {
 	tables *icesql.Catalog
 }
 
-// newWarehouse makes a folder with an empty catalog. The caller closes it.
+// newWarehouse creates a folder with an empty catalog. The caller closes it.
 func newWarehouse(ctx context.Context, home string) (*warehouse, error) {
 	if err := os.MkdirAll(home, 0o750); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func newWarehouse(ctx context.Context, home string) (*warehouse, error) {
 
 func (w *warehouse) close() error { return w.db.Close() }
 
-// configure writes the configuration of a server: for each dataset its training
-// and its staging table.
+// configure writes the configuration of a server with the training and staging table of each
+// dataset.
 func (w *warehouse) configure(datasets ...[3]string) error {
 	var text strings.Builder
 	_, _ = fmt.Fprintf(&text, "catalogs:\n  default:\n    type: sql\n    uri: \"sqlite:///%s\"\n    warehouse: \"file://%s\"\ndatasets:\n", filepath.Join(w.home, database), w.home)
@@ -80,11 +80,11 @@ func (w *warehouse) configure(datasets ...[3]string) error {
 	return os.WriteFile(filepath.Join(w.home, "penstock.yaml"), []byte(text.String()), 0o600)
 }
 
-// create makes an empty table.
+// create creates an empty table.
 func (w *warehouse) create(ctx context.Context, s shape) (*icetable.Table, error) {
 	fields := []iceberg.NestedField{{ID: 1, Name: keyName, Type: iceberg.PrimitiveTypes.Int64, Required: true}}
 	for i, c := range s.columns {
-		// An element's id follows those of all columns.
+		// The ids of list elements follow those of all columns.
 		fields = append(fields, iceberg.NestedField{ID: i + 2, Name: c.name, Type: c.iceberg(len(s.columns) + i + 2)})
 	}
 	spec := iceberg.NewPartitionSpec()
@@ -96,7 +96,7 @@ func (w *warehouse) create(ctx context.Context, s shape) (*icetable.Table, error
 	return w.tables.CreateTable(ctx, icetable.Identifier{"bench", s.name}, iceberg.NewSchema(0, fields...), icecatalog.WithPartitionSpec(&spec))
 }
 
-// write makes a table and its rows: one file for each bucket.
+// write creates a table with rows: one file for each bucket.
 func (w *warehouse) write(ctx context.Context, s shape) error {
 	table, err := w.create(ctx, s)
 	if err != nil {
@@ -105,8 +105,7 @@ func (w *warehouse) write(ctx context.Context, s shape) error {
 	return w.fill(ctx, table, s)
 }
 
-// append adds the rows of another shape, of the same columns and buckets, to a
-// table.
+// append adds the rows of another shape with the same columns and buckets to a table.
 func (w *warehouse) append(ctx context.Context, to, rows shape) error {
 	table, err := w.tables.LoadTable(ctx, icetable.Identifier{"bench", to.name})
 	if err != nil {
@@ -150,13 +149,12 @@ func (w *warehouse) commit(ctx context.Context, table *icetable.Table, added []i
 	return err
 }
 
-// path is where the file of a bucket lies.
+// path returns the path of a bucket's file.
 func (w *warehouse) path(s shape, i int) string {
 	return filepath.Join(w.home, "files", fmt.Sprintf("%s-%d.parquet", s.name, i))
 }
 
-// keys returns the ids of the requests by bucket, ascending in the order in
-// which they were logged.
+// keys returns the request ids of each bucket, in the order in which the requests were logged.
 func (s shape) keys() ([][]int64, error) {
 	b := array.NewInt64Builder(arrowMemory())
 	defer b.Release()
@@ -205,7 +203,7 @@ func (s shape) file(path string, schema *arrow.Schema, requests []int64) error {
 	return w.Close() // which closes the file
 }
 
-// entry is a data file as a manifest names it.
+// entry is a data file's entry in a manifest.
 func (s shape) entry(spec iceberg.PartitionSpec, path string, at int, rows int64) (iceberg.DataFile, error) {
 	about, err := os.Stat(path)
 	if err != nil {
@@ -222,9 +220,8 @@ func (s shape) entry(spec iceberg.PartitionSpec, path string, at int, rows int64
 	return b.Build(), nil
 }
 
-// ensure makes the tables of a run, unless they are there. The marker is
-// written last and names all shapes: an interrupted run, and one of other
-// sizes, starts over.
+// ensure creates the tables of a run unless they exist. The marker is written last and names all
+// shapes, so an interrupted run, or one with other sizes, starts over.
 func ensure(ctx context.Context, home string, sizes sizes) error {
 	marker, want := filepath.Join(home, "finished"), fmt.Sprintf("%s with a warehouse %+v", home, sizes.tables())
 	if text, err := os.ReadFile(marker); err == nil && string(text) == want {

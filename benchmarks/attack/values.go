@@ -21,14 +21,14 @@ const (
 	lists // of longs
 )
 
-// drawn is a column whose values follow from its place, the key and the row.
+// drawn is a column whose values are a function of its position, the key and the row.
 type drawn struct {
 	name   string
 	kind   kind
 	length int // of strings in bytes, of lists in elements
 }
 
-// several makes columns of one kind.
+// several returns columns of one kind.
 func several(prefix string, n int, k kind, length int) []drawn {
 	var out []drawn
 	for i := range n {
@@ -50,7 +50,7 @@ func (c drawn) iceberg(element int) iceberg.Type {
 	return iceberg.PrimitiveTypes.Int64
 }
 
-// width is about how many bytes a value takes as Arrow.
+// width returns about how many bytes a value takes in Arrow.
 func (c drawn) width() int {
 	switch c.kind {
 	case texts:
@@ -62,7 +62,7 @@ func (c drawn) width() int {
 	return 8
 }
 
-// maxRows bounds the rows that are drawn at a time to about 64 MiB.
+// maxRows limits the rows that are generated at a time to about 64 MiB.
 func (s shape) maxRows() int {
 	width := 8
 	for _, c := range s.columns {
@@ -71,7 +71,7 @@ func (s shape) maxRows() int {
 	return max(s.each, int(64*mebi)/width)
 }
 
-// spread is SplitMix64, a bijection: distinct numbers all over 64 bits.
+// spread is SplitMix64, a bijection: it maps distinct numbers to distinct numbers of 64 bits.
 func spread(n uint64) uint64 {
 	n = (n + 1) * 0x9E3779B97F4A7C15
 	n = (n ^ (n >> 30)) * 0xBF58476D1CE4E5B9
@@ -79,7 +79,7 @@ func spread(n uint64) uint64 {
 	return n ^ (n >> 31)
 }
 
-// stock is what strings and lists are cut from.
+// stock are the bytes that strings and lists are slices of.
 type stock struct {
 	letters []byte
 	numbers []int64
@@ -96,7 +96,7 @@ func newStock(longest int) stock {
 	return s
 }
 
-// draw makes the rows of some requests. One value in 97 is null, save keys.
+// draw generates the rows of some requests. One value in 97 is null, except in keys.
 func (s shape) draw(schema *arrow.Schema, requests []int64) arrow.RecordBatch {
 	longest := 0
 	for _, c := range s.columns {
@@ -116,7 +116,7 @@ func (s shape) draw(schema *arrow.Schema, requests []int64) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// append adds the value that a random number stands for.
+// append appends the value that a random number maps to.
 func (c drawn) append(to array.Builder, from stock, random uint64) {
 	if random%97 == 0 {
 		to.AppendNull()
