@@ -1,12 +1,11 @@
-// Package exchange has random worlds written as Iceberg tables by programs
-// that are not ours, PyIceberg and Spark, so that no library of this
-// repository both writes and reads what a test compares.
+// Package exchange writes random worlds as Iceberg tables with PyIceberg and Spark, so that no
+// library of this repository both writes and reads the tables that a test compares.
 //
-// A case becomes a folder: world.json lists its tables and the steps that make
-// them, beside an Arrow file with the rows of each append. A writer turns many
-// folders at once into catalogs, and says in truth.json what it reads of them:
-// the live files, their partitions and the ids of their rows. From that comes
-// the world in memory that the tables must read like.
+// A case becomes a folder: world.json lists its tables and the steps that create them, and an Arrow
+// file has the rows of each append. A writer turns many folders into catalogs at a time, and writes
+// to truth.json what it reads from them: the live files, their partitions and the ids of their
+// rows. World builds a world in memory from that, and reads of the tables must equal reads of the
+// world.
 //
 // Only tests import it.
 package exchange
@@ -30,14 +29,14 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Folder is a case on its way through a writer.
+// Folder is the folder of a case for a writer.
 type Folder struct {
 	Dir    string
 	Case   *scenario.Case
 	tables []*table
 }
 
-// table is a table of the case, with the history that it gets.
+// table is a table of the case with its history.
 type table struct {
 	scenario.Table
 	id     string // column that tells its rows apart
@@ -48,7 +47,7 @@ type table struct {
 	lacked bool              // a file lacks the last column
 }
 
-// world is world.json.
+// world is the content of world.json.
 type world struct {
 	Tables []steps `json:"tables"`
 }
@@ -59,7 +58,7 @@ type steps struct {
 	Steps []step `json:"steps"`
 }
 
-// step is one change of a table. Which fields count depends on Do.
+// step is one change of a table. Do determines which fields are used.
 type step struct {
 	Do         string            `json:"do"`
 	Format     int               `json:"format,omitempty"`
@@ -85,9 +84,8 @@ type column struct {
 	Required bool   `json:"required"`
 }
 
-// Make writes a case into a folder, for a writer that can take it (see
-// Writer.Takes). The seed decides what else happens to its tables: format
-// versions, columns that came later, rows that were deleted.
+// Make writes a case into a folder, for a writer that supports it (see Writer.Takes). The seed
+// decides the rest of the tables' history: format versions, added columns, deleted rows.
 func Make(dir string, c *scenario.Case, w Writer, seed uint64) (*Folder, error) {
 	f := &Folder{Dir: dir, Case: c}
 	r := rand.New(rand.NewPCG(seed, 29))
@@ -119,7 +117,7 @@ func (f *Folder) Release() {
 	}
 }
 
-// history makes the steps of one table.
+// history returns the steps of one table.
 type history struct {
 	*rand.Rand
 	*table
@@ -177,12 +175,12 @@ func (h *history) make() error {
 	return h.gather(parts)
 }
 
-// partitionedBy reports whether any spec is made of a column.
+// partitionedBy reports whether any spec has a field of the column.
 func (h *history) partitionedBy(name string) bool {
 	return slices.ContainsFunc(fieldsOf(strings.Join(h.Specs, " ")), func(field string) bool { return sourceOf(field) == name })
 }
 
-// cover counts what happened to the table.
+// cover counts the properties of the table's history.
 func (h *history) cover(seen scenario.Coverage) {
 	seen[fmt.Sprintf("format %d", h.steps[0].Format)]++
 	for _, step := range h.steps[1:] {
@@ -193,7 +191,7 @@ func (h *history) cover(seen scenario.Coverage) {
 	}
 }
 
-// create makes the table.
+// create returns the step that creates the table.
 func (h *history) create() {
 	create := step{Do: "create", Format: h.format, Spec: fieldsOf(h.Specs[0]), Properties: h.properties()}
 	words := strings.Fields(h.Header)
@@ -206,8 +204,8 @@ func (h *history) create() {
 	h.steps = append(h.steps, create)
 }
 
-// properties choose how files are written: row groups of few rows, files of
-// few of them, bounds that are cut, full or absent.
+// properties choose the properties of written files: small row groups, files of few row groups,
+// bounds that are truncated, full or absent.
 func (h *history) properties() map[string]string {
 	choose := func(choices ...string) string { return choices[h.IntN(len(choices))] }
 	p := map[string]string{
@@ -239,9 +237,9 @@ func (h *history) before(i int, commit scenario.Commit) {
 	}
 }
 
-// evolves reports whether a table can go over to a spec. In format version 1 a
-// field that goes stays in the spec as void. It cannot come back, and PyIceberg
-// refuses to write where any other field is made of its column.
+// evolves reports whether a table can change to a spec. In format version 1, a removed field stays
+// in the spec as void. It cannot return, and PyIceberg refuses to write if another field has the
+// same column.
 func (h *history) evolves(to []string) bool {
 	if h.steps[0].Format > 1 {
 		return true
@@ -264,7 +262,7 @@ func (h *history) evolves(to []string) bool {
 	return true
 }
 
-// sourceOf is the column that a partition field such as bucket(4,k) is made of.
+// sourceOf returns the source column of a partition field such as bucket(4,k).
 func sourceOf(field string) string {
 	field = strings.TrimSuffix(field, ")")
 	return field[strings.LastIndexAny(field, "(,")+1:]
@@ -293,7 +291,7 @@ func (h *history) append(i int, rows arrow.RecordBatch) error {
 	return nil
 }
 
-// gather keeps all rows, so that they are found by their ids.
+// gather collects all rows by their ids.
 func (h *history) gather(parts []arrow.RecordBatch) error {
 	columns := make([]arrow.Array, len(h.fields))
 	for k := range h.fields {
@@ -345,14 +343,14 @@ func lastWord(header string) string {
 	return words[len(words)-1]
 }
 
-// columnOf reads a word of a header, such as item:long!.
+// columnOf parses a column of a header, such as item:long!.
 func columnOf(word string) column {
 	name, kind, _ := strings.Cut(word, ":")
 	kind, required := strings.CutSuffix(kind, "!")
 	return column{name, kind, required}
 }
 
-// fieldsOf cuts a spec into its fields. None is an empty list, not null.
+// fieldsOf splits a spec into its fields. Without fields, it returns an empty list, not null.
 func fieldsOf(spec string) []string { return append([]string{}, strings.Fields(spec)...) }
 
 func save(path string, rows arrow.RecordBatch) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/loader"
 )
 
-// interpreter finds the Python that a writer runs in. Without it there is
-// nothing to test, which CI does not accept.
+// interpreter returns the path of a writer's Python. If it does not exist, the test is skipped, or
+// fails in CI.
 func interpreter(t *testing.T, variable string) string {
 	t.Helper()
 	python := os.Getenv(variable)
@@ -36,10 +36,10 @@ func TestPyIcebergWorlds(t *testing.T) {
 	worlds(t, exchange.PyIceberg(interpreter(t, "PENSTOCK_PYTHON"), filepath.Join(root(t), "tools", "worlds", "pyiceberg_write.py")), thorough(few, 400))
 }
 
-// fewest is the number of worlds from which on some are partitioned in each way.
+// fewest is the number of worlds that contain every kind of partitioning.
 const fewest = 25
 
-// thorough is how many worlds are read, in short runs and in long ones.
+// thorough returns the number of worlds, which is greater in long runs.
 func thorough(short, long int) int {
 	if os.Getenv("PENSTOCK_LONG") == "" {
 		return short
@@ -64,8 +64,8 @@ func root(t *testing.T) string {
 	return folder
 }
 
-// tells returns how many rows a case has, and whether they would differ if the commits were in
-// the opposite order.
+// tells returns the number of a case's rows, and whether the rows depend on the order of the
+// commits.
 func tells(t *testing.T, c *scenario.Case) (rows int, ordered bool) {
 	t.Helper()
 	expect := func(c *scenario.Case) []string {
@@ -85,8 +85,8 @@ func tells(t *testing.T, c *scenario.Case) (rows int, ordered bool) {
 	return len(given), !slices.Equal(given, expect(turned))
 }
 
-// worlds has a writer write a number of worlds, and reads each of them. All have rows, and in a
-// third of them the order of writes matters, which is rare in random worlds.
+// worlds writes a number of worlds with a writer, and reads each. All worlds have rows. In a third
+// of them, the order of commits matters, which is rare in random worlds.
 func worlds(t *testing.T, w exchange.Writer, n int) {
 	t.Helper()
 	var folders []*exchange.Folder

@@ -2,6 +2,6 @@
 
 package exchange_test
 
-// few is how many worlds of PyIceberg the short form reads: the race detector
-// makes that several times as slow, and looks for something else.
+// few is the number of PyIceberg's worlds in short runs with the race detector, which is several
+// times slower.
 const few = 8

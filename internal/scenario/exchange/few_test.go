@@ -2,5 +2,5 @@
 
 package exchange_test
 
-// few is how many worlds of PyIceberg the short form reads.
+// few is the number of PyIceberg's worlds in short runs.
 const few = 100

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Partitioned says by what the tables of a folder are partitioned that writers spell in
-// ways of their own in manifests: types that Avro knows by a name, and names that Avro's
-// grammar does not have. Writers give the fields with a transform such names.
+// Partitioned returns those partition fields of a folder that writers encode differently in
+// manifests: fields of types that Avro names, and fields whose names Avro's grammar does not allow.
+// Writers choose such names for fields with a transform.
 func (f *Folder) Partitioned() []string {
 	var out []string
 	for _, t := range f.Case.Tables() {

@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Python's calendar, which PyIceberg keeps the bounds of files in, and Spark
-// names partitions by, has the years 1 to 9999.
+// The first and last year of Python's calendar. PyIceberg uses it for bounds of files, and Spark
+// for the names of partitions.
 //
 //nolint:gochecknoglobals // constants
 var (
@@ -17,8 +17,8 @@ var (
 	lastDay  = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 )
 
-// withinReach returns rows whose dates and timestamps are those of a calendar:
-// what lies beyond is moved to its edge, inside of other values too.
+// withinReach returns the rows with dates and timestamps limited to the calendar's range, also
+// inside nested values.
 func withinReach(rows arrow.RecordBatch) arrow.RecordBatch {
 	columns := make([]arrow.Array, rows.NumCols())
 	for i, c := range rows.Columns() {
@@ -60,7 +60,7 @@ func reached(d arrow.ArrayData) arrow.ArrayData {
 	return array.NewData(d.DataType(), d.Len(), buffers, inside, d.NullN(), d.Offset())
 }
 
-// edges are the first and the last moment in a unit. Nanoseconds end sooner.
+// edges returns the first and the last moment in a unit. The range of nanoseconds is smaller.
 func edges(unit arrow.TimeUnit) (first, last arrow.Timestamp) {
 	if unit == arrow.Nanosecond {
 		return arrow.Timestamp(-1 << 63), arrow.Timestamp(1<<63 - 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// truth is truth.json: what a writer reads of what it wrote.
+// truth is the content of truth.json: a writer's reading of its own tables.
 type truth struct {
 	Tables []*tableTruth `json:"tables"`
 }
@@ -47,13 +47,12 @@ type fileTruth struct {
 	Spec      int     `json:"spec"`
 	Partition []any   `json:"partition"`
 	Rows      []int64 `json:"rows"`
-	// Columns are those that the file holds.
+	// Columns are the columns of the file.
 	Columns []string `json:"columns"`
 }
 
-// World makes the world in memory that the writer's tables must read like. Its
-// files have the writer's names, so that everything that goes by names goes
-// the same way.
+// World returns the world in memory to which reads of the writer's tables must be equal. Its files
+// have the writer's names, so that rules that depend on names give the same result.
 func (f *Folder) World() (*scenario.World, error) {
 	text, err := os.ReadFile(filepath.Join(f.Dir, "truth.json"))
 	if err != nil {
@@ -76,8 +75,8 @@ func (f *Folder) World() (*scenario.World, error) {
 	return w, nil
 }
 
-// ReadsDefaults says, after World, whether the case reads the initial default of a
-// column, as a file lacks the column.
+// ReadsDefaults reports whether a file lacks a column with an initial default. It is valid after
+// World.
 func (f *Folder) ReadsDefaults() bool {
 	reads := f.Case.Reads()
 	return slices.ContainsFunc(f.tables, func(t *table) bool {
@@ -85,7 +84,7 @@ func (f *Folder) ReadsDefaults() bool {
 	})
 }
 
-// place makes a table of the world, commit by commit.
+// place creates a table of the world, commit by commit.
 func (t *table) place(w *scenario.World, known *tableTruth) error {
 	specs := map[int]catalog.Spec{}
 	kept := map[int][]int{} // by spec, the fields that are not void
@@ -134,7 +133,7 @@ func (t *table) spec(fields []partitionField) (spec catalog.Spec, kept []int, er
 	return spec, kept, nil
 }
 
-// written is a file of the writer with the rows that it says it holds.
+// written is a file of the writer, with its rows according to truth.json.
 func (t *table) written(file fileTruth, spec catalog.Spec, kept []int) (scenario.File, error) {
 	w := scenario.File{Location: file.Path, Bytes: file.Bytes, Commit: file.Order, Rank: file.Order, Part: scenario.Part{Spec: file.Spec}}
 	if file.Sequence != nil {
@@ -161,7 +160,7 @@ func (t *table) written(file fileTruth, spec catalog.Spec, kept []int) (scenario
 	return w, err
 }
 
-// partitionValue converts a value as JSON has it to what catalog.File holds.
+// partitionValue converts a JSON value to a partition value of catalog.File.
 func partitionValue(kind catalog.TransformKind, source arrow.DataType, v any) (any, error) {
 	column := kind == catalog.Identity || kind == catalog.Truncate
 	switch v := v.(type) {

@@ -19,28 +19,27 @@ type Writer struct {
 	Formats     []int    // that tables begin in; they are upgraded up to the last
 	Lacks       []string // types that it cannot write, or writes as others: regular expressions
 	Apart       []string // partitions that it cannot make: transforms of types
-	// Once says that it makes no spec with two fields of one column.
+	// Once: the writer refuses specs with two fields of one column.
 	Once bool
-	// Voids says that it writes tables of format version 1 whose spec dropped
-	// fields, which stay as void: also where another is made of the same column.
+	// Voids: the writer writes tables of format version 1 whose spec has a void field beside
+	// another field of the same column.
 	Voids bool
-	// Defaults says that it adds columns with initial defaults, in format version 3.
+	// Defaults: the writer adds columns with initial defaults, in format version 3.
 	Defaults bool
-	// Adds says that it takes files over that others wrote, without field ids, where
-	// the table has no partitions.
+	// Adds: the writer adds files of other writers, without field ids, to tables without
+	// partitions.
 	Adds bool
-	// Groups are the properties with which row groups hold few rows, and files
-	// few of them.
+	// Groups are the table properties for small row groups and files of few row groups.
 	Groups, Files map[string]string
 }
 
-// PyIceberg writes with the library of that name.
+// PyIceberg writes with PyIceberg.
 func PyIceberg(interpreter, program string) Writer {
 	return Writer{
 		Name: "PyIceberg", Interpreter: interpreter, Program: program, Formats: []int{1, 2},
-		// Nanoseconds need format version 3, which it does not write. It casts a
-		// null struct as if it held nulls, and so fails where they are not allowed;
-		// and it makes an empty map of a null one whose values are structs.
+		// PyIceberg does not write format version 3, which nanoseconds need. It casts a null struct
+		// as a struct of nulls, which fails for required fields. It turns a null map whose values
+		// are structs into an empty map.
 		Lacks:  []string{`_ns\b`, "!", `map<\w+,struct`},
 		Apart:  []string{"bucket of time", "identity of uuid"},
 		Once:   true,
@@ -91,7 +90,7 @@ func (w Writer) Takes(c *scenario.Case) string {
 	return ""
 }
 
-// distinct returns what the names of fields are, each once.
+// distinct returns the distinct names of fields.
 func distinct(fields []string, of func(string) string) []string {
 	var out []string
 	for _, f := range fields {
@@ -101,8 +100,7 @@ func distinct(fields []string, of func(string) string) []string {
 	return slices.Compact(out)
 }
 
-// Write has the writer write folders, in one process: it takes longer to begin
-// than to write many of them.
+// Write runs the writer once for many folders, since starting it takes longer than writing them.
 func (w Writer) Write(ctx context.Context, folders []*Folder) error {
 	arguments := []string{w.Program}
 	for _, f := range folders {
