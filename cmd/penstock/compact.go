@@ -75,7 +75,7 @@ func oneTable(c *cobra.Command, args []string) error {
 
 // request returns the request that the flags describe.
 func (f compactFlags) request(table string) (decode.CompactCommand, error) {
-	out := decode.CompactCommand{Table: table, Branch: *f.branch, Partition: *f.partition, Key: columnNames(*f.key), AnyOrder: *f.anyOrder, DryRun: *f.dry, Progress: true}
+	out := decode.CompactCommand{Table: table, Branch: *f.branch, Partition: *f.partition, Key: cmdline.Items(*f.key), AnyOrder: *f.anyOrder, DryRun: *f.dry, Progress: true}
 	if *f.minFiles != "" {
 		n, err := strconv.Atoi(*f.minFiles)
 		if err != nil || n < 2 { //nolint:mnd // rewriting a single file does not reduce the number

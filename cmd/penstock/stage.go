@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,24 +41,12 @@ func stageCommand(p process) *cobra.Command {
 	}
 	flags := newChangeFlags(c)
 	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}}
-	mode := cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows")
-	key := cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: the table's bucketed columns)")
-	sort := cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, separated by commas, as in user_id,\"ts desc\" (default: the key)")
-	buckets := cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column")
-	cmdline.TextVar(c, &call.Like, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table")
-	cmdline.TextsVar(c, &call.Partition, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated")
-	cmdline.TextVar(c, &call.Token, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)")
-	cmdline.TextVar(c, &call.Branch, "branch", "NAME", "the branch to commit to (default main); a new one begins at main")
-	cmdline.TextVar(c, &call.OnlyKeysOf, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key")
-	c.Flags().BoolVar(&call.Evolve, "evolve", false, "add columns that the table does not have")
-	c.Flags().BoolVar(&call.AllowShrink, "allow-shrink", false, "let --mode replace leave less than half as many rows in the partitions that it replaces")
-	c.Flags().BoolVar(&call.DryRun, "dry-run", false, "read and sort the rows, and print what would be written")
+	cmdline.AddFields(c, &call.TableWrite, dataset.WriteFields())
 	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		call.Table, call.files, call.source = args[0], args[1:], flags.text()
-		call.Key, call.Sort = columnNames(*key), columnNames(*sort)
-		if err := call.set(*mode, *buckets); err != nil {
-			return err
+		if err := call.Check(); err != nil {
+			return cmdline.Error{Err: err}
 		}
 		if uri, err := p.serverOf(flags.sourceFlags); err != nil || uri {
 			if err != nil {
@@ -87,41 +73,12 @@ func (g *commandProgress) staging(at datafile.Progress) {
 	g.at(flight.ProgressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
 }
 
-// columnNames splits a list that is separated by commas.
-func columnNames(text string) []string {
-	var out []string
-	for one := range strings.SplitSeq(text, ",") {
-		if one = strings.TrimSpace(one); one != "" {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
 // stageCall is what to stage, and how to print the result.
 type stageCall struct {
 	dataset.TableWrite
 	files  []string
 	source string // the flag of the source
 	asJSON bool
-}
-
-// set sets the mode and the number of buckets from the texts of their flags.
-func (s *stageCall) set(mode, buckets string) error {
-	if s.Mode = dataset.WriteMode(mode); mode != "" && !slices.Contains(dataset.WriteModes(), s.Mode) {
-		return cmdline.Errorf("--mode %q is neither append nor replace", mode)
-	}
-	if buckets != "" {
-		n, err := strconv.Atoi(buckets)
-		if err != nil || n <= 0 {
-			return cmdline.Errorf("--buckets %q is not a number above 0", buckets)
-		}
-		s.Buckets = n
-	}
-	if s.Buckets > 0 && s.Like != "" {
-		return cmdline.Errorf("--buckets and --like both give the number of buckets: give one of them")
-	}
-	return nil
 }
 
 // stage stages files in process and prints the result.

@@ -276,9 +276,9 @@ func TestMistakesInStage(t *testing.T) {
 	text := l.file(t, "text.parquet", "no Parquet")
 	for want, args := range map[string][]string{
 		"needs a table and at least one Parquet file": {"stage", "features.history"},
-		"is neither append nor replace":               {"stage", "features.history", a, "--mode", "merge"},
-		"is not a number above 0":                     {"stage", "features.history", a, "--buckets", "many"},
-		"give one of them":                            {"stage", "features.history", a, "--buckets", "2", "--like", "ml.x"},
+		"--mode merge: want append or replace":        {"stage", "features.history", a, "--mode", "merge"},
+		"--buckets many: want a whole number":         {"stage", "features.history", a, "--buckets", "many"},
+		"give buckets or like":                        {"stage", "features.history", a, "--buckets", "2", "--like", "ml.x"},
 		"give --config FILE":                          {"stage", "features.history", a},
 		"needs a table and a branch":                  {"publish", "features.history"},
 		"needs a table\n":                             {"undo"},

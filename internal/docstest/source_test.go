@@ -39,8 +39,8 @@ func sources(t *testing.T, folder string) []*ast.File {
 }
 
 // decoded returns the decoder's fields by type, each with whether it is served: the rows of
-// every []field[T] of loader/dataset/decode, and the fields of queries and cursors that
-// loader/dataset describes.
+// every []field[T] of loader/dataset/decode, and the fields of queries, cursors and
+// commands that loader/dataset describes.
 func decoded(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	out := map[string]map[string]bool{}
@@ -66,6 +66,9 @@ func decoded(t *testing.T) map[string]map[string]bool {
 	}
 	for _, f := range dataset.QueryFields() {
 		out["Query"][f.Name] = true
+	}
+	for _, f := range dataset.WriteFields() {
+		out["TableWrite"][f.Name] = true
 	}
 	for _, f := range dataset.RowsFields() {
 		out["Cursor"][f.Name] = true

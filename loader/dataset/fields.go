@@ -1,25 +1,29 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// About describes a field of a query, apart from access to its value.
+// About describes a field of a query or a command, apart from access to its value.
 type About struct {
-	Name     string   // in queries and cursors
+	Name     string   // in queries, cursors and commands
 	Also     []string // names of the same thing in other programs, in lower case
 	Required bool
 	Optional bool // cursors and differences leave the field out if it is not set
 	Flag     Flag // that sets the field; without Help: none
 
-	// Values are whole numbers from Low to High, one of several words, or labels (see JobLabel). Otherwise they
-	// have a form of their own, and package decode has a function for the field.
+	// Values are whole numbers from Low to High, true or false, one of several words, labels (see JobLabel), names, or
+	// lists of names. Otherwise they have a form of their own, and package decode has a function for the field.
 	Number    bool
 	Low, High int64
+	Truth     bool
 	Words     []string
 	Label     bool
+	IsName    bool
+	Names     bool
 
 	perStream bool   // streams that share rows may differ in it
 	after     string // the field that it follows in canonical texts; "": the one before it in QueryFields
@@ -28,17 +32,20 @@ type About struct {
 // Flag describes the flag of a command that sets a field. Its name is that of the field, with
 // hyphens.
 type Flag struct {
-	Shape string // of the value, such as FILE; a number has the name of its Go type
+	Shape string // of the value, such as FILE; "" of a number is the name of its Go type
 	Help  string
+	Each  bool // the flag is repeated for each item of a list; otherwise commas separate the items
 }
 
-// QueryField describes one field of S, which is Rows, Reading or Query: what commands, clients and pages
+// Field describes one field of S, which is Rows, Reading, Query or TableWrite: what commands, clients and pages
 // have to know about it, and how its values are decoded, compared, copied and written.
-type QueryField[S any] struct {
+type Field[S any] struct {
 	About
 
-	SetNumber func(into *S, value int64)  // of a number
-	SetText   func(into *S, value string) // of a word or label
+	SetNumber func(into *S, value int64)    // of a number
+	SetTruth  func(into *S, value bool)     // of true or false
+	SetText   func(into *S, value string)   // of a word, a label, a name or another text
+	SetTexts  func(into *S, value []string) // of a list of texts
 
 	equal      func(a, b *S) bool
 	assign     func(into, from *S)
@@ -47,10 +54,10 @@ type QueryField[S any] struct {
 }
 
 // isSet reports whether s has a value of the field.
-func (f QueryField[S]) isSet(s *S) bool { return !f.equal(s, new(S)) }
+func (f Field[S]) isSet(s *S) bool { return !f.equal(s, new(S)) }
 
 // text returns the value as errors show it, or "" for an optional field that is not set.
-func (f QueryField[S]) text(s *S) string {
+func (f Field[S]) text(s *S) string {
 	if f.Optional && !f.isSet(s) {
 		return ""
 	}
@@ -62,7 +69,7 @@ func (f QueryField[S]) text(s *S) string {
 }
 
 // setDefaults sets each unset field that has a default of its own.
-func setDefaults[S any](s *S, fields []QueryField[S]) {
+func setDefaults[S any](s *S, fields []Field[S]) {
 	for _, f := range fields {
 		if f.setDefault != nil {
 			f.setDefault(s)
@@ -71,15 +78,15 @@ func setDefaults[S any](s *S, fields []QueryField[S]) {
 }
 
 // number describes a field that is a whole number.
-func number[S any, N int | int64](about About, low, high int64, at func(*S) *N) QueryField[S] {
-	about.Number, about.Low, about.High, about.Flag.Shape = true, low, high, fmt.Sprintf("%T", N(0))
+func number[S any, N int | int64](about About, low, high int64, at func(*S) *N) Field[S] {
+	about.Number, about.Low, about.High, about.Flag.Shape = true, low, high, cmp.Or(about.Flag.Shape, fmt.Sprintf("%T", N(0)))
 	f := scalar(about, at, func(v N) any { return v })
 	f.SetNumber = func(into *S, value int64) { *at(into) = N(value) }
 	return f
 }
 
 // word describes a field that is one of several words. A default of "" depends on other fields.
-func word[S any, W ~string](about About, at func(*S) *W, byDefault W, words ...W) QueryField[S] {
+func word[S any, W ~string](about About, at func(*S) *W, byDefault W, words ...W) Field[S] {
 	for _, w := range words {
 		about.Words = append(about.Words, string(w))
 	}
@@ -92,29 +99,56 @@ func word[S any, W ~string](about About, at func(*S) *W, byDefault W, words ...W
 	return f
 }
 
+// truth describes a field that is true or false.
+func truth[S any](about About, at func(*S) *bool) Field[S] {
+	about.Truth = true
+	f := scalar(about, at, func(v bool) any { return v })
+	f.SetTruth = func(into *S, value bool) { *at(into) = value }
+	return f
+}
+
 // label describes a field that is a label.
-func label[S any](about About, at func(*S) *string) QueryField[S] {
+func label[S any](about About, at func(*S) *string) Field[S] {
 	about.Label = true
 	return text(about, at)
 }
 
+// name describes a field that is a name.
+func name[S any](about About, at func(*S) *string) Field[S] {
+	about.IsName = true
+	return text(about, at)
+}
+
+// names describes a field that is a list of names.
+func names[S any](about About, at func(*S) *[]string) Field[S] {
+	about.Names = true
+	return texts(about, at)
+}
+
+// texts describes a field that is a list of texts.
+func texts[S any](about About, at func(*S) *[]string) Field[S] {
+	f := structured(about, at, func(v []string) any { return v })
+	f.SetTexts = func(into *S, value []string) { *at(into) = value }
+	return f
+}
+
 // text describes a field that is a text.
-func text[S any, T ~string](about About, at func(*S) *T) QueryField[S] {
+func text[S any, T ~string](about About, at func(*S) *T) Field[S] {
 	f := scalar(about, at, func(v T) any { return string(v) })
 	f.SetText = func(into *S, value string) { *at(into) = T(value) }
 	return f
 }
 
 // scalar describes a field whose values are compared by ==.
-func scalar[S any, V comparable](about About, at func(*S) *V, form func(V) any) QueryField[S] {
+func scalar[S any, V comparable](about About, at func(*S) *V, form func(V) any) Field[S] {
 	f := structured(about, at, form)
 	f.equal = func(a, b *S) bool { return *at(a) == *at(b) }
 	return f
 }
 
 // structured describes a field whose values are compared by their JSON.
-func structured[S, V any](about About, at func(*S) *V, form func(V) any) QueryField[S] {
-	return QueryField[S]{
+func structured[S, V any](about About, at func(*S) *V, form func(V) any) Field[S] {
+	return Field[S]{
 		About:  about,
 		equal:  func(a, b *S) bool { return string(encode(form(*at(a)))) == string(encode(form(*at(b)))) },
 		assign: func(into, from *S) { *at(into) = *at(from) },
@@ -123,10 +157,10 @@ func structured[S, V any](about About, at func(*S) *V, form func(V) any) QueryFi
 }
 
 // fieldsOf converts the fields of a part of a value to fields of the value, without the functions that set them.
-func fieldsOf[S, Part any](fields []QueryField[Part], part func(*S) *Part) []QueryField[S] {
-	out := make([]QueryField[S], len(fields))
+func fieldsOf[S, Part any](fields []Field[Part], part func(*S) *Part) []Field[S] {
+	out := make([]Field[S], len(fields))
 	for i, f := range fields {
-		out[i] = QueryField[S]{
+		out[i] = Field[S]{
 			About:  f.About,
 			equal:  func(a, b *S) bool { return f.equal(part(a), part(b)) },
 			assign: func(into, from *S) { f.assign(part(into), part(from)) },
@@ -149,17 +183,17 @@ const (
 // A field is described here alone. Decoding, canonical texts, digests, the comparison with a cursor,
 // the key of streams that share rows, and the flags of commands derive from this list; a test compares
 // Python's fields and the tables of docs/queries.md with it.
-func QueryFields() []QueryField[Query] {
+func QueryFields() []Field[Query] {
 	rows := func(q *Query) *Rows { return &q.Rows }
 	return slices.Concat(fieldsOf(SourceFields(), rows), fieldsOf(RowsFields(), rows), fieldsOf(ReadingFields(), func(q *Query) *Reading { return &q.Reading }))
 }
 
 // SourceFields returns the fields that select tables. Cursors have a digest of the dataset and a whole pin
 // instead.
-func SourceFields() []QueryField[Rows] {
-	with := About{Name: "with", Also: []string{"staging", "joins", "add", "extra"}, Flag: Flag{"TABLE", "a staging table to add to the dataset, by name, or a whole staging entry as JSON; repeat it for several"}}
+func SourceFields() []Field[Rows] {
+	with := About{Name: "with", Also: []string{"staging", "joins", "add", "extra"}, Flag: Flag{Shape: "TABLE", Help: "a staging table to add to the dataset, by name, or a whole staging entry as JSON; repeat it for several", Each: true}}
 	snapshots := About{Name: "snapshots", Also: []string{"snapshot", "pin", "as_of"}, after: "lanes"}
-	return []QueryField[Rows]{
+	return []Field[Rows]{
 		{
 			About: About{Name: "dataset", Required: true},
 			equal: func(_, _ *Rows) bool { return false }, // all texts have it
@@ -177,16 +211,16 @@ func SourceFields() []QueryField[Rows] {
 }
 
 // RowsFields returns the fields of Rows that queries and cursors have in the same form.
-func RowsFields() []QueryField[Rows] {
-	filter := About{Name: "filter", Also: []string{"where", "predicate"}, Flag: Flag{"SQL", "the rows to read, such as \"day >= DATE '2026-10-01' AND label = 1\""}}
-	order := About{Name: "order", Flag: Flag{"ORDER", "stored or shuffled (default stored)"}}
-	shuffle := About{Name: "shuffle", Flag: Flag{"WHAT", "what a shuffled order permutes besides splits: requests, rows, or splits alone (default requests)"}}
+func RowsFields() []Field[Rows] {
+	filter := About{Name: "filter", Also: []string{"where", "predicate"}, Flag: Flag{Shape: "SQL", Help: "the rows to read, such as \"day >= DATE '2026-10-01' AND label = 1\""}}
+	order := About{Name: "order", Flag: Flag{Shape: "ORDER", Help: "stored or shuffled (default stored)"}}
+	shuffle := About{Name: "shuffle", Flag: Flag{Shape: "WHAT", Help: "what a shuffled order permutes besides splits: requests, rows, or splits alone (default requests)"}}
 	window := About{Name: "shuffle_window", Optional: true, Flag: Flag{Help: "how many stored rows are shuffled together (default 131072)"}}
 	parts := About{Name: "shuffle_parts", Optional: true, Flag: Flag{Help: "from how many places of a bucket they come (default 8)"}}
 	seed := About{Name: "seed", Flag: Flag{Help: "the seed of a shuffled order"}}
 	epoch := About{Name: "epoch", Flag: Flag{Help: "the epoch of a shuffled order, each with an order of its own"}}
 	lanes := About{Name: "lanes", Flag: Flag{Help: "the number of lanes (default: the number of shards)"}}
-	return []QueryField[Rows]{
+	return []Field[Rows]{
 		structured(filter, func(r *Rows) *Filter { return &r.Filter }, func(f Filter) any { return f.String() }),
 		structured(About{Name: "sample", Optional: true}, func(r *Rows) **Sample { return &r.Sample }, func(s *Sample) any { return s.form() }),
 		number(About{Name: "since", Optional: true}, 1, math.MaxInt64, func(r *Rows) *int64 { return &r.Since }),
@@ -201,19 +235,19 @@ func RowsFields() []QueryField[Rows] {
 }
 
 // ReadingFields returns the fields of Reading.
-func ReadingFields() []QueryField[Reading] {
-	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{"a,b", "the columns, by output name (default: all)"}}
-	shard := About{Name: "shard", Also: []string{"rank", "world", "num_shards"}, Flag: Flag{"i/n", "shard i of n, counted from 0; /n reads all n, one after the other"}}
-	every := About{Name: "every", Also: []string{"workers", "num_workers"}, perStream: true, Flag: Flag{"w/n", "the steps of DataLoader worker w of n, counted from 0"}}
+func ReadingFields() []Field[Reading] {
+	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{Shape: "a,b", Help: "the columns, by output name (default: all)"}}
+	shard := About{Name: "shard", Also: []string{"rank", "world", "num_shards"}, Flag: Flag{Shape: "i/n", Help: "shard i of n, counted from 0; /n reads all n, one after the other"}}
+	every := About{Name: "every", Also: []string{"workers", "num_workers"}, perStream: true, Flag: Flag{Shape: "w/n", Help: "the steps of DataLoader worker w of n, counted from 0"}}
 	batchRows := About{Name: "batch_rows", Also: []string{"batch_size", "batchsize", "rows_per_batch"}, Flag: Flag{Help: "rows per batch"}}
 	global := About{Name: "global_batch_rows", Also: []string{"global_batch_size"}}
 	requests := About{Name: "batch_requests", Flag: Flag{Help: "requests per batch, instead of rows"}}
 	limit := About{Name: "limit", Also: []string{"head", "max_rows", "rows"}, perStream: true, after: "tail"}
-	tail := About{Name: "tail", Also: []string{"drop_last", "drop_remainder"}, Flag: Flag{"TAIL", "keep or drop the rows that do not fill a last step (default keep)"}}
-	count := About{Name: "count", Flag: Flag{"COUNT", "estimate, or exact: count the rows first (default estimate)"}}
-	cursor := About{Name: "cursor", perStream: true, after: "job", Flag: Flag{"JSON", "the cursor to resume from, or @FILE"}}
-	job := About{Name: "job", Also: []string{"label", "run", "run_id"}, perStream: true, Flag: Flag{"LABEL", "a label for the stream in penstock status, logs and metrics"}}
-	return []QueryField[Reading]{
+	tail := About{Name: "tail", Also: []string{"drop_last", "drop_remainder"}, Flag: Flag{Shape: "TAIL", Help: "keep or drop the rows that do not fill a last step (default keep)"}}
+	count := About{Name: "count", Flag: Flag{Shape: "COUNT", Help: "estimate, or exact: count the rows first (default estimate)"}}
+	cursor := About{Name: "cursor", perStream: true, after: "job", Flag: Flag{Shape: "JSON", Help: "the cursor to resume from, or @FILE"}}
+	job := About{Name: "job", Also: []string{"label", "run", "run_id"}, perStream: true, Flag: Flag{Shape: "LABEL", Help: "a label for the stream in penstock status, logs and metrics"}}
+	return []Field[Reading]{
 		structured(columns, func(r *Reading) *[]Column { return &r.Columns }, func(c []Column) any { return c }),
 		structured(About{Name: "dense"}, func(r *Reading) *[]Dense { return &r.Dense }, func(d []Dense) any { return denseForm(d) }),
 		structured(shard, func(r *Reading) *Shard { return &r.Shard }, Shard.form),
@@ -233,10 +267,10 @@ func ReadingFields() []QueryField[Reading] {
 }
 
 // inTexts returns the fields in the order of canonical texts.
-func inTexts(fields []QueryField[Query]) []QueryField[Query] {
+func inTexts(fields []Field[Query]) []Field[Query] {
 	out := slices.Clone(fields)
 	at := func(name string) int {
-		return slices.IndexFunc(out, func(f QueryField[Query]) bool { return f.Name == name })
+		return slices.IndexFunc(out, func(f Field[Query]) bool { return f.Name == name })
 	}
 	for _, f := range fields {
 		if f.after != "" {

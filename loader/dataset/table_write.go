@@ -1,5 +1,7 @@
 package dataset
 
+import "github.com/penstock/penstock/internal/fault"
+
 // WriteMode is what becomes of the rows that a table has when others are written to it.
 type WriteMode string
 
@@ -12,9 +14,6 @@ const (
 	WriteReplace WriteMode = "replace"
 )
 
-// WriteModes returns all modes.
-func WriteModes() []WriteMode { return []WriteMode{WriteAppend, WriteReplace} }
-
 // Replaces reports whether rows of partitions are replaced. "" is WriteAppend.
 func (m WriteMode) Replaces() bool {
 	switch m {
@@ -26,32 +25,90 @@ func (m WriteMode) Replaces() bool {
 }
 
 // TableWrite is what to do with rows that are written to a table: the command of a stream of rows, as JSON.
+// WriteFields describes its fields.
 type TableWrite struct {
-	Table string    `json:"table"`
-	Mode  WriteMode `json:"mode,omitempty"`
+	Table string
+	Mode  WriteMode
 	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
-	Token  string `json:"token,omitempty"`
-	Branch string `json:"branch,omitempty"` // "" is main; another branch that does not exist begins at main
+	Token  string
+	Branch string // "" is main; another branch that does not exist begins at main
 	// Evolve adds columns that the table does not have, as optional ones.
-	Evolve bool `json:"evolve,omitempty"`
+	Evolve bool
 	// Key has the names of the key's columns. Without them they are the columns of the table's buckets.
-	Key []string `json:"key,omitempty"`
+	Key []string
 	// Sort has the columns that a new table is sorted by, each with a trailing " desc" for descending; without columns it is
 	// the key.
-	Sort []string `json:"sort,omitempty"`
+	Sort []string
 	// Buckets is the number of buckets of the key's first column in a new table. Like is a table whose bucket count it takes
 	// instead; without a Partition also the fields of times and columns that the rows have.
-	Buckets int    `json:"buckets,omitempty"`
-	Like    string `json:"like,omitempty"`
+	Buckets int
+	Like    string
 	// Partition has the partition fields of a new table in front of the buckets: a column, or year, month, day or hour of
 	// one, as in day(ts), or truncate[4](column).
-	Partition []string `json:"partition,omitempty"`
+	Partition []string
 	// OnlyKeysOf is a dataset or a table: rows whose key none of its training rows has are dropped. "": no rows are.
-	OnlyKeysOf string `json:"only_keys_of,omitempty"`
+	OnlyKeysOf string
 	// AllowShrink allows a replacement by less than half as many rows.
-	AllowShrink bool `json:"allow_shrink,omitempty"`
+	AllowShrink bool
 	// DryRun reads and sorts the rows, and writes nothing to the table.
-	DryRun bool `json:"dry_run,omitempty"`
+	DryRun bool
 	// Progress is whether messages tell a client how far the call is.
-	Progress bool `json:"progress,omitempty"`
+	Progress bool
+}
+
+// maxBuckets is the number of buckets of a table. Each is a file of every partition.
+const maxBuckets = 1 << 16
+
+// WriteFields returns the fields of TableWrite, in the order in which errors list them.
+//
+// A field is described here alone. Decoding, the text of a command, and the flags of penstock stage derive from this
+// list; tests compare the arguments of Python's client.stage and the pages with it.
+func WriteFields() []Field[TableWrite] {
+	mode := About{Name: "mode", Flag: Flag{Shape: "append|replace", Help: "add rows (the default), or replace the days and other partitions that have new rows"}}
+	token := About{Name: "token", Flag: Flag{Shape: "TOKEN", Help: "the name of this change, which is then made once (default: a new one)"}}
+	branch := About{Name: "branch", Also: []string{"ref"}, Flag: Flag{Shape: "NAME", Help: "the branch to commit to (default main); a new one begins at main"}}
+	evolve := About{Name: "evolve", Flag: Flag{Help: "add columns that the table does not have"}}
+	key := About{Name: "key", Flag: Flag{Shape: "COLUMNS", Help: "the columns of the key, separated by commas (default: the table's bucketed columns)"}}
+	sort := About{Name: "sort", Also: []string{"order_by"}, Flag: Flag{Shape: "COLUMNS", Help: "of a new table: the columns to sort by, separated by commas, as in user_id,\"ts desc\" (default: the key)"}}
+	buckets := About{Name: "buckets", Flag: Flag{Shape: "N", Help: "of a new table: the number of buckets of the key's first column"}}
+	like := About{Name: "like", Flag: Flag{Shape: "TABLE", Help: "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"}}
+	partition := About{Name: "partition", Also: []string{"partition_by"}, Flag: Flag{Shape: "FIELD", Help: "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated", Each: true}}
+	onlyKeysOf := About{Name: "only_keys_of", Flag: Flag{Shape: "DATASET|TABLE", Help: "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"}}
+	allowShrink := About{Name: "allow_shrink", Flag: Flag{Help: "let --mode replace leave less than half as many rows in the partitions that it replaces"}}
+	dryRun := About{Name: "dry_run", Flag: Flag{Help: "read and sort the rows, and print what would be written"}}
+	return []Field[TableWrite]{
+		text(About{Name: "table", Required: true}, func(w *TableWrite) *string { return &w.Table }),
+		word(mode, func(w *TableWrite) *WriteMode { return &w.Mode }, "", WriteAppend, WriteReplace),
+		name(token, func(w *TableWrite) *string { return &w.Token }),
+		name(branch, func(w *TableWrite) *string { return &w.Branch }),
+		truth(evolve, func(w *TableWrite) *bool { return &w.Evolve }),
+		texts(key, func(w *TableWrite) *[]string { return &w.Key }),
+		names(sort, func(w *TableWrite) *[]string { return &w.Sort }),
+		number(buckets, 1, maxBuckets, func(w *TableWrite) *int { return &w.Buckets }),
+		text(like, func(w *TableWrite) *string { return &w.Like }),
+		names(partition, func(w *TableWrite) *[]string { return &w.Partition }),
+		name(onlyKeysOf, func(w *TableWrite) *string { return &w.OnlyKeysOf }),
+		truth(allowShrink, func(w *TableWrite) *bool { return &w.AllowShrink }),
+		truth(dryRun, func(w *TableWrite) *bool { return &w.DryRun }),
+		truth(About{Name: "progress"}, func(w *TableWrite) *bool { return &w.Progress }),
+	}
+}
+
+// MarshalJSON writes the fields that are set.
+func (w TableWrite) MarshalJSON() ([]byte, error) {
+	o := newObject()
+	for _, f := range WriteFields() {
+		if f.isSet(&w) {
+			o.put(f.Name, f.form(&w))
+		}
+	}
+	return o.bytes(), nil
+}
+
+// Check returns an Invalid error if fields that are valid individually cannot be combined.
+func (w TableWrite) Check() error {
+	if w.Buckets > 0 && w.Like != "" {
+		return fault.InvalidField("like", "gives the number of buckets too: give buckets or like, and not both")
+	}
+	return nil
 }

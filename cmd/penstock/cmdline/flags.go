@@ -71,24 +71,14 @@ func (t text) Type() string { return t.shape }
 // Text adds a flag that takes a text. The name may end with a comma and a shorthand letter.
 func Text(c *cobra.Command, name, shape, usage string) *string {
 	value := new(string)
-	TextVar(c, value, name, shape, usage)
-	return value
-}
-
-// TextVar is Text with a variable that gets the text.
-func TextVar(c *cobra.Command, value *string, name, shape, usage string) {
 	name, letter, _ := strings.Cut(name, ",")
 	c.Flags().VarP(text{value: value, shape: shape}, name, letter, usage)
+	return value
 }
 
 // Texts adds a flag that takes a text and may be given several times.
 func Texts(c *cobra.Command, name, shape, usage string) *[]string {
 	values := new([]string)
-	TextsVar(c, values, name, shape, usage)
-	return values
-}
-
-// TextsVar is Texts with a variable that gets the texts.
-func TextsVar(c *cobra.Command, values *[]string, name, shape, usage string) {
 	c.Flags().Var(repeatedText{values: values, shape: shape}, name, usage)
+	return values
 }

@@ -34,6 +34,9 @@ func FlagError(c *cobra.Command, err error) error {
 		case "bool":
 			want = "true or false, or the flag alone"
 		}
+		if wanted, ok := errors.AsType[wantedError](err); ok {
+			want = string(wanted)
+		}
 		if errors.Is(err, errFlagFollows) {
 			return Errorf("--%s needs a value, but the flag %s follows it: --%[1]s %[3]s", flag.Name, invalid.GetValue(), flag.Value.Type())
 		}
@@ -57,7 +60,7 @@ func nearestFlag(c *cobra.Command, name string) string {
 	switch {
 	case near != "":
 		return fmt.Sprintf("\n  did you mean --%s?", near)
-	case slices.Contains(known, "query") && slices.ContainsFunc(dataset.QueryFields(), func(f dataset.QueryField[dataset.Query]) bool { return f.Name == field }):
+	case slices.Contains(known, "query") && slices.ContainsFunc(dataset.QueryFields(), func(f dataset.Field[dataset.Query]) bool { return f.Name == field }):
 		return fmt.Sprintf("\n  it is a field of the query: write --query '{\"%s\": …}'", field)
 	}
 	return ""

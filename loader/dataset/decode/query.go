@@ -56,13 +56,19 @@ func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T]
 type readFunc[T any] func(d *decoder, at place, into *T)
 
 // described returns how the described fields are decoded. own has those of a form of their own.
-func described[T any](fields []dataset.QueryField[T], own map[string]readFunc[T]) []field[T] {
+func described[T any](fields []dataset.Field[T], own map[string]readFunc[T]) []field[T] {
 	out := make([]field[T], len(fields))
 	for i, f := range fields {
 		out[i] = field[T]{name: f.Name, must: f.Required, also: f.Also}
 		switch {
 		case f.Number:
 			out[i].read = func(d *decoder, at place, into *T) { f.SetNumber(into, d.whole(at, f.Low, f.High)) }
+		case f.Truth:
+			out[i].read = func(d *decoder, at place, into *T) { f.SetTruth(into, d.truth(at)) }
+		case f.IsName:
+			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, d.name(at)) }
+		case f.Names:
+			out[i].read = func(d *decoder, at place, into *T) { f.SetTexts(into, d.names(at)) }
 		case f.Words != nil:
 			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, choice(d, at, f.Words)) }
 		case f.Label:
@@ -245,8 +251,14 @@ func checkPerLane(d *decoder, path, what string, n, lanes int) {
 // checkReading reports conflicts among the fields that select a part of a plan. It skips
 // fields that have faults already.
 func checkReading(d *decoder, at place, q dataset.Query) {
-	err := q.Check()
-	if err == nil || !d.sound(at.pathOf("lanes"), at.pathOf("shard"), at.pathOf("cursor"), at.pathOf("tail")) {
+	if d.sound(at.pathOf("lanes"), at.pathOf("shard"), at.pathOf("cursor"), at.pathOf("tail")) {
+		d.conflicts(at, q.Check())
+	}
+}
+
+// conflicts reports the faults of an error about fields of an object, except for those of fields that have faults already.
+func (d *decoder) conflicts(at place, err error) {
+	if err == nil {
 		return
 	}
 	for _, f := range fault.As(err).Faults {

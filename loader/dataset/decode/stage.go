@@ -1,12 +1,6 @@
 package decode
 
-import (
-	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
-)
-
-// maxBuckets is the number of buckets of a table. Each is a file of every partition.
-const maxBuckets = 1 << 16
+import "github.com/penstock/penstock/loader/dataset"
 
 // Stage decodes the command of a stream of rows to a table: {"stage": {"table": …}}.
 func Stage(text []byte) (dataset.TableWrite, error) {
@@ -21,27 +15,12 @@ func Stage(text []byte) (dataset.TableWrite, error) {
 
 // stage decodes what to do with the rows.
 func (d *decoder) stage(at place, out *dataset.TableWrite) {
-	object(d, at, out, []field[dataset.TableWrite]{
-		{name: "table", must: true, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Table = d.table(at) }},
-		{name: "mode", read: func(d *decoder, at place, out *dataset.TableWrite) {
-			out.Mode = choice(d, at, dataset.WriteModes())
-		}},
-		{name: "token", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Token = d.name(at) }},
-		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Branch = d.name(at) }},
-		{name: "evolve", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Evolve = d.truth(at) }},
-		{name: "key", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Key = d.key(at) }},
-		{name: "sort", also: []string{"order_by"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Sort = d.names(at) }},
-		{name: "buckets", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Buckets = int(d.whole(at, 1, maxBuckets)) }},
-		{name: "like", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Like = d.table(at) }},
-		{name: "partition", also: []string{"partition_by"}, read: func(d *decoder, at place, out *dataset.TableWrite) { out.Partition = d.names(at) }},
-		{name: "only_keys_of", read: func(d *decoder, at place, out *dataset.TableWrite) { out.OnlyKeysOf = d.name(at) }},
-		{name: "allow_shrink", read: func(d *decoder, at place, out *dataset.TableWrite) { out.AllowShrink = d.truth(at) }},
-		{name: "dry_run", read: func(d *decoder, at place, out *dataset.TableWrite) { out.DryRun = d.truth(at) }},
-		{name: "progress", read: func(d *decoder, at place, out *dataset.TableWrite) { out.Progress = d.truth(at) }},
-	})
-	if out.Buckets > 0 && out.Like != "" {
-		d.add(0, fault.Field{Field: at.pathOf("like"), Message: "gives the number of buckets too: give buckets or like, and not both"})
-	}
+	object(d, at, out, described(dataset.WriteFields(), map[string]readFunc[dataset.TableWrite]{
+		"table": func(d *decoder, at place, out *dataset.TableWrite) { out.Table = d.table(at) },
+		"key":   func(d *decoder, at place, out *dataset.TableWrite) { out.Key = d.key(at) },
+		"like":  func(d *decoder, at place, out *dataset.TableWrite) { out.Like = d.table(at) },
+	}))
+	d.conflicts(at, out.Check())
 }
 
 // PublishCommand is a move of the main branch of a table, or the move that is taken back.
