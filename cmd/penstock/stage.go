@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,9 +10,9 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/cmd/penstock/inputs"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/foreign"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
@@ -25,16 +24,19 @@ func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stage TABLE FILE…", Short: "Write the rows of Parquet files to a staging table",
 		Long: "Write the rows of Parquet files to a staging table, sorted and bucketed as the table is, as one\n" +
-			"commit. Columns are matched by name: int is widened to long and float to double, optional\n" +
-			"columns that the files lack are null, and everything else that differs is an error.\n\n" +
+			"commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
+			"(s3://bucket/folder/), or a pattern of these in quotes.\n\n" +
+			"Columns are matched by name: int is widened to long and float to double, optional columns that the\n" +
+			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
 			"catalog must allow writes to its namespace (docs/changes.md).\n\n" +
 			"A call that is repeated with its --token writes nothing, and prints the snapshot that has the rows.",
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
+			"  penstock stage features.history s3://lake/history/ --config penstock.yaml\n" +
 			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 { //nolint:mnd // a table and a file
-				return cmdline.Errorf("%s needs a table and at least one Parquet file", c.CommandPath())
+				return cmdline.Errorf("%s needs a table and at least one file or folder", c.CommandPath())
 			}
 			return nil
 		},
@@ -85,7 +87,7 @@ type stageCall struct {
 func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.Budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := foreign.Open(ctx, call.files, foreign.Options{Budget: e.Budget, Threads: runtime.GOMAXPROCS(0)})
+	rows, err := call.rows(ctx, inputs.Options{Budget: e.Budget, Remote: e.InputStorage(call.Table)})
 	if err != nil {
 		return err
 	}
@@ -104,7 +106,7 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 
 // stageRemotely sends files to a server and prints the result.
 func (p process) stageRemotely(ctx context.Context, s *client.Client, call stageCall, g *commandProgress) error {
-	rows, err := foreign.Open(ctx, call.files, foreign.Options{Threads: runtime.GOMAXPROCS(0)})
+	rows, err := call.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage()})
 	if err != nil {
 		return err
 	}

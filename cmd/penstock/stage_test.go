@@ -275,14 +275,14 @@ func TestMistakesInStage(t *testing.T) {
 	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1}]`)
 	text := l.file(t, "text.parquet", "no Parquet")
 	for want, args := range map[string][]string{
-		"needs a table and at least one Parquet file": {"stage", "features.history"},
-		"--mode merge: want append or replace":        {"stage", "features.history", a, "--mode", "merge"},
-		"--buckets many: want a whole number":         {"stage", "features.history", a, "--buckets", "many"},
-		"give buckets or like":                        {"stage", "features.history", a, "--buckets", "2", "--like", "ml.x"},
-		"give --config FILE":                          {"stage", "features.history", a},
-		"needs a table and a branch":                  {"publish", "features.history"},
-		"needs a table\n":                             {"undo"},
-		"--from needs the id of a snapshot":           {"undo", "features.history", "--from", "x"},
+		"needs a table and at least one file or folder": {"stage", "features.history"},
+		"--mode merge: want append or replace":          {"stage", "features.history", a, "--mode", "merge"},
+		"--buckets many: want a whole number":           {"stage", "features.history", a, "--buckets", "many"},
+		"give buckets or like":                          {"stage", "features.history", a, "--buckets", "2", "--like", "ml.x"},
+		"give --config FILE":                            {"stage", "features.history", a},
+		"needs a table and a branch":                    {"publish", "features.history"},
+		"needs a table\n":                               {"undo"},
+		"--from needs the id of a snapshot":             {"undo", "features.history", "--from", "x"},
 	} {
 		got := run(t, args...)
 		require.Equal(t, exitUsage, got.code, want)

@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/datafile"
@@ -47,6 +49,40 @@ func (e *Engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
 func (e *Engine) writes(table string) (writable, string, error) {
 	c, name, err := e.catalogOf(table)
 	return writable{c}, name, err
+}
+
+// InputStorage returns the function that opens the storage of files to stage to a table: with the properties of the table's catalog.
+func (e *Engine) InputStorage(table string) func(context.Context, string) (store.Store, error) {
+	return func(ctx context.Context, location string) (store.Store, error) {
+		c, _, err := e.catalogOf(table)
+		if err != nil {
+			return nil, err
+		}
+		return c.Storage(ctx, location)
+	}
+}
+
+// EnvironmentStorage returns the function that opens the storage of a location with the settings of the process's environment
+// alone, as a client does that has no config file.
+func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
+	kinds, opened := stores(store.Environment{Clock: time.Now}), map[*store.Kind]store.Store{}
+	var mu sync.Mutex
+	return func(ctx context.Context, location string) (store.Store, error) {
+		kind := kinds.Of(location)
+		if kind == nil {
+			return nil, kinds.Refuse(location)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if opened[kind] != nil {
+			return opened[kind], nil
+		}
+		files, err := kind.Open(context.WithoutCancel(ctx), nil, nil) // the store outlives the call
+		if err == nil {
+			opened[kind] = files
+		}
+		return files, err
+	}
 }
 
 // rowFiles returns what writes data files, for a number of calls at the same time.

@@ -1,10 +1,12 @@
 // Package foreign reads Parquet files of any program as Arrow batches, one file after the other: the
-// input of commands that write to tables. The rows of tables are read by package parquet.
+// input of commands that write to tables. The rows of tables are read by package parquet. Files are local unless Options.Open
+// opens them.
 package foreign
 
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 
@@ -39,26 +41,52 @@ type Options struct {
 	Budget *budget.Budget // nil is unlimited
 	// Threads is the number of row groups that are read at the same time; 0 means 1.
 	Threads int
+	// Open opens a file. Its errors name the file. Nil opens local files.
+	Open func(ctx context.Context, path string) (Content, error)
+	// ReadBuffer is the number of bytes that one read of a column takes; 0 means what suits local disks.
+	ReadBuffer int
 }
+
+// Content is an open file. Its reads may overlap.
+type Content interface {
+	io.ReaderAt
+	io.Closer
+	// Size returns the length of the file in bytes.
+	Size() int64
+}
+
+// Rows are the rows of some files.
+type Rows struct {
+	array.RecordReader
+	input *FileInput
+}
+
+// File returns which of the paths the current batch is from: each batch is of one file.
+func (r *Rows) File() int { return r.input.current }
 
 // FileInput reads a list of files.
 type FileInput struct {
-	cancel context.CancelFunc
-	opts   Options
-	paths  []string // that are not open yet
-	schema *arrow.Schema
-	open   *openFile   // the last file that was opened; nil: there is none
-	queue  []*rowGroup // that are read, the next one first
-	held   *budget.Reservation
-	ahead  *aheadMemory
-	most   int64        // bytes of a batch of several rows
-	last   decodedBatch // that was returned
-	group  errgroup.Group
+	cancel  context.CancelFunc
+	opts    Options
+	paths   []string // that are not open yet
+	buffer  int64    // bytes that reading a column takes
+	opened  int      // how many files were opened
+	current int      // the number of the file of the last batch
+	schema  *arrow.Schema
+	open    *openFile   // the last file that was opened; nil: there is none
+	queue   []*rowGroup // that are read, the next one first
+	held    *budget.Reservation
+	ahead   *aheadMemory
+	most    int64        // bytes of a batch of several rows
+	last    decodedBatch // that was returned
+	group   errgroup.Group
 }
 
 // openFile is a file that is read.
 type openFile struct {
 	path    string
+	number  int // among the paths
+	buffer  int64
 	parquet *file.Reader
 	columns []int // of the file, in the order of the schema
 	types   []arrow.DataType
@@ -66,13 +94,13 @@ type openFile struct {
 	left    int // row groups that are not read to their end
 }
 
-// Open returns a reader of all rows of some local files, in their order. All files have the columns of the
+// Open returns a reader of all rows of some files, in their order. All files have the columns of the
 // first one, in any order. The memory of the reader is charged to the budget. Several row groups are decoded
 // at the same time, within a share of the budget.
 //
 // Errors: NotFound and Unavailable for a file that cannot be opened, Invalid for one that is not Parquet or
 // has other columns, Corrupt for one that cannot be decoded.
-func Open(ctx context.Context, paths []string, o Options) (array.RecordReader, error) {
+func Open(ctx context.Context, paths []string, o Options) (*Rows, error) {
 	if len(paths) == 0 {
 		return nil, fault.New(fault.Invalid, "there are no files to read")
 	}
@@ -81,7 +109,16 @@ func Open(ctx context.Context, paths []string, o Options) (array.RecordReader, e
 		return nil, err
 	}
 	o.Threads = max(o.Threads, 1)
-	r := &FileInput{opts: o, paths: paths, held: held, ahead: &aheadMemory{limit: maxAhead}}
+	if o.ReadBuffer == 0 {
+		o.ReadBuffer = readBuffer
+	}
+	buffers := 1
+	if o.Open == nil {
+		o.Open = openLocal
+	} else {
+		buffers = 2 // content of other kinds may have a buffer for each read
+	}
+	r := &FileInput{opts: o, paths: paths, held: held, buffer: int64(buffers * o.ReadBuffer), ahead: &aheadMemory{limit: maxAhead}}
 	r.most = maxBytes
 	if limit := o.Budget.Limit(); limit >= 0 {
 		r.ahead.limit, r.most = min(limit/aheadShare, maxAhead), min(limit/maxShare+1, maxBytes)
@@ -92,7 +129,7 @@ func Open(ctx context.Context, paths []string, o Options) (array.RecordReader, e
 		r.close()
 		return nil, err
 	}
-	return batch.FromFuncContext(ctx, r.schema, r.batch, r.close), nil
+	return &Rows{batch.FromFuncContext(ctx, r.schema, r.batch, r.close), r}, nil
 }
 
 // close ends all reading.
@@ -125,10 +162,17 @@ func (o *openFile) close() {
 	}
 }
 
-// next opens the next file.
-func (r *FileInput) next(ctx context.Context) (*openFile, error) {
-	path := r.paths[0]
-	r.paths = r.paths[1:]
+// localFile is the content of a local file.
+type localFile struct {
+	*os.File
+	size int64
+}
+
+// Size implements Content.
+func (f localFile) Size() int64 { return f.size }
+
+// openLocal opens a local file.
+func openLocal(_ context.Context, path string) (Content, error) {
 	f, err := os.Open(path) //nolint:gosec // the user's own file
 	if err != nil {
 		kind := fault.Unavailable
@@ -137,20 +181,45 @@ func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 		}
 		return nil, fault.New(kind, "%w", err).In("", path).WithRemedy("check the name of the file")
 	}
-	if stat, err := f.Stat(); err == nil {
-		if err := ownparquet.CheckFooterOf(f, stat.Size()); err != nil {
-			return nil, errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: the footer cannot be decoded: %w", path, err).In("", path).
-				WithRemedy("write the rows as Parquet"), f.Close())
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fault.New(fault.Unavailable, "%w", err).In("", path).WithRemedy("check the disk"), f.Close())
+	}
+	return localFile{f, stat.Size()}, nil
+}
+
+// parquetContent is a Content as the library reads it.
+type parquetContent struct {
+	*io.SectionReader
+	io.Closer
+}
+
+// next opens the next file.
+func (r *FileInput) next(ctx context.Context) (*openFile, error) {
+	path := r.paths[0]
+	r.paths = r.paths[1:]
+	content, err := r.opts.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	refuse := func(how string, err error) error {
+		if e := (*fault.Error)(nil); errors.As(err, &e) { // storage failed
+			return errors.Join(e, content.Close())
 		}
+		return errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: %s%w", path, how, err).In("", path).
+			WithRemedy("write the rows as Parquet"), content.Close())
+	}
+	if err := ownparquet.CheckFooterOf(content, content.Size()); err != nil {
+		return nil, refuse("the footer cannot be decoded: ", err)
 	}
 	props := parquet.NewReaderProperties(batch.Cleared())
-	props.BufferedStreamEnabled, props.BufferSize = true, readBuffer
-	reader, err := file.NewParquetReader(f, file.WithReadProps(props))
+	props.BufferedStreamEnabled, props.BufferSize = true, int64(r.opts.ReadBuffer)
+	reader, err := file.NewParquetReader(parquetContent{io.NewSectionReader(content, 0, content.Size()), content}, file.WithReadProps(props))
 	if err != nil {
-		return nil, errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: %w", path, err).In("", path).
-			WithRemedy("write the rows as Parquet"), f.Close())
+		return nil, refuse("", err)
 	}
-	o := &openFile{path: path, parquet: reader, left: reader.NumRowGroups()}
+	o := &openFile{path: path, number: r.opened, buffer: r.buffer, parquet: reader, left: reader.NumRowGroups()}
+	r.opened++
 	if err := r.begin(ctx, o); err != nil {
 		o.close()
 		return nil, err
@@ -175,27 +244,13 @@ func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 }
 
 // match finds the columns of the schema in a file.
-func (r *FileInput) match(o *openFile, schema *arrow.Schema) error {
-	differs := func(format string, args ...any) error {
-		return fault.As(fault.New(fault.Invalid, format, args...).In("", o.path)).WithRemedy("stage files with other columns by a call of their own")
+func (r *FileInput) match(o *openFile, schema *arrow.Schema) (err error) {
+	if o.columns, err = batch.MatchColumns(r.schema, schema, o.path); err != nil {
+		return err
 	}
-	if schema.NumFields() != r.schema.NumFields() {
-		return differs("%s has %s, the first file %d", o.path, fault.Count(schema.NumFields(), "column"), r.schema.NumFields())
-	}
-	o.columns, o.types = nil, nil
-	for i, f := range r.schema.Fields() {
-		at := i
-		if schema.Field(i).Name != f.Name {
-			found := schema.FieldIndices(f.Name)
-			if len(found) != 1 {
-				return differs("%s does not have column %q of the first file", o.path, f.Name)
-			}
-			at = found[0]
-		}
-		if have := schema.Field(at).Type; !arrow.TypeEqual(have, f.Type) {
-			return differs("column %q of %s has type %s, and in the first file %s", f.Name, o.path, have, f.Type)
-		}
-		o.columns, o.types = append(o.columns, at), append(o.types, f.Type)
+	o.types = nil
+	for _, f := range r.schema.Fields() {
+		o.types = append(o.types, f.Type)
 	}
 	return nil
 }
@@ -204,6 +259,9 @@ func (r *FileInput) match(o *openFile, schema *arrow.Schema) error {
 func (o *openFile) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if e := (*fault.Error)(nil); errors.As(err, &e) { // storage failed
+		return e
 	}
 	remedy := "write the file again"
 	if o.hasDeltas() {
@@ -292,7 +350,7 @@ func (r *FileInput) turned(of *openFile, b decodedBatch) arrow.RecordBatch {
 		r.last.Release()
 		r.held.Shrink(r.last.bytes)
 	}
-	r.last = b
+	r.last, r.current = b, of.number
 	columns := make([]arrow.Array, len(of.columns))
 	for i, at := range of.columns {
 		columns[i] = b.Column(at)

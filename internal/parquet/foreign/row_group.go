@@ -230,7 +230,7 @@ func (o *openFile) pages(number int) (bytes int64) {
 		if chunk, err := group.ColumnChunk(c); err == nil {
 			size = min(size, chunk.TotalUncompressedSize())
 		}
-		bytes += readBuffer + size
+		bytes += o.buffer + size
 	}
 	return bytes
 }

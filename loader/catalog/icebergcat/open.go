@@ -159,6 +159,11 @@ func (c *Catalog) Open(ctx context.Context, t *catalog.Table, location string, s
 	return out, err
 }
 
+// Storage returns the store of a location that need not belong to a table, opened with the catalog's own properties.
+func (c *Catalog) Storage(ctx context.Context, location string) (store.Store, error) {
+	return c.source.Files.Store(ctx, location)
+}
+
 // SizeDifference is a file whose size is not the one in its manifest.
 type SizeDifference struct {
 	Table, UUID, Location string

@@ -1,0 +1,42 @@
+// Package inputs finds the files that a command names, and reads their rows: the rows that penstock stage writes to a table.
+//
+// A name is a local file or folder, a file:// URI, a location on remote storage, or a pattern with *, ? or [ of one of
+// these. Find returns the files that names stand for, and Open returns their rows as one reader. All files are read as one
+// input: they have the same columns. An error names the file, and no row is left out without an error.
+package inputs
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// Options configure Find and Open.
+type Options struct {
+	// Remote returns the store of a location that is not local. A store that also is a store.FolderLister lists folders.
+	Remote func(ctx context.Context, location string) (store.Store, error)
+	// Budget is charged for what is read; nil is unlimited.
+	Budget *budget.Budget
+	// Threads is the number of parts of local files that are read at the same time.
+	Threads int
+}
+
+// File is a file to read.
+type File struct {
+	// Name is the path or the location of the file.
+	Name string
+	// Size is the length in bytes, or store.SizeUnknown.
+	Size int64
+}
+
+// remote reports whether the file is on remote storage.
+func (f File) remote() bool { return isRemote(f.Name) }
+
+// isRemote reports whether a name is a location on remote storage.
+func isRemote(name string) bool {
+	scheme := store.Scheme(name)
+	return len(scheme) > 1 && scheme != "file" && hasSlashes(name[len(scheme):])
+}
+
+func hasSlashes(rest string) bool { return len(rest) > 2 && rest[:3] == "://" }

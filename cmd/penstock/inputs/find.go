@@ -1,0 +1,147 @@
+package inputs
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// maxFiles bounds the files of one call.
+const maxFiles = 1_000_000
+
+// Find returns the files that names stand for. The files of a folder, at any depth, and those of a pattern are in the order
+// of their names. In folders, files and folders are skipped whose names begin with a dot, or with an underscore
+// unless they are of the form _name=value.
+//
+// Errors: NotFound for a name or a pattern that no file has, Invalid for a folder without files, for a folder of a table
+// that has a log of its own, for two names of one file, and for a link to a folder in a folder.
+func Find(ctx context.Context, names []string, o Options) ([]File, error) {
+	f := &finder{options: o, seen: map[string]bool{}}
+	for _, name := range names {
+		if err := f.find(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return f.files, nil
+}
+
+// finder collects files.
+type finder struct {
+	options Options
+	files   []File
+	seen    map[string]bool
+}
+
+// find adds the files of a name.
+func (f *finder) find(ctx context.Context, name string) error {
+	var found []File
+	var err error
+	if isRemote(name) {
+		found, err = f.remote(ctx, name)
+	} else {
+		found, err = f.local(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	for _, file := range found {
+		if f.seen[file.Name] {
+			return fault.New(fault.Invalid, "file %s is named twice: its rows would be written twice", file.Name).In("", file.Name).
+				WithRemedy("name each file once")
+		}
+		f.seen[file.Name] = true
+	}
+	if f.files = append(f.files, found...); len(f.files) > maxFiles {
+		return fault.New(fault.Exhausted, "there are more than %d files", maxFiles).WithRemedy("stage them by several calls")
+	}
+	return nil
+}
+
+// local returns the files of a local name.
+func (f *finder) local(ctx context.Context, name string) ([]File, error) {
+	path, err := localPath(name)
+	if err != nil {
+		return nil, err
+	}
+	stat, err := os.Stat(path)
+	switch {
+	case err == nil && stat.IsDir():
+		return filesIn(ctx, path)
+	case err == nil:
+		return []File{{Name: path, Size: stat.Size()}}, nil
+	case isPattern(path):
+		return matching(ctx, path)
+	}
+	return nil, localError(err, path)
+}
+
+// localPath returns the path of a name. A file:// URI may be encoded with percent signs or not: a path that exists as it is
+// written is taken as it is written.
+func localPath(name string) (string, error) {
+	if store.Scheme(name) != "file" {
+		return name, nil
+	}
+	path, err := store.Path(name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err != nil {
+		if decoded, err := url.PathUnescape(path); err == nil {
+			return decoded, nil
+		}
+	}
+	return path, nil
+}
+
+// localError is the error for a path that cannot be read.
+func localError(err error, path string) error {
+	if os.IsNotExist(err) {
+		return fault.New(fault.NotFound, "%w", err).In("", path).WithRemedy("check the name of the file")
+	}
+	return fault.New(fault.Unavailable, "%w", err).In("", path).WithRemedy("check the rights to the folder, and the disk")
+}
+
+// skipped reports whether a file or a folder in a folder is not read, as Spark and Hive do not read it.
+func skipped(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
+}
+
+// isPattern reports whether a name has characters of patterns.
+func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
+
+// emptyFolder is the error for a folder without files.
+func emptyFolder(folder string) error {
+	return fault.New(fault.Invalid, "folder %s has no files to read", folder).In("", folder).
+		WithRemedy("name a folder that has files: names that begin with a dot or an underscore are skipped")
+}
+
+// noMatch is the error for a pattern that no file has.
+func noMatch(pattern string) error {
+	return fault.New(fault.NotFound, "no file matches %s", pattern).In("", pattern).
+		WithRemedy("check the pattern: * and ? stand for characters of one name, and do not match a slash")
+}
+
+// tableLog reports whether an entry of a folder is the log of a table, whose folder may have files that are not part of the
+// table. It returns an error that names the kind of table.
+func tableLog(folder, entry string) error {
+	refuse := func(kind, remedy string) error {
+		return fault.New(fault.Invalid, "folder %s is a table of %s: some of its files may hold rows that the table does not have", folder, kind).
+			In("", folder).WithRemedy("%s", remedy)
+	}
+	switch {
+	case entry == "_delta_log":
+		return refuse("Delta", "copy the table with DuckDB's delta_scan or Spark, and stage the copy (docs/migrate.md)")
+	case entry == ".hoodie":
+		return refuse("Hudi", "copy the table with Spark, and stage the copy")
+	case strings.HasSuffix(entry, ".metadata.json") && strings.HasSuffix(strings.TrimRight(folder, "/"), "/metadata"):
+		return refuse("Iceberg", "read it with an engine that knows its catalog, and stage a copy")
+	}
+	return nil
+}

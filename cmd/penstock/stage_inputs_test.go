@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
+)
+
+// staged stages files to a new table of a lake, and returns what the command printed.
+func (l lake) staged(t *testing.T, args ...string) ran {
+	t.Helper()
+	return run(t, append([]string{"stage", "features.history", "--config", l.config, "--key", "req_id", "--buckets", "4"}, args...)...)
+}
+
+// spec: stage-130, stage-131
+func TestFoldersAreStaged(t *testing.T) {
+	l := stagingLake(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(l.dir, "in", "deep"), 0o700))
+	l.parquetFile(t, "in/b.parquet", `[{"req_id": 1, "country": "CH"}]`)
+	l.parquetFile(t, "in/deep/a.parquet", `[{"req_id": 2, "country": "DE"}, {"req_id": 3, "country": "FR"}]`)
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "in", "_SUCCESS"), nil, 0o600))
+	got := l.staged(t, "--dry-run", filepath.Join(l.dir, "in"))
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "rows 3, in ")
+	got = l.staged(t, "file://"+l.dir+"/in/*.parquet")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "rows 1, in ")
+
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "in", "deep", "b.parquet"), []byte("no Parquet"), 0o600))
+	got = l.staged(t, filepath.Join(l.dir, "in"))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "deep/b.parquet cannot be read as a Parquet file")
+	got = run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
+	require.JSONEq(t, `{"req_id": 1, "country": "CH"}`, got.stdout)
+}
+
+// Files are read with the properties of the table's catalog in process, and with those of the client's environment for a server.
+//
+// spec: stage-132, stage-133
+func TestFilesOnS3AreStaged(t *testing.T) {
+	l := stagingLake(t)
+	g, err := gatewaytest.Start(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	require.NoError(t, g.MakeBucket(t.Context(), "lake"))
+	for i, rows := range []string{`[{"req_id": 1, "country": "CH"}]`, `[{"req_id": 2, "country": "DE"}, {"req_id": 3, "country": "FR"}]`} {
+		file := l.parquetFile(t, "local.parquet", rows)
+		require.NoError(t, g.Put(t.Context(), "lake", fmt.Sprintf("in/day=%d/part 0.parquet", i), must(os.ReadFile(file)))) //nolint:gosec // a test's own file
+	}
+	l.config = l.file(t, "penstock.yaml", fmt.Sprintf(`
+catalogs:
+  default:
+    type: sql
+    uri: "sqlite:///catalog.db"
+    warehouse: "file://%s"
+    writes: {namespaces: [features]}
+    s3.endpoint: %s
+    s3.access-key-id: %s
+    s3.secret-access-key: %s
+`, l.dir, g.URL, gatewaytest.Access, gatewaytest.Secret))
+	for _, c := range []struct{ name, want string }{
+		{"s3://lake/in/", "rows 3, in "}, {"s3://lake/in/day=0/part 0.parquet", "rows 1, in "}, {"s3a://lake/*/day=[1-9]/part*", "rows 2, in "},
+	} {
+		got := l.staged(t, "--dry-run", c.name)
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, c.want)
+	}
+	got := l.staged(t, "s3://lake/in/none.parquet")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "s3://lake/in/none.parquet")
+
+	server := start(t, "--config", l.config)
+	defer server.signal(t)
+	t.Setenv("AWS_ENDPOINT_URL", g.URL)
+	t.Setenv("AWS_ACCESS_KEY_ID", gatewaytest.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", gatewaytest.Secret)
+	got = run(t, "stage", "features.remote", "s3://lake/in/", "--uri", server.uri(), "--key", "req_id", "--buckets", "4")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "rows 3, in ")
+}
