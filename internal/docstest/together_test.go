@@ -159,6 +159,30 @@ func TestConflictingQueryFieldsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestBatchRowsReplaceOtherSizes: WithBatchRows unsets each field that batch_rows cannot be combined with, and the readers of groups
+// and their keys rely on it.
+func TestBatchRowsReplaceOtherSizes(t *testing.T) {
+	replaced := 0
+	for _, s := range querySettings() {
+		both := fields(t, s.text, `{"batch_rows": 8}`)
+		if both == nil || refusal(t, both) == nil {
+			continue
+		}
+		if _, requires := fields(t, s.text)["batch_requests"]; requires && s.field != "batch_requests" {
+			continue
+		}
+		replaced++
+		text, err := json.Marshal(fields(t, s.text))
+		require.NoError(t, err)
+		q, err := decode.Query(text)
+		require.NoError(t, err)
+		q.Reading = q.WithBatchRows(8)
+		require.NoError(t, q.Check(), s.text)
+		require.Equal(t, 8, q.BatchRows)
+	}
+	require.Equal(t, 2, replaced)
+}
+
 // TestUndocumentedPairsAreFound removes a row from the page.
 func TestUndocumentedPairsAreFound(t *testing.T) {
 	page := read(t, "docs/queries.md")

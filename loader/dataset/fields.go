@@ -26,6 +26,7 @@ type About struct {
 	Names     bool
 
 	perStream bool   // streams that share rows may differ in it
+	sizing    bool   // it sets the size of batches, instead of the other fields that do
 	after     string // the field that it follows in canonical texts; "": the one before it in QueryFields
 }
 
@@ -239,9 +240,9 @@ func ReadingFields() []Field[Reading] {
 	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{Shape: "a,b", Help: "the columns, by output name (default: all)"}}
 	shard := About{Name: "shard", Also: []string{"rank", "world", "num_shards"}, Flag: Flag{Shape: "i/n", Help: "shard i of n, counted from 0; /n reads all n, one after the other"}}
 	every := About{Name: "every", Also: []string{"workers", "num_workers"}, perStream: true, Flag: Flag{Shape: "w/n", Help: "the steps of DataLoader worker w of n, counted from 0"}}
-	batchRows := About{Name: "batch_rows", Also: []string{"batch_size", "batchsize", "rows_per_batch"}, Flag: Flag{Help: "rows per batch"}}
-	global := About{Name: "global_batch_rows", Also: []string{"global_batch_size"}}
-	requests := About{Name: "batch_requests", Flag: Flag{Help: "requests per batch, instead of rows"}}
+	batchRows := About{Name: "batch_rows", sizing: true, Also: []string{"batch_size", "batchsize", "rows_per_batch"}, Flag: Flag{Help: "rows per batch"}}
+	global := About{Name: "global_batch_rows", sizing: true, Also: []string{"global_batch_size"}}
+	requests := About{Name: "batch_requests", sizing: true, Flag: Flag{Help: "requests per batch, instead of rows"}}
 	limit := About{Name: "limit", Also: []string{"head", "max_rows", "rows"}, perStream: true, after: "tail"}
 	tail := About{Name: "tail", Also: []string{"drop_last", "drop_remainder"}, Flag: Flag{Shape: "TAIL", Help: "keep or drop the rows that do not fill a last step (default keep)"}}
 	count := About{Name: "count", Flag: Flag{Shape: "COUNT", Help: "estimate, or exact: count the rows first (default estimate)"}}

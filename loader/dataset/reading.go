@@ -52,6 +52,18 @@ func (r Reading) Shared() Reading {
 	return r
 }
 
+// WithBatchRows returns the reading with batches of a number of rows, and without the fields that set their size in another
+// way. 0 leaves all of them unset.
+func (r Reading) WithBatchRows(rows int) Reading {
+	for _, f := range ReadingFields() {
+		if f.sizing {
+			f.assign(&r, &Reading{})
+		}
+	}
+	r.BatchRows = rows
+	return r
+}
+
 // CountsFirst reports whether the reading needs exact row counts. Shards that end at the
 // same step need them to compute that step.
 func (r Reading) CountsFirst() bool { return r.Count.IsExact() || r.Tail.Drops() }

@@ -23,9 +23,11 @@ type groupKey struct {
 }
 
 // mayDiffer removes the parts of a reading in which a group's reader and its members may differ: where
-// they begin, where they end, which steps they take, their labels, and, if all use the caches, how.
+// they begin, where they end, which steps they take, their columns, their labels, and, if all use the caches, how. The size of
+// batches is a part of the key of its own.
 func mayDiffer(r dataset.Reading) dataset.Reading {
-	r = r.Shared()
+	r = r.Shared().WithBatchRows(0)
+	r.Columns = nil
 	if !r.Cache.Off() {
 		r.Cache = ""
 	}
@@ -42,7 +44,6 @@ func sizesMayDiffer(p loader.Planned) bool {
 // requests, of the steps before the stream as whole steps, without those that each lane has returned.
 func keyOf(p loader.Planned, o loader.StreamOptions, ahead int64) (string, error) {
 	key := groupKey{Plan: p.ID, Tables: p.TablesID, Withheld: p.Relation.Withheld(), Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
-	key.Reading.Columns, key.Reading.BatchRows, key.Reading.GlobalBatchRows = nil, 0, 0
 	if !sizesMayDiffer(p) {
 		key.BatchRows, key.Ahead = p.BatchRows, ahead
 	}

@@ -54,9 +54,9 @@ func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form
 func (r *reading) plan(ctx context.Context, m *groupMember, spec batchSpec) (loader.Planned, bool) {
 	p, q := r.planned, r.planned.Query
 	q.Pin = p.Rows.Pin
-	q.Columns, q.BatchRows, q.GlobalBatchRows = spec.columns.list, 0, 0
+	q.Columns = spec.columns.list
 	if !p.Rows.Requests {
-		q.BatchRows = int(spec.perLane) * (len(p.Lanes) / max(1, q.Shard.Of))
+		q.Reading = q.WithBatchRows(int(spec.perLane) * (len(p.Lanes) / max(1, q.Shard.Of)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxPlanTime)
 	defer cancel()
