@@ -1,10 +1,6 @@
 package parquet
 
-import (
-	"errors"
-
-	"github.com/penstock/penstock/internal/parquet/thrift"
-)
+import "errors"
 
 const (
 	// footerSchema is the field id of the schema in a footer: a list of elements, parents
@@ -19,49 +15,24 @@ const (
 
 var errDeep = errors.New("columns are nested too deeply")
 
-// checkDepth returns an error if a footer nests columns too deeply. It runs before
-// anything recurses into them.
-func checkDepth(footer []byte) error {
-	t, read := thrift.Reader{Rest: footer}, errors.New("the schema is read")
-	err := t.Fields(func(id int64, kind byte) error {
-		if id != footerSchema || kind != thrift.List {
-			return t.Skip(kind, maxFooterDepth)
-		}
-		var left []int64 // children to come of each column around the next one
-		err := t.List(thrift.Struct, func() error {
-			children, err := readChildren(&t)
-			for len(left) > 0 && left[len(left)-1] == 0 {
-				left = left[:len(left)-1]
-			}
-			if len(left) > 0 {
-				left[len(left)-1]--
-			}
-			if children > 0 {
-				left = append(left, children)
-			}
-			if len(left) > maxSchemaDepth {
-				return errDeep
-			}
-			return err
-		})
-		if err == nil {
-			return read // the rest of the footer is longer and not needed
-		}
-		return err
-	})
-	if errors.Is(err, read) {
-		return nil
-	}
-	return err
-}
+// nesting is the number of children to come of each element around the next one of a schema.
+type nesting []int64
 
-// readChildren reads a schema element and returns its number of children.
-func readChildren(t *thrift.Reader) (n int64, err error) {
-	err = t.Fields(func(id int64, kind byte) error {
-		if id == schemaChildren && kind == thrift.I32 {
-			return t.Number(&n)
-		}
-		return t.Skip(kind, maxFooterDepth)
-	})
-	return n, err
+// add adds the next element. It returns an error if the element's children would be nested too deeply.
+func (n *nesting) add(children int64) error {
+	left := *n
+	for len(left) > 0 && left[len(left)-1] == 0 {
+		left = left[:len(left)-1]
+	}
+	if len(left) > 0 {
+		left[len(left)-1]--
+	}
+	if children > 0 {
+		left = append(left, children)
+	}
+	*n = left
+	if len(left) > maxSchemaDepth {
+		return errDeep
+	}
+	return nil
 }

@@ -192,14 +192,13 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 
 var errFooter = errors.New("it ends too early, or claims more than it holds")
 
-// checkFooter returns an error for a stored footer that claims more than it holds, or nests too
-// deeply, and the number of structs in it.
+// checkFooter returns an error for a stored footer that claims more than it holds, and the number of structs in it.
 func checkFooter(stored []byte) (structs int64, err error) {
 	walk := thrift.Reader{Rest: stored}
 	if walk.Skip(thrift.Struct, maxFooterDepth) != nil {
 		return 0, errFooter
 	}
-	return walk.Structs, checkDepth(stored)
+	return walk.Structs, nil
 }
 
 // CheckFooterOf returns an error if the footer of a file claims more than it holds, or nests too deeply: the library
@@ -218,6 +217,9 @@ func CheckFooterOf(file io.ReaderAt, size int64) error {
 		return nil //nolint:nilerr // the library reads it again
 	}
 	_, err := checkFooter(stored)
+	if err == nil {
+		_, _, err = knownTypes(stored)
+	}
 	return err
 }
 

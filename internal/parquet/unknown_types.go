@@ -49,11 +49,12 @@ type unknownTypes struct {
 func (u *unknownTypes) any() bool { return len(u.logical) > 0 || len(u.physical) > 0 || u.groups }
 
 // knownTypes returns a footer without the types that the library does not know. It returns the
-// given one if there are none.
+// given one if there are none, and an error if the footer nests columns too deeply: it runs before anything recurses
+// into them.
 func knownTypes(footer []byte) ([]byte, unknownTypes, error) {
 	u := unknownTypes{logical: map[int]bool{}, physical: map[int]bool{}}
 	t, done := thrift.Reader{Rest: footer}, errors.New("the schema is read")
-	out, copied := []byte(nil), 0
+	out, copied, around := []byte(nil), 0, nesting(nil)
 	err := t.Fields(func(id int64, kind byte) error {
 		if id != footerSchema || kind != thrift.List {
 			return t.Skip(kind, maxFooterDepth)
@@ -61,6 +62,9 @@ func knownTypes(footer []byte) ([]byte, unknownTypes, error) {
 		err := t.List(thrift.Struct, func() error {
 			from := len(footer) - len(t.Rest)
 			e, err := readElement(&t, footer)
+			if err == nil {
+				err = around.add(e.children)
+			}
 			if err != nil || !u.add(e) {
 				return err
 			}
