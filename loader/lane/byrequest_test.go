@@ -74,12 +74,11 @@ func TestStreamsOfRequestsReserveBoundaries(t *testing.T) {
 	b := budget.New(1 << 24)
 	r := lane.New(t.Context(), lane.Options{
 		Lanes: []lane.Lane{{Ranges: []int64{lane.Unknown}}}, Rows: rows / 4, Request: []int{0}, Steps: lane.Unknown,
-		Schema:  arrow.NewSchema([]arrow.Field{{Name: "request_id", Type: arrow.BinaryTypes.String}}, nil),
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}},
 		Open: func(context.Context, int, lane.Position) (lane.Sequence, error) {
 			return keyed(mem, rows, keyBytes), nil
 		},
 		Budget: b,
+		Layout: lane.Layout{Schema: arrow.NewSchema([]arrow.Field{{Name: "request_id", Type: arrow.BinaryTypes.String}}, nil), Columns: []lane.Column{{Index: 0, Field: lane.Plain}}},
 	})
 	require.True(t, r.Next())
 	require.EqualValues(t, rows/2, r.RecordBatch().NumRows())

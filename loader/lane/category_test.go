@@ -52,9 +52,7 @@ func kindReader(of []arrow.RecordBatch, rows int64, dt arrow.DataType, b *budget
 	}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: []lane.Lane{{Ranges: []int64{all}}}, Rows: rows, Steps: lane.Unknown,
-		Schema:  arrow.NewSchema([]arrow.Field{{Name: "kind", Type: dt, Nullable: true}}, nil),
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}},
-		Memory:  &batch.Pool{}, Budget: b, MaxBytes: limit, SizedBy: lane.SizedBy{Field: "batch_rows", Batches: 1},
+		Memory: &batch.Pool{}, Budget: b, MaxBytes: limit, SizedBy: lane.SizedBy{Field: "batch_rows", Batches: 1},
 		Open: func(context.Context, int, lane.Position) (lane.Sequence, error) {
 			next := 0
 			return lane.AsStored(batch.FromFunc(of[0].Schema(), func() (arrow.RecordBatch, error) {
@@ -66,6 +64,7 @@ func kindReader(of []arrow.RecordBatch, rows int64, dt arrow.DataType, b *budget
 				return of[next-1], nil
 			}, func() {})), nil
 		},
+		Layout: lane.Layout{Schema: arrow.NewSchema([]arrow.Field{{Name: "kind", Type: dt, Nullable: true}}, nil), Columns: []lane.Column{{Index: 0, Field: lane.Plain}}},
 	})
 }
 

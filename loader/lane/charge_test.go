@@ -21,9 +21,9 @@ func (p *ranges) paying(q int64, b *budget.Budget, limit int64, lanes ...lane.La
 		lanes[i].Ranges, lanes[i].Windows = p.rows[lanes[i].Number], p.windowsOf(lanes[i].Number)
 	}
 	return lane.New(context.Background(), lane.Options{
-		Lanes: lanes, Rows: q, Steps: lane.Unknown, Schema: schema, Open: p.open, Memory: &batch.Pool{}, Budget: b, MaxBytes: limit,
+		Lanes: lanes, Rows: q, Steps: lane.Unknown, Open: p.open, Memory: &batch.Pool{}, Budget: b, MaxBytes: limit,
 		SizedBy: lane.SizedBy{Field: "batch_rows", Batches: 1},
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		Layout:  lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 	})
 }
 
@@ -128,8 +128,7 @@ func TestEndedRangesAreReleased(t *testing.T) {
 		b := budget.New(1 << 20)
 		r := lane.New(t.Context(), lane.Options{
 			Lanes: []lane.Lane{of}, Rows: 12, Steps: lane.Unknown, Open: open, Memory: mem, Budget: b,
-			Schema:  arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil),
-			Columns: []lane.Column{{Index: 0, Field: 0}},
+			Layout: lane.Layout{Schema: arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil), Columns: []lane.Column{{Index: 0, Field: 0}}},
 		})
 		require.True(t, r.Next())
 		require.Equal(t, "[9999 9999 7 (null) 10099 10099 107 (null) 10199 10199 207 (null)]", r.RecordBatch().Column(0).String())
@@ -181,8 +180,7 @@ func TestTailsAreCopied(t *testing.T) {
 		b := budget.New(10 << 20)
 		r := lane.New(t.Context(), lane.Options{
 			Lanes: []lane.Lane{of}, Rows: q, Steps: lane.Unknown, Open: open, Memory: mem, Budget: b, MaxBytes: 8000,
-			Schema:  arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil),
-			Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+			Layout: lane.Layout{Schema: arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil), Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 		})
 		got := int64(0)
 		for r.Next() {

@@ -10,19 +10,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// cutter makes batches of one layout.
+// cutter makes batches of one layout, that of the options.
 type cutter struct {
-	options  *Options // without Schema, Columns and Indexed, which may have changed
-	schema   *arrow.Schema
-	columns  []Column
-	indexed  []IndexedColumn
+	options  *Options
 	distinct []distinctRows // per indexed column
 }
 
-// newCutter returns a cutter, see Options.
-func newCutter(options *Options, schema *arrow.Schema, columns []Column, indexed []IndexedColumn) cutter {
-	ct := cutter{options: options, schema: schema, columns: columns, indexed: indexed, distinct: make([]distinctRows, len(indexed))}
-	for i, x := range indexed {
+// newCutter returns a cutter for the layout that the options have now.
+func newCutter(options *Options) cutter {
+	ct := cutter{options: options, distinct: make([]distinctRows, len(options.Indexed))}
+	for i, x := range options.Indexed {
 		ct.distinct[i].requests = ct.requestRows(x)
 	}
 	return ct
@@ -99,7 +96,7 @@ func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reser
 		}
 		columns = append(columns, column)
 	}
-	return array.NewRecordBatch(ct.schema, columns, rows), unused(made), nil
+	return array.NewRecordBatch(ct.options.Schema, columns, rows), unused(made), nil
 }
 
 // reserveSources returns the sources of a batch's columns, and its number of rows. The caller
@@ -108,7 +105,7 @@ func (ct *cutter) reserveSources(runs []run, rows int64, reserve func(bytes int6
 	if ct.options.Grouped != nil {
 		return ct.groupedSources(runs, rows, reserve)
 	}
-	if err := reserve(ct.indexedBytes(ct.indexed, rows)); err != nil {
+	if err := reserve(ct.indexedBytes(ct.options.Indexed, rows)); err != nil {
 		return nil, 0, err
 	}
 	made, err := ct.sources(runs, int(rows))
@@ -141,10 +138,10 @@ type source interface {
 // sources returns the sources of a batch's columns. The caller releases them, also after
 // an error.
 func (ct *cutter) sources(runs []run, rows int) ([]source, error) {
-	out := make([]source, 0, ct.schema.NumFields())
-	plain, indexed := ct.columns, ct.indexed
-	for _, field := range ct.schema.Fields() {
-		number := len(ct.indexed) - len(indexed)
+	out := make([]source, 0, ct.options.Schema.NumFields())
+	plain, indexed := ct.options.Columns, ct.options.Indexed
+	for _, field := range ct.options.Schema.Fields() {
+		number := len(ct.options.Indexed) - len(indexed)
 		if len(indexed) == 0 || indexed[0].At != len(out) {
 			out = append(out, ct.plain(plain[0], field, runs))
 			plain = plain[1:]

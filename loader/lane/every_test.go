@@ -23,8 +23,8 @@ func (p *ranges) everyReader(q, steps int64, known bool, every lane.Every, lanes
 		}
 	}
 	return lane.New(context.Background(), lane.Options{
-		Lanes: lanes, Rows: q, Steps: steps, Every: every, Schema: schema, Open: p.open,
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		Lanes: lanes, Rows: q, Steps: steps, Every: every, Open: p.open,
+		Layout: lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 	})
 }
 
@@ -192,8 +192,8 @@ func (p *ranges) counted(every lane.Every, steps int64, known bool, left []int64
 		}
 	}
 	return lane.New(context.Background(), lane.Options{
-		Lanes: lanes, Rows: 2, Steps: steps, Every: every, Schema: schema, Open: p.open,
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		Lanes: lanes, Rows: 2, Steps: steps, Every: every, Open: p.open,
 		Counted: lane.Counted{Left: left, Differs: func(lane int) error { return fault.New(fault.Invalid, "lane %d", lane) }},
+		Layout:  lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 	})
 }

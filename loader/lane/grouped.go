@@ -37,9 +37,9 @@ func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int6
 		return nil, 0, err
 	}
 	offsets, same := of.offsets(), make([]bool, rows)
-	made := make([]source, 0, len(ct.columns))
-	for i, c := range ct.columns {
-		field := ct.schema.Field(i)
+	made := make([]source, 0, len(ct.options.Columns))
+	for i, c := range ct.options.Columns {
+		field := ct.options.Schema.Field(i)
 		if !ct.options.Grouped.Once[i] {
 			items := field.Type.(*arrow.ListType).ElemField()
 			items.Name = field.Name // for errors

@@ -119,8 +119,7 @@ func (s *dictionaries) stream(references []reference, cut int, fields []int, out
 	indexed := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: []lane.Lane{{Ranges: shown}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
-		Schema:  arrow.NewSchema([]arrow.Field{{Name: "features", Type: indexed}}, nil),
-		Indexed: []lane.IndexedColumn{{Index: 0, Columns: columns}},
+		Layout: lane.Layout{Schema: arrow.NewSchema([]arrow.Field{{Name: "features", Type: indexed}}, nil), Indexed: []lane.IndexedColumn{{Index: 0, Columns: columns}}},
 	})
 }
 

@@ -95,19 +95,25 @@ type SizedBy struct {
 	Batches int
 }
 
-// Options are the options of a Reader.
-type Options struct {
-	Lanes   []Lane
-	Rows    int64           // per lane and step, at least 1; requests, if Request is set
-	Request []int           // columns of the ranges' batches whose values identify a request; nil: lanes contribute rows
-	Grouped *Grouped        // if batches have a row for each request; nil: a row for each row
-	Steps   int64           // end after this many steps; Unknown: when all lanes have ended
-	Limit   int64           // end after this many rows, also within a step; 0: none
-	Every   Every           // which of the steps to return
-	Counted Counted         // nil Left: not counted
-	Schema  *arrow.Schema   // of the batches
+// Layout describes the columns of batches.
+type Layout struct {
+	Schema  *arrow.Schema
 	Indexed []IndexedColumn // which columns of Schema are indexed
 	Columns []Column        // where the others come from, in their order
+}
+
+// Options are the options of a Reader.
+type Options struct {
+	Layout
+
+	Lanes   []Lane
+	Rows    int64    // per lane and step, at least 1; requests, if Request is set
+	Request []int    // columns of the ranges' batches whose values identify a request; nil: lanes contribute rows
+	Grouped *Grouped // if batches have a row for each request; nil: a row for each row
+	Steps   int64    // end after this many steps; Unknown: when all lanes have ended
+	Limit   int64    // end after this many rows, also within a step; 0: none
+	Every   Every    // which of the steps to return
+	Counted Counted  // nil Left: not counted
 	// Requests is the column of the ranges' batches that refers to rows of the batch
 	// itself; nil: there is none.
 	Requests *Requests
@@ -154,7 +160,7 @@ type pendingStep struct {
 // New returns the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
 	r := &Reader{options: options, ctx: ctx}
-	r.SetLayout(options.Schema, options.Columns, options.Indexed)
+	r.SetLayout(options.Layout)
 	if options.Memory == nil {
 		r.options.Memory = batch.Default()
 	}
@@ -165,9 +171,10 @@ func New(ctx context.Context, options Options) *Reader {
 	return r
 }
 
-// SetLayout sets the columns of the following batches, see Options.
-func (r *Reader) SetLayout(schema *arrow.Schema, columns []Column, indexed []IndexedColumn) {
-	r.cutter = newCutter(&r.options, schema, columns, indexed)
+// SetLayout sets the layout of the following batches.
+func (r *Reader) SetLayout(of Layout) {
+	r.options.Layout = of
+	r.cutter = newCutter(&r.options)
 }
 
 // SetMarks sets the Marks for the steps whose rows are not yet chosen.
@@ -178,7 +185,7 @@ func (r *Reader) SetMarks(m Marks) {
 }
 
 // Schema returns the current schema of the batches.
-func (r *Reader) Schema() *arrow.Schema { return r.cutter.schema }
+func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
 
 // LastBatch returns the number of the ranges' rows in the batch last returned, and of their
 // requests if lanes contribute requests, otherwise of rows again.

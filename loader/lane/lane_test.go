@@ -135,8 +135,8 @@ func (p *ranges) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Re
 		}
 	}
 	return lane.New(context.Background(), lane.Options{
-		Lanes: lanes, Rows: q, Steps: steps, Schema: schema, Open: p.open,
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		Lanes: lanes, Rows: q, Steps: steps, Open: p.open,
+		Layout: lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 	})
 }
 
@@ -238,8 +238,8 @@ func TestShortRanges(t *testing.T) {
 	for _, planned := range []int64{4, 6} {
 		p := world(t, map[int][]int64{0: {5}})
 		r := lane.New(context.Background(), lane.Options{
-			Lanes: []lane.Lane{{Ranges: []int64{planned}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
-			Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+			Lanes: []lane.Lane{{Ranges: []int64{planned}}}, Rows: 2, Steps: lane.Unknown, Open: p.open,
+			Layout: lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 		})
 		p.cut = 5
 		for r.Next() {
@@ -254,8 +254,8 @@ func TestRequiredColumns(t *testing.T) {
 	p := world(t, map[int][]int64{0: {5}})
 	required := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "feature", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	r := lane.New(context.Background(), lane.Options{
-		Lanes: []lane.Lane{{Ranges: []int64{5}}}, Rows: 5, Steps: lane.Unknown, Schema: required, Open: p.open,
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		Lanes: []lane.Lane{{Ranges: []int64{5}}}, Rows: 5, Steps: lane.Unknown, Open: p.open,
+		Layout: lane.Layout{Schema: required, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 	})
 	defer r.Release()
 	require.False(t, r.Next())
@@ -267,8 +267,8 @@ func TestCancel(t *testing.T) {
 	p := world(t, map[int][]int64{0: {50}})
 	ctx, cancel := context.WithCancel(context.Background())
 	r := lane.New(ctx, lane.Options{
-		Lanes: []lane.Lane{{Ranges: []int64{50}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
-		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		Lanes: []lane.Lane{{Ranges: []int64{50}}}, Rows: 2, Steps: lane.Unknown, Open: p.open,
+		Layout: lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 	})
 	defer r.Release()
 	require.True(t, r.Next())

@@ -33,8 +33,8 @@ func TestLimits(t *testing.T) {
 		p := world(t, map[int][]int64{0: {2, 3}, 1: {4}})
 		r := lane.New(context.Background(), lane.Options{
 			Lanes: []lane.Lane{{Number: 0, Ranges: []int64{2, 3}}, {Number: 1, Ranges: []int64{4}}},
-			Rows:  3, Steps: lane.Unknown, Limit: c.limit, Schema: schema, Open: p.open,
-			Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+			Rows:  3, Steps: lane.Unknown, Limit: c.limit, Open: p.open,
+			Layout: lane.Layout{Schema: schema, Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}}},
 		})
 		batches, at := drain(t, r)
 		var got []int64

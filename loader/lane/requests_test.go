@@ -84,9 +84,8 @@ func (v visits) stream(mem memory.Allocator, b *budget.Budget, q int64) *lane.Re
 	out := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(visitType.Field(0))}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: []lane.Lane{of}, Rows: q, Steps: lane.Unknown, Open: open, Memory: mem, Budget: b,
-		Schema:   arrow.NewSchema([]arrow.Field{{Name: "request", Type: out}}, nil),
-		Indexed:  []lane.IndexedColumn{{Columns: []lane.Column{{Field: 0}}}},
 		Requests: &lane.Requests{Key: []int{1}, Table: "ml.visits"},
+		Layout:   lane.Layout{Schema: arrow.NewSchema([]arrow.Field{{Name: "request", Type: out}}, nil), Indexed: []lane.IndexedColumn{{Columns: []lane.Column{{Field: 0}}}}},
 	})
 }
 

@@ -63,6 +63,5 @@ func (s *ShardReader) SetForm(form Form) {
 	if !s.layout.mayIndex(resolve.RequestTable) {
 		s.sequences.joined.Layout.SendRequestsApart()
 	}
-	columns, tables := s.layout.columns(s.sequences.joined.Layout.Columns)
-	s.reader.SetLayout(s.layout.schema, columns, tables)
+	s.reader.SetLayout(s.layout.inLane(s.sequences.joined.Layout.Columns))
 }

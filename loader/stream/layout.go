@@ -65,20 +65,20 @@ func (l wireLayout) grouped() *lane.Grouped {
 // candidates returns the columns that can be indexed.
 func (l wireLayout) candidates() []resolve.Indexed { return l.relation.Indexed(l.outputs) }
 
-// columns returns the columns of the batches as options of the lane, given where the joined
-// ranges have each output.
-func (l wireLayout) columns(located []lane.Column) (columns []lane.Column, tables []lane.IndexedColumn) {
+// inLane returns the layout as that of a lane, given where the joined ranges have each output.
+func (l wireLayout) inLane(located []lane.Column) lane.Layout {
+	out := lane.Layout{Schema: l.schema}
 	for at, place := range resolve.Places(l.outputs, l.indexed) {
 		if place.Indexed < 0 {
-			columns = append(columns, located[place.Output])
+			out.Columns = append(out.Columns, located[place.Output])
 		} else {
-			tables = append(tables, indexedColumn(at, l.indexed[place.Indexed], located))
+			out.Indexed = append(out.Indexed, indexedColumn(at, l.indexed[place.Indexed], located))
 		}
 	}
-	return columns, tables
+	return out
 }
 
-// indexedColumn returns an indexed column as an option of the lane.
+// indexedColumn returns an indexed column of a lane.
 func indexedColumn(at int, of resolve.Indexed, located []lane.Column) lane.IndexedColumn {
 	x := lane.IndexedColumn{At: at}
 	for _, i := range of.Outputs {

@@ -169,11 +169,10 @@ func (s *ShardReader) open(ctx context.Context) error {
 	}
 	opened.exact = s.shard.Stepwise
 	s.sequences = opened
-	columns, tables := s.layout.columns(opened.joined.Layout.Columns)
 	s.reader = lane.New(ctx, lane.Options{
 		Lanes: s.shard.lanesAt(s.earlier), Rows: s.shard.q, Request: opened.joined.Layout.KeptKey, Grouped: s.layout.grouped(),
 		Steps: s.shard.stepsLeft(s.earlier), Limit: max(0, s.shard.rowsLeft(s.earlier)), Every: s.shard.every(s.earlier), Counted: s.shard.counted(s.earlier),
-		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Layout.Requests,
+		Layout: s.layout.inLane(opened.joined.Layout.Columns), Open: opened.open, Requests: opened.joined.Layout.Requests,
 		Closed: func() {
 			opened.joined.Close()
 			entered.Release()
