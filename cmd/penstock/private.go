@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -20,21 +21,24 @@ import (
 
 // Files of a private server, in its folder.
 const (
-	privateLog   = "server.log"
-	privateSpool = "spool"
+	privateLog    = "server.log"
+	privateSpool  = "spool"
+	privateOwners = "owners"
 )
 
 // A private server is gone within a second of its owner: parentPoll, exitGrace and what removing its folder takes.
 const (
-	parentPoll = 100 * time.Millisecond // between two looks at the parent process
+	parentPoll = 100 * time.Millisecond // between two looks at the parent process, or at the locks of owners
 	exitGrace  = 500 * time.Millisecond // until the process exits with calls that have not ended
 )
 
-// privateServer serves one process, its owner, which started it: on sockets in a folder of its own, until the owner has gone.
+// privateServer serves its owners on sockets in a folder of its own, until they have gone. If the folder has a file of owners,
+// these are the processes that hold locks in it. Otherwise, the process that started the server is the only one.
 type privateServer struct {
 	folder string
 	parent int
-	gone   chan struct{} // closed when the owner has gone
+	owners *owners       // nil: the parent
+	gone   chan struct{} // closed when the owners have gone
 	remove func()        // removes the folder, once
 }
 
@@ -46,8 +50,27 @@ func newPrivateServer(folder string) (*privateServer, error) {
 	if s.folder, err = filepath.Abs(folder); err != nil {
 		return nil, fault.New(fault.Invalid, "private %s: %w", folder, err)
 	}
-	s.remove = sync.OnceFunc(func() { _ = os.RemoveAll(s.folder) }) // what cannot be removed is in a temporary folder
-	return s, checkNew(s.folder)
+	s.remove = sync.OnceFunc(s.removeFolder)
+	if err := checkNew(s.folder); err != nil {
+		return nil, err
+	}
+	if s.owners, err = openOwners(s.folder); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// removeFolder removes the folder. One that is shared gets another name first, since a new owner may make one of its name at
+// any time. What cannot be removed is in a temporary folder.
+func (s *privateServer) removeFolder() {
+	folder := s.folder
+	if s.owners != nil {
+		folder = fmt.Sprintf("%s-%d", s.folder, os.Getpid())
+		if os.Rename(s.folder, folder) != nil {
+			return
+		}
+	}
+	_ = os.RemoveAll(folder)
 }
 
 // servePrivately serves on sockets in a folder until the owner has gone.
@@ -64,7 +87,7 @@ func (p process) servePrivately(ctx context.Context, folder, file string, given 
 	return p.serve(ctx, settings, func() (*config.Config, error) { return owner.load(p, file, given) }, owner)
 }
 
-// checkNew checks that a folder is for this user alone, and empty but for a log.
+// checkNew checks that a folder is for this user alone, and empty but for a log and a file of owners.
 func checkNew(folder string) error {
 	const remedy = "name a new folder of mode 0700, such as one of mktemp -d: it is removed with the server"
 	stat, err := os.Lstat(folder)
@@ -79,35 +102,49 @@ func checkNew(folder string) error {
 		return fault.New(fault.Invalid, "private %s: %w", folder, errors.Unwrap(err)).WithRemedy(remedy)
 	}
 	for _, e := range entries {
-		if e.Name() != privateLog || e.Type()&fs.ModeType != 0 {
+		if e.Name() != privateLog && e.Name() != privateOwners || e.Type()&fs.ModeType != 0 {
 			return fault.New(fault.Invalid, "private %s: it has %s, and would be removed with it", folder, e.Name()).WithRemedy(remedy)
 		}
 	}
 	return nil
 }
 
-// watch closes gone when the owner has gone: when it has closed input, even by being killed, or when the parent is another
-// process, while a process that it forked holds input. What has not ended soon after is left: the process exits.
+// watch closes gone when the owners have gone: when none holds a lock, or, if the parent is the only one, when it has closed
+// input, even by being killed, or when the parent is another process, while a process that it forked holds input. What has not
+// ended soon after is left: the process exits.
 func (s *privateServer) watch(input io.Reader) {
+	if s.owners != nil {
+		s.waitForOwners()
+	} else {
+		s.waitForParent(input)
+	}
+	close(s.gone)
+	time.Sleep(exitGrace)
+	s.remove()
+	os.Exit(exitOK) // the owners, who would read the code, have gone
+}
+
+// waitForOwners returns when all owners have gone.
+func (s *privateServer) waitForOwners() {
+	poll := time.NewTicker(parentPoll)
+	defer poll.Stop()
+	for !s.owners.gone() {
+		<-poll.C
+	}
+}
+
+// waitForParent returns when the parent has closed input or has gone.
+func (s *privateServer) waitForParent(input io.Reader) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, input) // an error is an end, too
 	}()
-	s.waitForOwner(closed)
-	close(s.gone)
-	time.Sleep(exitGrace)
-	s.remove()
-	os.Exit(exitOK) // the owner, who would read the code, has gone
-}
-
-// waitForOwner returns when the owner has gone.
-func (s *privateServer) waitForOwner(inputClosed <-chan struct{}) {
 	poll := time.NewTicker(parentPoll)
 	defer poll.Stop()
 	for os.Getppid() == s.parent {
 		select {
-		case <-inputClosed:
+		case <-closed:
 			return
 		case <-poll.C:
 		}
@@ -154,7 +191,7 @@ func (s *privateServer) load(p process, file string, given map[string]string) (*
 	return c, err
 }
 
-// ended returns a channel that is closed when the owner has gone; nil for a server that has none.
+// ended returns a channel that is closed when the owners have gone; nil for a server that has none.
 func (s *privateServer) ended() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -162,7 +199,7 @@ func (s *privateServer) ended() <-chan struct{} {
 	return s.gone
 }
 
-// clean removes the folder if the owner has gone. Else the owner does, who may want the log.
+// clean removes the folder if the owners have gone. Otherwise, they do, who may want the log.
 func (s *privateServer) clean() {
 	select {
 	case <-s.ended():

@@ -97,6 +97,29 @@ func TestPrivateServerEndsWithItsParent(t *testing.T) {
 	require.NoDirExists(t, folder)
 }
 
+// A server whose folder has a file of owners ends when none of them holds a lock in it, whatever becomes of its input.
+//
+// spec: private-30
+func TestSharedServerEndsWithItsOwners(t *testing.T) {
+	l, folder := readLake(t), privateFolder(t)
+	held, err := os.OpenFile(filepath.Join(folder, privateOwners), os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	defer held.Close() //nolint:errcheck // nothing was written
+	owner := &owners{file: held}
+	require.True(t, owner.lock(ownersFirst+7, 1))
+	server, input := startPrivately(t, folder, "--config", l.config)
+	require.NoError(t, input.Close())
+	uri := "grpc+unix://" + filepath.Join(folder, "server.sock")
+	require.Equal(t, run(t, "cat", "home", "--config", l.config), run(t, "cat", "home", "--uri", uri))
+	require.False(t, owner.lock(ownersServer, 1), "the server holds its byte")
+	owner.unlock(ownersFirst + 7)
+	late := time.AfterFunc(lateEnd, func() { _ = server.command.Process.Kill() })
+	code, _ := server.wait(t)
+	late.Stop()
+	require.Zero(t, code, server.stderr)
+	require.NoDirExists(t, folder)
+}
+
 // A folder that may have the files of others, or that others may enter, is refused and left as it is.
 //
 // spec: private-1

@@ -117,29 +117,32 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
     *,
     settings: Mapping[str, Any] | None = None,
     program: str | os.PathLike[str] | None = None,
+    share: bool = True,
     timeout: float | None = 120.0,
     lookahead: int | None = None,
     reconnect: float = 300.0,
     local: bool = True,
 ) -> Client:
-    """Starts a private server of a config file, and creates a client for it.
+    """Starts a private server of a config file, or shares one that runs, and creates a client for it.
 
         with penstock.open("penstock.yaml") as client:
             table = client.read("homefeed").read_all()
 
-    The server is a process beside this one, on a socket that only this user's processes can connect to. It ends when the
-    client is closed or not used any more, and when this process ends in any way. It has this process's environment, and so
-    its credentials. What in the file's settings protects a server from others, or makes it known to them, does not count:
+    The server is a process beside this one, on a socket that only this user's processes can connect to. It has this process's
+    environment, and so its credentials. All processes of this user that open the same file with the same settings and
+    credentials share one server, such as the ranks of a host. It ends when the last of their clients is closed or not used any
+    more, and when the last of these processes ends in any way. What in the file's settings protects a server from others, or makes it known to them, does not count:
     neither its addresses, TLS, tokens and metrics, nor `policy`, `audit_log`, `ticket_keys` and `cache_dir`.
 
     Forked and spawned processes, such as DataLoader workers, read from the same server with the client, or by its `uri`.
-    When the process that opened it ends, their streams end with an error.
+    When the last process that opened it ends, their streams end with an error.
 
     Args:
         config: the config file of the datasets.
         settings: settings of the server that override those of the file, such as {"memory": "4GiB"}.
         program: the server's program. If omitted, it is the one that this package's wheel has installed, or else the one on
             the PATH.
+        share: False starts a server for this process alone.
         timeout: as in `connect`.
         lookahead: as in `connect`.
         reconnect: as in `connect`; if the private server has ended, failures are raised at once.
@@ -150,7 +153,7 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
         Invalid: the config file contains mistakes, or an argument does, or the program has another version than this package.
         Unavailable: the server does not start.
     """
-    private = start(config, settings, program)
+    private = start(config, settings, program, share=share)
     given = connect(private.address, timeout=timeout, lookahead=lookahead, reconnect=reconnect, local=local)
     return Client(replace(given.settings, private=private), private)
 

@@ -1,4 +1,4 @@
-"""Private servers: each serves the process that started it, and ends with it. See docs/spec/private.md."""
+"""Private servers: each serves the processes that opened it, and ends with the last one. See docs/spec/private.md."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import errors, query
 from penstock.version import __version__
 
+if TYPE_CHECKING:
+    from penstock.owners import Owner
+
 _PROGRAM = "penstock"
 _LOG = "server.log"
 _SOCKET = "server.sock"
-_MAX_FOLDER = 85  # bytes of its path: that of a socket in it may have 103
+_MAX_PARENT = 53  # bytes of the path of the folder for folders: that of a socket in one may have 103
 _START_LIMIT = 60.0  # seconds until the server has its socket
 _END_LIMIT = 5.0  # seconds until a server that should end is killed
 _LOG_TAIL = 4096  # bytes that an error shows
@@ -45,17 +48,35 @@ class _Running:
     pipe: int
     folder: Path
 
+    @property
+    def pid(self) -> int:
+        """The process of the server."""
+        return self.process.pid
+
+    def runs(self) -> bool:
+        """Whether the server runs."""
+        return self.process.poll() is None
+
+    def exit_code(self) -> int | None:
+        """How the server ended; None if it runs."""
+        return self.process.poll()
+
     def end(self) -> None:
         """Ends the server and removes its folder, in the process that started it. Safe to call more than once."""
         if self.owner != os.getpid():
             return
         self.close_pipe()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_END_LIMIT)
-        except subprocess.TimeoutExpired:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kill(self) -> None:
+        """Kills the server, if it runs."""
+        self.close_pipe()
+        if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def close_pipe(self) -> None:
         """Closes this process's end of the pipe."""
@@ -69,14 +90,43 @@ class _Running:
         self.process.returncode = 0  # it is no child of this process
 
 
+class _Shared:
+    """A client's use of a server that processes share.
+
+    Attributes:
+        owner: this process, which is one of its owners.
+    """
+
+    def __init__(self, of: Owner) -> None:
+        self._of = of
+        self.owner = of.process
+
+    @property
+    def pid(self) -> int:
+        """The process of the server."""
+        return self._of.server()
+
+    def runs(self) -> bool:
+        """Whether the server runs."""
+        return self._of.runs()
+
+    def exit_code(self) -> int | None:
+        """How the server ended; None if it runs, or if another process has started it."""
+        return self._of.exit_code()
+
+    def end(self) -> None:
+        """Ends the use, and the server after the last one of all processes."""
+        self._of.leave()
+
+
 class PrivateServer:
     """A server on a socket in a folder that only this user can enter.
 
-    It ends when it is closed, when nothing uses it any more, and when its owner ends in any way. In another process, to
-    which it was pickled, it only names the server.
+    It ends when it is closed, when nothing uses it any more, and when its owner ends in any way; one that processes share ends
+    after the last of them. In another process, to which it was pickled, it only names the server.
     """
 
-    def __init__(self, folder: Path, running: _Running | None = None) -> None:
+    def __init__(self, folder: Path, running: _Running | _Shared | None = None) -> None:
         self._folder = folder
         self._running = running
         self._finalizer = None if running is None else weakref.finalize(self, running.end)
@@ -89,10 +139,10 @@ class PrivateServer:
     @property
     def pid(self) -> int:
         """Its process; 0 where it was not started."""
-        return 0 if self._running is None else self._running.process.pid
+        return 0 if self._running is None else self._running.pid
 
     def close(self) -> None:
-        """Ends the server, if this process has started it. Safe to call more than once."""
+        """Ends the server, unless another process or client uses it. Safe to call more than once."""
         if self._finalizer is not None:
             self._finalizer()
 
@@ -101,12 +151,11 @@ class PrivateServer:
         running = self._running
         if running is None or running.owner != os.getpid():
             return "" if (self._folder / _SOCKET).exists() else "its private server has ended with its owner"
-        code = running.process.poll()
-        if code is None:
+        if running.runs():
             return ""
-        said = log_tail(self._folder)
-        how = f"by signal {-code}" if code < 0 else f"with exit status {code}"
-        return f"its private server has ended {how}" + (f"; its log ends:\n{said}" if said else "")
+        said, code = log_tail(self._folder), running.exit_code()
+        how = "" if code is None else f" by signal {-code}" if code < 0 else f" with exit status {code}"
+        return f"its private server has ended{how}" + (f"; its log ends:\n{said}" if said else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (PrivateServer, (self._folder,))
@@ -116,13 +165,16 @@ def start(
     config: str | os.PathLike[str],
     settings: Mapping[str, Any] | None = None,
     program: str | os.PathLike[str] | None = None,
+    *,
+    share: bool = True,
 ) -> PrivateServer:
-    """Starts a server for this process.
+    """Starts a server for this process, or shares one that another process of this user has started.
 
     Args:
         config: the config file.
         settings: settings of the server that override the file's.
         program: the program; the one of this package's wheel if omitted, or else the one on the PATH.
+        share: whether to share it with processes that open the same file with the same settings.
 
     Raises:
         NotFound: there is no program.
@@ -131,9 +183,39 @@ def start(
     """
     if not isinstance(config, str | os.PathLike):
         raise query.invalid("config", f"must be the path of a config file, not {type(config).__name__}")
-    command = [str(find_program(program)), "serve", "--config", os.fspath(config)]
-    command += [f"--{name.replace('_', '-')}={_text(value)}" for name, value in (settings or {}).items()]
+    found = find_program(program)
+    flags = [f"--{name.replace('_', '-')}={_text(value)}" for name, value in (settings or {}).items()]
+    command = [str(found), "serve", "--config", os.fspath(config), *flags]
+    if share:
+        from penstock.owners import folder_of  # it needs locks that only systems with private servers have
+
+        return _share(command, config, folder_of(_parent_folder(), config, found, flags))
     folder = _new_folder()
+    try:
+        return PrivateServer(folder, _serve(command, config, folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _share(command: list[str], config: str | os.PathLike[str], folder: Path) -> PrivateServer:
+    """Shares the server of a folder, and starts it unless it runs."""
+    from penstock.owners import Owner
+
+    with _process.lock:
+        owner = _process.owners.setdefault(folder, Owner(folder))
+
+    def launch(folder: Path) -> subprocess.Popen[bytes]:
+        running = _serve(command, config, folder)
+        running.close_pipe()  # locks keep it running
+        return running.process
+
+    owner.enter(launch)
+    return PrivateServer(folder, _Shared(owner))
+
+
+def _serve(command: list[str], config: str | os.PathLike[str], folder: Path) -> _Running:
+    """Starts a server in a folder, and returns when it serves."""
     running: _Running | None = None
     try:
         running, stdout = _launch([*command, "--private", str(folder)], folder)
@@ -143,10 +225,9 @@ def start(
                 raise _not_started(config, running, timed_out=not said)
     except BaseException:
         if running is not None:
-            running.end()
-        shutil.rmtree(folder, ignore_errors=True)
+            running.kill()
         raise
-    return PrivateServer(folder, running)
+    return running
 
 
 def log_tail(folder: Path) -> str:
@@ -199,9 +280,18 @@ def _not_started(config: str | os.PathLike[str], running: _Running, *, timed_out
 
 def _new_folder() -> Path:
     """Makes a folder for this user alone, whose path is short enough for sockets."""
+    return Path(tempfile.mkdtemp(prefix="penstock-", dir=_parent_folder()))
+
+
+def _parent_folder() -> str:
+    """The temporary folder in which folders of servers are made.
+
+    Raises:
+        Invalid: none is short enough.
+    """
     for parent in (tempfile.gettempdir(), "/tmp"):
-        if len(os.fsencode(parent)) + len("/penstock-xxxxxxxx") <= _MAX_FOLDER and Path(parent).is_dir():
-            return Path(tempfile.mkdtemp(prefix="penstock-", dir=parent))
+        if len(os.fsencode(parent)) <= _MAX_PARENT and Path(parent).is_dir():
+            return parent
     raise errors.Invalid(
         f"start a private server: the path of the temporary folder {tempfile.gettempdir()} is too long for a socket",
         remedy="set TMPDIR to a shorter one",
@@ -278,11 +368,13 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.running: weakref.WeakSet[_Running] = weakref.WeakSet()
+        self.owners: dict[Path, Owner] = {}  # by folder
 
     def after_in_child(self) -> None:
         for running in list(self.running):
             running.leave_to_parent()
         self.running.clear()
+        self.owners.clear()  # a forked process owns nothing
         self.lock.release()
 
 

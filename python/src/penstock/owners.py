@@ -1,0 +1,271 @@
+"""Private servers that processes of one user share. See docs/spec/private.md.
+
+The folder of such a server has a file in which its owners hold record locks: the kernel releases those of a process at any end of
+it, and forked processes do not inherit them. The server ends when no owner holds one. A process must open the file only once at
+a time, because closing any descriptor of it releases all locks of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from penstock import errors
+
+_OWNERS = "owners"
+
+# The bytes of the file, as in cmd/penstock/owners_unix.go.
+_DOOR = 0
+_FIRST = 1
+_COUNT = 1 << 20
+_SERVER = 1 << 30
+
+_POLL = 0.02  # seconds between two looks at a lock of others
+_END_LIMIT = 5.0  # seconds until a server that should end is killed
+_START_LIMIT = 120.0  # seconds for which processes wait for one another
+
+# struct flock of 64-bit systems: its format, and where start, length, process and type are.
+_FLOCK, _AT = ("qqihh", (0, 1, 2, 3)) if sys.platform == "darwin" else ("hhqqi", (2, 3, 4, 0))
+
+# The environment that a server reads, besides the variables that its config file names.
+_ENVIRONMENT = ("AWS_", "GO", "PENSTOCK_", "SSL_CERT_")
+_VARIABLES = ("HOME", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+Launch = Callable[[Path], "subprocess.Popen[bytes]"]
+"""Starts the server in a folder, and returns when it serves."""
+
+
+def folder_of(parent: str, config: str | os.PathLike[str], program: Path, flags: Sequence[str]) -> Path:
+    """The folder of the server that processes share if they open the same file, program and settings in the same environment.
+
+    Args:
+        parent: the folder to make it in.
+        config: the config file.
+        program: the program.
+        flags: the settings; relative paths in them are relative to the current folder.
+    """
+    text = ""
+    with contextlib.suppress(OSError):
+        text = Path(config).read_bytes().decode(errors="replace")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_ENVIRONMENT) or name.upper() in _VARIABLES or f"${{{name}}}" in text
+    }
+    built = program.stat()
+    parts = [
+        *(os.path.realpath(config), text, str(program), built.st_mtime_ns, built.st_size, environment),
+        (sorted(flags), str(Path.cwd())) if flags else (),
+    ]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return Path(parent, f"penstock-{os.getuid()}-{digest[:16]}")
+
+
+class Owner:
+    """This process as an owner of a shared server. There is one for each folder, however many clients the process has.
+
+    Attributes:
+        folder: that of the server.
+        process: the process that it belongs to; in a forked one, it does nothing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process = os.getpid()
+        self._lock = threading.Lock()  # of all below
+        self._uses = 0
+        self._file = -1
+        self._byte = 0
+        self._server: subprocess.Popen[bytes] | None = None  # if this process has started it
+
+    def enter(self, launch: Launch) -> None:
+        """Becomes an owner once more, and starts the server unless it runs.
+
+        Raises:
+            Invalid: others can enter the folder, or the server does not start.
+            Unavailable: the server does not start in time.
+        """
+        with self._lock:
+            try:
+                self._enter(launch)
+            except BaseException:
+                if self._uses == 0:
+                    self._leave()
+                raise
+            self._uses += 1
+
+    def leave(self) -> None:
+        """Is an owner once less. The last one of all processes returns when the server has ended and its folder is gone."""
+        if self.process != os.getpid():
+            return
+        with self._lock:
+            self._uses -= 1
+            if self._uses == 0:
+                self._leave()
+
+    def server(self) -> int:
+        """The process of the server; 0 if none runs."""
+        return 0 if self._file < 0 else (self._conflict(_SERVER, 1) or 0)
+
+    def runs(self) -> bool:
+        """Whether the server runs."""
+        return self._file >= 0 and self._is_held(_SERVER)
+
+    def exit_code(self) -> int | None:
+        """How the server ended; None if it runs, or if another process has started it."""
+        return None if self._server is None else self._server.poll()
+
+    def _enter(self, launch: Launch) -> None:
+        deadline = time.monotonic() + _START_LIMIT
+        while not self._try_enter(launch):
+            if time.monotonic() > deadline:
+                raise errors.Unavailable(
+                    f"start a private server: another process has not started one in {self.folder} within {_START_LIMIT:g} seconds",
+                    remedy="end that process, or open a server of your own with share=False",
+                )
+            time.sleep(_POLL)
+
+    def _try_enter(self, launch: Launch) -> bool:
+        """Tries once. Returns False while another process starts the server or ends it."""
+        if self._file < 0:
+            self._open()
+        if not self._take(_DOOR):
+            return False
+        try:
+            if not self._is_current():  # the folder was removed while this process waited
+                self._close()
+                return False
+            if not self._byte:
+                self._byte = next(byte for byte in range(_FIRST, _FIRST + _COUNT) if self._take(byte))
+            if self._is_held(_SERVER):
+                return (
+                    self.folder / "server.sock"
+                ).exists()  # without, an owner that has gone has started it
+            self._clear()
+            try:
+                self._server = launch(self.folder)
+            except errors.Error:
+                if self._is_held(_SERVER):  # likewise: that one serves
+                    return False
+                raise
+            return True
+        finally:
+            if self._file >= 0:
+                self._release(_DOOR)
+
+    def _open(self) -> None:
+        """Opens the file, and makes it and its folder if they do not exist."""
+        with contextlib.suppress(FileExistsError):
+            self.folder.mkdir(0o700)
+        found = self.folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise errors.Invalid(
+                f"start a private server: {self.folder} is not a folder that only this user can enter",
+                remedy="set TMPDIR to a folder of your own, or pass share=False",
+            )
+        with contextlib.suppress(FileNotFoundError):  # the folder was removed: the next try makes it
+            self._file = os.open(
+                self.folder / _OWNERS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
+
+    def _is_current(self) -> bool:
+        """Whether the file is still that of the folder's name."""
+        try:
+            return os.path.samestat(os.fstat(self._file), (self.folder / _OWNERS).lstat())
+        except FileNotFoundError:
+            return False
+
+    def _clear(self) -> None:
+        """Removes what a server that was killed has left."""
+        for left in self.folder.iterdir():
+            if left.name == _OWNERS:
+                continue
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink()
+
+    def _leave(self) -> None:
+        """Gives up the locks. If no other process is an owner, returns when the server has ended."""
+        if self._file < 0:
+            return
+        if self._byte:
+            self._release(self._byte)
+        began = time.monotonic()
+        while self._is_last():
+            if not self._is_held(_SERVER) and self._take(_DOOR):
+                self._remove()
+                break
+            late = time.monotonic() - began
+            if late > 2 * _END_LIMIT:
+                break  # a process that has stopped has the door
+            if late > _END_LIMIT:
+                self._kill()
+            time.sleep(_POLL)
+        left, self._server = self._server, None
+        if left is not None and self._is_last():
+            left.wait()
+        elif left is not None:
+            left.returncode = 0  # it serves others, or others have ended it
+        self._close()
+
+    def _is_last(self) -> bool:
+        """Whether the folder still exists, and no other process is an owner."""
+        return self._is_current() and not self._is_held(_FIRST, _COUNT)
+
+    def _kill(self) -> None:
+        """Kills a server that does not end."""
+        server = self.server()
+        if server > 1:  # it may be in another namespace of processes
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server, signal.SIGKILL)
+
+    def _remove(self) -> None:
+        """Removes the folder, by the owner that has the door, if no other has come. It gets another name first, since it may be made anew."""
+        if not self._is_last():
+            return
+        gone = self.folder.with_name(f"{self.folder.name}-{os.getpid()}")
+        with contextlib.suppress(OSError):
+            self.folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def _take(self, byte: int) -> bool:
+        """Locks a byte, unless another process has."""
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def _release(self, byte: int) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)
+
+    def _is_held(self, start: int, count: int = 1) -> bool:
+        """Whether another process has locked one of these bytes."""
+        return self._conflict(start, count) is not None
+
+    def _conflict(self, start: int, count: int) -> int | None:
+        """Another process that has locked one of these bytes; None if none has."""
+        values = [0] * 5
+        for at, value in zip(_AT, (start, count, 0, fcntl.F_WRLCK), strict=True):
+            values[at] = value
+        found = struct.unpack(_FLOCK, fcntl.fcntl(self._file, fcntl.F_GETLK, struct.pack(_FLOCK, *values)))
+        return None if found[_AT[3]] == fcntl.F_UNLCK else int(found[_AT[2]])
+
+    def _close(self) -> None:
+        file, self._file, self._byte = self._file, -1, 0
+        if file >= 0:
+            os.close(file)
