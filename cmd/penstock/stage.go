@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
@@ -22,10 +23,10 @@ import (
 
 func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "stage TABLE FILE…", Short: "Write the rows of Parquet files to a staging table",
-		Long: "Write the rows of Parquet files to a staging table, sorted and bucketed as the table is, as one\n" +
+		Use: "stage TABLE FILE…", Short: "Write the rows of files to a staging table",
+		Long: "Write the rows of Parquet or CSV files to a staging table, sorted and bucketed as the table is, as one\n" +
 			"commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
-			"(s3://bucket/folder/), or a pattern of these in quotes.\n\n" +
+			"(s3://bucket/folder/), or a pattern of these in quotes. Folders such as day=2026-01-01 add a column.\n\n" +
 			"Columns are matched by name: int is widened to long and float to double, optional columns that the\n" +
 			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
@@ -44,6 +45,7 @@ func stageCommand(p process) *cobra.Command {
 	flags := newChangeFlags(c)
 	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}}
 	cmdline.AddFields(c, &call.TableWrite, dataset.WriteFields())
+	call.inputFlags(c)
 	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		call.Table, call.files, call.source = args[0], args[1:], flags.text()
@@ -78,7 +80,7 @@ func (g *commandProgress) staging(at datafile.Progress) {
 // stageCall is what to stage, and how to print the result.
 type stageCall struct {
 	dataset.TableWrite
-	files  []string
+	fileFlags
 	source string // the flag of the source
 	asJSON bool
 }
@@ -87,7 +89,10 @@ type stageCall struct {
 func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.Budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := call.rows(ctx, inputs.Options{Budget: e.Budget, Remote: e.InputStorage(call.Table)})
+	rows, err := call.rows(ctx, inputs.Options{
+		Budget: e.Budget, Remote: e.InputStorage(call.Table),
+		Types: func(ctx context.Context) (map[string]arrow.DataType, error) { return e.ColumnTypes(ctx, call.Table) },
+	})
 	if err != nil {
 		return err
 	}

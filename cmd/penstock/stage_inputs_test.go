@@ -83,3 +83,43 @@ catalogs:
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "rows 3, in ")
 }
+
+// Columns of folders and of CSV files have the types of the table, or those that the command gives.
+//
+// spec: stage-134, stage-135, stage-136
+func TestFilesWithTheTypesOfTheTable(t *testing.T) {
+	l := stagingLake(t)
+	write := func(name, text string) string {
+		path := filepath.Join(l.dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	got := l.staged(t, write("a.csv", "req_id,country\n1,CH\n"))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "have no types of columns of "+l.dir+"/a.csv: req_id, country")
+	got = l.staged(t, filepath.Join(l.dir, "a.csv"), "--schema", "req_id: long, country: string")
+	require.Zero(t, got.code, got.stderr)
+	write("in/country=07/req_id=2/a.csv", "req_id\n2\n")
+	write("in/country=F%2FR/req_id=3/a.csv", "req_id\n3\n")
+	got = l.staged(t, filepath.Join(l.dir, "in"))
+	require.Zero(t, got.code, got.stderr)
+	got = run(t, "cat", "history", "--config", l.config, "--format", "csv", "--limit", "0")
+	require.Zero(t, got.code, got.stderr)
+	for _, row := range []string{"1,CH", "2,07", "3,F/R"} {
+		require.Contains(t, got.stdout, row+"\n")
+	}
+
+	got = l.staged(t, write("b.csv", "req_id,country\n4,CH\nfive,DE\n"))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, `b.csv, line 3, character 1: "five" is not a value of column req_id, which has type long`)
+	got = l.staged(t, filepath.Join(l.dir, "b.csv"), "--schema", "req_id: serial")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "column req_id has an unknown type")
+
+	server := start(t, "--config", l.config)
+	defer server.signal(t)
+	got = run(t, "stage", "features.history", "--uri", server.uri(), filepath.Join(l.dir, "in"), "--schema", "req_id: long, country: string")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "rows 2, in ")
+}

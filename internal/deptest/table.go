@@ -188,7 +188,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/rowformat", Imports: "parquet batch jsontext fault"},
 		{Folder: "cmd/penstock/outfile", Imports: "fault"},
 		{Folder: "cmd/penstock/keyfile", Imports: "fault"},
-		{Folder: "cmd/penstock/inputs", Imports: "foreign store budget fault"},
+		{Folder: "cmd/penstock/inputs", Imports: "foreign store batch budget fault", Outside: libCompress},
 		{Folder: "cmd/penstock/watch"},
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},
 		{Folder: "cmd/penstock/jwks", Imports: "fault"},

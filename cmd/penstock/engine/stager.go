@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -60,6 +61,26 @@ func (e *Engine) InputStorage(table string) func(context.Context, string) (store
 		}
 		return c.Storage(ctx, location)
 	}
+}
+
+// ColumnTypes returns the types of the columns of a table, by name; none if the table does not exist.
+func (e *Engine) ColumnTypes(ctx context.Context, table string) (map[string]arrow.DataType, error) {
+	c, name, err := e.catalogOf(table)
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.State(ctx, name, "")
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil //nolint:nilnil // no column has a type
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]arrow.DataType{}
+	for _, f := range state.Table.Fields {
+		out[f.Name] = f.Type
+	}
+	return out, nil
 }
 
 // EnvironmentStorage returns the function that opens the storage of a location with the settings of the process's environment

@@ -8,6 +8,8 @@ package inputs
 import (
 	"context"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -20,6 +22,11 @@ type Options struct {
 	Budget *budget.Budget
 	// Threads is the number of parts of local files that are read at the same time.
 	Threads int
+	// Types returns the types of columns, by name: of CSV files, and of the columns of folders. It may be nil, and is not called
+	// unless a file has such columns.
+	Types func(ctx context.Context) (map[string]arrow.DataType, error)
+	// NoFolderColumns leaves out the columns that the names of folders have, as in day=2026-01-01.
+	NoFolderColumns bool
 }
 
 // File is a file to read.

@@ -1,0 +1,85 @@
+package inputs
+
+import (
+	"context"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// opener opens the rows of one file. The caller releases them.
+type opener func(ctx context.Context, f File) (array.RecordReader, error)
+
+// sequence is the rows of files that are read one after the other.
+type sequence struct {
+	array.RecordReader
+	files   []File
+	open    opener
+	current array.RecordReader // nil before the first file and after the last
+	schema  *arrow.Schema
+	columns []int // of the current file, in the order of the schema
+	number  int   // of the current file
+}
+
+// inSequence returns the rows of files, all of which have the columns of the first one.
+func inSequence(ctx context.Context, files []File, open opener) (fileRows, error) {
+	s := &sequence{files: files, open: open, number: -1}
+	if err := s.next(ctx); err != nil {
+		return nil, err
+	}
+	s.RecordReader = batch.FromFuncContext(ctx, s.schema, s.batch, s.close)
+	return s, nil
+}
+
+// File implements fileRows.
+func (s *sequence) File() int { return s.number }
+
+func (s *sequence) close() {
+	if s.current != nil {
+		s.current.Release()
+		s.current = nil
+	}
+}
+
+// next opens the next file, or returns io.EOF.
+func (s *sequence) next(ctx context.Context) (err error) {
+	s.close()
+	if s.number++; s.number == len(s.files) {
+		return io.EOF
+	}
+	f := s.files[s.number]
+	if s.current, err = s.open(ctx, f); err != nil {
+		s.current = nil
+		return err
+	}
+	if s.schema == nil {
+		s.schema = s.current.Schema()
+	}
+	if s.columns, err = batch.MatchColumns(s.schema, s.current.Schema(), f.Name); err != nil {
+		s.close()
+	}
+	return err
+}
+
+// batch returns the next batch; nil is the end.
+func (s *sequence) batch(ctx context.Context) (arrow.RecordBatch, error) {
+	for !s.current.Next() {
+		if err := s.current.Err(); err != nil {
+			return nil, err
+		}
+		if err := s.next(ctx); err == io.EOF { //nolint:errorlint // next returns it as it is
+			return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	b := s.current.RecordBatch()
+	columns := make([]arrow.Array, len(s.columns))
+	for i, at := range s.columns {
+		columns[i] = b.Column(at)
+	}
+	return array.NewRecordBatch(s.schema, columns, b.NumRows()), nil
+}

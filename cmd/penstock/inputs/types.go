@@ -1,0 +1,118 @@
+package inputs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// typeNames are the types that texts can be read as, besides decimals, by their names in Iceberg.
+func typeNames() map[string]arrow.DataType {
+	return map[string]arrow.DataType{
+		"boolean": arrow.FixedWidthTypes.Boolean, "int": arrow.PrimitiveTypes.Int32, "long": arrow.PrimitiveTypes.Int64,
+		"float": arrow.PrimitiveTypes.Float32, "double": arrow.PrimitiveTypes.Float64, "date": arrow.FixedWidthTypes.Date32,
+		"time": arrow.FixedWidthTypes.Time64us, "timestamp": &arrow.TimestampType{Unit: arrow.Microsecond},
+		"timestamptz": arrow.FixedWidthTypes.Timestamp_us, "string": arrow.BinaryTypes.String,
+	}
+}
+
+// typeRemedy lists the types.
+const typeRemedy = "write it as 'id: long, price: decimal(9,2)', with boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz or string"
+
+// schemaColumn is a column of a schema as users write it, and what follows it.
+var schemaColumn = regexp.MustCompile(`^\s*([^:,]+?)\s*:\s*(\w+)\s*(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?\s*(?:,|$)`)
+
+// ParseTypes reads the types of columns from a text such as "id: long, price: decimal(9,2)". Other texts are Invalid.
+func ParseTypes(text string) (map[string]arrow.DataType, error) {
+	out, known := map[string]arrow.DataType{}, typeNames()
+	for rest := text; strings.TrimSpace(rest) != ""; {
+		parts := schemaColumn.FindStringSubmatch(rest)
+		if parts == nil {
+			return nil, fault.InvalidField("schema", "%q is not a list of columns and types", strings.TrimSpace(rest)).WithRemedy("%s", typeRemedy)
+		}
+		rest = rest[len(parts[0]):]
+		typed, ok := known[parts[2]]
+		if parts[2] == "decimal" && parts[3] != "" {
+			precision, _ := strconv.Atoi(parts[3])
+			scale, _ := strconv.Atoi(parts[4])
+			typed, ok = &arrow.Decimal128Type{Precision: int32(precision), Scale: int32(scale)}, precision <= 38 && scale <= precision //nolint:gosec,mnd // at most 38
+		} else if parts[3] != "" {
+			ok = false
+		}
+		if _, twice := out[parts[1]]; !ok || twice {
+			return nil, fault.InvalidField("schema", "column %s has an unknown type, or is named twice", parts[1]).WithRemedy("%s", typeRemedy)
+		}
+		out[parts[1]] = typed
+	}
+	return out, nil
+}
+
+// readable reports whether texts can be read as values of a type.
+func readable(t arrow.DataType) bool {
+	if t.ID() == arrow.DECIMAL128 {
+		return true
+	}
+	for _, known := range typeNames() {
+		if arrow.TypeEqual(t, known) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	errNotValue = errors.New("the text is not a value of the type")
+	decimalText = regexp.MustCompile(`^[+-]?0*(\d*)(?:\.(\d*?)0*)?$`)
+	digits      = regexp.MustCompile(`^[+-]?\d+$`)
+)
+
+// appendText appends the value that a text has in the type of a builder. Only the whole text counts: no value is rounded, and
+// a number is not a date or a time.
+func appendText(b array.Builder, text string) error {
+	switch b := b.(type) {
+	case *array.StringBuilder:
+		b.Append(text)
+		return nil
+	case *array.Int32Builder:
+		n, err := strconv.ParseInt(text, 10, 32)
+		b.Append(int32(n)) //nolint:gosec // within 32 bits, or an error
+		return err
+	case *array.Int64Builder:
+		n, err := strconv.ParseInt(text, 10, 64)
+		b.Append(n)
+		return err
+	case *array.Decimal128Builder:
+		of := b.Type().(*arrow.Decimal128Type)
+		parts := decimalText.FindStringSubmatch(text)
+		if parts == nil || !strings.ContainsAny(text, "0123456789") || len(parts[1]) > int(of.Precision-of.Scale) || len(parts[2]) > int(of.Scale) {
+			return errNotValue
+		}
+	default:
+		if text == array.NullValueStr || digits.MatchString(text) && isTime(b.Type()) {
+			return errNotValue
+		}
+	}
+	return b.AppendValueFromString(text)
+}
+
+// isTime reports whether values of a type are dates or times.
+func isTime(t arrow.DataType) bool {
+	return t.ID() == arrow.DATE32 || t.ID() == arrow.TIMESTAMP || t.ID() == arrow.TIME64
+}
+
+// typeName returns the name of a type in Iceberg.
+func typeName(t arrow.DataType) string {
+	for name, known := range typeNames() {
+		if arrow.TypeEqual(t, known) {
+			return name
+		}
+	}
+	return fmt.Sprint(t)
+}
