@@ -154,6 +154,9 @@ func (l *Loader) hold(ctx context.Context, p *plan.Plan, added int) (*release.Ha
 	}
 	group.Go(func() error { return one(0, p.Relation.Training) })
 	for i, s := range own {
+		if s.Promoted != nil {
+			continue // no stream reads it
+		}
 		group.Go(func() error { return fault.Op(one(1+i, s.Pinned), "staging table %s", s.Name) })
 	}
 	err := group.Wait()

@@ -150,19 +150,22 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 		return nil, err
 	}
 	var training *catalog.Table
-	staging := make([]*catalog.Table, len(d.Staging))
+	staging, failed := make([]*catalog.Table, len(d.Staging)), make([]error, len(d.Staging))
 	group, groupCtx := errgroup.WithContext(l.expecting(ctx, d))
 	group.Go(func() (err error) {
 		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, pin.Training)
 		return err
 	})
 	for i, s := range d.Staging {
-		group.Go(func() (err error) {
-			staging[i], err = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
-			return fault.Op(err, "staging table %s", s.Name)
+		group.Go(func() error {
+			staging[i], failed[i] = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := l.promoted(ctx, d, request.Rights, pin, training, staging, failed); err != nil {
 		return nil, err
 	}
 	if err := left(ctx); err != nil {
@@ -172,6 +175,25 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 		return nil, err
 	}
 	return resolve.BindFor(d, training, staging, request.Rights)
+}
+
+// promoted puts the tables of promoted entries at the pins of their promotions, unless the query pins them elsewhere. These tables
+// need not exist any more, but for a client whose rights limit what it reads: it joins them. It returns the error of the first table
+// that is needed and could not be opened.
+func (l *Loader) promoted(ctx context.Context, d dataset.Dataset, rights policy.Rights, pin dataset.Pin, training *catalog.Table, staging []*catalog.Table, failed []error) error {
+	for i, p := range resolve.Promotions(d, training) {
+		s := d.Staging[i]
+		if t := p.TableFor(s, pin.Staging[s.Name]); t != nil {
+			staging[i], failed[i] = t, nil
+			if rights.Limits(d) {
+				staging[i], failed[i] = l.options.Catalog.At(ctx, s.Table, p.Pin)
+			}
+		}
+		if failed[i] != nil {
+			return fault.Op(failed[i], "staging table %s", s.Name)
+		}
+	}
+	return nil
 }
 
 // expecting returns a context in which the tables of a dataset are looked up together, if the catalog can.
@@ -215,7 +237,7 @@ func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Out
 		return err
 	})
 	for i, s := range b.Relation.Staging {
-		if !needs[i] && of == readEntries {
+		if s.Promoted != nil || !needs[i] && of == readEntries {
 			files.Staging[i].Unlisted = true
 			continue
 		}

@@ -102,7 +102,8 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 		line("rows read again and compared with the join: %d", r.Compared)
 		line("schema %d of table %s is current, after schema %d", r.Schema, r.Table, r.Before)
 	}
-	line("now remove %s from the staging entries of dataset %s: its columns are those of the training table", strings.Join(request.Entries, ", "), request.Dataset)
+	line("dataset %s reads these columns from the training table now; keep the entries %s, unchanged, for as long as jobs resume from earlier checkpoints",
+		request.Dataset, strings.Join(request.Entries, ", "))
 	line("to take it back: penstock demote %s %s", r.Table, r.Columns[0].Name)
 	return b.String()
 }

@@ -68,6 +68,10 @@ type Table struct {
 	// OtherNames are columns as other schemas of the table have them, if their name or id differs. They are those of the
 	// table's metadata when the pin was opened, and part of no identity.
 	OtherNames []OtherName
+	// Origins are the origins of the top-level columns that promotions made, by field id.
+	Origins map[int]dataset.ColumnOrigin
+	// Unnamed are top-level columns that are found by their ids alone: those of promotions, in a table as it was before them.
+	Unnamed []Field
 }
 
 // OtherName is the name of a top-level column in another schema of a table.
@@ -75,6 +79,8 @@ type OtherName struct {
 	ID      int // Iceberg field id
 	Name    string
 	Current bool // in the table's current schema
+	// Entry and Table are the staging entry that the column was promoted from and the entry's table; "": no promotion made the column.
+	Entry, Table string
 }
 
 // Field is a column: a top-level one, or one inside structs. The Name of a nested column
@@ -120,14 +126,33 @@ func (t *Table) Field(name string) (Field, bool) {
 
 // ByID returns the column of a field id, which may be nested.
 func (t *Table) ByID(id int) (Field, bool) {
-	return t.find(func(f Field) bool { return f.ID == id })
+	is := func(f Field) bool { return f.ID == id }
+	if f, ok := t.find(is); ok {
+		return f, true
+	}
+	return first(t.Unnamed, is)
+}
+
+// TopLevel returns the top-level columns, those that names do not find last. The caller must not modify them.
+func (t *Table) TopLevel() []Field {
+	if t.Unnamed == nil {
+		return t.Fields
+	}
+	return slices.Concat(t.Fields, t.Unnamed)
 }
 
 func (t *Table) find(is func(Field) bool) (Field, bool) {
 	for _, fields := range [][]Field{t.Fields, t.Nested, t.Lineage} {
-		if i := slices.IndexFunc(fields, is); i >= 0 {
-			return fields[i], true
+		if f, ok := first(fields, is); ok {
+			return f, true
 		}
+	}
+	return Field{}, false
+}
+
+func first(fields []Field, is func(Field) bool) (Field, bool) {
+	if i := slices.IndexFunc(fields, is); i >= 0 {
+		return fields[i], true
 	}
 	return Field{}, false
 }

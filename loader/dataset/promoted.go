@@ -1,16 +1,70 @@
 package dataset
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
+
+// ColumnOrigin is where the values of a promoted column come from. The documentation of the column ends with it in JSON form.
+type ColumnOrigin struct {
+	Promotion string `json:"promotion"`
+	Entry     string `json:"entry"`
+	Table     string `json:"table"`
+	TablePin         // of the staging table
+	// Definition is the PromotionDigest of the entry, and Columns the number of columns that the promotion made of it.
+	Definition string `json:"definition"`
+	Columns    int    `json:"columns"`
+	// Replaces is the field id of the column that this one replaces, and Name the name of both.
+	Replaces int    `json:"replaces,omitempty"`
+	Name     string `json:"name"`
+	// Nullable reports whether the join may return null for the column.
+	Nullable bool `json:"nullable,omitempty"`
+	// Attempt tells promotions apart that began again with the same snapshots.
+	Attempt int `json:"attempt,omitempty"`
+}
+
+// originMark begins the JSON form in the documentation of a column.
+const originMark = "penstock.promotion="
+
+// Doc returns the documentation of a column that has the values of a column of the staging table.
+func (o ColumnOrigin) Doc(source string) string {
+	return "column " + source + " of " + o.Table + " at snapshot " + strconv.FormatInt(o.Snapshot, 10) + "; " + originMark + string(encode(o))
+}
+
+// OriginOf returns the origin in the documentation of a column. It returns false if no promotion made the column.
+func OriginOf(doc string) (ColumnOrigin, bool) {
+	_, form, ok := strings.Cut(doc, originMark)
+	var out ColumnOrigin
+	if !ok || json.Unmarshal([]byte(form), &out) != nil {
+		return ColumnOrigin{}, false
+	}
+	return out, out.Promotion != "" && out.Name != ""
+}
+
+// PromotionDigest identifies the values that an entry gives each training row at a snapshot of its table, in a dataset with a key. It
+// covers all fields of the entry but those that only check or speed up the join.
+func (s Staging) PromotionDigest(key []string) string {
+	s = s.defaults(key)
+	s.MinMatch, s.AnyMatch, s.MaxAmplification = 0, false, 0
+	if s.Missing.Fail() {
+		s.Missing = rule.MissingNull
+	}
+	if !s.Strategy.Custom() {
+		s.Strategy = Staging{}.Strategy
+	}
+	return Dataset{Training: Training{Table: "-"}, Staging: []Staging{s}}.Digest()
+}
 
 // Promoted returns the named staging entries, in the dataset's order. It returns an error if their columns cannot become columns of
 // the training table, whatever the entries are like: for names that the dataset does not have, for a training table that is not read at main,
-// and for an overlay that stays in the dataset in front of a promoted one, whose values would win then.
-func (d Dataset) Promoted(names []string) ([]Staging, error) {
+// and for an overlay that stays in the dataset in front of a promoted one, whose values would win then. The entries of already are those
+// whose columns the training table has.
+func (d Dataset) Promoted(names, already []string) ([]Staging, error) {
 	if d.Training.Ref != (Ref{}) {
 		return nil, fault.InvalidField("training.ref", "dataset %s reads a branch, a tag or a snapshot of its training table, and columns are added to main", d.Name).
 			WithRemedy("promote the entries of a dataset that reads main")
@@ -35,20 +89,28 @@ func (d Dataset) Promoted(names []string) ([]Staging, error) {
 			return nil, fault.InvalidField("entries", "entry %s is named twice", name).WithRemedy("name each entry once")
 		}
 	}
-	return chosen, orderedOverlays(d.Staging, names)
+	return chosen, orderedOverlays(d.Staging, names, already)
 }
 
-// orderedOverlays returns an error if an entry that stays in the dataset overlays before a promoted one.
-func orderedOverlays(entries []Staging, promoted []string) error {
-	stays := ""
+// orderedOverlays returns an error if an entry that stays in the dataset overlays before a promoted one, or an entry that was promoted
+// already behind one.
+func orderedOverlays(entries []Staging, promoted, already []string) error {
+	stays, last := "", ""
 	for _, s := range entries {
 		switch is := slices.Contains(promoted, s.Name); {
 		case !s.Join.Replaces():
+		case slices.Contains(already, s.Name):
+			if last != "" {
+				return fault.InvalidField("entries", "entry %s overlays before entry %s, which was promoted already", last, s.Name).
+					WithRemedy("demote the columns of %s, and promote %s first", s.Name, last)
+			}
 		case !is:
 			stays = s.Name
 		case stays != "":
 			return fault.InvalidField("entries", "entry %s overlays after entry %s, which would overlay its promoted values", s.Name, stays).
-				WithRemedy("promote both entries, or put %s in front of %s", s.Name, stays)
+				WithRemedy("promote %s first, or put %s in front of it", stays, s.Name)
+		default:
+			last = s.Name
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func newLayout(spec *RangesSpec, outputs []resolve.Output) *Layout {
 		l.requests = newRequestInput(&l.read, spec.Plan.Relation, outputs)
 	}
 	for _, o := range outputs {
-		if o.Table == resolve.TrainingTable && !l.requests.has(o) {
+		if o.OfTraining() && !l.requests.has(o) {
 			l.place(o)
 		}
 	}
@@ -97,7 +97,7 @@ func (l *Layout) column(o resolve.Output, staging []*stagingInput) lane.Column {
 		return lane.Column{Dense: &lane.Dense{Columns: l.locate(o.Dense.Columns, staging), Names: names, Fill: o.Dense.Fill}}
 	case l.requests.has(o):
 		return lane.Column{Index: l.requestColumn(), Field: l.requests.field(o)}
-	case o.Table == resolve.TrainingTable:
+	case o.OfTraining():
 		return lane.Column{Index: l.place(o), Field: lane.Plain}
 	}
 	number := slices.IndexFunc(staging, func(in *stagingInput) bool { return in.table == o.Table })

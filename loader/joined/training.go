@@ -26,7 +26,7 @@ type trainingRows struct {
 }
 
 func newTrainingRows(spec *RangesSpec, o Options, outputs []resolve.Output) *trainingRows {
-	of := slices.DeleteFunc(slices.Clone(outputs), func(o resolve.Output) bool { return o.Table != resolve.TrainingTable })
+	of := slices.DeleteFunc(slices.Clone(outputs), func(o resolve.Output) bool { return !o.OfTraining() })
 	t := &trainingRows{spec: spec, rowBytes: spec.Plan.ExpectedBytes(of), scan: o.scan}
 	if d := spec.Plan.Relation.Distinct; d != nil {
 		t.scan, t.whole = distinctRows{Distinct: d, options: o}.scan, true

@@ -179,7 +179,7 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 func (c *Columns) add(o resolve.Output) {
 	switch {
 	case o.Matched:
-	case o.Table == resolve.TrainingTable:
+	case o.OfTraining():
 		c.Training = append(c.Training, o.Field.ID)
 	default:
 		c.Staging[o.Table] = append(c.Staging[o.Table], o.Field.ID)

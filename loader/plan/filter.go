@@ -75,9 +75,10 @@ func (b *Bound) notOffered(query dataset.Filter, err error) error {
 	return fault.Fields(faults)
 }
 
-// afterJoin reports whether the value of an output is known only after the join.
+// afterJoin reports whether the value of an output is known only after the join. Values of promoted columns count as such, so that
+// the same rows are sampled before and after a promotion.
 func afterJoin(o resolve.Output) bool {
-	return o.Table != resolve.TrainingTable || len(o.Overlays) > 0
+	return o.Promoted || o.Table != resolve.TrainingTable || len(o.Overlays) > 0
 }
 
 // bindSample types the query's sample.

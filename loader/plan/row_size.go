@@ -17,7 +17,7 @@ func MinRowBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 		switch {
 		case indexed && o.Request:
 			tables[resolve.RequestTable] = true
-		case indexed && o.Table != resolve.TrainingTable:
+		case indexed && !o.OfTraining():
 			tables[o.Table] = true
 		default:
 			bits += widthBits(o.Type())
@@ -60,7 +60,11 @@ func (p *Plan) ExpectedBytes(outputs []resolve.Output) int64 {
 	asked := map[int]int64{}
 	least := int64(0)
 	for _, o := range resolve.Leaves(outputs) {
-		asked[o.Table] += weight(o.Type())
+		table := o.Table
+		if o.Promoted {
+			table = resolve.TrainingTable
+		}
+		asked[table] += weight(o.Type())
 	}
 	for _, o := range outputs {
 		least += widthBits(o.Type())
@@ -96,7 +100,7 @@ func storedSize(p *Plan, table int) (bytes, rows int64, pinned *catalog.Table) {
 // allOf returns the total weight of a table's columns.
 func allOf(t *catalog.Table) int64 {
 	sum := int64(0)
-	for _, f := range t.Fields {
+	for _, f := range t.TopLevel() {
 		sum += weight(f.Type)
 	}
 	return sum

@@ -35,6 +35,7 @@ type newColumn struct {
 	entry    string
 	typed    arrow.DataType // as the join returns it
 	uuid     bool
+	nullable bool
 	replaces int // field id of the column that it replaces; 0: none
 	source   string
 
@@ -42,9 +43,9 @@ type newColumn struct {
 	stored arrow.DataType   // with field ids
 }
 
-// chosenEntries returns the named entries of a dataset, in its order.
-func chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error) {
-	chosen, err := d.Promoted(names)
+// chosenEntries returns the named entries of a dataset whose defaults are set, in its order.
+func (t trainingTable) chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error) {
+	chosen, err := d.Promoted(names, resolve.PromotedNames(d, t.named()))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ type defining struct {
 // define resolves the entries of a request. Pins are those of an earlier promotion; nil takes the current snapshots.
 func (p *defining) define(ctx context.Context, pins map[string]dataset.TablePin) (*definition, error) {
 	d := p.request.Dataset.Defaults()
-	chosen, err := chosenEntries(d, p.request.Entries)
+	chosen, err := p.chosenEntries(d, p.request.Entries)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +141,11 @@ func (p *defining) staging(ctx context.Context, s dataset.Staging, pins map[stri
 // outputs finds the columns of a definition.
 func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relation) error {
 	for _, o := range r.Outputs {
+		if len(o.Overlays) > 1 {
+			first, second := r.Staging[o.Overlays[0].Table].Name, r.Staging[o.Overlays[1].Table].Name
+			return fault.InvalidField("entries", "entries %s and %s both overlay column %s, whose documentation names one entry", first, second, o.Name).
+				WithRemedy("promote %s first, and then %s", first, second)
+		}
 		entry, source := o.Table, o.Field
 		replaces := 0
 		if n := len(o.Overlays); n > 0 {
@@ -152,7 +158,7 @@ func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relati
 		if err := p.servable(s, o, source, replaces); err != nil {
 			return err
 		}
-		c := newColumn{name: o.Name, entry: s.Name, typed: o.Type(), replaces: replaces, source: source.Name}
+		c := newColumn{name: o.Name, entry: s.Name, typed: o.Type(), nullable: o.Null, replaces: replaces, source: source.Name}
 		if !o.Matched && arrow.TypeEqual(c.typed, source.Type) {
 			uuids, err := p.uuids(ctx, s, c.typed)
 			if err != nil {
@@ -214,6 +220,16 @@ func (d *definition) number(state *commit.TableState) error {
 		last = highestID(c.column.ID, c.stored)
 	}
 	return nil
+}
+
+// columnsOf returns the number of columns of an entry.
+func (d *definition) columnsOf(entry string) (n int) {
+	for _, c := range d.columns {
+		if c.entry == entry {
+			n++
+		}
+	}
+	return n
 }
 
 // identityDigits is the length of the id of a promotion.

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/transaction"
 )
 
@@ -71,7 +72,7 @@ func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.Sche
 		return out, err
 	}
 	for _, f := range current.Fields {
-		o, ok := originOf(current.Docs[f.ID])
+		o, ok := dataset.OriginOf(current.Docs[f.ID])
 		if !ok || !taken[o.Promotion] {
 			continue
 		}
@@ -95,7 +96,7 @@ func promotionsOf(state *commit.TableState, s commit.TableSchema, columns []stri
 	var promoted []string
 	of := map[string]string{}
 	for _, f := range s.Fields {
-		if o, ok := originOf(s.Docs[f.ID]); ok {
+		if o, ok := dataset.OriginOf(s.Docs[f.ID]); ok {
 			promoted, of[f.Name] = append(promoted, f.Name), o.Promotion
 		}
 	}
@@ -122,7 +123,7 @@ func takenBack(state *commit.TableState, current commit.TableSchema, name string
 	at := slices.IndexFunc(current.Fields, func(f catalog.Field) bool { return f.Name == name })
 	for _, s := range state.Schemas {
 		for _, f := range s.Fields {
-			o, ok := originOf(s.Docs[f.ID])
+			o, ok := dataset.OriginOf(s.Docs[f.ID])
 			if ok && f.Name == name && (at < 0 || o.Replaces == current.Fields[at].ID) {
 				return true
 			}

@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -9,6 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/transaction"
 )
 
@@ -115,19 +117,13 @@ func (p *promoting) rewrite(ctx context.Context) (bool, error) {
 
 // prepare finds out what to promote. It returns true if the table has the columns already.
 func (p *promoting) prepare(ctx context.Context) (bool, error) {
+	if made, err := p.complete(); made || err != nil {
+		return made, err
+	}
 	of := &defining{Promoter: p.Promoter, trainingTable: p.trainingTable, tables: p.tables, request: p.request}
 	current, err := of.define(ctx, nil)
-	if fault.KindOf(err) == fault.Invalid {
-		// Columns of the table have the names of those that are to be added, perhaps since they were promoted before.
-		if made, failed := p.complete(); made && failed == nil {
-			return true, nil
-		}
-	}
 	if err != nil {
 		return false, err
-	}
-	if p.madeBefore(current) {
-		return p.complete()
 	}
 	same, err := of.continued(ctx, current)
 	if err != nil {
@@ -185,30 +181,36 @@ func (p *promoting) describe() {
 	}
 }
 
-// complete reports whether the current schema has columns of all entries of the request, whose tables may be gone.
+// complete reports whether the current schema has the columns of all entries of the request, whose tables may be gone. It returns an
+// error if it has those of some.
 func (p *promoting) complete() (bool, error) {
 	d := p.request.Dataset.Defaults()
-	chosen, err := chosenEntries(d, p.request.Entries)
+	chosen, err := p.chosenEntries(d, p.request.Entries)
 	if err != nil {
 		return false, err
 	}
-	current, _ := p.state.SchemaOf(p.state.Current)
 	var columns []PromotedColumn
-	snapshots, entries, id := map[string]int64{}, map[string]bool{}, ""
-	for _, f := range current.Fields {
-		o, ok := originOf(current.Docs[f.ID])
-		if !ok || !slices.ContainsFunc(chosen, func(s dataset.Staging) bool { return s.Name == o.Entry && s.Table == o.Table }) {
+	snapshots, id := map[string]int64{}, ""
+	for i, made := range resolve.Promotions(d, p.named()) {
+		name := d.Staging[i].Name
+		if made == nil || !slices.ContainsFunc(chosen, func(s dataset.Staging) bool { return s.Name == name }) {
 			continue
 		}
-		columns = append(columns, PromotedColumn{Name: f.Name, ID: f.ID, Entry: o.Entry, Type: f.Type.String()})
-		snapshots[o.Entry], entries[o.Entry], id = o.Snapshot, true, o.Promotion
+		for _, c := range made.Columns {
+			columns = append(columns, PromotedColumn{Name: c.Origin.Name, ID: c.ID, Entry: name, Type: c.Type.String()})
+		}
+		snapshots[name], id = made.Pin.Snapshot, made.Columns[0].Origin.Promotion
 	}
-	if len(entries) < len(chosen) {
+	switch len(snapshots) {
+	case 0:
 		return false, nil
+	case len(chosen):
+		p.result.Promotion, p.result.Columns, p.result.Snapshots, p.result.Existed = id, columns, snapshots, true
+		p.result.Schema, p.result.Before = p.state.Current, p.state.Current
+		return true, nil
 	}
-	p.result.Promotion, p.result.Columns, p.result.Snapshots, p.result.Existed = id, columns, snapshots, true
-	p.result.Schema, p.result.Before = p.state.Current, p.state.Current
-	return true, nil
+	return false, fault.InvalidField("entries", "entry %s was promoted already, and other entries were not", slices.Sorted(maps.Keys(snapshots))[0]).
+		WithRemedy("name only entries that were not promoted")
 }
 
 // pending returns the files of main that do not have the columns, in the catalog's order.

@@ -2,7 +2,6 @@ package promote
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,42 +13,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// columnOrigin is where the values of a promoted column come from. The documentation of the column ends with it in JSON form.
-type columnOrigin struct {
-	Promotion string `json:"promotion"`
-	Entry     string `json:"entry"`
-	Table     string `json:"table"`
-	dataset.TablePin
-	// Replaces is the field id of the column that this one replaces, and Name the name of both.
-	Replaces int    `json:"replaces,omitempty"`
-	Name     string `json:"name"`
-	// Attempt tells promotions apart that began again with the same snapshots.
-	Attempt int `json:"attempt,omitempty"`
-}
-
-// originMark begins the JSON form in the documentation of a column.
-const originMark = "penstock.promotion="
-
-// text returns the documentation of a column.
-func (o columnOrigin) text(source string) string {
-	form, _ := json.Marshal(o) //nolint:errchkjson // it has texts and numbers alone
-	return "column " + source + " of " + o.Table + " at snapshot " + strconv.FormatInt(o.Snapshot, 10) + "; " + originMark + string(form)
-}
-
-// originOf returns the origin in the documentation of a column, or false.
-func originOf(doc string) (columnOrigin, bool) {
-	_, form, ok := strings.Cut(doc, originMark)
-	var out columnOrigin
-	if !ok || json.Unmarshal([]byte(form), &out) != nil {
-		return columnOrigin{}, false
-	}
-	return out, out.Promotion != "" && out.Name != ""
-}
-
 // madeColumn is a column of an earlier promotion in some schema of the table.
 type madeColumn struct {
 	catalog.Field
-	columnOrigin
+	dataset.ColumnOrigin
 }
 
 // earlier are the columns of an earlier promotion.
@@ -78,7 +45,7 @@ func promotions(schemas []commit.TableSchema) []earlier {
 	found := map[string]map[int]madeColumn{}
 	for _, s := range schemas {
 		for _, f := range s.Fields {
-			origin, ok := originOf(s.Docs[f.ID])
+			origin, ok := dataset.OriginOf(s.Docs[f.ID])
 			if !ok {
 				continue
 			}
@@ -161,7 +128,7 @@ func (d *definition) numberAs(e earlier, state *commit.TableState) error {
 	}
 	equal := len(d.columns) == len(e.columns)
 	for i := 0; equal && i < len(d.columns); i++ {
-		equal = d.columns[i].column.ID == e.columns[i].ID && d.columns[i].name == e.columns[i].columnOrigin.Name
+		equal = d.columns[i].column.ID == e.columns[i].ID && d.columns[i].name == e.columns[i].ColumnOrigin.Name
 	}
 	if !equal {
 		return fault.New(fault.Conflict, "table %s has other columns of promotion %s than this one", state.Table.Name, e.id).
@@ -191,10 +158,12 @@ func (p *promoting) columns() []commit.NewColumn {
 	for _, c := range p.definition.columns {
 		made := c.column
 		at := slices.IndexFunc(p.definition.dataset.Staging, func(s dataset.Staging) bool { return s.Name == c.entry })
-		made.Doc = columnOrigin{
-			Promotion: p.definition.id, Entry: c.entry, Table: p.definition.dataset.Staging[at].Table,
-			TablePin: p.definition.pins[c.entry], Replaces: c.replaces, Name: c.name, Attempt: p.definition.attempt,
-		}.text(c.source)
+		s := p.definition.dataset.Staging[at]
+		made.Doc = dataset.ColumnOrigin{
+			Promotion: p.definition.id, Entry: c.entry, Table: s.Table, TablePin: p.definition.pins[c.entry],
+			Definition: s.PromotionDigest(p.definition.dataset.Key), Columns: p.definition.columnsOf(c.entry),
+			Replaces: c.replaces, Name: c.name, Nullable: c.nullable, Attempt: p.definition.attempt,
+		}.Doc(c.source)
 		out = append(out, made)
 	}
 	return out

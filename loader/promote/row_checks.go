@@ -151,7 +151,8 @@ func (c *rowChecks) sample(files []catalog.File) map[string]bool {
 	return out
 }
 
-// withNew returns the training table with the reserved schema, in which joined columns have their names and stored ones another.
+// withNew returns the training table with the reserved schema, in which joined columns have their names and stored ones another. It has
+// no origins, so that the entries are joined.
 func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition, schema int) (rawTable, error) {
 	pin := t.state.Table.Pin
 	pin.Schema = schema
@@ -160,7 +161,7 @@ func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition
 		return rawTable{}, err
 	}
 	renamed := *at
-	renamed.Fields = slices.Clone(at.Fields)
+	renamed.Fields, renamed.Origins = slices.Clone(at.Fields), nil
 	for i, f := range renamed.Fields {
 		for _, n := range of.columns {
 			switch f.ID {

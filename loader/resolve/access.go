@@ -35,13 +35,19 @@ func (h hidden) of(table int) map[int]bool {
 // BindFor is like Bind, for a client with the given rights. Withheld columns are not outputs, and
 // names in the client's query do not resolve to them. A configured dataset may join by withheld
 // columns; a dataset that the client sent is bound as if the tables did not have them. The filters
-// of the rights are added to the filters of the tables and of the relation's dataset.
+// of the rights are added to the filters of the tables and of the relation's dataset. Promoted entries are joined, so that the rights
+// to their tables apply.
 func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (*Relation, error) {
 	if !rights.Limits(d) {
 		return Bind(d, training, staging)
 	}
 	h, err := hide(d, training, staging, rights)
 	if err != nil {
+		return nil, err
+	}
+	promotions, now := Promotions(d, training), training
+	training = before(training, promotions)
+	if err := sameFilter(now, training, rights.Of(d.Training.Table)); err != nil {
 		return nil, err
 	}
 	seenTraining, seenStaging := training, slices.Clone(staging)
@@ -72,8 +78,31 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 			return nil, err
 		}
 	}
-	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), r.hidesOutput)
+	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o Output) bool {
+		return r.hidesOutput(o) || o.Table != TrainingTable && hidesPromoted(promotions[o.Table], o.Name, h.training)
+	})
 	return r, nil
+}
+
+// hidesPromoted reports whether the client may not read the column of the training table that has the values of an entry's column.
+func hidesPromoted(p *Promotion, name string, hidden map[int]bool) bool {
+	return slices.ContainsFunc(promotedColumns(p), func(c PromotedColumn) bool { return c.Origin.Name == name && hidden[c.ID] })
+}
+
+// sameFilter returns an error if a policy's filter names a column of the training table that is another one before promotions: a
+// client must not choose by its dataset which of them the filter means.
+func sameFilter(now, before *catalog.Table, limits policy.TableLimits) error {
+	if limits.Filter.IsZero() {
+		return nil
+	}
+	for _, name := range limits.Filter.Expr().Columns() {
+		is, _ := now.Field(name)
+		was, _ := before.Field(name)
+		if is.ID != was.ID {
+			return unfit(fault.New(fault.Invalid, "the policy's filter names column %s of table %s, which was promoted from an entry of the dataset", name, now.Name))
+		}
+	}
+	return nil
 }
 
 // hide returns the hidden columns of a dataset's tables. Every withheld name must be the name of a

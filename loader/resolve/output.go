@@ -19,11 +19,13 @@ const TrainingTable = -1
 type Output struct {
 	Name  string        // the column's name in the stream
 	Table int           // index of the staging entry, or TrainingTable
-	Field catalog.Field // the column of that table; in a Matched output, only its type is set
+	Field catalog.Field // the column of that table, or if Promoted of the training table; in a Matched output, only its type is set
 	Null  bool          // whether the column may be null in the stream
 	// Matched reports that the column is not a column of a table. Its value is true if the row has
 	// a match in Table, and false otherwise.
 	Matched bool
+	// Promoted reports that a column of the training table has the joined values, of Table or of overlays.
+	Promoted bool
 	// Default is the value of rows without a match in Table, as an array with one value of the
 	// output's Type; nil stands for null. It is on the Go heap and must not be released.
 	Default arrow.Array
@@ -57,6 +59,9 @@ type Shape struct {
 	First, Last int            // the number of elements to keep; 0: all; at most one of them is set
 	As          arrow.DataType // nil: no cast
 }
+
+// OfTraining reports whether the values are read from the training table.
+func (o Output) OfTraining() bool { return o.Table == TrainingTable || o.Promoted }
 
 // Type returns the column's type in the stream. For a category, it returns the type of the
 // dictionary's values.
@@ -96,6 +101,10 @@ func Schema(outputs []Output) *arrow.Schema {
 // an overlay, a column with the name of a training column replaces that column.
 func (b *binder) outputs(r *Relation, entry int, fixed map[int]string) {
 	s := &r.Staging[entry]
+	if s.Promoted != nil {
+		b.promoted(r, entry, fixed)
+		return
+	}
 	if !s.Join.Adds() {
 		return
 	}
@@ -178,6 +187,8 @@ func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string
 	replaced, s := &r.Outputs[i], &r.Staging[o.Table]
 	use := fixed[replaced.Field.ID]
 	switch {
+	case promotedOtherwise(r.Training, replaced.Field.ID, s.Staging):
+		b.fault(at, "", "%s", otherDefinition(o.Name, s.Name, r.Training))
 	case use != "":
 		b.fault(at, "", "column %q of %s is %s; an overlay cannot replace it: omit or rename it", o.Name, r.Training.Name, use)
 	case len(o.Shapes) > 0:
@@ -207,6 +218,10 @@ func (b *binder) names(r *Relation) {
 		}
 		at := fmt.Sprintf("staging[%d]", o.Table)
 		s := r.Staging[o.Table]
+		if other.Table == TrainingTable && promotedOtherwise(r.Training, other.Field.ID, s.Staging) {
+			b.fault(at, "", "%s", otherDefinition(o.Name, s.Name, r.Training))
+			continue
+		}
 		if o.Matched {
 			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.tableName(other.Table))
 			continue
@@ -271,6 +286,9 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 		if equal != "" {
 			near = equal
 		}
+		if later := r.promotedLater(c.Column); later != "" {
+			near, why = "", later
+		}
 		switch {
 		case c.Column == "*":
 			why = "; omit columns to get all of them"
@@ -301,10 +319,10 @@ func Asks(outputs []Output, entry int) bool {
 }
 
 // Needed reports whether a stream joins the entry. asked is whether the stream or its filter uses a
-// value of the entry (Asks). If it does not, the entry is joined only if it drops or repeats rows,
+// value of the entry (Asks). A promoted entry is not joined. If the stream uses no value, the entry is joined only if it drops or repeats rows,
 // or if rows without a match can fail the stream.
 func (s Staging) Needed(asked bool) bool {
-	return s.Counted(asked) || s.Missing.Fail() || s.MinMatch > 0
+	return s.Promoted == nil && (s.Counted(asked) || s.Missing.Fail() || s.MinMatch > 0)
 }
 
 // Counted reports whether the entry affects which rows a stream has: it drops or repeats rows, or a

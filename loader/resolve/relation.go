@@ -35,6 +35,9 @@ type Staging struct {
 	Rows   *expr.Filter // selects staging rows; nil keeps all
 	Order  []OrderKey   // the order of duplicates; the order of files breaks ties
 	Time   *Time        // nil: no time column
+	// Promoted are the columns of the training table that have the entry's values, so that streams do not join it; nil: they do. Of
+	// Keys and Time, only the training columns are set, and of Pinned only the name and the pin.
+	Promoted []PromotedColumn
 }
 
 // Key is one column of the join key in both tables.
@@ -65,8 +68,13 @@ type Distinct struct {
 
 // Bind resolves all names of a dataset against its tables: the training table, and one table for
 // each staging entry. It returns all faults together, as one Invalid error.
+//
+// An entry whose table is at the pin of its promotion is read from the training table (see Promotions). Names find the columns that
+// the training table had before the promotions of the dataset's entries.
 func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) (*Relation, error) {
 	b := binder{}
+	promotions := Promotions(d, training)
+	training = before(training, promotions)
 	r := &Relation{Dataset: d, Training: training}
 	for i, name := range d.Key {
 		b.column(training, name, fmt.Sprintf("key[%d]", i))
@@ -78,7 +86,12 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 	}
 	b.request(r)
 	for i, entry := range d.Staging {
-		r.Staging = append(r.Staging, b.staging(entry, training, staging[i], fmt.Sprintf("staging[%d]", i)))
+		at := fmt.Sprintf("staging[%d]", i)
+		if p := promotions[i]; p != nil && staging[i].Pin == p.Pin {
+			r.Staging = append(r.Staging, b.promotedStaging(entry, training, p, at))
+		} else {
+			r.Staging = append(r.Staging, b.staging(entry, training, staging[i], at))
+		}
 	}
 	fixed := r.fixed()
 	for i := range r.Staging {
@@ -97,6 +110,20 @@ func (b *binder) staging(entry dataset.Staging, training, table *catalog.Table, 
 	s.Rows = b.filter(entry.Filter, table, at+".filter")
 	s.Order = b.order(entry.OrderBy, table, at+".order_by")
 	s.Time = b.time(entry.PointInTime, training, table, at+".point_in_time")
+	return s
+}
+
+// promotedStaging binds an entry whose values the training table has.
+func (b *binder) promotedStaging(entry dataset.Staging, training *catalog.Table, p *Promotion, at string) Staging {
+	s := Staging{Staging: entry, Pinned: &catalog.Table{Name: entry.Table, Pin: p.Pin}, Promoted: p.Columns}
+	for i, pair := range entry.Key {
+		f, _ := b.column(training, pair.Training, fmt.Sprintf("%s.key[%d]", at, i))
+		s.Keys = append(s.Keys, Key{Training: f})
+	}
+	if entry.PointInTime != nil {
+		f, _ := b.column(training, entry.PointInTime.Training, at+".point_in_time.training")
+		s.Time = &Time{Training: f}
+	}
 	return s
 }
 

@@ -15,7 +15,7 @@ func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 		training, staging[entry] = append(training, t.ID), append(staging[entry], s.ID)
 	}
 	for i, s := range r.Staging {
-		if s.searchedWhole() {
+		if s.Promoted != nil || s.searchedWhole() {
 			continue
 		}
 		if s.Time != nil {

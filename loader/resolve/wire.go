@@ -46,7 +46,7 @@ func (r *Relation) Indexed(outputs []Output) []Indexed {
 	}
 	add(RequestTable, requestName, func(o Output) bool { return o.Request })
 	for i, s := range r.Staging {
-		add(i, s.Name, func(o Output) bool { return o.Table == i })
+		add(i, s.Name, func(o Output) bool { return o.Table == i && !o.Promoted })
 	}
 	return all
 }
@@ -100,6 +100,11 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 	}
 	if !indexed {
 		return Schema(outputs), nil
+	}
+	if i := slices.IndexFunc(outputs, func(o Output) bool { return o.Promoted && o.Table != TrainingTable }); i >= 0 && !wire.Auto() {
+		s := r.Staging[outputs[i].Table]
+		return nil, fault.InvalidField("wire", "%s sends rows of staging table %s, whose columns were promoted to the training table", wire, s.Name).
+			WithRemedy("use wire: auto or plain")
 	}
 	columns := r.Indexed(outputs)
 	if wire.Auto() {

@@ -42,7 +42,7 @@ type nestedField struct {
 // pathTo returns the structs around a column, the outermost first, and the column; nil if
 // the table does not have it.
 func pathTo(t *catalog.Table, id int) []nestedField {
-	for _, f := range t.Fields {
+	for _, f := range t.TopLevel() {
 		own := nestedField{id: f.ID, in: f.Stored}
 		if f.ID == id {
 			return []nestedField{own}

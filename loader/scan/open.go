@@ -135,7 +135,7 @@ func (o *opened) find(source plan.Source, f catalog.File, c catalog.Field) error
 	if _, ok := o.Field(c.ID); ok {
 		return nil
 	}
-	nested := !slices.ContainsFunc(source.Table.Fields, func(f catalog.Field) bool { return f.ID == c.ID })
+	nested := !slices.ContainsFunc(source.Table.TopLevel(), func(f catalog.Field) bool { return f.ID == c.ID })
 	if nested && !o.HasNestedFieldIDs() {
 		return someIDs("the file was written without field ids inside structs")
 	}

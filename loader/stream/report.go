@@ -28,10 +28,13 @@ type Report struct {
 	Staging map[string]StagingReport `json:"staging"` // by staging table that was read
 	// Unread names the staging tables that were not read: no value of them was asked for, and they
 	// neither drop nor repeat rows, nor fail because of missing keys.
-	Unread  []string       `json:"unread,omitempty"`
-	Request *RequestReport `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
-	Indexed []string       `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
-	Cached  *CachedReport  `json:"cached,omitempty"`  // what this stream read from the cache of decoded columns, if anything
+	Unread []string `json:"unread,omitempty"`
+	// Promoted are the staging tables whose values were read from columns of the training table: for each, the snapshot that the values
+	// are of. How many rows matched is not known.
+	Promoted map[string]int64 `json:"promoted,omitempty"`
+	Request  *RequestReport   `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
+	Indexed  []string         `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
+	Cached   *CachedReport    `json:"cached,omitempty"`  // what this stream read from the cache of decoded columns, if anything
 }
 
 // CachedReport is what a stream read from the cache of decoded columns.
@@ -80,7 +83,13 @@ func (s *ShardReader) Report() Report {
 		Sample: json.RawMessage(s.shard.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.shard.Plan.Relation, s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
 	}
 	for _, of := range s.shard.Plan.Relation.Staging {
-		if _, read := r.Staging[of.Name]; !read {
+		switch _, read := r.Staging[of.Name]; {
+		case of.Promoted != nil:
+			if r.Promoted == nil {
+				r.Promoted = map[string]int64{}
+			}
+			r.Promoted[of.Name] = of.Pinned.Pin.Snapshot
+		case !read:
 			r.Unread = append(r.Unread, of.Name)
 		}
 	}

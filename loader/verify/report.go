@@ -91,6 +91,7 @@ const (
 	lowMatchRate   Kind = "match_rate"  // a match rate below min_match
 	fewMatches     Kind = "few_matches" // few rows match, or none, without min_match
 	noChecksums    Kind = "checksums"   // pages without a checksum
+	promotedEntry  Kind = "promoted"    // the values of a staging entry are columns of the training table
 )
 
 // Grade is how bad a Finding is.

@@ -16,6 +16,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -60,6 +61,11 @@ func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 		return nil, fault.Op(err, "verify the training table")
 	}
 	for i, s := range p.Relation.Staging {
+		if s.Promoted != nil {
+			v.find(promotedEntry, worthKnowing, Finding{Table: s.Name, Message: fmt.Sprintf(
+				"its values are columns of the training table, promoted at snapshot %d of table %s; the staging table is not read", s.Pinned.Pin.Snapshot, s.Table)})
+			continue
+		}
 		if err := v.staging(ctx, i); err != nil {
 			return nil, fault.Op(err, "verify staging[%d] %s", i, s.Name)
 		}

@@ -52,9 +52,13 @@ type overwriting struct {
 // choose takes the promoted entries from the dataset, in the dataset's order.
 func (p *overwriting) choose(names []string) error {
 	d := p.target.Dataset.Defaults()
-	chosen, err := d.Promoted(names)
+	already := resolve.PromotedNames(d, p.target.Training)
+	chosen, err := d.Promoted(names, already)
 	if err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(names, func(name string) bool { return slices.Contains(already, name) }); i >= 0 {
+		return fault.InvalidField("entries", "entry %s was promoted already", names[i]).WithRemedy("name only entries that were not promoted")
 	}
 	p.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key, Staging: chosen}
 	for i, s := range d.Staging {

@@ -49,23 +49,31 @@ func (d *drawing) lines(draw func(*drawing)) []string {
 // drawEntries draws the staging tables in at most room lines, or in three if there is less room.
 func drawEntries(p *plan.Plan, sizes *plan.ColumnSizes, needs []bool, room int) []string {
 	var read []int
-	var unread []string
+	var unread, promoted []string
 	for i, needed := range needs {
-		if needed {
+		switch s := p.Relation.Staging[i]; {
+		case needed:
 			read = append(read, i)
-		} else {
+		case s.Promoted != nil:
+			promoted = append(promoted, fmt.Sprintf("%s at snapshot %d", s.Name, s.Pinned.Pin.Snapshot))
+		default:
 			unread = append(unread, p.Relation.Staging[i].Name)
 		}
 	}
-	if len(unread) == 0 {
+	notes := (&drawing{}).lines(func(d *drawing) {
+		if len(unread) > 0 {
+			d.branch("skips", fmt.Sprintf("%s that the query does not need: %s", plan.Counted(len(unread), "staging table"), strings.Join(unread, ", ")))
+		}
+		if len(promoted) > 0 {
+			d.branch("reads", fmt.Sprintf("promoted columns of %s: %s", plan.Counted(len(promoted), "staging table"), strings.Join(promoted, ", ")))
+		}
+	})
+	if len(notes) == 0 {
 		return drawRead(p, sizes, read, room)
 	}
-	lines := append(drawRead(p, sizes, read, room-1), (&drawing{}).lines(func(d *drawing) {
-		d.branch("skips", fmt.Sprintf("%s that the query does not need: %s", plan.Counted(len(unread), "staging table"), strings.Join(unread, ", ")))
-		d.text("│", "")
-	})...)
+	lines := append(drawRead(p, sizes, read, room-len(notes)), append(notes, (&drawing{}).lines(func(d *drawing) { d.text("│", "") })...)...)
 	if len(read) > 0 {
-		lines = slices.Delete(lines, len(lines)-3, len(lines)-2) // one spacer is enough
+		lines = slices.Delete(lines, len(lines)-len(notes)-2, len(lines)-len(notes)-1) // one spacer is enough
 	}
 	return lines
 }

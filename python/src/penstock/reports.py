@@ -9,7 +9,7 @@ from typing import Any
 _COUNTS = ("rows", "matched", "missing", "null_keys", "duplicates", "duplicates_resolved", "defaults_filled")
 
 # The fields in the report of the last connection that hold for the whole stream.
-_OF_STREAM = ("cursor", "leftover", "sample", "unread", "indexed")
+_OF_STREAM = ("cursor", "leftover", "sample", "unread", "promoted", "indexed")
 
 
 def unbroken(report: Mapping[str, Any]) -> dict[str, Any]:

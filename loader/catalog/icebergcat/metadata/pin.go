@@ -180,8 +180,22 @@ func (s *Source) TableAt(ctx context.Context, m *Loaded, pin dataset.TablePin) (
 	return &catalog.Table{
 		Name: m.Name, Location: m.Location(), Pin: pin, Fields: column.Convert(schema.Fields()), Nested: column.Convert(column.Nested(schema)),
 		Specs: specs, SortOrders: convertOrders(m.SortOrders()), Defaults: defaults, Mapping: mapping, Lineage: lineage,
-		OtherNames: m.otherNames(schema),
+		OtherNames: m.otherNames(schema), Origins: origins(schema),
 	}, nil
+}
+
+// origins returns the origins of the columns of a schema that promotions made, by field id.
+func origins(schema *iceberg.Schema) map[int]dataset.ColumnOrigin {
+	var out map[int]dataset.ColumnOrigin
+	for _, f := range schema.Fields() {
+		if o, ok := dataset.OriginOf(f.Doc); ok {
+			if out == nil {
+				out = map[int]dataset.ColumnOrigin{}
+			}
+			out[f.ID] = o
+		}
+	}
+	return out
 }
 
 // otherNames returns the top-level columns of the other schemas that one schema does not have under the same name and id.
@@ -207,6 +221,9 @@ func (m *Loaded) otherNames(pinned *iceberg.Schema) []catalog.OtherName {
 			if one := (catalog.OtherName{ID: f.ID, Name: f.Name}); !seen[one] {
 				seen[one] = true
 				one.Current = schema.ID == current.ID
+				if o, promoted := dataset.OriginOf(f.Doc); promoted {
+					one.Entry, one.Table = o.Entry, o.Table
+				}
 				out = append(out, one)
 			}
 		}

@@ -1,0 +1,354 @@
+package promote_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/promote"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// answer is what a query returned.
+type answer struct {
+	Schema  *arrow.Schema
+	Rows    []string // in order
+	Cursors []dataset.Cursor
+	Report  stream.Report
+	Pin     dataset.Pin
+}
+
+// ask reads a query of a dataset.
+func (r *rig) ask(t *testing.T, d dataset.Dataset, q dataset.Query) answer {
+	t.Helper()
+	out, err := r.tryAsk(t, d, q)
+	require.NoError(t, err)
+	return out
+}
+
+func (r *rig) tryAsk(t *testing.T, d dataset.Dataset, q dataset.Query) (answer, error) {
+	t.Helper()
+	return r.askAs(t, d, q, policy.Rights{})
+}
+
+// askAs is tryAsk for a client with rights.
+func (r *rig) askAs(t *testing.T, d dataset.Dataset, q dataset.Query, rights policy.Rights) (out answer, err error) {
+	t.Helper()
+	l := r.loader(t)(&r.tables)
+	l.SetDatasets([]dataset.Dataset{d.Defaults()})
+	q.Dataset = d.Name
+	if q.Shard.Of == 0 {
+		q.Shard.Of = 1
+	}
+	planned, err := l.PlanFor(t.Context(), loader.PlanRequest{Query: q, Rights: rights})
+	if err != nil {
+		return out, err
+	}
+	rows, err := l.Open(t.Context(), planned, loader.StreamOptions{})
+	if err != nil {
+		return out, err
+	}
+	defer rows.Release()
+	out.Schema, out.Pin, out.Rows = rows.Schema(), planned.Plan.Rows.Pin, []string{}
+	for rows.Next() {
+		b := rows.RecordBatch()
+		for i := range int(b.NumRows()) {
+			var values []string
+			for k := range int(b.NumCols()) {
+				values = append(values, b.Column(k).ValueStr(i))
+			}
+			out.Rows = append(out.Rows, strings.Join(values, " "))
+		}
+		out.Cursors = append(out.Cursors, rows.Cursor())
+	}
+	out.Report = rows.Report()
+	return out, rows.Err()
+}
+
+// promoteAll promotes entries of a dataset.
+func (r *rig) promoteAll(t *testing.T, d dataset.Dataset, entries ...string) {
+	t.Helper()
+	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: entries})
+	require.NoError(t, err)
+}
+
+// same compares what a query returns now with what it returned before.
+func same(t *testing.T, before, now answer, text string) {
+	t.Helper()
+	require.True(t, before.Schema.Equal(now.Schema), "%s: %s\n%s", text, before.Schema, now.Schema)
+	require.Equal(t, before.Rows, now.Rows, text)
+}
+
+// features3 is a dataset with a left entry, one that reports its matches and has defaults, and an overlay.
+func features3() dataset.Dataset {
+	return dataset.Dataset{
+		Name: "home", Training: dataset.Training{Table: rowsTable}, Key: []string{"key"},
+		Staging: []dataset.Staging{
+			{Table: features, Name: "left", Prefix: "l_"},
+			{
+				Table: features, Name: "matched", Columns: []dataset.Column{{Column: "f", Name: "m"}}, MatchedAs: "has",
+				Missing: rule.MissingDefault, Defaults: []dataset.Default{{Column: "m", Value: int64(-1)}},
+			},
+			{Table: features, Name: "over", Join: rule.Overlay, Columns: []dataset.Column{{Column: "f", Name: "row"}}},
+		},
+	}
+}
+
+// A dataset returns the same rows and columns while its entries are joined, and after they were promoted, demoted, and promoted again.
+//
+// spec: promote-18, promote-19, promote-24
+func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
+	for _, wire := range []dataset.Wire{dataset.WirePlain, dataset.WireAuto} {
+		r := newRig(t)
+		r.create(t, 2)
+		d := features3()
+		queries := map[string]dataset.Query{
+			"all":     {},
+			"columns": {Reading: dataset.Reading{Columns: []dataset.Column{{Column: "has"}, {Column: "row"}, {Column: "l_f", Name: "x"}}}},
+			"filter":  {Rows: dataset.Rows{Filter: dataset.MustFilter("l_f > 5 or row = 4")}},
+			"few":     {Reading: dataset.Reading{BatchRows: 3}},
+		}
+		before := map[string]answer{}
+		for name, q := range queries {
+			q.Wire = wire
+			before[name] = r.ask(t, d, q)
+		}
+		check := func(text string) {
+			for name, q := range queries {
+				q.Wire = wire
+				same(t, before[name], r.ask(t, d, q), text+" "+name)
+				for _, c := range before[name].Cursors { // of before the first promotion
+					rest := q
+					rest.Cursor = dataset.Cursors{c}
+					rest.BatchRows = q.BatchRows
+					got := r.ask(t, d, rest)
+					at := len(before[name].Rows) - len(got.Rows)
+					require.Equal(t, before[name].Rows[at:], got.Rows, "%s %s from %v", text, name, c.At)
+				}
+			}
+		}
+		check("before")
+		for _, entry := range []string{"matched", "over", "left"} {
+			r.promoteAll(t, d, entry)
+			check(entry + " promoted")
+		}
+		_, err := r.promoter.Demote(t.Context(), rowsTable, []string{"m"})
+		require.NoError(t, err)
+		check("demoted")
+		r.promoteAll(t, d, "matched")
+		check("promoted again")
+		got := r.ask(t, d, dataset.Query{})
+		require.Equal(t, map[string]int64{"left": got.Pin.Staging["left"].Snapshot, "matched": got.Pin.Staging["matched"].Snapshot, "over": got.Pin.Staging["over"].Snapshot},
+			got.Report.Promoted)
+		require.Empty(t, got.Report.Staging)
+		require.Empty(t, got.Report.Unread)
+	}
+}
+
+// A query after the promotion reads the promoted values, whatever the staging table has since. One that pins another snapshot of the
+// staging table joins that one.
+//
+// spec: promote-20, promote-21
+func TestPromotedValuesAreThoseOfTheirSnapshot(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	before := r.ask(t, d, dataset.Query{})
+	r.promoteAll(t, d, "left", "over")
+	r.append(t, features, `{"key": 9, "f": 90}`)
+	now, err := r.tables.Table(t.Context(), features, dataset.Ref{})
+	require.NoError(t, err)
+	columns := dataset.Query{Reading: dataset.Reading{Columns: []dataset.Column{{Column: "key"}, {Column: "l_f"}, {Column: "row"}}}}
+	got := r.ask(t, d, columns)
+	require.Contains(t, got.Rows, "9 4 (null)")
+	require.Equal(t, before.Pin.Staging["left"], got.Pin.Staging["left"])
+	columns.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"left": {Snapshot: now.Pin.Snapshot}, "over": {Snapshot: now.Pin.Snapshot}}}
+	got = r.ask(t, d, columns)
+	require.Contains(t, got.Rows, "9 90 90")
+	require.Equal(t, now.Pin, got.Pin.Staging["over"])
+	// A cursor of either reading resumes it.
+	columns.BatchRows = 2
+	whole := r.ask(t, d, columns)
+	rest := columns
+	rest.Pin, rest.Cursor = dataset.Pin{}, dataset.Cursors{whole.Cursors[0]}
+	require.Equal(t, whole.Rows[2:], r.ask(t, d, rest).Rows)
+}
+
+// The staging table of a promoted entry may be gone.
+//
+// spec: promote-20
+func TestPromotedEntriesNeedNoStagingTable(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	before := r.ask(t, d, dataset.Query{})
+	r.promoteAll(t, d, "left", "matched", "over")
+	require.NoError(t, r.others.DropTable(t.Context(), strings.Split(features, ".")))
+	same(t, before, r.ask(t, d, dataset.Query{}), "dropped")
+	d.Staging[0].Prefix = "other_"
+	_, err := r.tryAsk(t, d, dataset.Query{})
+	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
+}
+
+// An entry that is not the promoted one is not read from the promoted columns.
+//
+// spec: promote-22
+func TestEntriesThatDifferFromThePromotedOnes(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	r.promoteAll(t, d, "left", "matched", "over")
+	for text, change := range map[string]func(d *dataset.Dataset){
+		`"l_f" of table ml.rows was promoted from an entry left`: func(d *dataset.Dataset) { d.Staging[0].Duplicates = rule.DuplicatesFirst },
+		`"m" of table ml.rows was promoted from an entry matched`: func(d *dataset.Dataset) {
+			d.Staging[1].Defaults = []dataset.Default{{Column: "m", Value: int64(-2)}}
+		},
+		`"row" of table ml.rows was promoted from an entry over`:        func(d *dataset.Dataset) { d.Staging[2].Nulls = rule.NullsKeep },
+		`"l_f" of other has the name of a column of the training table`: func(d *dataset.Dataset) { d.Staging[0].Name = "other" },
+	} {
+		changed := features3()
+		change(&changed)
+		_, err := r.tryAsk(t, changed, dataset.Query{})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %v", text, err)
+		require.ErrorContains(t, err, text)
+	}
+	// Rules that only check or speed up the join may change, and so may other entries.
+	d.Staging = d.Staging[1:]
+	d.Staging[0].MinMatch, d.Staging[1].MaxAmplification = 0.9, 50
+	require.Len(t, r.ask(t, d, dataset.Query{}).Rows, 8)
+	// Others dropped a column.
+	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+	require.NoError(t, err)
+	has, _ := state.Table.Field("has")
+	schema, err := r.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: rowsTable, UUID: state.Table.Pin.UUID, Base: state.Current, Drop: []int{has.ID}})
+	require.NoError(t, err)
+	require.NoError(t, r.tables.SetSchema(t.Context(), commit.SchemaMove{Table: rowsTable, UUID: state.Table.Pin.UUID, From: state.Current, To: schema}))
+	_, err = r.tryAsk(t, d, dataset.Query{})
+	require.ErrorContains(t, err, `"m" of table ml.rows was promoted from an entry matched`)
+}
+
+// The rights of a client to a staging table apply to its promoted columns.
+//
+// spec: promote-23
+func TestRightsApplyToPromotedEntries(t *testing.T) {
+	limited := func(tables ...policy.TableLimits) policy.Rights {
+		p := &policy.Policy{Rules: []policy.AccessRule{{Subjects: []string{"*"}, Read: []string{"*"}, Tables: tables}}}
+		rights, _ := p.Read(identity.Caller{}, "home")
+		return rights
+	}
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	rights := map[string]policy.Rights{
+		"rows":        limited(policy.TableLimits{Name: features, Filter: dataset.MustFilter("f > 10")}),
+		"column":      limited(policy.TableLimits{Name: features, Withheld: []string{"f"}}),
+		"training":    limited(policy.TableLimits{Name: rowsTable, Withheld: []string{"row"}}),
+		"key":         limited(policy.TableLimits{Name: rowsTable, Withheld: []string{"key"}}),
+		"row filters": limited(policy.TableLimits{Name: rowsTable, Filter: dataset.MustFilter("key = 1")}),
+	}
+	before := map[string]answer{}
+	for name, of := range rights {
+		got, err := r.askAs(t, d, dataset.Query{}, of)
+		require.NoError(t, err, name)
+		before[name] = got
+	}
+	r.promoteAll(t, d, "left", "matched")
+	r.promoteAll(t, d, "over")
+	r.append(t, features, `{"key": 9, "f": 90}`)
+	for name, of := range rights {
+		got, err := r.askAs(t, d, dataset.Query{}, of)
+		require.NoError(t, err, name)
+		same(t, before[name], got, name)
+		require.Empty(t, got.Report.Promoted, name)
+	}
+	got, err := r.askAs(t, d, dataset.Query{}, limited(policy.TableLimits{Name: rowsTable, Withheld: []string{"l_f"}}))
+	require.NoError(t, err)
+	require.Empty(t, got.Schema.FieldIndices("l_f"))
+	_, err = r.askAs(t, d, dataset.Query{}, limited(policy.TableLimits{Name: rowsTable, Filter: dataset.MustFilter("row > 1")}))
+	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
+}
+
+// A checkpoint of before a promotion, whose dataset has no entry any more, names the entry itself.
+//
+// spec: promote-19
+func TestCheckpointsOfDatasetsWithoutTheirEntry(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	d.Staging = d.Staging[:1]
+	query := dataset.Query{Reading: dataset.Reading{BatchRows: 3, Columns: []dataset.Column{{Column: "row"}, {Column: "l_f"}}}}
+	before := r.ask(t, d, query)
+	r.promoteAll(t, d, "left")
+	without := d
+	without.Staging = nil
+	query.Cursor = dataset.Cursors{before.Cursors[0]}
+	_, err := r.tryAsk(t, without, query)
+	require.ErrorContains(t, err, "it was promoted from entry left of table "+features+"; give the query that entry")
+	query.With = d.Staging
+	require.Equal(t, before.Rows[3:], r.ask(t, without, query).Rows)
+	// The entry of a query is read from the promoted columns, too.
+	query.Cursor = nil
+	got := r.ask(t, without, query)
+	same(t, before, got, "with")
+	require.Contains(t, got.Report.Promoted, "left")
+}
+
+// Rows of a staging table cannot be sent when its columns are those of the training table.
+//
+// spec: promote-24
+func TestPromotedEntriesHaveNoRowsToIndex(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	r.promoteAll(t, d, "left")
+	_, err := r.tryAsk(t, d, dataset.Query{Reading: dataset.Reading{Wire: dataset.WireIndexed}})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), err)
+	require.ErrorContains(t, err, "whose columns were promoted")
+	_, err = r.tryAsk(t, d, dataset.Query{Reading: dataset.Reading{Wire: dataset.WireIndexed, Columns: []dataset.Column{{Column: "m"}}}})
+	require.NoError(t, err)
+}
+
+// Overlays of one column are promoted one after the other, and each reading in between has the same values.
+//
+// spec: promote-18, promote-25
+func TestOverlaysOfOneColumn(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	first := d.Staging[2]
+	first.Name, first.Filter = "first", dataset.MustFilter("f = 20 or f is null")
+	second := d.Staging[2]
+	second.Nulls = rule.NullsKeep
+	d.Staging = []dataset.Staging{first, second}
+	d.Training.Filter = dataset.MustFilter("row < 7") // of the values before any overlay
+	before := r.ask(t, d, dataset.Query{})
+	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"first", "over"}})
+	require.ErrorContains(t, err, "both overlay column row")
+	_, err = r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"over"}})
+	require.ErrorContains(t, err, "overlays after entry first")
+	r.promoteAll(t, d, "first")
+	same(t, before, r.ask(t, d, dataset.Query{}), "first")
+	r.promoteAll(t, d, "over")
+	same(t, before, r.ask(t, d, dataset.Query{}), "both")
+	// Without the last one, the values of the first are no longer in the column.
+	alone := d
+	alone.Staging = d.Staging[:1]
+	_, err = r.tryAsk(t, alone, dataset.Query{})
+	require.ErrorContains(t, err, "was promoted from an entry first")
+	turned := d
+	turned.Staging = []dataset.Staging{second, first}
+	_, err = r.tryAsk(t, turned, dataset.Query{})
+	require.ErrorContains(t, err, "was promoted from an entry first")
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"})
+	require.NoError(t, err)
+	same(t, before, r.ask(t, d, dataset.Query{}), "first again")
+}

@@ -1,0 +1,249 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Promotion is the promotion of a staging entry that a training table has: the columns in which the values of the entry are stored,
+// for one snapshot of the staging table.
+type Promotion struct {
+	Pin     dataset.TablePin // of the staging table
+	Columns []PromotedColumn // in the order in which the entry offers them
+}
+
+// PromotedColumn is a column of the training table that has the values of a column of a staging entry.
+type PromotedColumn struct {
+	catalog.Field // with a name that no other column has; required if the join returns no nulls for it
+	Origin        dataset.ColumnOrigin
+}
+
+// Promotions returns the promotion of each entry of a dataset, as the documentation of the training table's columns tells it, or nil
+// for an entry that is only joined. An entry is promoted if the table has all columns that a promotion made of an entry with the same
+// name and definition, and if each column that was replaced since was replaced by a later promoted entry of the dataset.
+func Promotions(d dataset.Dataset, training *catalog.Table) []*Promotion {
+	out := make([]*Promotion, len(d.Staging))
+	if len(training.Origins) == 0 {
+		return out
+	}
+	for i, s := range d.Staging {
+		out[i] = promotionOf(s, d.Key, training)
+	}
+	for again := true; again; {
+		again = false
+		for i, p := range out {
+			if p != nil && slices.ContainsFunc(p.Columns, func(c PromotedColumn) bool { return replacedByOthers(training, out[i+1:], c) }) {
+				out[i], again = nil, true
+			}
+		}
+	}
+	return out
+}
+
+// PromotedNames returns the names of the promoted entries of a dataset.
+func PromotedNames(d dataset.Dataset, training *catalog.Table) []string {
+	var names []string
+	for i, p := range Promotions(d, training) {
+		if p != nil {
+			names = append(names, d.Staging[i].Name)
+		}
+	}
+	return names
+}
+
+// promotionOf returns the promotion of an entry in a dataset with a key, or nil.
+func promotionOf(s dataset.Staging, key []string, training *catalog.Table) *Promotion {
+	var p *Promotion
+	digest := s.PromotionDigest(key)
+	for _, f := range training.Fields {
+		o, ok := training.Origins[f.ID]
+		if !ok || o.Entry != s.Name || o.Table != s.Table || o.Definition != digest {
+			continue
+		}
+		_, replaced := replacement(training, f.ID)
+		if p == nil {
+			p = &Promotion{Pin: o.TablePin}
+		}
+		if first := p.Columns; len(first) > 0 && first[0].Origin.Promotion != o.Promotion || f.Name != o.Name && !replaced {
+			return nil // it was promoted twice, or others renamed a column
+		}
+		if f.Name, f.Required = o.Name, !o.Nullable; o.Replaces != 0 { // filters read the replaced column under its name
+			f.Name = fmt.Sprintf("%s__promoted_%d", o.Name, f.ID)
+		}
+		p.Columns = append(p.Columns, PromotedColumn{f, o})
+	}
+	if p == nil || len(p.Columns) != p.Columns[0].Origin.Columns {
+		return nil // others dropped a column
+	}
+	slices.SortFunc(p.Columns, func(a, b PromotedColumn) int { return a.ID - b.ID })
+	return p
+}
+
+// replacement returns the column that a promotion put in the place of another one, or false.
+func replacement(t *catalog.Table, id int) (by catalog.Field, ok bool) {
+	i := slices.IndexFunc(t.Fields, func(f catalog.Field) bool {
+		o, promoted := t.Origins[f.ID]
+		return promoted && o.Replaces == id
+	})
+	if i < 0 {
+		return catalog.Field{}, false
+	}
+	return t.Fields[i], true
+}
+
+// replacedByOthers reports whether a promoted column was replaced by another column than those of some promotions.
+func replacedByOthers(t *catalog.Table, later []*Promotion, c PromotedColumn) bool {
+	by, ok := replacement(t, c.ID)
+	return ok && !slices.ContainsFunc(later, func(p *Promotion) bool {
+		return p != nil && slices.ContainsFunc(p.Columns, func(other PromotedColumn) bool { return other.ID == by.ID })
+	})
+}
+
+// before returns the training table as it was before promotions: names do not find the promoted columns, and columns that these
+// replaced have their names again.
+func before(t *catalog.Table, promotions []*Promotion) *catalog.Table {
+	names := map[int]string{} // by field id; "": none
+	unnamed := slices.Clone(t.Unnamed)
+	for _, p := range promotions {
+		for _, c := range promotedColumns(p) {
+			names[c.ID] = ""
+			unnamed = append(unnamed, c.Field)
+		}
+	}
+	if len(names) == 0 {
+		return t
+	}
+	for _, p := range promotions {
+		for _, c := range promotedColumns(p) {
+			if _, promoted := names[c.Origin.Replaces]; !promoted {
+				names[c.Origin.Replaces] = c.Origin.Name
+			}
+		}
+	}
+	out := *t
+	out.Unnamed, out.Fields, out.Nested = unnamed, nil, nil
+	renamed := map[string]string{} // the first parts of the names of nested columns
+	for _, f := range t.Fields {
+		name, changed := names[f.ID]
+		if changed {
+			renamed[f.Name] = name
+			f.Name = name
+		}
+		if !changed || name != "" {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	for _, f := range t.Nested {
+		if f.Name = nestedName(f.Name, renamed); f.Name != "" {
+			out.Nested = append(out.Nested, f)
+		}
+	}
+	return &out
+}
+
+func promotedColumns(p *Promotion) []PromotedColumn {
+	if p == nil {
+		return nil
+	}
+	return p.Columns
+}
+
+// nestedName returns the name of a nested column if top-level columns have other names; "" if its column has none.
+func nestedName(name string, renamed map[string]string) string {
+	for old, is := range renamed {
+		rest, inside := strings.CutPrefix(name, old+".")
+		switch {
+		case inside && is == "":
+			return ""
+		case inside:
+			return is + "." + rest
+		}
+	}
+	return name
+}
+
+// TableFor returns the table of an entry at the pin of its promotion, without columns and files, for a query that pins the table
+// as given: not at all, or there. Otherwise it returns nil.
+func (p *Promotion) TableFor(s dataset.Staging, given dataset.TablePin) *catalog.Table {
+	if p == nil || given != (dataset.TablePin{}) && given != p.Pin && given != (dataset.TablePin{Snapshot: p.Pin.Snapshot}) {
+		return nil
+	}
+	return &catalog.Table{Name: s.Table, Pin: p.Pin}
+}
+
+// promoted adds the outputs of an entry whose values the training table has.
+func (b *binder) promoted(r *Relation, entry int, fixed map[int]string) {
+	s := &r.Staging[entry]
+	at := fmt.Sprintf("staging[%d]", entry)
+	defaults := b.defaultsOf(s, at)
+	for _, c := range s.Promoted {
+		if c.Origin.Replaces != 0 {
+			b.promotedOverlay(r, s, c, fixed, at)
+			continue
+		}
+		r.Outputs = append(r.Outputs, Output{
+			Name: c.Origin.Name, Table: entry, Field: c.Field, Null: c.Origin.Nullable, Promoted: true, missing: defaults[c.Origin.Name],
+		})
+	}
+}
+
+// promotedOverlay makes a promoted column replace the training column of the same name.
+func (b *binder) promotedOverlay(r *Relation, s *Staging, c PromotedColumn, fixed map[int]string, at string) {
+	o := Output{Name: c.Origin.Name, Table: TrainingTable, Field: c.Field, Null: c.Origin.Nullable, Promoted: true}
+	i := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table == TrainingTable && t.Name == o.Name })
+	if i < 0 { // others dropped it
+		end := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table != TrainingTable })
+		if end < 0 {
+			end = len(r.Outputs)
+		}
+		r.Outputs = slices.Insert(r.Outputs, end, o)
+		return
+	}
+	replaced := r.Outputs[i]
+	switch use := fixed[replaced.Field.ID]; {
+	case use != "":
+		b.fault(at, "", "column %q of %s is %s, and the promoted entry %s replaced it: remove the entry, whose values the column has", o.Name, r.Training.Name, use, s.Name)
+	case len(replaced.Overlays) > 0:
+		b.fault(at, "", "column %q was promoted from entry %s, and entry %s stands in front of it: put %s behind it", o.Name, s.Name,
+			r.Staging[replaced.Overlays[0].Table].Name, r.Staging[replaced.Overlays[0].Table].Name)
+	}
+	o.Null = replaced.Null || o.Null
+	r.Outputs[i] = o
+}
+
+// promotedOtherwise reports whether a training column, or one that it replaced, was promoted from an entry with the name and the
+// table of another one. Bind calls it for entries that are not promoted, so their definitions differ.
+func promotedOtherwise(t *catalog.Table, id int, s dataset.Staging) bool {
+	for {
+		o, ok := t.Origins[id]
+		if !ok {
+			return false
+		}
+		if o.Entry == s.Name && o.Table == s.Table {
+			return true
+		}
+		id = o.Replaces
+	}
+}
+
+// otherDefinition is the text of a fault for an entry that is not the promoted one.
+func otherDefinition(column, entry string, t *catalog.Table) string {
+	return fmt.Sprintf("column %q of table %s was promoted from an entry %s that is defined differently, or was changed since: "+
+		"restore the entry as it was promoted, remove it, or rename the entry and its columns", column, t.Name, entry)
+}
+
+// promotedLater explains a name that is a promoted column in another schema of the training table. The result is the end of a
+// sentence, or "".
+func (r *Relation) promotedLater(name string) string {
+	for _, o := range r.Training.OtherNames {
+		if o.Name == name && o.Entry != "" && !r.hidden.training[o.ID] {
+			return fmt.Sprintf(" at this snapshot of %s: it was promoted from entry %s of table %s; give the query that entry as it was promoted, in with",
+				r.Training.Name, o.Entry, o.Table)
+		}
+	}
+	return ""
+}
