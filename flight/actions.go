@@ -42,6 +42,8 @@ func (s *service) actions() []action {
 	if s.options.Verifier != nil {
 		all = append(all, action{
 			name: "verify", description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", needs: policy.Verify, run: s.verify,
+		}, action{
+			name: "verify_progress", description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", needs: policy.Verify, change: s.verifyProgress,
 		})
 	}
 	all = append(all, s.changes.actions()...)
@@ -182,8 +184,26 @@ func firstLines(text string, most int) string {
 	return strings.Join(lines[:most-1], "") + fmt.Sprintf("  … %d more\n", len(lines)-most+1)
 }
 
-// verify reads as much as a stream, so it takes a slot and counts as one.
+// verify returns the report of a verification.
 func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, error) {
+	found, err := s.verified(ctx, c, body, nil)
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Of(found), nil
+}
+
+// verifyProgress is verify with messages on how far it is.
+func (s *service) verifyProgress(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+	found, err := s.verified(ctx, c, body, progress.verifying)
+	if err != nil {
+		return nil, err
+	}
+	return []any{found}, nil
+}
+
+// verified reads as much as a stream, so it takes a slot and counts as one.
+func (s *service) verified(ctx context.Context, c *call, body []byte, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return nil, err
@@ -208,7 +228,7 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 		return nil, err
 	}
 	c.note.verify()
-	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.rights})
+	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.rights}, progress)
 	if changed := s.guard.checkUnchanged(may); changed != nil {
 		return nil, changed
 	}
@@ -216,7 +236,7 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 		return nil, failure.Cause(ctx, err)
 	}
 	c.note.verified(found)
-	return jsontext.Of(found), nil
+	return found, nil
 }
 
 // manifest records what a model was trained on, so that its rows can be read again. The query

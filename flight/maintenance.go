@@ -59,7 +59,7 @@ func (w *changes) compact(ctx context.Context, c *call, body []byte, progress *p
 	return []any{out}, nil
 }
 
-// compacting reports how far a compaction is. Rows and bytes are those of the files that are rewritten together.
+// compacting reports how far a compaction is.
 func (p *progressMessages) compacting(at maintenance.CompactionProgress) {
 	now := writeProgress(at.Progress)
 	now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)

@@ -3,6 +3,7 @@ package flight
 import (
 	"time"
 
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/datafile"
 )
 
@@ -18,13 +19,15 @@ type ChangeProgress struct {
 
 // ProgressCounts is how much of a step is done.
 type ProgressCounts struct {
-	RowsRead    int64 `json:"rows_read,omitempty"`
-	RowsWritten int64 `json:"rows_written,omitempty"`
-	// Files and Bytes are done; OfFiles and OfBytes are all, where they are known.
-	Files   int64 `json:"files,omitempty"`
-	OfFiles int64 `json:"of_files,omitempty"`
-	Bytes   int64 `json:"bytes,omitempty"`
-	OfBytes int64 `json:"of_bytes,omitempty"`
+	// Counts whose names begin with Of are of the whole step, or 0 where they are not known.
+	RowsRead      int64 `json:"rows_read,omitempty"`
+	OfRowsRead    int64 `json:"of_rows_read,omitempty"`
+	RowsWritten   int64 `json:"rows_written,omitempty"`
+	OfRowsWritten int64 `json:"of_rows_written,omitempty"`
+	Files         int64 `json:"files,omitempty"`
+	OfFiles       int64 `json:"of_files,omitempty"`
+	Bytes         int64 `json:"bytes,omitempty"`
+	OfBytes       int64 `json:"of_bytes,omitempty"`
 }
 
 // progressMessages tells a client how far its call is: when a step begins, from time to time while its counts grow, and at the
@@ -72,8 +75,14 @@ func (p *progressMessages) flush() {
 // writing reports how far a write is.
 func (p *progressMessages) writing(at datafile.Progress) { p.at(writeProgress(at)) }
 
+// verifying reports how far a verification is.
+func (p *progressMessages) verifying(at loader.VerifyProgress) {
+	p.at(ChangeProgress{Table: at.Table, Step: "read", ProgressCounts: ProgressCounts{RowsRead: at.Rows, OfRowsRead: at.OfRows}})
+}
+
 func writeProgress(at datafile.Progress) ChangeProgress {
 	return ChangeProgress{Step: at.Step.String(), ProgressCounts: ProgressCounts{
-		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes,
+		RowsRead: at.RowsRead, OfRowsRead: at.OfRowsRead, RowsWritten: at.RowsWritten, OfRowsWritten: at.OfRowsWritten,
+		Files: int64(at.Files), Bytes: at.Bytes,
 	}}
 }

@@ -105,9 +105,9 @@ func TestDatasetsThatChangeDuringACallAreRefused(t *testing.T) {
 		l.SetDatasets([]dataset.Dataset{changed})
 	}
 	o.Loader = reloadingLoader{l, reload}
-	o.Verifier = verifying(func(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error) {
+	o.Verifier = verifying(func(ctx context.Context, request loader.PlanRequest, _ func(loader.VerifyProgress)) (*loader.Verification, error) {
 		reload()
-		return l.Verify(ctx, request)
+		return l.Verify(ctx, request, nil)
 	})
 	s := serve(t, o)
 	before := func() { l.SetDatasets([]dataset.Dataset{plainPeople("people")}) }
@@ -173,11 +173,11 @@ func TestRightsAreCheckedAfterWaiting(t *testing.T) {
 		policy.AccessRule{Subjects: []string{"alice"}, Read: []string{"*"}, Allow: policy.Actions()})
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
 	var verified atomic.Int32
-	o.Verifier = verifying(func(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error) {
+	o.Verifier = verifying(func(ctx context.Context, request loader.PlanRequest, _ func(loader.VerifyProgress)) (*loader.Verification, error) {
 		verified.Add(1)
 		begun <- struct{}{}
 		<-goOn
-		return l.Verify(ctx, request)
+		return l.Verify(ctx, request, nil)
 	})
 	o.MaxStreams = 1
 	s := serve(t, o)

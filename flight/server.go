@@ -47,7 +47,8 @@ type Loader interface {
 
 // Verifier checks the tables of a query's dataset; *loader.Loader is one.
 type Verifier interface {
-	Verify(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error)
+	// Verify reports from time to time how far it is, unless progress is nil.
+	Verify(ctx context.Context, request loader.PlanRequest, progress func(loader.VerifyProgress)) (*loader.Verification, error)
 }
 
 // Defaults of Options.

@@ -16,10 +16,10 @@ import (
 )
 
 // verifying is a Verifier of one function.
-type verifying func(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error)
+type verifying func(ctx context.Context, request loader.PlanRequest, progress func(loader.VerifyProgress)) (*loader.Verification, error)
 
-func (v verifying) Verify(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error) {
-	return v(ctx, request)
+func (v verifying) Verify(ctx context.Context, request loader.PlanRequest, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
+	return v(ctx, request, progress)
 }
 
 // verify calls the action.
@@ -36,7 +36,7 @@ func TestVerify(t *testing.T) {
 	w := newWorld(t)
 	l := w.loader()
 	s := serve(t, Options{Loader: l, Verifier: l, MaxStreams: 1})
-	want, err := l.Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}}})
+	want, err := l.Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}}}, nil)
 	require.NoError(t, err)
 	text, err := s.verify(`{"dataset": "homefeed"}`)
 	require.NoError(t, err)
@@ -51,11 +51,40 @@ func TestVerify(t *testing.T) {
 	require.Zero(t, s.server.Streams())
 }
 
+// spec: change-11
+func TestVerifyReportsProgress(t *testing.T) {
+	w := newWorld(t)
+	l := w.loader()
+	s := serve(t, Options{Loader: l, Verifier: l, MaxStreams: 1})
+	want, err := s.verify(`{"dataset": "homefeed"}`)
+	require.NoError(t, err)
+	stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "verify_progress", Body: []byte(`{"dataset": "homefeed"}`)})
+	require.NoError(t, err)
+	var last ChangeProgress
+	for {
+		answer, err := stream.Recv()
+		require.NoError(t, err)
+		var message struct {
+			Progress *ChangeProgress `json:"progress"`
+			Result   json.RawMessage `json:"result"`
+		}
+		require.NoError(t, json.Unmarshal(answer.GetBody(), &message))
+		if message.Result != nil {
+			require.JSONEq(t, string(want), string(message.Result))
+			break
+		}
+		last = *message.Progress
+		require.Equal(t, "read", last.Step)
+	}
+	require.Positive(t, last.RowsRead)
+	require.Equal(t, last.OfRowsRead, last.RowsRead, "the rows of the last table are those that were expected")
+}
+
 // A verification takes the slot of a stream, and ends with the server.
 func TestVerifyCountsAsAStream(t *testing.T) {
 	w := newWorld(t)
 	begun := make(chan struct{})
-	s := serve(t, Options{Loader: w.loader(), MaxStreams: 1, Verifier: verifying(func(ctx context.Context, _ loader.PlanRequest) (*loader.Verification, error) {
+	s := serve(t, Options{Loader: w.loader(), MaxStreams: 1, Verifier: verifying(func(ctx context.Context, _ loader.PlanRequest, _ func(loader.VerifyProgress)) (*loader.Verification, error) {
 		close(begun)
 		<-ctx.Done()
 		return nil, ctx.Err()

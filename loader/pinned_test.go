@@ -149,7 +149,7 @@ func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
 		return err
 	}
 	verify := func(ctx context.Context, l *loader.Loader) error {
-		report, err := l.Verify(ctx, loader.PlanRequest{Query: loadertest.OneShard(1, 8)})
+		report, err := l.Verify(ctx, loader.PlanRequest{Query: loadertest.OneShard(1, 8)}, nil)
 		if err == nil {
 			return fault.New(fault.Corrupt, "%s", report)
 		}

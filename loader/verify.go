@@ -11,17 +11,21 @@ import (
 // Verification is the result of Verify.
 type Verification = verify.Report
 
+// VerifyProgress is how far a call of Verify is.
+type VerifyProgress = verify.Progress
+
 // Verify reads the keys of every table of a query's dataset and checks whether the
 // files are laid out as their manifests state and the dataset's rules hold. Violations
-// are in the report's findings; an error means that Verify could not complete.
-func (l *Loader) Verify(ctx context.Context, request PlanRequest) (*Verification, error) {
+// are in the report's findings; an error means that Verify could not complete. Unless progress is nil, it is called from
+// time to time.
+func (l *Loader) Verify(ctx context.Context, request PlanRequest, progress func(VerifyProgress)) (*Verification, error) {
 	p, err := l.planListed(ctx, request, allEntries)
 	if err != nil {
 		return nil, err
 	}
 	defer l.keep(p.Plan, plan.Part{}).Release()
 	return verify.Run(ctx, p.Plan, verify.Options{
-		Catalog: l.options.Catalog, Budget: l.options.Budget,
+		Catalog: l.options.Catalog, Budget: l.options.Budget, Progress: progress,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (verify.ChecksummedRows, error) {
 			return l.options.Scan(ctx, source, columns)
 		},

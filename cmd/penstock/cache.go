@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
 )
 
 func cacheCommand(p process) *cobra.Command {
@@ -65,7 +66,7 @@ func cacheDropCommand(p process) *cobra.Command {
 			}
 			dropped, err := s.CacheDrop(ctx, table)
 			if err == nil {
-				_, err = fmt.Fprintf(p.stdout, "dropped %d columns of row groups, %d bytes with build sides and files\n", dropped.Columns, dropped.Bytes)
+				_, err = fmt.Fprintf(p.stdout, "dropped %d columns of row groups, %s with build sides and files\n", dropped.Columns, fault.Size(dropped.Bytes))
 			}
 			return err
 		})
@@ -78,14 +79,14 @@ func (p terminal) printCache(list flight.CacheList) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TABLE\tFILE\tCOLUMNS\tBYTES\tHITS\tSECONDS")
 	for _, f := range list.Files {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", f.Table, f.File, f.Columns, f.Bytes, f.Hits, strconv.FormatFloat(f.Seconds, 'f', 3, 64))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", f.Table, f.File, f.Columns, fault.Size(f.Bytes), f.Hits, strconv.FormatFloat(f.Seconds, 'f', 3, 64))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "columns: %d of %d bytes\nbuild sides: %d, %d bytes\n", list.Bytes, list.Limit, list.BuildSides.Count, list.BuildSides.Bytes)
+	_, err := fmt.Fprintf(p.stdout, "columns: %s of %s\nbuild sides: %d, %s\n", fault.Size(list.Bytes), fault.Size(list.Limit), list.BuildSides.Count, fault.Size(list.BuildSides.Bytes))
 	if err == nil && list.Disk.Limit > 0 {
-		_, err = fmt.Fprintf(p.stdout, "on disk: %d columns of row groups, %d of %d bytes\n", list.Disk.Columns, list.Disk.Bytes, list.Disk.Limit)
+		_, err = fmt.Fprintf(p.stdout, "on disk: %d columns of row groups, %s of %s\n", list.Disk.Columns, fault.Size(list.Disk.Bytes), fault.Size(list.Disk.Limit))
 	}
 	return err
 }

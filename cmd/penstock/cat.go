@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/outfile"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -79,10 +80,26 @@ func catCommand(p process) *cobra.Command {
 				return err
 			}
 			defer rows.Release()
-			return p.writeOutput(*flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
+			g := p.catProgress(rows, flags, args)
+			return g.end(p.writeOutput(*flags.output, func(w io.Writer) error { return p.print(rows, w, flags, g) }))
 		})
 	}
 	return c
+}
+
+// catProgress returns the progress of a call that writes a file; nil for another one.
+func (p process) catProgress(rows *client.Shards, flags catFlags, args []string) *commandProgress {
+	if *flags.output == "" || *flags.output == "-" {
+		return nil
+	}
+	g := p.readingProgress("cat", strings.Join(args, ""))
+	all := max(rows.Planned, 0)
+	if limit := *flags.limit; limit > 0 && all > 0 {
+		all = min(all, limit)
+	}
+	g.step(stepRead)
+	g.at(flight.ProgressCounts{OfRowsRead: all})
+	return g
 }
 
 // limited returns the query with a limit of one row more than the given one, so that the stream ends
@@ -158,7 +175,7 @@ func (p process) tableWidth() int {
 }
 
 // print writes rows to w, up to the limit, and prints their number on standard error.
-func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags) error {
+func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags, g *commandProgress) error {
 	out, err := rowformat.New(*flags.format, w, rows.Schema, *flags.width)
 	if err != nil {
 		return err
@@ -183,6 +200,7 @@ func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags) error 
 			return err
 		}
 		written += batch.NumRows()
+		g.rows(written)
 		if more {
 			break
 		}

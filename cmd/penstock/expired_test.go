@@ -84,7 +84,7 @@ func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
 			return err
 		},
 		"verify": func(l *loader.Loader) error {
-			_, err := l.Verify(t.Context(), loader.PlanRequest{Query: query})
+			_, err := l.Verify(t.Context(), loader.PlanRequest{Query: query}, nil)
 			return err
 		},
 	} {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/bar"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
 	"github.com/penstock/penstock/internal/fault"
@@ -37,23 +38,35 @@ const (
 // process is the environment of the program, which tests replace.
 type process struct {
 	terminal
-	env   func(string) (string, bool)
-	clock func() time.Time
+	env func(string) (string, bool)
+	// environ lists all variables, as os.Environ does; nil: there are none.
+	environ func() []string
+	clock   func() time.Time
 }
 
 // terminal is what commands read and print to.
 type terminal struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	width          int // characters per line of the terminal; 0: stdout is none
+	width          int       // characters per line of the terminal; 0: stdout is none
+	line           *bar.Line // for bars; nil: stderr is no terminal
 }
 
 func main() {
 	p := process{
 		terminal: terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout)},
-		env:      os.LookupEnv, clock: time.Now,
+		env:      os.LookupEnv, environ: os.Environ, clock: time.Now,
+	}
+	if width := func() int { return rowformat.TerminalWidth(os.Stderr) }; width() > 0 && os.Getenv("TERM") != "dumb" {
+		p.terminal = p.withBars(bar.NewLine(os.Stderr, width))
 	}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
+// withBars returns the terminal with a line for bars, which all other output erases.
+func (p terminal) withBars(line *bar.Line) terminal {
+	p.line, p.stdout, p.stderr = line, line.Before(p.stdout), line.Before(p.stderr)
+	return p
 }
 
 // run runs one command line and returns the exit code.

@@ -83,7 +83,7 @@ func (p process) printTableOrphans(f orphans.TableOrphans, removed bool) error {
 		for _, e := range f.Files[:f.Removed] {
 			bytes += e.Size()
 		}
-		_, err := fmt.Fprintf(p.stdout, "table %s: removed %s, %d bytes\n", f.Table, fault.Count(f.Removed, "orphan file"), bytes)
+		_, err := fmt.Fprintf(p.stdout, "table %s: removed %s, %s\n", f.Table, fault.Count(f.Removed, "orphan file"), fault.Size(bytes))
 		return err
 	}
 	for _, e := range f.Files {
@@ -92,13 +92,13 @@ func (p process) printTableOrphans(f orphans.TableOrphans, removed bool) error {
 			what = "unfinished upload of " + what
 		}
 		if e.Bytes != nil {
-			size = fmt.Sprintf("%d bytes", *e.Bytes)
+			size = fault.Size(*e.Bytes)
 		}
 		if _, err := fmt.Fprintf(p.stdout, "%s, %s, %s old\n", what, size, ageText(p.clock().Sub(e.Modified))); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(p.stdout, "table %s: %s, %d bytes\n", f.Table, fault.Count(len(f.Files), "orphan file"), f.Bytes)
+	_, err := fmt.Fprintf(p.stdout, "table %s: %s, %s\n", f.Table, fault.Count(len(f.Files), "orphan file"), fault.Size(f.Bytes))
 	return err
 }
 

@@ -123,12 +123,12 @@ func TestOrphanFilesOfATableAreRemoved(t *testing.T) {
 	leave(t, folder, "data/"+ours+"young.parquet")
 
 	all := filesBelow(t, folder)
-	require.Contains(t, search("--older-than", "5d"), "table features.history: 0 orphan files, 0 bytes\n")
+	require.Contains(t, search("--older-than", "5d"), "table features.history: 0 orphan files, 0 B\n")
 	listed := search()
 	for _, name := range append(left, lost) {
 		require.Contains(t, listed, "/"+name+", ")
 	}
-	require.Contains(t, listed, "/"+left[0]+", 4 bytes, 4d0h old\n")
+	require.Contains(t, listed, "/"+left[0]+", 4 B, 4d0h old\n")
 	require.Contains(t, listed, "\nunfinished upload of ")
 	require.Contains(t, listed, "table features.history: 6 orphan files, ")
 	require.Equal(t, 7, strings.Count(listed, "\n"), listed)
@@ -194,7 +194,7 @@ func TestNothingIsRemovedAfterAFailure(t *testing.T) {
 	require.Empty(t, got.stdout)
 	require.Equal(t, before, filesBelow(t, l.dir))
 	got = run(t, "orphans", "features.embedding", "--remove", "--config", l.config)
-	require.Contains(t, got.stdout, "table features.embedding: removed 1 orphan file, 4 bytes\n")
+	require.Contains(t, got.stdout, "table features.embedding: removed 1 orphan file, 4 B\n")
 }
 
 // spec: orphan-8, orphan-9, orphan-10

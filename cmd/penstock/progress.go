@@ -3,15 +3,18 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/bar"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 )
 
 // progressEvery is the time between two lines of progress.
@@ -22,27 +25,29 @@ const (
 	progressText = "text"
 	progressJSON = "json"
 
+	stepRead   = "read"
 	stepDone   = "done"
 	stepFailed = "failed"
 )
 
 // progressFlag adds the flag of commands that write.
 func progressFlag(c *cobra.Command) *string {
-	return cmdline.Text(c, "progress", "text|json", "how far the command is, on standard error: lines of text from time to time (the default), or of JSON")
+	return cmdline.Text(c, "progress", "text|json", "how far the command is, on standard error: a bar on a terminal, and otherwise lines of text (the default), or lines of JSON")
 }
 
-// commandProgress prints to standard error how far a command that writes is. All such commands print one form, so
-// that one program reads them all:
+// commandProgress prints to standard error how far a command is. All commands print one form, so that one program reads
+// them all:
 //
 //	g, err := p.progressOf(*flag, "stage", table)  // before anything is done
 //	g.report(flight.ChangeProgress{Step: "read"})        // when a step begins, and as often as there is something new
 //	return g.end(err)                              // once, with the error of the command
 //
-// As text, a line is printed at most every 5 seconds. As JSON, each step, the counts at its end and the end of the command are
+// On a terminal, a bar shows the newest counts. As text, a line is printed at most every 5 seconds. As JSON, each step, the counts at its end and the end of the command are
 // lines too, and the last one tells what went wrong. It is not safe for concurrent use.
 type commandProgress struct {
 	p        process
 	asJSON   bool
+	bar      *bar.Bar     // on a terminal; otherwise nil
 	line     progressLine // the last one, with the newest counts
 	unsaid   bool         // counts that no line has
 	begun    time.Time
@@ -76,7 +81,19 @@ func (p process) progressOf(flag, command, table string) (*commandProgress, erro
 		return nil, cmdline.Errorf("--progress %q is neither %s nor %s", flag, progressText, progressJSON)
 	}
 	now := p.clock()
-	return &commandProgress{p: p, asJSON: flag == progressJSON, begun: now, lastLine: now, line: progressLine{Command: command, Table: table}}, nil
+	g := &commandProgress{p: p, asJSON: flag == progressJSON, begun: now, lastLine: now, line: progressLine{Command: command, Table: table}}
+	if p.line != nil && !g.asJSON {
+		g.bar = bar.Start(p.line, p.clock)
+		g.draw()
+	}
+	return g, nil
+}
+
+// readingProgress returns the progress of a command that reads a dataset. It shows a bar on a terminal, and nothing elsewhere.
+func (p process) readingProgress(command, dataset string) *commandProgress {
+	p.stderr = io.Discard
+	g, _ := p.progressOf("", command, dataset)
+	return g
 }
 
 // report reports how far a server is.
@@ -101,6 +118,7 @@ func (g *commandProgress) step(name string) {
 	}
 	g.flush()
 	g.line.Step, g.line.ProgressCounts = name, flight.ProgressCounts{}
+	g.draw()
 	if g.asJSON {
 		g.say()
 	}
@@ -110,13 +128,32 @@ func (g *commandProgress) step(name string) {
 func (g *commandProgress) at(counts flight.ProgressCounts) {
 	g.unsaid = g.unsaid || counts != g.line.ProgressCounts
 	g.line.ProgressCounts = counts
+	if g.draw() {
+		return
+	}
 	if g.p.clock().Sub(g.lastLine) >= progressEvery {
 		g.say()
 	}
 }
 
-// end reports the end of the command, and returns its error.
+// rows reports how many rows the step has read. The progress may be nil.
+func (g *commandProgress) rows(read int64) {
+	if g != nil {
+		counts := g.line.ProgressCounts
+		counts.RowsRead = read
+		g.at(counts)
+	}
+}
+
+// end reports the end of the command, and returns its error. The progress may be nil.
 func (g *commandProgress) end(err error) error {
+	if g == nil {
+		return err
+	}
+	if g.bar != nil {
+		g.bar.End()
+		g.bar = nil
+	}
 	g.flush()
 	g.line.ProgressCounts, g.line.Step = flight.ProgressCounts{}, stepDone
 	if err != nil {
@@ -153,6 +190,38 @@ func (g *commandProgress) say() {
 	}
 }
 
+// draw gives the newest counts to the bar, if there is one.
+func (g *commandProgress) draw() bool {
+	if g.bar != nil {
+		g.bar.Set(g.line.state())
+	}
+	return g.bar != nil
+}
+
+// state returns the line as a bar shows it: the rows of the step if their number is known, or else its files or bytes.
+func (l progressLine) state() bar.State {
+	out := bar.State{Title: strings.TrimSpace(l.Command + " " + l.Table), Step: l.Step, Unit: "rows"}
+	rows, all := l.RowsRead+l.RowsWritten, l.OfRowsRead+l.OfRowsWritten
+	switch {
+	case l.Step == datafile.WriteFiles.String(): // the rows were read in an earlier step
+		rows, all = l.RowsWritten, l.OfRowsWritten
+	case l.OfRowsWritten == 0:
+		rows, all = l.RowsRead, l.OfRowsRead
+	}
+	switch {
+	case all > 0 || l.OfFiles+l.OfBytes == 0:
+		out.Done, out.All = rows, all
+	case l.OfFiles > 0:
+		out.Done, out.All, out.Unit = l.Files, l.OfFiles, "files"
+	default:
+		out.Done, out.All, out.Unit = l.Bytes, l.OfBytes, "bytes"
+	}
+	if l.Bytes > 0 && out.Unit != "bytes" {
+		out.Detail = fault.Size(l.Bytes)
+	}
+	return out
+}
+
 // text returns the line as people read it.
 func (l progressLine) text() string {
 	var parts []string
@@ -164,9 +233,14 @@ func (l progressLine) text() string {
 			parts = append(parts, fmt.Sprintf("%s %d", what, done))
 		}
 	}
-	add("rows read", l.RowsRead, 0)
-	add("rows written", l.RowsWritten, 0)
+	add("rows read", l.RowsRead, l.OfRowsRead)
+	add("rows written", l.RowsWritten, l.OfRowsWritten)
 	add("files", l.Files, l.OfFiles)
-	add("bytes", l.Bytes, l.OfBytes)
+	switch {
+	case l.OfBytes > 0:
+		parts = append(parts, fault.Size(l.Bytes)+" of "+fault.Size(l.OfBytes))
+	case l.Bytes > 0:
+		parts = append(parts, fault.Size(l.Bytes))
+	}
 	return fmt.Sprintf("table %s, %s: %s", l.Table, l.Step, strings.Join(parts, ", "))
 }

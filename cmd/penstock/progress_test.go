@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/bar"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
@@ -64,7 +66,7 @@ func TestProgressAsJSON(t *testing.T) {
 	require.Equal(t, []string{"read", "write", "commit", stepDone}, stepsOf(lines))
 	require.Len(t, lines, strings.Count(first.stderr, "\n"), "a line that is not JSON: %s", first.stderr)
 	last := lines[len(lines)-2]
-	require.Equal(t, flight.ProgressCounts{RowsRead: 2, RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
+	require.Equal(t, flight.ProgressCounts{RowsRead: 2, OfRowsRead: 2, RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Positive(t, last.Bytes)
 
 	_, second := call(exitOK, "stage", "features.history", a)
@@ -109,13 +111,13 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 	lines := call(exitOK, "compact", "features.history", "--min-files", "2")
 	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(lines))
 	last := lines[len(lines)-2]
-	require.Equal(t, flight.ProgressCounts{RowsRead: 4, RowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.ProgressCounts)
+	require.Equal(t, flight.ProgressCounts{RowsRead: 4, OfRowsRead: 4, RowsWritten: 4, OfRowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Equal(t, []string{stepDone}, stepsOf(call(exitOK, "compact", "features.history")))
 
 	lines = call(exitOK, "restore", "features.history", "--snapshot", snapshot)
 	require.Equal(t, []string{"write", stepDone}, stepsOf(lines))
 	last = lines[len(lines)-2]
-	require.Equal(t, flight.ProgressCounts{RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
+	require.Equal(t, flight.ProgressCounts{RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Positive(t, last.Bytes)
 
 	require.Equal(t, []string{"move", stepFailed}, stepsOf(call(exitFailure, "demote", "features.history", "country")))
@@ -133,15 +135,73 @@ func TestProgressAsText(t *testing.T) {
 	g.at(flight.ProgressCounts{RowsRead: 1})
 	require.Empty(t, said.String())
 	now = now.Add(progressEvery)
-	g.at(flight.ProgressCounts{RowsRead: 7, RowsWritten: 3, Files: 1, OfFiles: 2})
+	g.at(flight.ProgressCounts{RowsRead: 7, OfRowsRead: 9, RowsWritten: 3, Files: 1, OfFiles: 2, Bytes: 3 << 30})
 	g.at(flight.ProgressCounts{RowsRead: 8})
 	uncertain := tablecommit.AsUncertain(fault.New(fault.Unavailable, "no answer"))
 	require.Equal(t, uncertain, g.end(uncertain))
-	require.Equal(t, "table features.a, write: rows read 7, rows written 3, files 1 of 2\n", said.String())
+	require.Equal(t, "table features.a, write: rows read 7 of 9, rows written 3, files 1 of 2, 3.0 GiB\n", said.String())
 
 	said.Reset()
 	g, err = process{terminal: terminal{stderr: &said}, clock: func() time.Time { return now }}.progressOf("json", "stage", "features.a")
 	require.NoError(t, err)
 	require.ErrorIs(t, g.end(uncertain), uncertain)
 	require.True(t, progressLines(t, said.String())[0].Failure.Uncertain)
+}
+
+// On a terminal, commands draw a bar, and their output erases it.
+//
+// spec: change-12
+func TestBarsOnATerminal(t *testing.T) {
+	l := stagingLake(t)
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	output := filepath.Join(t.TempDir(), "rows.csv")
+	for _, args := range [][]string{
+		{"stage", "features.history", a, "--key", "req_id", "--buckets", "1"},
+		{"compact", "features.history"},
+		{"verify", "history"},
+		{"cat", "history", "--output", output},
+	} {
+		args = append(args, "--config", l.config)
+		plain := run(t, args...)
+		require.Equal(t, exitOK, plain.code, plain.stderr)
+		require.NotContains(t, plain.stderr, "\r")
+
+		var screen bytes.Buffer
+		p := process{terminal: terminal{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, clock: time.Now}
+		p.terminal = p.withBars(bar.NewLine(&screen, func() int { return 0 }))
+		require.Equal(t, exitOK, p.run(t.Context(), args))
+		require.NotContains(t, screen.String(), "\n", "a bar is one line")
+	}
+}
+
+// spec: change-12
+func TestBarsShowWhatIsKnown(t *testing.T) {
+	for _, one := range []struct {
+		counts     flight.ProgressCounts
+		step       string
+		done, all  int64
+		unit, more string
+	}{
+		{flight.ProgressCounts{RowsRead: 3, OfRowsRead: 8}, "read", 3, 8, "rows", ""},
+		{flight.ProgressCounts{RowsRead: 3}, "read", 3, 0, "rows", ""},
+		{flight.ProgressCounts{RowsRead: 8, OfRowsRead: 8, RowsWritten: 2, OfRowsWritten: 6, Bytes: 1024}, "write", 2, 6, "rows", "1.0 KiB"},
+		{flight.ProgressCounts{RowsRead: 8, OfRowsRead: 8, RowsWritten: 2, OfRowsWritten: 6, Files: 1, OfFiles: 4}, "rewrite", 10, 14, "rows", ""},
+		{flight.ProgressCounts{RowsWritten: 7, Files: 1, OfFiles: 4, Bytes: 2048}, "rewrite", 1, 4, "files", "2.0 KiB"},
+		{flight.ProgressCounts{Bytes: 1, OfBytes: 4}, "remove", 1, 4, "bytes", ""},
+	} {
+		got := progressLine{Command: "stage", Table: "a.b", Step: one.step, ProgressCounts: one.counts}.state()
+		require.Equal(t, bar.State{Title: "stage a.b", Step: one.step, Done: one.done, All: one.all, Unit: one.unit, Detail: one.more}, got)
+	}
+}
+
+// Before all files are open, the number of their rows is an estimate.
+func TestRowsOfInputs(t *testing.T) {
+	var r inputRows
+	require.Zero(t, r.all())
+	r.add(10, 3)
+	require.EqualValues(t, 40, r.all())
+	r.add(30, 2)
+	require.EqualValues(t, 80, r.all())
+	r.add(5, 0)
+	require.EqualValues(t, 45, r.all())
 }

@@ -88,8 +88,8 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 	if e := r.Estimate; e != nil {
 		line("dry run: nothing was written to table %s", r.Table)
 		line("files to replace: %d, with %s; %d have the columns already", r.Files, fault.Count(r.Rows, "row"), r.Skipped)
-		line("bytes to read %d, to write about %d, in about %.1f s", r.BytesCopied, r.BytesWritten, e.Seconds)
-		line("bytes per epoch: %d of staging tables now, about %d of the new columns then", e.StagingBytes, e.ColumnBytes)
+		line("reads %s and writes about %s, in about %.1f s", fault.Size(r.BytesCopied), fault.Size(r.BytesWritten), e.Seconds)
+		line("per epoch: %s of staging tables now, about %s of the new columns then", fault.Size(e.StagingBytes), fault.Size(e.ColumnBytes))
 		if e.Epochs > 0 {
 			line("pays after %s", fault.Count(e.Epochs, "epoch"))
 		} else {

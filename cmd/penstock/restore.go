@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/maintenance"
 )
@@ -77,7 +78,7 @@ func restoreText(request decode.RestoreCommand, r maintenance.RestorationResult)
 		line("snapshot %d of table %s", r.Snapshot, request.Table)
 	}
 	line("files copied %d, rewritten without deleted rows %d, unchanged %d", r.Copied, r.Rewritten, r.Unchanged)
-	line("rows %d, bytes %d", r.Rows, r.Bytes)
+	line("rows %d, %s", r.Rows, fault.Size(r.Bytes))
 	line("files replaced: %d", r.Removed)
 	line("token %s", r.Token)
 	return b.String()

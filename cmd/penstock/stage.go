@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
-	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
@@ -71,12 +70,6 @@ func stageCommand(p process) *cobra.Command {
 	return c
 }
 
-// staging reports how far a stage is.
-func (g *commandProgress) staging(at datafile.Progress) {
-	g.step(at.Step.String())
-	g.at(flight.ProgressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
-}
-
 // stageCall is what to stage, and how to print the result.
 type stageCall struct {
 	dataset.TableWrite
@@ -89,15 +82,17 @@ type stageCall struct {
 func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.Budget.Enter(ctx, "stage")
 	defer entered.Release()
+	all := &inputRows{}
 	rows, err := call.rows(ctx, inputs.Options{
-		Budget: e.Budget, Remote: e.InputStorage(call.Table),
+		Budget: e.Budget, Remote: e.InputStorage(call.Table), Opened: all.add,
 		Types: func(ctx context.Context) (map[string]arrow.DataType, error) { return e.ColumnTypes(ctx, call.Table) },
 	})
 	if err != nil {
 		return err
 	}
 	defer rows.Release()
-	o := stage.CallOptions{Progress: g.staging}
+	report := g.staging(all)
+	o := stage.CallOptions{Progress: func(at datafile.Progress) { report(stageProgress(at)) }}
 	if call.OnlyKeysOf != "" {
 		g.step("keys")
 		o.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
@@ -111,7 +106,8 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 
 // stageRemotely sends files to a server and prints the result.
 func (p process) stageRemotely(ctx context.Context, s *client.Client, call stageCall, g *commandProgress) error {
-	rows, err := call.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage()})
+	all := &inputRows{}
+	rows, err := call.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage(), Opened: all.add})
 	if err != nil {
 		return err
 	}
@@ -119,7 +115,7 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 	if call.Token == "" { // so that a failure can name it
 		call.Token = tablecommit.NewToken(p.clock(), "")
 	}
-	out, err := s.Stage(ctx, call.TableWrite, rows, g.report)
+	out, err := s.Stage(ctx, call.TableWrite, rows, g.staging(all))
 	if err != nil && (fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil) {
 		p.note("  → repeat the command with --token %s: if this one has written the rows, it writes nothing\n", call.Token)
 	}
@@ -157,7 +153,7 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	}
 	line("rows %d, in %s", r.Rows, fault.Count(r.Partitions, "partition"))
 	if !request.DryRun {
-		line("files %d, bytes %d", r.Files, r.Bytes)
+		line("files %d, %s", r.Files, fault.Size(r.Bytes))
 	}
 	if r.Created {
 		line("the table is new")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"runtime"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/loader/datafile"
 )
 
 // fileFlags say which files to read, and how.
@@ -51,4 +54,41 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 		return nil, err
 	}
 	return inputs.Open(ctx, files, o)
+}
+
+// inputRows estimates how many rows some files have, from those that were opened. It is safe for concurrent use.
+type inputRows struct {
+	mu     sync.Mutex
+	rows   int64 // of the files that were opened
+	opened int
+	left   int // files that are not open yet
+}
+
+// add adds a file that was opened.
+func (r *inputRows) add(rows int64, left int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows, r.opened, r.left = r.rows+rows, r.opened+1, left
+}
+
+// all returns the number of rows of all files, as if those that are not open were as large as the others.
+func (r *inputRows) all() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rows + r.rows*int64(r.left)/int64(max(r.opened, 1))
+}
+
+// staging returns a function that reports how far a stage of rows is.
+func (g *commandProgress) staging(rows *inputRows) func(flight.ChangeProgress) {
+	return func(now flight.ChangeProgress) {
+		now.OfRowsRead = rows.all()
+		g.report(now)
+	}
+}
+
+// stageProgress returns the progress of a stage in this process as a server sends it.
+func stageProgress(at datafile.Progress) flight.ChangeProgress {
+	return flight.ChangeProgress{Step: at.Step.String(), ProgressCounts: flight.ProgressCounts{
+		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, OfRowsWritten: at.OfRowsWritten, Files: int64(at.Files), Bytes: at.Bytes,
+	}}
 }

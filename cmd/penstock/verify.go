@@ -41,7 +41,9 @@ func verifyCommand(p process) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		text, err := query.JSON(args, p.stdin)
 		if err == nil {
-			err = p.withClient(c, from, func(ctx context.Context, s *client.Client) error { return p.verify(ctx, s, text, *asJSON) })
+			g := p.readingProgress("verify", "")
+			err = p.withClient(c, from, func(ctx context.Context, s *client.Client) error { return p.verify(ctx, s, text, *asJSON, g) })
+			err = g.end(err)
 		}
 		if mistake := (cmdline.Error{}); err == nil || errors.Is(err, findingsError{}) || errors.As(err, &mistake) {
 			return err
@@ -52,8 +54,8 @@ func verifyCommand(p process) *cobra.Command {
 }
 
 // verify prints the report. It returns findingsError if the report has findings.
-func (p terminal) verify(ctx context.Context, s *client.Client, query []byte, asJSON bool) error {
-	found, err := s.Verify(ctx, query)
+func (p terminal) verify(ctx context.Context, s *client.Client, query []byte, asJSON bool, g *commandProgress) error {
+	found, err := s.Verify(ctx, query, g.report)
 	if err != nil {
 		return err
 	}

@@ -13,3 +13,12 @@ func TestCount(t *testing.T) {
 	require.Equal(t, "1 stream", fault.Count(1, "stream"))
 	require.Equal(t, "2 streams", fault.Count(int64(2), "stream"))
 }
+
+func TestSize(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 102_300: "99.9 KiB", 102_400: "100 KiB", 1<<20 - 1: "1.0 MiB",
+		12_638_255_104: "11.8 GiB", 3 << 50: "3.0 PiB",
+	} {
+		require.Equal(t, want, fault.Size(bytes))
+	}
+}

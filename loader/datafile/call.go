@@ -76,8 +76,10 @@ func (s Step) String() string {
 type Progress struct {
 	Step                  Step
 	RowsRead, RowsWritten int64
-	Files                 int
-	Bytes                 int64
+	// OfRowsRead and OfRowsWritten are the rows to read and to write; 0: not yet known.
+	OfRowsRead, OfRowsWritten int64
+	Files                     int
+	Bytes                     int64
 }
 
 // Call is one call that writes rows. It counts everything that it sorts and writes.
@@ -107,6 +109,13 @@ func (c *Call) count(step Step, change func(*Progress)) {
 
 // Commits reports that the caller is about to commit the files.
 func (c *Call) Commits() { c.count(CommitFiles, func(*Progress) {}) }
+
+// WillWrite adds to the number of rows that the call will write, which its progress has.
+func (c *Call) WillWrite(rows int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at.OfRowsWritten += rows
+}
 
 // Progress returns the progress of the call.
 func (c *Call) Progress() Progress {
@@ -138,7 +147,12 @@ func (c *Call) Sort(ctx context.Context, t *Target, rows array.RecordReader, key
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	return sorter.Finish(ctx)
+	sorted, err := sorter.Finish(ctx)
+	if err == nil {
+		counts := sorted.Counts()
+		c.WillWrite(counts.Rows - counts.Dropped)
+	}
+	return sorted, err
 }
 
 // add adds the rows of a batch.

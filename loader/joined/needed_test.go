@@ -236,7 +236,7 @@ func TestVerifyJudgesUnreadEntries(t *testing.T) {
 	for _, missing := range []rule.Missing{rule.MissingNull, rule.MissingError} {
 		c.Dataset.Staging[0].Missing = missing
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: budget.New(loadertest.Plenty)})
-		found, err := l.Verify(t.Context(), loader.PlanRequest{Query: q})
+		found, err := l.Verify(t.Context(), loader.PlanRequest{Query: q}, nil)
 		require.NoError(t, err)
 		var kinds []string
 		for _, f := range found.Findings {

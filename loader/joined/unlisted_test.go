@@ -119,7 +119,7 @@ func TestUnreadEntriesAreVerified(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, p.Staging[1].Unread)
 		tables.take()
-		found, err := l.Verify(t.Context(), loader.PlanRequest{Query: q})
+		found, err := l.Verify(t.Context(), loader.PlanRequest{Query: q}, nil)
 		require.NoError(t, err)
 		require.Len(t, found.Findings, 2, "%v", found.Findings)
 		require.Equal(t, []string{"features.s0", "features.s1", "ml.train"}, tables.take())

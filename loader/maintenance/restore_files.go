@@ -29,6 +29,9 @@ func (o *restoreAttempt) write(ctx context.Context) (*datafile.Files, error) {
 		return nil, err
 	}
 	o.rows = datafile.NewCall(o.options.Rows, o.request.Progress)
+	for _, f := range o.restored {
+		o.rows.WillWrite(f.Rows)
+	}
 	files := o.rows.NewFiles(store, folder, o.request.Token, true) // readers find files of one sequence number in the order of their locations
 	for _, f := range o.restored {
 		if f.Deletes.None() {

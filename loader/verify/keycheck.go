@@ -115,7 +115,12 @@ func (c *keyCheck) list(ctx context.Context, keys map[int]bool) error {
 
 // run reads every cluster and adds up the sums.
 func (c *keyCheck) run(ctx context.Context, staging int) error {
-	for _, cluster := range clusters(c.plan, staging, c.files) {
+	c.begin(c.staging.Name)
+	all := clusters(c.plan, staging, c.files)
+	for _, cluster := range all {
+		c.expect(c.stored(cluster))
+	}
+	for _, cluster := range all {
 		if err := c.cluster(ctx, cluster); err != nil {
 			return err
 		}
@@ -151,6 +156,9 @@ func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 		before.duplicates, before.orphans = slices.Clone(c.duplicates), slices.Clone(c.orphans)
 		var err error
 		for number := uint64(0); number < passes && err == nil; number++ {
+			if passes > 1 {
+				c.expect(c.stored(files))
+			}
 			err = c.pass(ctx, files, number, passes)
 		}
 		if err == nil {
@@ -162,6 +170,17 @@ func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 		}
 		c.sums = before // as before the passes
 	}
+}
+
+// stored returns how many rows one pass over a cluster reads.
+func (c *keyCheck) stored(of cluster) (rows int64) {
+	for _, file := range of.files {
+		rows += c.files[file].Rows
+	}
+	for _, split := range of.splits {
+		rows += c.plan.Splits[split].Rows
+	}
+	return rows
 }
 
 // maxKeys returns the maximum number of keys held at a time.

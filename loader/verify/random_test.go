@@ -45,7 +45,7 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 			w.Release()
 			continue
 		}
-		v, err := l.Verify(context.Background(), loader.PlanRequest{Query: c.Query})
+		v, err := l.Verify(context.Background(), loader.PlanRequest{Query: c.Query}, nil)
 		require.NoError(t, err, c.Name)
 		for _, f := range v.Findings {
 			require.Equal(t, verify.FewMatches, f.Kind, "%s: %s", c.Name, v)

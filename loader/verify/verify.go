@@ -45,6 +45,16 @@ type Options struct {
 	// keys if the source has none to be checked.
 	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (ChecksummedRows, error)
 	Budget *budget.Budget // reserves the held keys; nil: unlimited
+	// Progress is called after each batch that was read; nil: it is not called.
+	Progress func(Progress)
+}
+
+// Progress is how far the check of one table is.
+type Progress struct {
+	Table string // the training table, or the staging entry
+	// Rows of OfRows were read, of the table and of the training rows that are looked up in it. If the keys do not fit in
+	// memory, the rows of each further pass are added to OfRows when the pass begins.
+	Rows, OfRows int64
 }
 
 // Run verifies the tables of a plan. It continues after a finding; an error is what keeps
@@ -94,6 +104,21 @@ type verifier struct {
 	out     *Report
 	unread  map[string]bool // files with an unreadable finding
 	without map[string]bool // files with pages that have no checksum
+	at      Progress
+}
+
+// begin begins the check of a table.
+func (v *verifier) begin(table string) { v.at = Progress{Table: table} }
+
+// expect adds rows that will be read.
+func (v *verifier) expect(rows int64) { v.at.OfRows += rows }
+
+// count counts rows that were read, and reports the progress.
+func (v *verifier) count(rows int64) {
+	v.at.Rows += rows
+	if v.options.Progress != nil {
+		v.options.Progress(v.at)
+	}
 }
 
 func (v *verifier) find(kind Kind, grade Grade, f Finding) {
@@ -134,10 +159,11 @@ func (v *verifier) training(ctx context.Context) error {
 	if err != nil && !refused {
 		return err
 	}
+	v.begin(t.Name)
 	for i, l := range layouts {
-		if refused {
-			l.checkOnly(nil)
-		}
+		v.expectLayout(files[i], l, refused)
+	}
+	for i, l := range layouts {
 		source := plan.Source{Table: t, Planned: listing.Columns, Files: []plan.FileRange{{File: files[i], To: files[i].Rows}}}
 		if err := v.readLayout(ctx, report.Name, source, l); err != nil {
 			return err
@@ -147,6 +173,16 @@ func (v *verifier) training(ctx context.Context) error {
 	slices.SortFunc(report.Files, byFile)
 	v.out.Tables = append(v.out.Tables, report)
 	return nil
+}
+
+// expectLayout adds the rows of a file whose layout will be checked. If the listing was refused, no column of it is read.
+func (v *verifier) expectLayout(f catalog.File, l *layout, refused bool) {
+	if refused {
+		l.checkOnly(nil)
+	}
+	if len(l.columns()) > 0 {
+		v.expect(f.Rows)
+	}
 }
 
 // listing lists the files of a table, for all columns that will be read from them.
@@ -226,6 +262,7 @@ func (v *verifier) read(
 				return false, err
 			}
 			first += rows.RecordBatch().NumRows()
+			v.count(rows.RecordBatch().NumRows())
 		}
 		err = rows.Err()
 		if rows.WithoutChecksum() {

@@ -94,7 +94,7 @@ func (w *world) verify(query dataset.Query) *loader.Verification {
 	if query.Dataset == "" && query.Inline == nil {
 		query.Dataset = "d"
 	}
-	v, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: query})
+	v, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: query}, nil)
 	require.NoError(w.t, err)
 	return v
 }
@@ -368,7 +368,7 @@ func TestDamagedFilesAreFindings(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.Unavailable, fault.Expired, fault.NotFound} {
 		w := everything(t)
 		w.broken(fault.New(kind, "storage is away"), "mem:///f.user/00006.parquet")
-		_, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}}})
+		_, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}}}, nil)
 		require.Equal(t, kind, fault.KindOf(err))
 		require.ErrorContains(t, err, "verify staging[0] user: storage is away")
 	}
@@ -377,14 +377,14 @@ func TestDamagedFilesAreFindings(t *testing.T) {
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	w := everything(t)
-	_, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "e"}}})
+	_, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "e"}}}, nil)
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	ctx, cancel := context.WithCancel(context.Background())
 	w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
 		cancel()
 		return w.Scan(ctx, s, columns)
 	}
-	_, err = loader.New(w.options).Verify(ctx, loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}}})
+	_, err = loader.New(w.options).Verify(ctx, loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}}}, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -422,7 +422,7 @@ func TestLittleMemory(t *testing.T) {
 	require.Equal(t, want, got)
 
 	w.options.Budget = budget.New(1000)
-	_, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}}})
+	_, err := loader.New(w.options).Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}}}, nil)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.ErrorContains(t, err, "the keys of staging table user")
 	require.Zero(t, w.options.Budget.Used())

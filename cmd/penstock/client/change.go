@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/flight"
 )
 
-// Change calls an action that changes tables, with a body that is sent as JSON. It calls progress with the server's messages,
+// Change calls an action that takes long, with a body that is sent as JSON, or as it is if it is bytes. It calls progress with the server's messages,
 // and decodes the result into out. After a failure, out may describe the part of the change that was made.
 func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(flight.ChangeProgress)) error {
 	text, err := bodyOf(action, body)

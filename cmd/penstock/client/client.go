@@ -154,15 +154,11 @@ func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string
 	return string(text), err
 }
 
-// Verify has the server read the keys of a query's tables, and returns its report.
-func (c *Client) Verify(ctx context.Context, query []byte) (*loader.Verification, error) {
-	text, err := c.act(ctx, "verify", query)
-	if err != nil {
-		return nil, err
-	}
+// Verify returns the server's report on the keys of a query's tables. It calls progress with the server's messages.
+func (c *Client) Verify(ctx context.Context, query []byte, progress func(flight.ChangeProgress)) (*loader.Verification, error) {
 	var found loader.Verification
-	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, c.unread("read the report that %s sent: %w", c.name, err)
+	if err := c.Change(ctx, "verify_progress", query, &found, progress); err != nil {
+		return nil, err
 	}
 	if found.Plan == "" {
 		return nil, c.unread("%s sent no report", c.name)
@@ -216,6 +212,9 @@ func (c *Client) actJSON(ctx context.Context, name string, body, into any) error
 func bodyOf(action string, body any) ([]byte, error) {
 	if body == nil {
 		return nil, nil
+	}
+	if text, ok := body.([]byte); ok {
+		return text, nil
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -300,7 +299,7 @@ func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Shards{Schema: schema, Grouped: wire == "grouped"}
+	out := &Shards{Schema: schema, Grouped: wire == "grouped", Planned: described.GetTotalRecords()}
 	for _, endpoint := range described.GetEndpoint() {
 		out.pending = append(out.pending, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket(), out.Grouped) })
 	}

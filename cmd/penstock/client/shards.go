@@ -49,6 +49,7 @@ func (r *Report) add(other Report) {
 type Shards struct {
 	Schema  *arrow.Schema
 	Grouped bool   // a row is a request
+	Planned int64  // rows of all streams; -1: unknown
 	Total   Report // of the streams that have ended
 
 	pending []func() (*stream, error) // open the next streams, in order

@@ -86,7 +86,7 @@ func (k keptColumns) Warm(p *plan.Plan) string {
 		}
 		seen[t.Pin.UUID] = true
 		if files, columns, bytes := k.columns.Warm(t.Pin.UUID); columns > 0 {
-			fmt.Fprintf(&b, "  %s: %d columns of row groups, of %d files, %d bytes\n", t.Name, columns, files, bytes)
+			fmt.Fprintf(&b, "  %s: %d columns of row groups, of %d files, %s\n", t.Name, columns, files, fault.Size(bytes))
 		}
 	}
 	if b.Len() == 0 {

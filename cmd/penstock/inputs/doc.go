@@ -27,6 +27,8 @@ type Options struct {
 	Types func(ctx context.Context) (map[string]arrow.DataType, error)
 	// NoFolderColumns leaves out the columns that the names of folders have, as in day=2026-01-01.
 	NoFolderColumns bool
+	// Opened is called when a file was opened, with its rows and the number of files that are not open yet; nil: it is not called.
+	Opened func(rows int64, left int)
 }
 
 // File is a file to read.

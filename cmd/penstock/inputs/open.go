@@ -95,7 +95,7 @@ func (o Options) content(ctx context.Context, f File) (io.ReadCloser, error) {
 
 // parquet returns the rows of Parquet files.
 func (o Options) parquet(ctx context.Context, files []File) (fileRows, error) {
-	how := foreign.Options{Budget: o.Budget, Threads: o.Threads}
+	how := foreign.Options{Budget: o.Budget, Threads: o.Threads, Opened: o.Opened}
 	byName := map[string]File{}
 	names := make([]string, len(files))
 	for i, f := range files {

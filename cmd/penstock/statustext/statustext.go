@@ -43,9 +43,9 @@ func writeServer(b *strings.Builder, s flight.ServerStatus) {
 	if m := s.Memory; m != nil {
 		limit := " without a limit"
 		if m.Limit >= 0 {
-			limit = " of " + size(m.Limit)
+			limit = " of " + fault.Size(m.Limit)
 		}
-		fmt.Fprintf(b, "memory  %s%s in use, %s of it idle, %s in flight; at most %s so far\n", size(m.Used), limit, size(m.Idle), size(m.InFlight), size(m.Peak))
+		fmt.Fprintf(b, "memory  %s%s in use, %s of it idle, %s in flight; at most %s so far\n", fault.Size(m.Used), limit, fault.Size(m.Idle), fault.Size(m.InFlight), fault.Size(m.Peak))
 	}
 	if l := s.Slots; l != nil && l.Limit > 0 {
 		fmt.Fprintf(b, "slots   %d of %d taken, %d kept, %d waiting; one client may have %d\n", l.Taken, l.Limit, l.Kept, l.Waiting, l.PerClient)
@@ -54,9 +54,9 @@ func writeServer(b *strings.Builder, s flight.ServerStatus) {
 		fmt.Fprintf(b, "plans   %d being made, %d waiting\n", p.Running, p.Waiting)
 	}
 	if c := s.Cache; c != nil {
-		fmt.Fprintf(b, "cache   %s of %s in %s, %s of %s", size(c.Bytes), size(c.Limit), fault.Count(c.Files, "file"), fault.Count(c.BuildSides, "build side"), size(c.BuildSideBytes))
+		fmt.Fprintf(b, "cache   %s of %s in %s, %s of %s", fault.Size(c.Bytes), fault.Size(c.Limit), fault.Count(c.Files, "file"), fault.Count(c.BuildSides, "build side"), fault.Size(c.BuildSideBytes))
 		if c.DiskLimit > 0 {
-			fmt.Fprintf(b, "; on disk %s of %s", size(c.DiskBytes), size(c.DiskLimit))
+			fmt.Fprintf(b, "; on disk %s of %s", fault.Size(c.DiskBytes), fault.Size(c.DiskLimit))
 		}
 		b.WriteString("\n")
 	}
@@ -175,7 +175,7 @@ func (d difference) byteRate() string {
 	if !ok {
 		return unknown
 	}
-	return size(n)
+	return fault.Size(n)
 }
 
 // shares returns the shares of the time that the stream waited, by cause; those below one percent are left out.
@@ -195,19 +195,6 @@ func (d difference) shares() string {
 		return unknown
 	}
 	return strings.Join(out, ", ")
-}
-
-// size returns bytes in a unit of three digits.
-func size(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	value, at := float64(bytes), 0
-	for value >= 1024 && at < len(units)-1 {
-		value, at = value/1024, at+1
-	}
-	if at == 0 || value >= 100 {
-		return fmt.Sprintf("%.0f %s", value, units[at])
-	}
-	return fmt.Sprintf("%.1f %s", value, units[at])
 }
 
 // span returns a time in its two largest units.

@@ -45,6 +45,8 @@ type Options struct {
 	Open func(ctx context.Context, path string) (Content, error)
 	// ReadBuffer is the number of bytes that one read of a column takes; 0 means what suits local disks.
 	ReadBuffer int
+	// Opened is called when a file was opened, with its rows and the number of files that are not open yet; nil: it is not called.
+	Opened func(rows int64, left int)
 }
 
 // Content is an open file. Its reads may overlap.
@@ -223,6 +225,9 @@ func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 	if err := r.begin(ctx, o); err != nil {
 		o.close()
 		return nil, err
+	}
+	if r.opts.Opened != nil {
+		r.opts.Opened(reader.NumRows(), len(r.paths))
 	}
 	return o, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -110,7 +111,7 @@ func drawStaging(d *drawing, p *plan.Plan, sizes *plan.ColumnSizes, i int) {
 	if use.AtOnce > 1 {
 		groups = fmt.Sprintf("%d file groups", use.AtOnce)
 	}
-	d.fact("held", "about %s at a time: the rows of %s, and their index", bytesText(use.Memory()), groups)
+	d.fact("held", "about %s at a time: the rows of %s, and their index", fault.Size(use.Memory()), groups)
 	d.text("│", "")
 }
 

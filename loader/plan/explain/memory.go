@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -14,10 +15,10 @@ func writeOpenLane(b *strings.Builder, p *plan.Plan) {
 	case largest == 0:
 	case open.number == 1:
 		fmt.Fprintf(b, "  memory up to %s for each that is open: a row group, at most all of the largest file, %s, times %d for decoding\n",
-			bytesText(plan.Decoded*open.bytes), bytesText(largest), plan.Decoded)
+			fault.Size(plan.Decoded*open.bytes), fault.Size(largest), plan.Decoded)
 	default:
 		fmt.Fprintf(b, "  memory up to %s for each that is open: up to %d row groups, one for each part of a run, at most all files of a run, %s, times %d for decoding\n",
-			bytesText(plan.Decoded*open.bytes), open.number, bytesText(open.bytes), plan.Decoded)
+			fault.Size(plan.Decoded*open.bytes), open.number, fault.Size(open.bytes), plan.Decoded)
 	}
 }
 
@@ -26,9 +27,9 @@ func drawOpenLane(d *drawing, p *plan.Plan) {
 	switch open := openRowGroups(p); {
 	case open.bytes == 0:
 	case open.number == 1:
-		d.fact("held", "up to %s for each open lane: a row group, decoded", bytesText(plan.Decoded*open.bytes))
+		d.fact("held", "up to %s for each open lane: a row group, decoded", fault.Size(plan.Decoded*open.bytes))
 	default:
-		d.fact("held", "up to %s for each open lane: up to %d row groups, decoded", bytesText(plan.Decoded*open.bytes), open.number)
+		d.fact("held", "up to %s for each open lane: up to %d row groups, decoded", fault.Size(plan.Decoded*open.bytes), open.number)
 	}
 }
 

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -60,11 +61,11 @@ func sizeOfGroups(p *plan.Plan, sizes *plan.ColumnSizes, entry int) readSize {
 func (s readSize) String() string {
 	switch {
 	case s.known == 0:
-		return bytesText(s.all) + " with all columns"
+		return fault.Size(s.all) + " with all columns"
 	case s.whole == 0:
-		return fmt.Sprintf("about %s of %s for its columns", bytesText(s.columns), bytesText(s.all))
+		return fmt.Sprintf("about %s of %s for its columns", fault.Size(s.columns), fault.Size(s.all))
 	}
-	return fmt.Sprintf("up to %s of %s for its columns, %s counted whole", bytesText(s.columns), bytesText(s.all), plan.Counted(s.whole, "file"))
+	return fmt.Sprintf("up to %s of %s for its columns, %s counted whole", fault.Size(s.columns), fault.Size(s.all), plan.Counted(s.whole, "file"))
 }
 
 // brief is like String, for a line of a drawing.
@@ -72,18 +73,18 @@ func (s readSize) brief() string {
 	if s.known == 0 || s.whole == 0 {
 		return s.String()
 	}
-	return fmt.Sprintf("up to %s of %s, %s whole", bytesText(s.columns), bytesText(s.all), plan.Counted(s.whole, "file"))
+	return fmt.Sprintf("up to %s of %s, %s whole", fault.Size(s.columns), fault.Size(s.all), plan.Counted(s.whole, "file"))
 }
 
 // short describes the size in a few words.
 func (s readSize) short() string {
 	switch {
 	case s.known == 0:
-		return bytesText(s.all)
+		return fault.Size(s.all)
 	case s.whole == 0:
-		return "about " + bytesText(s.columns)
+		return "about " + fault.Size(s.columns)
 	}
-	return "up to " + bytesText(s.columns)
+	return "up to " + fault.Size(s.columns)
 }
 
 // plus returns the sum of s and other.

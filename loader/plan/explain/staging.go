@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -48,14 +49,14 @@ func writeStaging(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, i i
 	writeLayout(b, p, i)
 	writeUnaligned(b, p, i)
 	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
-		plan.Counted(use.Groups, "file group"), sizeOfGroups(p, sizes, i), use.Amplification(), bytesText(use.Stored))
+		plan.Counted(use.Groups, "file group"), sizeOfGroups(p, sizes, i), use.Amplification(), fault.Size(use.Stored))
 	if use.Read > use.Once {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
 	}
 	b.WriteString("\n")
 	writeDeletes(b, p.Staging[i].Files())
 	fmt.Fprintf(b, "  memory about %s: the largest file group, %s of files with %s, times %d for decoding",
-		bytesText(use.Memory()), bytesText(use.Largest.Bytes), plan.Counted(use.Largest.Rows, "row"), plan.Decoded)
+		fault.Size(use.Memory()), fault.Size(use.Largest.Bytes), plan.Counted(use.Largest.Rows, "row"), plan.Decoded)
 	if use.AtOnce > 1 {
 		fmt.Fprintf(b, ", for each of %d that a window and the one before it need", use.AtOnce)
 	}

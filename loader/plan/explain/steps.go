@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -28,7 +29,7 @@ func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 	if of > 1 {
 		bytes := trainingBytes(p)
 		fmt.Fprintf(&b, "  every %d: %d DataLoader workers take turns, from step %d on. A stream skips ranges from which it returns no row, if the plan knows them; otherwise each stream reads the training files of the shard: up to %s in all, %s of it more than once unless a cache shares it. Streams that are open at the same time share staging rows\n",
-			of, of, q.Every.Step, bytesText(of*bytes), bytesText((of-1)*bytes))
+			of, of, q.Every.Step, fault.Size(of*bytes), fault.Size((of-1)*bytes))
 	}
 	return b.String()
 }
@@ -74,5 +75,5 @@ func writeDeletes(b *strings.Builder, files []catalog.File) {
 	if len(uses) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "  deletes: %s, %s\n", strings.Join(uses.Texts(), ", "), bytesText(uses.Bytes()))
+	fmt.Fprintf(b, "  deletes: %s, %s\n", strings.Join(uses.Texts(), ", "), fault.Size(uses.Bytes()))
 }

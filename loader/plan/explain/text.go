@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -170,7 +171,7 @@ func writeLanes(b *strings.Builder, p *plan.Plan) {
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
 		rows := min(p.Rows.ShuffleWindow, p.LongestRun())
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
-			bytesText(windowBytes(p)), plan.Counted(rows, "row"), plan.Decoded)
+			fault.Size(windowBytes(p)), plan.Counted(rows, "row"), plan.Decoded)
 	}
 	writeOpenLane(b, p)
 	for i, l := range p.Lanes {
@@ -207,17 +208,4 @@ func maxFileBytes(p *plan.Plan) int64 {
 		}
 	}
 	return bytes
-}
-
-// bytesText renders a number of bytes for people.
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d B", n)
 }

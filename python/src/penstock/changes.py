@@ -24,6 +24,8 @@ class ChangeProgress:
             "rewrite" of `compact` and `promote`, "check" of a dry run of `promote`, "search" or "remove" of `orphans`.
         rows_read: rows that the server has received or read.
         rows_written: rows in data files.
+        of_rows_read: all rows to read; 0 if unknown.
+        of_rows_written: all rows to write; 0 if unknown.
         files: files that are done.
         bytes: the bytes of these files.
         of_files: all files; 0 if unknown.
@@ -34,6 +36,8 @@ class ChangeProgress:
     step: str
     rows_read: int = 0
     rows_written: int = 0
+    of_rows_read: int = 0
+    of_rows_written: int = 0
     files: int = 0
     bytes: int = 0
     of_files: int = 0
@@ -43,7 +47,7 @@ class ChangeProgress:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Reads a message of a server."""
-        counts = ("rows_read", "rows_written", "files", "bytes", "of_files", "of_bytes")
+        counts = [name for name in cls.__dataclass_fields__ if name not in ("step", "table")]
         numbers = {name: int(found.get(name, 0)) for name in counts}
         return cls(step=str(found.get("step", "")), table=str(found.get("table", "")), **numbers)
 

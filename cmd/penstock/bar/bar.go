@@ -1,0 +1,149 @@
+package bar
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// How often a bar is drawn, and how long its command runs before it appears.
+const (
+	drawEvery = 200 * time.Millisecond
+	appears   = time.Second
+)
+
+// State is how far a command is.
+type State struct {
+	Title string // the command and its subject
+	Step  string
+	// Done of All are complete; All is 0 if it is unknown. Both count units.
+	Done, All int64
+	Unit      string // plural: rows, files
+	Detail    string // more about the step; "" for nothing
+}
+
+// Bar draws a state on a line until End is called.
+type Bar struct {
+	line  *Line
+	clock func() time.Time
+	begun time.Time
+	stop  chan struct{}
+	ended chan struct{}
+
+	mu    sync.Mutex
+	state State
+	from  int64     // Done when the step began
+	since time.Time // when the step began
+}
+
+// Start begins to draw a bar on a line. The first drawing comes after a second, so that short commands draw none.
+func Start(line *Line, clock func() time.Time) *Bar {
+	now := clock()
+	b := &Bar{line: line, clock: clock, begun: now, since: now, stop: make(chan struct{}), ended: make(chan struct{})}
+	go b.run()
+	return b
+}
+
+// Set changes the state. The rate begins again with each step.
+func (b *Bar) Set(s State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.Title != b.state.Title || s.Step != b.state.Step || s.Unit != b.state.Unit {
+		b.from, b.since = s.Done, b.clock()
+	}
+	b.state = s
+}
+
+// End erases the bar and ends its drawing. It is called once.
+func (b *Bar) End() {
+	close(b.stop)
+	<-b.ended
+	b.line.erase()
+}
+
+func (b *Bar) run() {
+	defer close(b.ended)
+	tick := time.NewTicker(drawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case <-tick.C:
+			if b.clock().Sub(b.begun) >= appears {
+				b.line.draw(b.text(b.clock()))
+			}
+		}
+	}
+}
+
+// text returns the line at a time.
+func (b *Bar) text(now time.Time) string {
+	b.mu.Lock()
+	s, done, inStep := b.state, b.state.Done-b.from, now.Sub(b.since)
+	b.mu.Unlock()
+	parts := []string{strings.TrimSuffix(strings.TrimSpace(s.Title+": "+s.Step), ":")}
+	if s.All > 0 {
+		share := min(float64(s.Done)/float64(s.All), 1)
+		parts = append(parts, fmt.Sprintf("%3.0f %% [%s]", 100*share, meter(share)))
+	}
+	switch {
+	case s.All > 0:
+		parts = append(parts, fmt.Sprintf("%s of %s %s", digits(s.Done), digits(s.All), s.Unit))
+	case s.Done > 0:
+		parts = append(parts, digits(s.Done)+" "+s.Unit)
+	}
+	if s.Detail != "" {
+		parts = append(parts, s.Detail)
+	}
+	parts = append(parts, pace(s, done, inStep, now.Sub(b.begun))...)
+	return strings.Join(parts, "  ")
+}
+
+// pace returns the rate of a step and the time that it still needs, or else the time since the command began.
+func pace(s State, done int64, inStep, all time.Duration) []string {
+	elapsed := all.Truncate(time.Second).String()
+	if done <= 0 || inStep < appears {
+		return []string{elapsed}
+	}
+	rate := float64(done) / inStep.Seconds()
+	out := []string{short(rate) + " " + s.Unit + "/s"}
+	if s.All > 0 && s.Done <= s.All {
+		left := time.Duration(float64(s.All-s.Done) / rate * float64(time.Second))
+		return append(out, left.Round(time.Second).String()+" left")
+	}
+	return append(out, elapsed)
+}
+
+// meterWidth is the number of characters of a meter.
+const meterWidth = 20
+
+// meter draws a share between 0 and 1.
+func meter(share float64) string {
+	full := int(share * meterWidth)
+	return strings.Repeat("#", full) + strings.Repeat(".", meterWidth-full)
+}
+
+// digits writes a number with a comma between groups of three digits.
+func digits(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// short writes a number with at most three digits and the letter of its thousands.
+func short(v float64) string {
+	letters := []string{"", " k", " M", " G"}
+	at := 0
+	for v >= 999.5 && at < len(letters)-1 {
+		v, at = v/1000, at+1
+	}
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f%s", v, letters[at])
+	}
+	return fmt.Sprintf("%.0f%s", v, letters[at])
+}

@@ -1,0 +1,70 @@
+// Package bar draws how far a command is on the last line of a terminal, and erases the drawing before anything else
+// is written there.
+package bar
+
+import (
+	"io"
+	"sync"
+)
+
+// Line is the last line of a terminal. It is safe for concurrent use.
+type Line struct {
+	out   io.Writer
+	width func() int // characters of a line; 0: unknown
+
+	mu    sync.Mutex
+	drawn bool
+}
+
+// NewLine returns the last line of the terminal that out writes to. width returns its current width, or 0.
+func NewLine(out io.Writer, width func() int) *Line { return &Line{out: out, width: width} }
+
+// Control sequences of terminals.
+const (
+	eraseLine  = "\r\x1b[K"
+	unknownFit = 80 // characters of a line whose width is unknown
+)
+
+// Before returns a writer to w that first erases the drawing. All output of the program that may reach the terminal goes
+// through such writers.
+func (l *Line) Before(w io.Writer) io.Writer { return writer{line: l, to: w} }
+
+type writer struct {
+	line *Line
+	to   io.Writer
+}
+
+// Write implements io.Writer.
+func (w writer) Write(p []byte) (int, error) {
+	w.line.mu.Lock()
+	defer w.line.mu.Unlock()
+	w.line.eraseLocked()
+	return w.to.Write(p)
+}
+
+// draw replaces the drawing. A text that is too long is cut, because a terminal cannot erase a line that it has wrapped.
+func (l *Line) draw(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fit := l.width()
+	if fit <= 0 {
+		fit = unknownFit
+	}
+	runes := []rune(text)
+	_, _ = io.WriteString(l.out, eraseLine+string(runes[:min(len(runes), fit-1)]))
+	l.drawn = true
+}
+
+// erase removes the drawing.
+func (l *Line) erase() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.eraseLocked()
+}
+
+func (l *Line) eraseLocked() {
+	if l.drawn {
+		_, _ = io.WriteString(l.out, eraseLine)
+		l.drawn = false
+	}
+}
