@@ -32,8 +32,8 @@ func compactCommand(p process) *cobra.Command {
 			"once. Files are replaced in groups, with one commit for each group. If the command is stopped, run\n" +
 			"it again: it continues with the rest.\n\n" +
 			"Readers that take the first or the last row of a key find the same row as before: files in which\n" +
-			"rows of a key would change their order are counted, but not rewritten. --any-order rewrites these\n" +
-			"files too.",
+			"rows of a key would change their order are counted, but not rewritten, unless each key occurs in\n" +
+			"one row. --any-order rewrites these files too.",
 		Example: "  penstock compact features.history --config penstock.yaml\n" +
 			"  penstock compact features.history --partition ts_day=2026-11-01 --min-files 2 --dry-run --config penstock.yaml",
 		Args: oneTable,
@@ -98,16 +98,18 @@ func compactText(request decode.CompactCommand, r maintenance.CompactionResult) 
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {
+	case r.Files == 0 && r.Kept > 0:
+		line("no file of table %s can be rewritten", request.Table)
 	case r.Files == 0:
 		line("no file of table %s needs to be rewritten", request.Table)
 	case request.DryRun:
 		line("dry run: nothing was written to table %s", request.Table)
-		line("to rewrite: files %d, bytes %d, rows %d", r.Files, r.Bytes, r.Rows)
+		line("to rewrite: files %d, %s, rows %d", r.Files, fault.Size(r.Bytes), r.Rows)
 		line("new files: about %d", r.FilesWritten)
 	default:
 		line("snapshot %d of table %s, after %s", r.Snapshot, request.Table, fault.Count(r.Commits, "commit"))
-		line("rewritten: files %d, bytes %d, rows %d", r.Files, r.Bytes, r.Rows)
-		line("new: files %d, bytes %d", r.FilesWritten, r.BytesWritten)
+		line("rewritten: files %d, %s, rows %d", r.Files, fault.Size(r.Bytes), r.Rows)
+		line("new: files %d, %s", r.FilesWritten, fault.Size(r.BytesWritten))
 		line("deleted rows left out: %d", r.Deleted)
 	}
 	if r.Kept > 0 {

@@ -14,11 +14,15 @@
 //     Files of other partitions may have them, unless a partition field of the key tells them apart.
 //   - Rows with equal keys have equal sort keys, so that sorting does not move them apart.
 //
-// What cannot be rewritten like that is counted and left.
+// Files that cannot be rewritten like that stay, and FileSelection has them.
+//
+// Rows whose key occurs once have no order. If the caller knows that all keys of a partition do (Options.Once), its files are
+// rewritten in any order.
 package compact
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,6 +55,9 @@ type Options struct {
 	SetBytes int64
 	// AnyOrder does not keep the order in which rows of a key were written.
 	AnyOrder bool
+	// Once reports files whose keys are known to occur in one row of the table only; nil: none. Partitions that have only such
+	// files are rewritten in any order.
+	Once func(f catalog.File) bool
 	// Leave reports files that stay as they are, whatever they are like; nil: none.
 	Leave func(f catalog.File) bool
 }
@@ -91,9 +98,9 @@ func (s RewriteSet) Rows() (rows int64) {
 // FileSelection is what is rewritten of a table.
 type FileSelection struct {
 	Sets []RewriteSet
-	// Kept is the number of files that would be rewritten if the order in which rows of a key
-	// were written did not matter.
-	Kept int
+	// Kept are the files that stay only because rows of a key would change their order: with Options.AnyOrder they would be
+	// rewritten.
+	Kept []catalog.File
 }
 
 // First returns the first sets of different partitions that have together at most a number of
@@ -133,8 +140,14 @@ func Select(layout TableLayout, options Options, files []catalog.File) FileSelec
 			names = append(names, name)
 		}
 		partitions[name] = append(partitions[name], f)
-		group := s.group(f.Partition)
-		s.shared[group] = append(s.shared[group], f)
+	}
+	free := map[string]bool{}
+	for name, in := range partitions {
+		if free[name] = options.AnyOrder || options.Once != nil && !slices.ContainsFunc(in, func(f catalog.File) bool { return !options.Once(f) }); free[name] {
+			continue
+		}
+		group := s.group(in[0].Partition)
+		s.shared[group] = append(s.shared[group], in...)
 	}
 	for _, group := range s.shared {
 		slices.SortFunc(group, ByWritten)
@@ -145,7 +158,7 @@ func Select(layout TableLayout, options Options, files []catalog.File) FileSelec
 	for _, name := range names {
 		in := partitions[name]
 		slices.SortFunc(in, ByWritten)
-		if s.AnyOrder {
+		if free[name] {
 			s.freely(in, false)
 		} else {
 			s.runs(in)
@@ -153,10 +166,57 @@ func Select(layout TableLayout, options Options, files []catalog.File) FileSelec
 	}
 	if s.AnyOrder {
 		s.freely(older, true)
-	} else {
-		s.commits(older)
+		return s.out
 	}
+	s.commits(older)
+	options.AnyOrder = true
+	s.out.Kept = s.out.without(Select(layout, options, files))
 	return s.out
+}
+
+// without returns the files that another selection has and this one does not have.
+func (s FileSelection) without(other FileSelection) (files []catalog.File) {
+	rewritten := map[string]bool{}
+	for _, set := range s.Sets {
+		for _, f := range set.Files {
+			rewritten[f.Location] = true
+		}
+	}
+	for _, set := range other.Sets {
+		for _, f := range set.Files {
+			if !rewritten[f.Location] {
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// WithKeysOf returns lists of files that may have the keys of some files, themselves included: a list for each group of
+// partitions that may have the same keys. Files of older specs may have any keys, and are in every list.
+func WithKeysOf(layout TableLayout, some, files []catalog.File) [][]catalog.File {
+	s := &selecting{TableLayout: layout}
+	lists, older := map[string][]catalog.File{}, []catalog.File(nil)
+	for _, f := range some {
+		if f.Spec == layout.Spec {
+			lists[s.group(f.Partition)] = nil
+		}
+	}
+	for _, f := range files {
+		if f.Spec != layout.Spec {
+			older = append(older, f)
+			continue
+		}
+		group := s.group(f.Partition)
+		if list, wanted := lists[group]; wanted {
+			lists[group] = append(list, f)
+		}
+	}
+	var out [][]catalog.File
+	for _, group := range slices.Sorted(maps.Keys(lists)) {
+		out = append(out, append(lists[group], older...))
+	}
+	return out
 }
 
 // ByWritten compares files by when they were written.

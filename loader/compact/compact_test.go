@@ -135,12 +135,12 @@ func TestDeletesOfSeveralSets(t *testing.T) {
 	o.SetBytes = 160
 	out := compact.Select(l, o, files)
 	require.Equal(t, []string{"abcde 9"}, sets(out), "the last file has no deletes")
-	require.Zero(t, out.Kept)
+	require.Empty(t, out.Kept)
 
 	o.SetBytes = 10
 	out = compact.Select(l, o, files)
 	require.Equal(t, []string{"e 9"}, sets(out), "larger sets are not made")
-	require.Equal(t, 4, out.Kept)
+	require.Len(t, out.Kept, 4)
 }
 
 // spec: compact-6
@@ -153,7 +153,7 @@ func TestFilesThatStay(t *testing.T) {
 	files := []catalog.File{day("a", 1, 0, 1), day("b", 7, 0, 1), day("c", 3, 0, 2)}
 	out := compact.Select(l, options(2), files)
 	require.Empty(t, out.Sets, "rows of another day were written in between")
-	require.Zero(t, out.Kept, "a single file needs no rewriting")
+	require.Len(t, out.Kept, 2, "in any order, the two files of the day would become one")
 	files[2].Partition = []any{int64(1), int64(2)}
 	require.Equal(t, []string{"ab 7"}, sets(compact.Select(l, options(2), files)), "another bucket has other keys")
 	files[2].Partition = []any{int64(0), int64(2)}
@@ -169,7 +169,7 @@ func TestFilesThatStay(t *testing.T) {
 	together[1].Location = "t/elsewhere/b"
 	out = compact.Select(l, options(2), together)
 	require.Empty(t, out.Sets)
-	require.Equal(t, 2, out.Kept)
+	require.Len(t, out.Kept, 2)
 	together[1].Location, together[2].Location = l.Folder(together[1].Partition)+"/b", l.Folder(together[1].Partition)+"/x/c"
 	require.Empty(t, compact.Select(l, options(2), together).Sets, "a file of the same number is inside the folder")
 
@@ -177,18 +177,46 @@ func TestFilesThatStay(t *testing.T) {
 	pair := []catalog.File{day("a", 1, 0, 1), day("b", 2, 0, 1)}
 	out = compact.Select(l, options(2), pair)
 	require.Empty(t, out.Sets, "sorting moves rows of a key apart")
-	require.Equal(t, 2, out.Kept)
+	require.Len(t, out.Kept, 2)
 	pair[0].Deletes.Positions = []*catalog.DeleteFile{{Location: "p", Sequence: 5}}
 	require.Empty(t, compact.Select(l, options(2), pair).Sets)
 	require.Equal(t, []string{"a 1"}, sets(compact.Select(l, options(2), pair[:1])), "a sorted file stays sorted")
 	pair[0].SortOrder = 0
 	require.Empty(t, compact.Select(l, options(2), pair[:1]).Sets)
 	old := []catalog.File{{Location: "t/o", Spec: 0, Rows: 1, Bytes: 1, Sequence: 1}}
-	require.Equal(t, 1, compact.Select(layout(true, keyColumn), options(2), old).Kept, "its rows are of several days")
+	require.Len(t, compact.Select(layout(true, keyColumn), options(2), old).Kept, 1, "its rows are of several days")
 	require.Equal(t, []string{"o 1"}, sets(compact.Select(layout(false, keyColumn), options(2), old)))
 	require.Empty(t, compact.Select(layout(false, userColumn), options(2), old).Sets)
 	old[0].Sequence = 0
 	require.Empty(t, compact.Select(layout(false, keyColumn), options(2), old).Sets)
+}
+
+// Partitions whose keys occur once are rewritten in any order.
+//
+// spec: compact-14
+func TestKeysThatOccurOnceHaveNoOrder(t *testing.T) {
+	t.Parallel()
+	l := layout(true, userColumn)
+	day := func(name string, sequence int64, bucket, day int) catalog.File {
+		return file(l, name, sequence, 10, int64(bucket), int64(day))
+	}
+	files := []catalog.File{day("a", 1, 0, 1), day("b", 7, 0, 1), day("c", 3, 0, 2), day("d", 9, 0, 2), day("e", 5, 1, 1)}
+	o := options(2)
+	out := compact.Select(l, o, files)
+	require.Empty(t, out.Sets)
+	require.Len(t, out.Kept, 4)
+	o.Once = func(f catalog.File) bool { return f.Partition[1] == int64(1) }
+	out = compact.Select(l, o, files)
+	require.Equal(t, []string{"ab 7"}, sets(out))
+	require.Len(t, out.Kept, 2)
+	o.Once = func(f catalog.File) bool { return f.Sequence < 7 }
+	require.Empty(t, compact.Select(l, o, files).Sets, "one file of each partition may have keys of others")
+
+	lists := compact.WithKeysOf(l, out.Kept, files)
+	require.Equal(t, [][]catalog.File{files[:4]}, lists, "another bucket has other keys")
+	old := catalog.File{Location: "t/o", Spec: 0, Rows: 1}
+	require.Equal(t, [][]catalog.File{append(slices.Clone(files[:4]), old)}, compact.WithKeysOf(l, out.Kept, append(files, old)))
+	require.Empty(t, compact.WithKeysOf(l, []catalog.File{old}, files))
 }
 
 // spec: compact-1
@@ -286,6 +314,20 @@ func (w *world) sort(rows []row) {
 	})
 }
 
+// once returns which files have keys that occur in no other row.
+func (w *world) once() func(f catalog.File) bool {
+	rows, alone := map[int]int{}, map[string]bool{}
+	for _, f := range w.files {
+		for _, r := range f.rows {
+			rows[r.key]++
+		}
+	}
+	for _, f := range w.files {
+		alone[f.Location] = !slices.ContainsFunc(f.rows, func(r row) bool { return rows[r.key] > 1 })
+	}
+	return func(f catalog.File) bool { return alone[f.Location] }
+}
+
 // rewrite replaces the files of a set by a file for each partition.
 func (w *world) rewrite(t *testing.T, set compact.RewriteSet) {
 	t.Helper()
@@ -358,9 +400,12 @@ func TestRandomTables(t *testing.T) {
 			}
 			made := once
 			made.Leave = func(f catalog.File) bool { return f.Bytes == 100 }
+			if seed%2 == 0 {
+				made.Once = w.once()
+			}
 			out := compact.Select(w.TableLayout, made, files)
 			first := out.First(int64(random.IntN(500)))
-			if kept += out.Kept; len(first) == 0 {
+			if kept += len(out.Kept); len(first) == 0 {
 				break
 			}
 			for _, set := range first {

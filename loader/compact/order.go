@@ -65,7 +65,6 @@ func (r *fileRun) end() {
 	}
 	low, high := span(files)
 	if !r.keeps(files, low, high) {
-		r.out.Kept += len(files)
 		return
 	}
 	r.out.Sets = append(r.out.Sets, RewriteSet{Files: files, Partition: files[0].Partition, Sequence: high})
@@ -138,7 +137,6 @@ func (s *selecting) commits(older []catalog.File) {
 			others += between(group, low, high)
 		}
 		if high == 0 || others > 0 || !s.together() || !s.divides() {
-			s.out.Kept += len(files)
 			continue
 		}
 		s.out.Sets = append(s.out.Sets, RewriteSet{Files: files, Mixed: true, Sequence: high})

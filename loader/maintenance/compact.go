@@ -44,6 +44,7 @@ type Compaction struct {
 // CompactionProgress describes how far a compaction has progressed.
 type CompactionProgress struct {
 	Done, All int // files rewritten, and to rewrite when it began
+	// Progress counts the rows and bytes of all groups. Deleted rows count as written until their group is complete.
 	datafile.Progress
 }
 
@@ -84,7 +85,7 @@ func (r *Rewriter) Compact(ctx context.Context, request Compaction) (CompactionR
 	request.Branch, request.MinFiles = cmp.Or(request.Branch, commit.Main), cmp.Or(request.MinFiles, defaultMinFiles)
 	options := r.options
 	options.Rows.FileBytes = cmp.Or(request.FileBytes, options.Rows.FileBytes)
-	c := &compacting{options: options, request: request, made: map[string]bool{}}
+	c := &compacting{options: options, request: request, made: map[string]bool{}, once: map[string]bool{}}
 	err := c.holdNames(ctx)
 	if err == nil {
 		defer c.names.held.Release()
@@ -101,8 +102,10 @@ type compacting struct {
 	tables  Tables
 	name    string          // the table's name in its catalog
 	made    map[string]bool // the locations of files that this call wrote
+	once    map[string]bool // the locations of files whose keys were counted: whether each key occurs in one row
 	names   dataFileNames
 	all     int           // files to rewrite when it began
+	allRows int64         // stored rows of these files
 	group   *compactGroup // the group of the last attempt to commit
 	result  CompactionResult
 }
@@ -127,8 +130,8 @@ func (c *compacting) attempt(ctx context.Context, a *transaction.Attempt) error 
 	if err != nil {
 		return err
 	}
-	if c.result.Kept = g.selected.Kept; c.all == 0 {
-		c.all = countFiles(g.selected.Sets)
+	if c.result.Kept = len(g.selected.Kept); c.all == 0 {
+		c.all, c.allRows = countFiles(g.selected.Sets)
 	}
 	if c.request.DryRun {
 		c.estimate(g.selected.Sets)
@@ -150,11 +153,11 @@ func (c *compacting) attempt(ctx context.Context, a *transaction.Attempt) error 
 	return nil
 }
 
-func countFiles(sets []compact.RewriteSet) (files int) {
+func countFiles(sets []compact.RewriteSet) (files int, rows int64) {
 	for _, set := range sets {
-		files += len(set.Files)
+		files, rows = files+len(set.Files), rows+set.Rows()
 	}
-	return files
+	return files, rows
 }
 
 // estimate sets the result of a dry run.
@@ -206,12 +209,11 @@ func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *com
 	if err := g.dropOthersDeletes(ctx, chosen); err != nil {
 		return nil, err
 	}
-	g.selected = compact.Select(g.layout(), compact.Options{
+	err = g.choose(ctx, compact.Options{
 		MinFiles: c.request.MinFiles, FileBytes: c.options.Rows.FileBytes, SetBytes: max(groupBytes, c.options.Rows.FileBytes), AnyOrder: c.request.AnyOrder,
 		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) },
-	}, g.files)
-	g.sets = g.selected.First(groupBytes)
-	return g, nil
+	})
+	return g, err
 }
 
 // prepare determines how new files are written. Their rows have all columns of the table, and row
@@ -232,11 +234,16 @@ func (g *compactGroup) prepare(state *commit.TableState) error {
 	return err
 }
 
-// progress reports the progress of the rewriting.
+// progress reports the progress of the rewriting: that of the group, and of the groups before it.
 func (g *compactGroup) progress(at datafile.Progress) {
-	if g.request.Progress != nil {
-		g.request.Progress(CompactionProgress{Done: g.result.Files, All: g.all, Progress: at})
+	if g.request.Progress == nil {
+		return
 	}
+	r := g.result
+	at.RowsRead, at.OfRowsRead = at.RowsRead+r.Rows, g.allRows
+	at.RowsWritten, at.OfRowsWritten = at.RowsWritten+r.Rows-r.Deleted, g.allRows-r.Deleted
+	at.Bytes += r.BytesWritten
+	g.request.Progress(CompactionProgress{Done: r.Files, All: g.all, Progress: at})
 }
 
 // layout returns the layout of new files.

@@ -202,6 +202,41 @@ func (r *rig) plain(t *testing.T, version int) {
 	}))
 }
 
+// Partitions whose keys occur in one row each are compacted whatever the order of their commits, and others stay as they are.
+//
+// spec: compact-6, compact-14
+func TestKeysThatOccurOnceAreCompactedInAnyOrder(t *testing.T) {
+	r := newRig(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	stage := func(id, day int) {
+		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": %d, "country": "C%d", "day": "2026-10-0%d"}]`, id, day, day))
+	}
+	for id := range 4 {
+		for _, day := range []int{1, 2} {
+			stage(10*id+day, day)
+		}
+	}
+	files := len(r.Listed(t, ""))
+	before := r.written(t, "")
+	dry := r.compact(t, maintenance.Compaction{MinFiles: 2, AnyOrder: true, DryRun: true})
+	require.Positive(t, dry.Files)
+	out := r.compact(t, maintenance.Compaction{MinFiles: 2, DryRun: true})
+	require.Equal(t, []int{dry.Files, 0}, []int{out.Files, out.Kept})
+	out = r.compact(t, maintenance.Compaction{MinFiles: 2})
+	require.Equal(t, []int{dry.Files, 0}, []int{out.Files, out.Kept})
+	require.Less(t, len(r.Listed(t, "")), files)
+	require.ElementsMatch(t, before, r.written(t, ""))
+
+	// A key in two days, with a file of the second day between two of the first.
+	for _, day := range []int{1, 2, 1, 2} {
+		stage(77, day)
+	}
+	before = r.written(t, "")
+	out = r.compact(t, maintenance.Compaction{MinFiles: 2})
+	require.Positive(t, out.Kept)
+	sameByKey(t, before, r.written(t, ""))
+}
+
 // Rows of a key in several days stay in the order of their commits, unless the call says that the order does not matter.
 //
 // spec: compact-6, compact-7
@@ -219,6 +254,7 @@ func TestRowsOfAKeyStayInTheirOrder(t *testing.T) {
 	require.Zero(t, out.Kept)
 	out = r.compact(t, maintenance.Compaction{MinFiles: 2})
 	require.Zero(t, out.Commits)
+	require.Equal(t, 2, out.Kept, "files of the first day, around one of the second")
 	out = r.compact(t, maintenance.Compaction{MinFiles: 2, AnyOrder: true})
 	require.Equal(t, 2, out.Files, "the first day has two")
 	require.ElementsMatch(t, before, r.written(t, ""))
