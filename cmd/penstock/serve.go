@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -105,7 +107,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	defer owner.clean()
 	signals, hangups, restore := serverSignals()
 	defer restore()
-	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
+	log := p.serverLog(c)
 	for _, warning := range c.Warnings {
 		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
 	}
@@ -168,7 +170,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	})
 	metrics.Streams(server)
 	mapped.Observe(metrics)
-	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, ownerGone: owner.ended()}
+	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, drains: metrics.Drain, ownerGone: owner.ended()}
 	if running.metrics, running.handler, err = entry.ListenMetrics(ctx, metrics); err != nil {
 		return err
 	}
@@ -178,6 +180,19 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
 	}
 	return running.run(ctx, listener)
+}
+
+// serverLog returns the log of a server. Its first lines name the variables that look like misspelled ones of settings.
+func (p process) serverLog(c *config.Config) *slog.Logger {
+	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
+	if p.environ == nil {
+		return log
+	}
+	misspelled := config.MisspelledVariables(p.environ(), []string{envConfig, envURI, envTLSCA, envToken})
+	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
+		log.Warn("the environment variable is not known, and is ignored", "variable", name, "did you mean", misspelled[name])
+	}
+	return log
 }
 
 // transitDivisor bounds the batches that clients have not read: they may take
@@ -200,6 +215,7 @@ type runningServer struct {
 	drain   time.Duration
 	// ownerGone is closed when the owner of a private server has gone; nil: it has none.
 	ownerGone <-chan struct{}
+	drains    func()       // called when the server takes no more calls
 	metrics   net.Listener // nil: off
 	handler   http.Handler
 }
@@ -237,6 +253,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 			why = "the owner has gone"
 		}
 		stop()
+		s.drains()
 		s.log.Info("shutting down", "why", why, "streams", s.server.Streams(), "drain", s.drain)
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 		defer cancel()

@@ -33,8 +33,15 @@ type sourceFlags struct {
 }
 
 func newSourceFlags(c *cobra.Command) sourceFlags {
+	out := newServerFlags(c)
+	out.config = configFlag(c)
+	return out
+}
+
+// newServerFlags adds the flags of a command that asks a server, and has no --config.
+func newServerFlags(c *cobra.Command) sourceFlags {
 	return sourceFlags{
-		config:  configFlag(c),
+		config:  new(string),
 		uri:     cmdline.Text(c, "uri,u", "URI", "the server to call, as grpc://host:port or grpc+tls://host:port ("+envURI+")"),
 		tlsCA:   cmdline.Text(c, "tls-ca", "FILE", "the CA of the server's certificate in PEM form, instead of the system's ("+envTLSCA+")"),
 		tlsCert: cmdline.Text(c, "tls-cert", "FILE", "the certificate of this client, for mutual TLS"),

@@ -29,16 +29,17 @@ func statusCommand(p process) *cobra.Command {
 			"--json prints the answer of the server, whose counters only rise.",
 		Example: "  penstock status --uri grpc://127.0.0.1:8815\n  penstock status --uri grpc://127.0.0.1:8815 --watch 2",
 	}
-	from := newSourceFlags(c)
+	from := newServerFlags(c)
 	asJSON := c.Flags().Bool("json", false, "print the answer of the server as JSON; with --watch, each in a line")
 	watch := c.Flags().Float64("watch", 0, "repeat it at this interval, in seconds, until interrupted")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case *watch < 0 || *watch > 0 && *watch < 0.1 || *watch > 86400:
 			return cmdline.Errorf("--watch %v: want 0.1 to 86400 seconds", *watch)
-		case *from.config != "":
-			return cmdline.Errorf("status asks a server: give --uri grpc://host:port")
+		case p.orEnv(*from.uri, envURI) == "":
+			return cmdline.Errorf("status asks a server: give --uri grpc://host:port, or set %s", envURI)
 		}
+		*from.uri = p.orEnv(*from.uri, envURI)
 		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
 			if *watch > 0 {
 				return p.watchStatus(ctx, s, time.Duration(*watch*float64(time.Second)), *asJSON)

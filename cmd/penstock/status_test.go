@@ -93,6 +93,9 @@ func TestStatusOfServers(t *testing.T) {
 	} {
 		require.Equal(t, exitUsage, run(t, args...).code, args)
 	}
+	help := run(t, "status", "--help")
+	require.NotContains(t, help.stdout, "--config")
+	require.Contains(t, run(t, "status").stderr, "status asks a server: give --uri grpc://host:port, or set PENSTOCK_URI")
 }
 
 // TestStatusShowsRefusedConfigFiles breaks the config file of a server, and mends it.

@@ -73,6 +73,8 @@ func TestInvalidConfigFiles(t *testing.T) {
 		"null":         {write(t, "null\n"), fault.Invalid, "is empty"},
 		"list":         {write(t, "- a\n"), fault.Invalid, "want a mapping"},
 		"syntax":       {write(t, "catalogs:\n  a: {\n"), fault.Invalid, "line 2"},
+		"indented":     {write(t, minimal+"datasets:\n  a:\n    training: {table: t}\n    staging:\n    - table: b\n        prefix: c\n"), fault.Invalid, "line 7: "},
+		"unclosed":     {write(t, minimal+"datasets:\n  a: {training: {table: \"t}}\n  b: {}\n"), fault.Invalid, "line 3: "},
 		"tab":          {write(t, "catalogs:\n\ta: 1\n"), fault.Invalid, "line 2"},
 		"two":          {write(t, minimal+"---\n"+minimal), fault.Invalid, "(line 2)"},
 		"broken later": {write(t, minimal+"---\na: {\n"), fault.Invalid, "line"},
@@ -89,6 +91,20 @@ func TestInvalidConfigFiles(t *testing.T) {
 			require.NotContains(t, err.Error(), "%!")
 		})
 	}
+}
+
+func TestSizesWithoutAUnit(t *testing.T) {
+	_, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"memory": "8"}})
+	require.ErrorContains(t, err, "--memory: 8 is 8 bytes: write a unit, as in 8GiB")
+}
+
+func TestMisspelledVariables(t *testing.T) {
+	environ := []string{
+		"PENSTOCK_MAX_STREMS=4", "PENSTOCK_MAX_STREAMS=4", "PENSTOCK_CONFG=a", "PENSTOCK_SERVICE_HOST=10.0.0.1", "PENSTOCK_SERVICE_PORT=8815",
+		"PENSTOCK_PORT=tcp://10.0.0.1:8815", "PENSTOCK_PORT_8815_TCP_ADDR=10.0.0.1", "MAX_STREMS=4", "PENSTOCK_LONG=1",
+	}
+	require.Equal(t, map[string]string{"PENSTOCK_MAX_STREMS": "PENSTOCK_MAX_STREAMS", "PENSTOCK_CONFG": "PENSTOCK_CONFIG"},
+		config.MisspelledVariables(environ, []string{"PENSTOCK_CONFIG", "PENSTOCK_URI"}))
 }
 
 func TestDefaults(t *testing.T) {

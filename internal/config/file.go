@@ -3,10 +3,13 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -29,6 +32,29 @@ func (s *source) put(name string, v value) {
 		s.values = map[string][]value{}
 	}
 	s.values[name] = append(s.values[name], v)
+}
+
+// MisspelledVariables returns the variables of an environment, as os.Environ lists it, whose names are close to that of a
+// setting's variable or of another one that is known, each with the closest name.
+func MisspelledVariables(environ, others []string) map[string]string {
+	names, out := slices.Clone(others), map[string]string{}
+	for _, s := range Settings() {
+		names = append(names, s.Env())
+	}
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], envPrefix)
+	}
+	for _, one := range environ {
+		variable, _, _ := strings.Cut(one, "=")
+		name, ours := strings.CutPrefix(variable, envPrefix)
+		if !ours || slices.Contains(names, name) {
+			continue
+		}
+		if near := fault.Nearest(name, names); near != "" {
+			out[variable] = envPrefix + near
+		}
+	}
+	return out
 }
 
 // environment adds the variables of settings. An empty variable counts as not set.
@@ -101,14 +127,14 @@ func parse(path string) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF), err == nil && document.Content[0].ShortTag() == "!!null":
 		return nil, fault.New(fault.Invalid, "the config file %s is empty", path).In("", path).WithRemedy("%s", smallest)
 	case err != nil:
-		return nil, syntax(path, err)
+		return nil, syntax(path, text, err)
 	}
 	switch err := decoder.Decode(&more); {
 	case err == nil:
 		second := fault.Field{Message: "a second YAML document begins here, a config file has one", Line: more.Line}
 		return nil, fault.As(fault.Fields([]fault.Field{second})).In("", path)
 	case !errors.Is(err, io.EOF):
-		return nil, syntax(path, err)
+		return nil, syntax(path, text, err)
 	}
 	root := document.Content[0]
 	if root.Kind != yaml.MappingNode {
@@ -134,12 +160,40 @@ func beside(path string) string {
 	return ""
 }
 
+// maxBisected is the number of lines of a file in which the line of a mistake is searched for.
+const maxBisected = 1000
+
+// mistakenLine returns the first line from which on the text is not YAML, whatever follows; 0 if it is not found. The parser
+// gives the line where the surrounding block begins.
+func mistakenLine(text []byte) int {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if len(lines) > maxBisected {
+		return 0
+	}
+	end := len(text)
+	for at := len(lines) - 1; at > 0; at-- {
+		end -= len(lines[at])
+		var document yaml.Node
+		if yaml.Unmarshal(text[:end], &document) == nil {
+			return at + 1
+		}
+	}
+	return 0
+}
+
+// parserLine is how the parser begins its errors.
+var parserLine = regexp.MustCompile(`^line \d+: `)
+
 // syntax returns the fault for an error of the YAML parser.
-func syntax(path string, err error) error {
+func syntax(path string, text []byte, err error) error {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	if line := mistakenLine(text); line > 0 {
+		message = fmt.Sprintf("line %d: %s", line, parserLine.ReplaceAllString(message, ""))
+	}
 	remedy := "look at that line and the one before it"
 	if strings.Contains(err.Error(), "cannot start any token") {
 		remedy += ": YAML is indented by spaces, not by tabs, and a value that begins with @, ` or % must be quoted"
 	}
-	return fault.New(fault.Invalid, "the config file is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: ")).In("", path).
+	return fault.New(fault.Invalid, "the config file is not YAML: %s", message).In("", path).
 		WithRemedy("%s", remedy)
 }

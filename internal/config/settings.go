@@ -234,7 +234,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "metrics", Shape: "HOST:PORT",
-			Usage: "the address of Prometheus metrics, at /metrics (default: off)",
+			Usage: "the address of Prometheus metrics, at /metrics, and of /healthz for probes (default: off)",
 			set:   func(s *Server, v value) error { return address(&s.Metrics, v, metricsPort) },
 		},
 		{
@@ -411,6 +411,9 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	n, err := parseBytes(v.text)
 	if err != nil {
 		return err
+	}
+	if _, err := strconv.ParseInt(v.text, 10, 64); err == nil && n < minimum {
+		return fmt.Errorf("%s is %s: write a unit, as in %sGiB", v.text, fault.Count(n, "byte"), v.text)
 	}
 	if n < minimum {
 		return fmt.Errorf("%s is less than %s", v.text, map[int64]string{minMemory: "1MiB", minRead: "1KiB"}[minimum])

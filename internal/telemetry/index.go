@@ -14,6 +14,7 @@ func index(profiles bool) http.HandlerFunc {
 		b.WriteString(`<li><a href="` + path + `">` + path + "</a>: " + text + "</li>\n")
 	}
 	line("/metrics", "metrics for Prometheus")
+	line(HealthPath, "whether the server takes calls, for probes")
 	if profiles {
 		line("/debug/pprof/", "profiles of the Go runtime")
 	} else {

@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +18,7 @@ import (
 // Metrics counts what a server does. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
+	draining atomic.Bool
 	open     *prometheus.GaugeVec     // streams, by dataset
 	ended    *prometheus.CounterVec   // streams, by dataset and end
 	rows     *prometheus.CounterVec   // sent, by dataset
@@ -206,11 +209,27 @@ func (m *Metrics) Storage(c *store.Calls) {
 	}))
 }
 
-// Handler serves the metrics at /metrics, a page with links at / and, if profiles is set, the profiles of the Go
+// HealthPath is the path that answers whether the server takes calls. It needs no token.
+const HealthPath = "/healthz"
+
+// Drain reports at HealthPath that the server takes no new calls.
+func (m *Metrics) Drain() { m.draining.Store(true) }
+
+// health answers with status 200 while the server takes calls, and 503 afterwards.
+func (m *Metrics) health(w http.ResponseWriter, _ *http.Request) {
+	if m.draining.Load() {
+		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "serving\n") // a client that has gone needs no answer
+}
+
+// Handler serves the metrics at /metrics, the health at HealthPath, a page with links at / and, if profiles is set, the profiles of the Go
 // runtime at /debug/pprof/.
 func (m *Metrics) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index(profiles))
+	mux.HandleFunc("GET "+HealthPath, m.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	if profiles {
 		addProfiles(mux)

@@ -121,6 +121,19 @@ func metrics(t *testing.T, h http.Handler) []string {
 	return out
 }
 
+// spec: status-12
+func TestHealthOfMetricsPort(t *testing.T) {
+	m := telemetry.NewMetrics("v1.2.3")
+	h := m.Handler(false)
+	answer := get(h, telemetry.HealthPath)
+	require.Equal(t, http.StatusOK, answer.Code)
+	require.Equal(t, "serving\n", answer.Body.String())
+	m.Drain()
+	answer = get(h, telemetry.HealthPath)
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Equal(t, "shutting down\n", answer.Body.String())
+}
+
 func TestMetrics(t *testing.T) {
 	m := telemetry.NewMetrics("v1.2.3")
 	b := budget.New(1000)
@@ -278,7 +291,7 @@ func TestJobsHaveBoundedLabels(t *testing.T) {
 // spec: status-10
 func TestIndexLinksWhatThereIs(t *testing.T) {
 	m := telemetry.NewMetrics("v")
-	for profiles, links := range map[bool]int{true: 2, false: 1} {
+	for profiles, links := range map[bool]int{true: 3, false: 2} {
 		answer := get(m.Handler(profiles), "/")
 		require.Equal(t, http.StatusOK, answer.Code)
 		found := regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(answer.Body.String(), -1)

@@ -210,6 +210,13 @@ def test_an_address_that_lacks_something(uri: str, found: str, write: str) -> No
     assert f"write '{write}'" in str(caught.value) if write else "write" not in str(caught.value)
 
 
+def test_a_config_file_is_not_an_address() -> None:
+    for path in ("penstock.yaml", "/etc/lake.YML"):
+        with pytest.raises(penstock.Invalid, match="is a config file") as caught:
+            penstock.connect(path)
+        assert f"write penstock.open('{path}')" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "uri", ["grpc://user:hunter2@host:1", "user:hunter2@host", "grpc://user:hun/ter2@host"]
 )
@@ -220,8 +227,12 @@ def test_passwords_in_uris_are_not_shown(uri: str) -> None:
 
 
 def test_time_out(fake_address: str) -> None:
-    with penstock.connect(fake_address, timeout=0.2) as client, pytest.raises(penstock.Unavailable):
-        client.plan("slow")
+    with penstock.connect(fake_address, timeout=0.2) as client:
+        with pytest.raises(
+            penstock.Unavailable, match=r"127\.0\.0\.1:\d+ has not answered within 0.2 s"
+        ) as caught:
+            client.plan("slow")
+        assert "longer timeout" in caught.value.remedy
 
 
 def test_closed_client(fake_address: str) -> None:

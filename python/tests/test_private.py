@@ -193,8 +193,12 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path, folders: Path) ->
         penstock.open("none.yaml", program=BINARY)
     with pytest.raises(penstock.Invalid, match="leave out --listen"):
         penstock.open(broken, program=BINARY, settings={"listen": "127.0.0.1:0"})
-    with pytest.raises(penstock.Invalid, match="unknown flag"):
-        penstock.open(broken, program=BINARY, settings={"memry": "1GiB"})
+    with pytest.raises(
+        penstock.Invalid, match=r"settings has no 'max_strems'; did you mean 'max_streams'\?$"
+    ):
+        penstock.open(broken, program=BINARY, settings={"max_strems": 4})
+    with pytest.raises(penstock.Invalid, match=r"settings has no 'quux'$"):
+        penstock.open(broken, program=BINARY, settings={"quux": "1GiB"})
     with pytest.raises(penstock.Invalid, match="config: must be the path"):
         penstock.open(None, program=BINARY)  # type: ignore[arg-type]
     assert not list(folders.iterdir())

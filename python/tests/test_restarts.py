@@ -110,7 +110,9 @@ def rest_of(stream: penstock.Stream) -> list[tuple[pa.RecordBatch, Any]]:
 @pytest.mark.parametrize(
     "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.more) for name in QUERIES]
 )
-def test_a_killed_server_changes_nothing(world: World, server: Server, name: str) -> None:
+def test_a_killed_server_changes_nothing(
+    world: World, server: Server, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     query = QUERIES[name]
     with connect(server.address) as client:
         whole = rest_of(read(client, **query))
@@ -130,6 +132,8 @@ def test_a_killed_server_changes_nothing(world: World, server: Server, name: str
             with Server(world.config, listen=first.address):
                 got += rest_of(stream)
     assert stream.stats.resumed > 0
+    told = [record.getMessage() for record in caplog.records if " resumed after " in record.getMessage()]
+    assert len(told) == stream.stats.resumed
     assert len(got) == len(whole)
     for (batch, cursor), (want, at) in zip(got, whole, strict=True):
         assert batch == want

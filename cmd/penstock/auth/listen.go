@@ -114,9 +114,13 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	return on, handler, nil
 }
 
-// withToken passes requests with a valid token to next, and refuses the others.
+// withToken passes requests with a valid token, and those for the health, to next, and refuses the others.
 func withToken(authenticate flight.Authenticate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == telemetry.HealthPath { // probes have no token, and learn no more than from gRPC's check of health
+			next.ServeHTTP(w, r)
+			return
+		}
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "bearer") {
 			token = "" // it is never valid

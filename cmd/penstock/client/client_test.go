@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -50,4 +52,15 @@ func TestURIWithoutAPort(t *testing.T) {
 	}
 	_, _, err := target("http://user:hunter2@host")
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// A server that is stopped accepts connections, since its kernel does.
+func TestServersThatDoNotAnswer(t *testing.T) {
+	c := &Client{name: "grpc://127.0.0.1:8815"}
+	for text, want := range map[string]string{
+		`connection error: desc = "error reading server preface: read tcp 127.0.0.1:1->127.0.0.1:8815: use of closed network connection"`: "the server accepts connections, and does not answer: error reading server preface: read tcp",
+		`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:8815: connect: connection refused"`:                 "no server answers: dial tcp 127.0.0.1:8815: connect: connection refused",
+	} {
+		require.ErrorContains(t, c.fault(t.Context(), status.Error(codes.Unavailable, text), nil), want)
+	}
 }

@@ -38,6 +38,10 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 			e.Message = "this address is not a Flight server, but perhaps an HTTP server: " + trimStatus(e.Message)
 			return e.WithRemedy("use the address that penstock serve prints on standard output, not that of its metrics")
 		}
+		if strings.Contains(e.Message, "error reading server preface:") {
+			e.Message = "the server accepts connections, and does not answer: " + trimStatus(e.Message)
+			return e.WithRemedy("check that its process is neither stopped nor overloaded, and that the address is that of penstock serve")
+		}
 		e.Message = "no server answers: " + trimStatus(e.Message)
 		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}

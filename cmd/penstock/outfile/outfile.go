@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -76,7 +77,11 @@ func unwritten(path string, err error) error {
 	case errors.As(err, &link):
 		err = link.Err
 	}
-	return fault.New(fault.Unavailable, "write %s: %w", path, err).
+	failed := fault.New(fault.Unavailable, "write %s: %w", path, err)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return failed.WithRemedy("the disk or its quota is full: free space there, or name a file on another disk with --output")
+	}
+	return failed.
 		WithRemedy("name a file with --output in a folder that exists and that this user may write")
 }
 

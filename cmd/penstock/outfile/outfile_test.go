@@ -2,8 +2,10 @@ package outfile
 
 import (
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,4 +30,14 @@ func TestErrorsNameThePath(t *testing.T) {
 	err = Write(filepath.Join(dir, strings.Repeat("n", longest+1)), func(io.Writer) error { return nil })
 	require.ErrorContains(t, err, "name too long")
 	require.NotContains(t, err.Error(), ".part")
+}
+
+// A full disk is not a matter of the file's name.
+func TestFullDisksAreNamed(t *testing.T) {
+	for _, why := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		err := unwritten("rows.parquet", &fs.PathError{Op: "write", Path: ".rows.part", Err: why})
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.Contains(t, fault.As(err).Remedy, "is full")
+	}
+	require.NotContains(t, fault.As(unwritten("rows.parquet", syscall.EACCES)).Remedy, "full")
 }

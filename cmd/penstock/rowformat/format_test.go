@@ -2,6 +2,7 @@ package rowformat
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -105,4 +106,22 @@ func TestNullOfASingleColumnInCSV(t *testing.T) {
 	require.NoError(t, f.Write(array.NewRecordBatch(schema, []arrow.Array{words}, 3)))
 	require.NoError(t, f.Close())
 	require.Equal(t, "word\n\"\"\nnull\n\"\"\n", out.String())
+}
+
+// A table names some of the columns that do not fit, and counts the others.
+func TestColumnsThatAreNotShown(t *testing.T) {
+	for columns, want := range map[int]string{
+		14:  "not shown: c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13\n",
+		816: "not shown: c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, … and 802 more\n",
+	} {
+		var fields []arrow.Field
+		for i := range columns {
+			fields = append(fields, arrow.Field{Name: fmt.Sprintf("c%d", i), Type: arrow.PrimitiveTypes.Int64})
+		}
+		var out strings.Builder
+		w, err := New("table", &out, arrow.NewSchema(fields, nil), 10)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		require.True(t, strings.HasSuffix(out.String(), want), out.String())
+	}
 }

@@ -2,6 +2,7 @@ package rowformat
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -19,6 +20,9 @@ const (
 	minCell = 8  // before columns are left out
 	between = 2  // spaces between columns
 )
+
+// namedColumns is how many of the columns that are left out are named.
+const namedColumns = 11
 
 // layoutRows is how many rows determine the widths of the columns. Later values are cut to
 // those widths.
@@ -71,11 +75,15 @@ func (t *table) Close() error {
 		t.layOut()
 	}
 	if hidden := t.schema.Fields()[len(t.widths):]; len(hidden) > 0 {
-		names := make([]string, len(hidden))
-		for i, f := range hidden {
-			names[i] = f.Name
+		names := make([]string, min(len(hidden), namedColumns))
+		for i := range names {
+			names[i] = escaped(hidden[i].Name)
 		}
-		t.out.WriteString("not shown: " + strings.Join(names, ", ") + "\n") //nolint:errcheck // bufio keeps the error for Flush
+		more := ""
+		if left := len(hidden) - len(names); left > 0 {
+			more = fmt.Sprintf(", … and %d more", left)
+		}
+		t.out.WriteString("not shown: " + strings.Join(names, ", ") + more + "\n") //nolint:errcheck // bufio keeps the error for Flush
 	}
 	return t.out.Flush()
 }

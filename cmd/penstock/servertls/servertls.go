@@ -5,6 +5,7 @@
 package servertls
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"sync/atomic"
@@ -54,6 +55,10 @@ func (c *Certificates) Load() error {
 	cert, err := keyfile.Read(settingCert, c.files.Cert, keyfile.Public)
 	if err != nil {
 		return err
+	}
+	if bytes.Contains(cert, []byte("PRIVATE KEY-----")) && !bytes.Contains(cert, []byte("BEGIN CERTIFICATE-----")) {
+		return fault.InvalidField(settingCert, "%s has a private key, and no certificate", c.files.Cert).In("", c.files.Cert).
+			WithRemedy("set %s to the certificate and %s to its key; they may be swapped", settingCert, settingKey)
 	}
 	key, err := keyfile.Read(settingKey, c.files.Key, keyfile.Secret)
 	if err != nil {

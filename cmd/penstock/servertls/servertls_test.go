@@ -191,3 +191,12 @@ func TestNoEditedClientCertificateIsAccepted(t *testing.T) {
 		require.Error(t, err, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: edited})))
 	}
 }
+
+func TestSwappedFilesAreNamed(t *testing.T) {
+	folder := t.TempDir()
+	made(t, folder, false)
+	swapped := New(PairFiles{Cert: filepath.Join(folder, certtest.ServerKey), Key: filepath.Join(folder, certtest.ServerCert)}, time.Now)
+	err := swapped.Load()
+	require.ErrorContains(t, err, "has a private key, and no certificate")
+	require.Equal(t, "set tls_cert to the certificate and tls_key to its key; they may be swapped", fault.As(err).Remedy)
+}

@@ -49,6 +49,12 @@ def location(uri: str) -> str:
         Invalid: its scheme is another one, or it has no host or no port. On the default port of a host, another
             server may listen.
     """
+    if uri.lower().endswith((".yaml", ".yml")):
+        raise query.invalid(
+            "uri",
+            f"{uri!r} is a config file, and not the address of a server; write penstock.open({uri!r}), "
+            "which starts a server for it",
+        )
     found = uri if "://" in uri else f"grpc://{uri}"
     scheme, _, rest = found.partition("://")
     rest = rest.removesuffix("/")

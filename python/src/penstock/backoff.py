@@ -20,6 +20,7 @@ class Backoff:
     def __init__(self, limit: float) -> None:
         """Retries for `limit` seconds from the first failure; 0 never retries."""
         self._limit = limit
+        self._failed = 0.0  # when the first try failed
         self._deadline: float | None = None
         self.tries = 0
 
@@ -36,6 +37,7 @@ class Backoff:
         """
         now = time.monotonic()
         if self._deadline is None:
+            self._failed = now
             self._deadline = now + self._limit
         wait = min(MAX_WAIT, FIRST_WAIT * 2.0 ** min(self.tries, 20)) * random.uniform(0.5, 1)
         if at_least is not None:
@@ -44,6 +46,11 @@ class Backoff:
             return None
         self.tries += 1
         return wait
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the first failure; 0 before one."""
+        return 0.0 if self._deadline is None else time.monotonic() - self._failed
 
     @property
     def left(self) -> float:

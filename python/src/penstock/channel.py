@@ -35,6 +35,11 @@ T = TypeVar("T")
 
 _ADDRESS = "use the address that `penstock serve` prints on standard output"
 
+# The remedy for a call that was not answered in time.
+_SILENT = (
+    "check that the server is not stopped or overloaded; if it is only slow, connect with a longer timeout"
+)
+
 # Seconds that a fork waits for gRPC's threads to end: before it collects garbage that may hold them, and after it.
 _QUIET_SOON = 0.25
 _QUIET_LIMIT = 2.0
@@ -310,8 +315,11 @@ class Channel:
                 # If the server was restarted, its old connection only fails when it is used. Calls do not
                 # change anything, so it is safe to repeat one.
                 if again or lease.fresh or timed_out or call.details is not None:
-                    if not timed_out and call.details is None:
+                    if call.details is None:
                         self.explain(e)
+                        if timed_out:
+                            e.message = f"{self.location} has not answered within {self.settings.timeout:g} s: {e.message}"
+                            e.remedy = e.remedy if e.final else _SILENT
                     raise
             except (errors.Internal, errors.NotFound, errors.Invalid) as e:
                 # A Penstock server sends details with each failure.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -30,6 +31,7 @@ _MAX_PARENT = 53  # bytes of the path of the folder for folders: that of a socke
 _START_LIMIT = 60.0  # seconds until the server has its socket
 _END_LIMIT = 5.0  # seconds until a server that should end is killed
 _LOG_TAIL = 4096  # bytes that an error shows
+_UNKNOWN_FLAG = re.compile(r"unknown flag: --([\w-]+)(?:\s+did you mean --([\w-]+)\?)?")
 
 
 @dataclass(eq=False)
@@ -274,6 +276,9 @@ def _not_started(config: str | os.PathLike[str], running: _Running, *, timed_out
     # The program ends with the error, and lines that begin with an arrow say what to do.
     _, _, said = ("\n" + log_tail(running.folder)).rpartition(f"\n{_PROGRAM}: ")
     message, *remedies = said.split("\n  → ")
+    if unknown := _UNKNOWN_FLAG.match(message):  # a setting that became a flag
+        near = "" if unknown[2] is None else f"; did you mean {unknown[2].replace('-', '_')!r}?"
+        message = f"settings has no {unknown[1].replace('-', '_')!r}{near}"
     kind = errors.Unavailable if code < 0 else errors.Invalid
     return kind(f"{subject}: {message or f'it ended with status {code}'}", remedy="; ".join(remedies))
 

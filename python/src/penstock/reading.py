@@ -155,6 +155,12 @@ class Reading:
         batch = messages.next()
         if self._backoff.tries:
             self.resumed += 1
+            _log.warning(
+                "the stream of %s resumed after %.1f s, at row %d",
+                self._bound.name,
+                self._backoff.elapsed,
+                self.rows,
+            )
             self._backoff.reset()
         if batch is None:
             self._check_complete()
