@@ -6,12 +6,18 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/chunk"
 )
 
-// rollRows is the number of rows that are written between two checks of a file's size.
-const rollRows = 8192
+const (
+	// rollRows is the maximum number of rows that are written between two checks of a file's size, and minRollRows the
+	// minimum. Rows that may take 1/rollDivisor of the target are checked earlier.
+	rollRows    = 8192
+	minRollRows = 16
+	rollDivisor = 8
+)
 
 // FileSequence is where a Roll writes its files.
 type FileSequence interface {
@@ -66,8 +72,9 @@ func (n *fieldNode) contains(id int) bool {
 
 // Write adds a batch.
 func (r *Roll) Write(ctx context.Context, b arrow.RecordBatch) error {
+	perRow := batch.Size(b)/max(b.NumRows(), 1) + 1
 	for at, rows := int64(0), b.NumRows(); at < rows; {
-		to := min(at+rollRows, rows)
+		to := min(at+r.step(perRow), rows)
 		next, ends := to, false
 		if r.current != nil && r.current.Bytes() >= r.target {
 			next, ends = r.end(b, at, to)
@@ -83,6 +90,15 @@ func (r *Roll) Write(ctx context.Context, b arrow.RecordBatch) error {
 		at = next
 	}
 	return nil
+}
+
+// step returns the number of rows of a size that are written before the next check. Those by which the first file chooses
+// encodings are not divided: its size is not known before that.
+func (r *Roll) step(perRow int64) int64 {
+	if r.opts.Choice.made() == nil && (r.current == nil || r.current.settings == nil) {
+		return rollRows
+	}
+	return min(rollRows, max(minRollRows, r.target/rollDivisor/perRow))
 }
 
 // end returns the row among [from, to] that the open file, which is large enough, ends before, and

@@ -3,6 +3,7 @@ package write_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -109,6 +110,41 @@ func TestRoll(t *testing.T) {
 		require.Equal(t, 150_000, at)
 	}
 	require.Empty(t, roll(t, 1, opts).content, "without rows there is no file")
+}
+
+// TestRollOfWideRows: the sizes of files are checked often enough for rows that are large beside the target. The first file has the
+// rows by which encodings are chosen.
+//
+// spec: file-14
+func TestRollOfWideRows(t *testing.T) {
+	t.Parallel()
+	sc := schemaOf(arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.Binary)
+	const target = 1 << 20
+	key := array.NewInt64Builder(memory.DefaultAllocator)
+	value := array.NewBinaryBuilder(memory.DefaultAllocator, arrow.BinaryTypes.Binary)
+	random := rand.NewChaCha8([32]byte{1})
+	const count = 50_000
+	for i := range count {
+		blob := make([]byte, 512)
+		_, _ = random.Read(blob)
+		key.Append(int64(i))
+		value.Append(blob)
+	}
+	rows := array.NewRecordBatch(sc, []arrow.Array{key.NewArray(), value.NewArray()}, count)
+	to := roll(t, target, write.Options{Schema: sc, Sorting: []write.SortingColumn{{FieldID: 1}}, Choice: &write.EncodingChoice{}}, rows)
+	at := int64(0)
+	for i, w := range to.written {
+		requireRows(t, to.content[i], sc, rows.NewSlice(at, at+w.Rows))
+		at += w.Rows
+		if i > 0 {
+			require.Less(t, w.Bytes, int64(target)*8/5, "file %d", i)
+		}
+		if i < len(to.written)-1 {
+			require.Greater(t, w.Bytes, int64(target)*9/10, "file %d", i)
+		}
+	}
+	require.Equal(t, int64(count), at)
+	require.Greater(t, len(to.written), 10)
 }
 
 // TestRollErrors fails where its options or its files do.
