@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 const catalogsPage = "../../docs/catalogs.md"
@@ -208,8 +209,8 @@ func must(text []byte, err error) []byte {
 func TestCatalogsPageHasAllProperties(t *testing.T) {
 	page := string(must(os.ReadFile(catalogsPage)))
 	names := s3.Properties()
-	for _, kind := range []string{"sql", "rest", "directory"} {
-		names = append(names, icebergcat.Properties(kind)...)
+	for _, of := range dataset.CatalogTypes() {
+		names = append(names, icebergcat.Properties(of.Name)...)
 	}
 	for _, name := range names {
 		switch name {

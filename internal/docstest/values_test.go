@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // TestDocumentedLimits: the documented fixed limits are those of the sources.
@@ -86,6 +88,26 @@ func TestExceptionsAreDocumented(t *testing.T) {
 	}
 	require.Len(t, page, 10)
 	require.Equal(t, python, page)
+}
+
+// TestCatalogTypesAreDocumented: the types of a page are those that are served, and it says which cannot be written to.
+func TestCatalogTypesAreDocumented(t *testing.T) {
+	var names, readOnly []string
+	for _, of := range dataset.CatalogTypes() {
+		names = append(names, of.Name)
+		if of.ReadOnly {
+			readOnly = append(readOnly, of.Name)
+		}
+	}
+	for _, r := range tables(read(t, "docs/config.md"), "properties of every catalog") {
+		switch r.names()[0] {
+		case "type":
+			require.ElementsMatch(t, names, between(r[1]))
+		case "writes.namespaces":
+			_, not, _ := strings.Cut(r[3], "Not for ")
+			require.ElementsMatch(t, readOnly, between(not))
+		}
+	}
 }
 
 // TestCatalogPropertiesAreDocumented: the properties of every catalog are those of the

@@ -1,8 +1,8 @@
 package icebergcat
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,24 +10,29 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/dircat"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
-	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/sqlcat"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
-// The catalog types, as PyIceberg names them.
-const (
-	typeSQL       = "sql"
-	typeREST      = "rest"
-	typeDirectory = "directory"
-)
+// kind is how catalogs of a type are opened, and which properties they read.
+type kind struct {
+	open       func(Options, context.Context, *metadata.Source) error
+	properties []string
+}
 
-// kinds returns the supported catalog types, each with the function that opens a catalog of the type.
-func kinds() map[string]func(Options, context.Context, *metadata.Source) error {
-	return map[string]func(Options, context.Context, *metadata.Source) error{
-		typeSQL: Options.openSQL, typeREST: Options.openREST, typeDirectory: Options.openDirectory,
+// kinds returns the kinds of dataset.CatalogTypes, by name.
+func kinds() map[string]kind {
+	return map[string]kind{
+		dataset.CatalogSQL:       {open: Options.openSQL},
+		dataset.CatalogREST:      {open: Options.openREST, properties: restcat.Properties()},
+		dataset.CatalogDirectory: {open: Options.openDirectory, properties: []string{tablesPrefix}},
 	}
 }
+
+// Properties returns the names of the properties that a catalog of a type reads, without
+// those of storage. A name that ends in a dot stands for all properties that begin with it.
+func Properties(of string) []string { return kinds()[of].properties }
 
 // unsupported returns well-known catalog types that are not supported, each with a remedy.
 func unsupported() map[string]string {
@@ -41,31 +46,28 @@ func unsupported() map[string]string {
 	}
 }
 
-// aliases returns other names of supported catalog types.
-func aliases() map[string]string {
-	return map[string]string{
-		"sqlite": typeSQL, "sqlite3": typeSQL, "postgres": typeSQL, "postgresql": typeSQL,
-		"http": typeREST, "polaris": typeREST, "nessie": typeREST, "lakekeeper": typeREST,
-		"file": typeDirectory, "files": typeDirectory, "folder": typeDirectory, "dir": typeDirectory, "local": typeDirectory,
-	}
-}
-
 // open sets the Locator and the Files of a source.
 func (o Options) open(ctx context.Context, s *metadata.Source) error {
-	if open, ok := kinds()[o.Type]; ok {
+	if of, ok := kinds()[o.Type]; ok {
 		s.Files = o.files(o.Properties, nil)
-		return open(o, ctx, s)
+		return of.open(o, ctx, s)
 	}
-	served := slices.Sorted(maps.Keys(kinds()))
 	e := fault.InvalidField("type", "catalog type %q is not supported by this version", o.Type)
 	if remedy, ok := unsupported()[o.Type]; ok {
 		return e.WithRemedy("%s", remedy)
 	}
-	if e.Faults[0].Nearest = aliases()[o.Type]; e.Faults[0].Nearest == "" {
-		e.Faults[0].Nearest = fault.Nearest(o.Type, served)
+	near := ""
+	var served []string
+	for _, t := range dataset.CatalogTypes() {
+		served = append(served, t.Name)
+		if slices.Contains(slices.Concat(t.Also, t.Schemes), o.Type) {
+			near = t.Name
+		}
 	}
+	near = cmp.Or(near, fault.Nearest(o.Type, served))
+	e.Faults[0].Nearest = near
 	remedy := "use one of: " + strings.Join(served, ", ")
-	if near := e.Faults[0].Nearest; near != "" {
+	if near != "" {
 		remedy = "did you mean " + near + "? " + remedy
 	}
 	return e.WithRemedy("%s", remedy)
@@ -84,13 +86,9 @@ func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 	return nil
 }
 
-// checkWrites returns an error if the options allow writes and the catalog does not support them.
-func (o Options) checkWrites(l locator.Locator) error {
-	switch l.(type) {
-	case locator.Swapper, locator.Updater:
-		return nil
-	}
-	if len(o.WriteNamespaces) == 0 {
+// checkWrites returns an error if the options allow writes and catalogs of the type do not support them.
+func (o Options) checkWrites() error {
+	if of, _ := dataset.CatalogTypeOf(o.Type); !of.ReadOnly || len(o.WriteNamespaces) == 0 {
 		return nil
 	}
 	return fault.InvalidField("writes", "a catalog of type %s cannot be written to: two writers could replace each other's commits", o.Type).

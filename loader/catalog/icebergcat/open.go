@@ -109,7 +109,7 @@ func OpenSource(ctx context.Context, o Options) (*metadata.Source, error) {
 func Over(s *metadata.Source, o Options) (*Catalog, error) {
 	warehouse, err := o.absolute(o.Warehouse)
 	if err == nil {
-		err = o.checkWrites(s.Locator)
+		err = o.checkWrites()
 	}
 	if err != nil {
 		s.Locator.Close()
@@ -118,7 +118,7 @@ func Over(s *metadata.Source, o Options) (*Catalog, error) {
 	return &Catalog{
 		name: o.Name, options: o, source: s,
 		FileLister: listing.New(s), Tagger: tags.New(s, o.Type),
-		TableWriter: commits.New(s, o.WriteNamespaces, warehouse, o.Type == typeREST),
+		TableWriter: commits.New(s, o.WriteNamespaces, warehouse, o.Type == dataset.CatalogREST),
 	}, nil
 }
 

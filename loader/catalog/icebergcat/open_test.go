@@ -15,6 +15,21 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
+// TestEveryTypeIsOpened: each described type has a function that opens its catalogs, and one that cannot be written to says so.
+func TestEveryTypeIsOpened(t *testing.T) {
+	for _, of := range dataset.CatalogTypes() {
+		o := icebergcat.Options{
+			Name: "default", Type: of.Name, Warehouse: t.TempDir(), Store: store.Local{}, WriteNamespaces: []string{"a"},
+			AllowedPrefixes: icebergtest.Anywhere(),
+		}
+		one, err := icebergcat.Open(t.Context(), o)
+		if one != nil {
+			one.Close()
+		}
+		require.ErrorContains(t, err, map[bool]string{true: "writes: a catalog of type " + of.Name, false: "uri: "}[of.ReadOnly])
+	}
+}
+
 // spec: catalog-8
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // prefixes parses the prefixes that the files of all tables may lie under. Without any, they are the warehouse, if that is a
@@ -22,7 +23,7 @@ func (o Options) prefixes() (out store.Prefixes, err error) {
 		}
 		return out, nil
 	}
-	if o.Warehouse == "" || o.warehouseIsName() || o.Type != typeDirectory && !o.Stores.Serves(o.Warehouse) {
+	if o.Warehouse == "" || o.warehouseIsName() || o.Type != dataset.CatalogDirectory && !o.Stores.Serves(o.Warehouse) {
 		return out, nil
 	}
 	place, err := o.absolute(o.Warehouse)
@@ -35,7 +36,7 @@ func (o Options) prefixes() (out store.Prefixes, err error) {
 // warehouseIsName reports whether the warehouse is a name that a server gives to a place. Only REST servers have such names: the
 // warehouse of the other types is a place, which may be a relative path.
 func (o Options) warehouseIsName() bool {
-	return o.Type == typeREST && store.Scheme(o.Warehouse) == "" && !filepath.IsAbs(o.Warehouse)
+	return o.Type == dataset.CatalogREST && store.Scheme(o.Warehouse) == "" && !filepath.IsAbs(o.Warehouse)
 }
 
 // absolute returns a location whose path begins at the folder that relative paths start from.

@@ -1,8 +1,8 @@
 package decode
 
 import (
+	"cmp"
 	"math"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -74,18 +74,24 @@ func readCatalog(d *decoder, name string, at place) dataset.Catalog {
 		})
 	}
 	if out.Type == "" {
-		out.Type = typeOf(out.URI)
+		out.Type = dataset.CatalogTypeOfURI(out.URI)
 	}
-	if d.sound(at.path) && out.Type == "" && out.URI != "" {
-		d.fail(at.path, "the type cannot be derived from its uri; set type: sql, rest or directory, or use a uri that begins with sqlite:, postgresql:, http: or https:")
-	} else if d.sound(at.path) && (out.Type == "" || out.URI == "" && (out.Type == "sql" || out.Type == "rest")) {
-		form := `{type: sql, uri: "sqlite:////path/to/catalog.db"}`
-		if out.Type == "rest" {
-			form = `{type: rest, uri: "https://catalog.example.com"}`
-		}
-		d.fail(at.path, "it needs type and uri, such as %s", form)
+	if d.sound(at.path) {
+		d.checkType(at, out)
 	}
 	return out
+}
+
+// checkType reports a catalog without a type, or without a URI that its type needs.
+func (d *decoder) checkType(at place, of dataset.Catalog) {
+	if of.Type == "" && of.URI != "" {
+		d.fail(at.path, "the type cannot be derived from its uri; set type: sql, rest or directory, or use a uri that begins with sqlite:, postgresql:, http: or https:")
+		return
+	}
+	t, _ := dataset.CatalogTypeOf(cmp.Or(of.Type, dataset.CatalogSQL))
+	if t.NeedsURI && of.URI == "" {
+		d.fail(at.path, "it needs type and uri, such as %s", t.Example)
+	}
 }
 
 // The names of Penstock's own fields of a catalog, as opposed to the catalog's
@@ -186,22 +192,6 @@ func readProperties(d *decoder, at place, prefix string, found func(name string,
 			found(prefix+m.name, value)
 		}
 	}
-}
-
-// typeOf derives the type of a catalog from its URI, as PyIceberg does. It returns "" if
-// the URI does not imply a type.
-func typeOf(uri string) string {
-	scheme, _, _ := strings.Cut(uri, ":")
-	database, _, _ := strings.Cut(scheme, "+")
-	switch database {
-	case "http", "https":
-		return "rest"
-	case "sqlite", "postgresql", "postgres":
-		return "sql"
-	case "thrift":
-		return "hive"
-	}
-	return ""
 }
 
 // readSettings decodes the server's settings. Only the given names are known.
