@@ -26,7 +26,4 @@ try:
 except ImportError as e:
     print(e.name, e)
 """
-    assert (
-        ran(program)
-        == 'torch penstock.torch needs PyTorch: pip install "./python[torch]" in a checkout of Penstock\n'
-    )
+    assert ran(program) == "torch penstock.torch needs PyTorch: pip install 'penstock[torch]'\n"

@@ -49,6 +49,9 @@ func (c *checkout) wheel(ctx context.Context, p platform, built program) (string
 	if err := c.copyPackage(ctx, source); err != nil {
 		return "", err
 	}
+	if err := c.copyPages(ctx, filepath.Join(source, "src/penstock/docs")); err != nil {
+		return "", err
+	}
 	if err := copyFile(filepath.Join(source, "LICENSE"), filepath.Join(c.root, "LICENSE")); err != nil {
 		return "", err
 	}
@@ -73,6 +76,20 @@ func (c *checkout) wheel(ctx context.Context, p platform, built program) (string
 
 func (c *checkout) wheelName(p platform) string {
 	return fmt.Sprintf("penstock-%s-py3-none-%s.whl", c.version, p.wheelTag())
+}
+
+// copyPages copies the pages of documentation that git knows, but for those for contributors.
+func (c *checkout) copyPages(ctx context.Context, to string) error {
+	listed, err := output(ctx, c.root, "git", "ls-files", "-z", "--", "docs/*.md", ":!docs/adr", ":!docs/upstream")
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
+		if err := copyFile(filepath.Join(to, strings.TrimPrefix(name, "docs/")), filepath.Join(c.root, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyPackage copies the files of the Python package that git knows.

@@ -51,6 +51,15 @@ func TestWheelsHaveTheProgramOfTheirPlatform(t *testing.T) {
 			require.Equal(t, inside == "scripts/penstock", f.Mode()&0o111 != 0, f.Name)
 		}
 		require.NoError(t, archive.Close())
+		pages := 0
+		for name, text := range files {
+			if strings.HasPrefix(name, "docs/") {
+				pages += len(text)
+			}
+		}
+		require.Contains(t, files["docs/datasets.md"], "# Datasets")
+		require.Contains(t, files["docs/spec/join.md"], "**join-1**")
+		require.Less(t, pages, 1<<20)
 		require.Contains(t, files["WHEEL"], "\nTag: py3-none-"+p.wheelTag()+"\n")
 		require.Contains(t, files["licenses/LICENSE"], "Apache License")
 		require.Contains(t, files["licenses/"+noticesFile], "\ngithub.com/apache/arrow-go/v18 v")

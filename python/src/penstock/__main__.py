@@ -1,21 +1,32 @@
-"""Runs the program of the wheel: `python -m penstock serve --config penstock.yaml`."""
+"""Runs the program of the wheel: `python -m penstock serve --config penstock.yaml`.
+
+`python -m penstock docs [PAGE]` prints the pages of documentation instead.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from penstock import errors
+from penstock import errors, pages
 from penstock.private import find_program
 
 
 def main(arguments: list[str]) -> None:
-    """Replaces this process by the program, with the arguments. Exits if there is none."""
+    """Prints documentation, or replaces this process by the program, with the arguments. Exits if there is none."""
     try:
+        if arguments[:1] == ["docs"]:
+            print(docs(arguments[1:]))
+            return
         program = os.fspath(find_program())
     except errors.Error as e:
         sys.exit(f"penstock: {e}")
     os.execv(program, [program, *arguments])
+
+
+def docs(asked: list[str]) -> str:
+    """The pages that were asked for, or the list of all."""
+    return "\n\n".join(pages.page(name).rstrip("\n") for name in asked) if asked else pages.contents()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class Plan:
     """A server's plan for a query. Rows and steps are those of the whole plan, over all shards, from its start.
 
     Attributes:
-        id: a hash of all inputs of the plan.
+        id: a hash of all inputs that decide which rows are read, and in which order. Columns and left joins do not.
         schema: the schema of the batches.
         pin: the snapshots to read, in the form of a query's `snapshots`.
         lanes: the number of ordered queues of rows.

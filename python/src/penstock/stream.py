@@ -261,9 +261,7 @@ class Stream(BatchIterator):
             options: options of `pyarrow.Table.to_pandas`, such as `types_mapper`.
         """
         if importlib.util.find_spec("pandas") is None:
-            raise ImportError(
-                'to_pandas needs pandas: pip install "./python[pandas]" in a checkout of Penstock'
-            )
+            raise ImportError("to_pandas needs pandas: pip install 'penstock[pandas]'")
         self._refuse_ended()
         return self.expanded().read_all().to_pandas(**options)
 
@@ -272,9 +270,7 @@ class Stream(BatchIterator):
         try:
             import polars as pl
         except ImportError as e:
-            raise ImportError(
-                'to_polars needs Polars: pip install "./python[polars]" in a checkout of Penstock'
-            ) from e
+            raise ImportError("to_polars needs Polars: pip install 'penstock[polars]'") from e
         return pl.DataFrame(self)
 
     def close(self) -> None:

@@ -28,7 +28,8 @@ except ModuleNotFoundError as missing:
     if missing.name != "torch":
         raise
     raise ModuleNotFoundError(
-        'penstock.torch needs PyTorch: pip install "./python[torch]" in a checkout of Penstock', name="torch"
+        "penstock.torch needs PyTorch: pip install 'penstock[torch]'",
+        name="torch",
     ) from missing
 
 from penstock.states import merge_states

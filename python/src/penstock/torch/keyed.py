@@ -22,7 +22,7 @@ def jagged(columns: Mapping[str, Any], keys: Sequence[str], dtype: torch.dtype) 
         if missing.name != "torchrec":
             raise
         raise ModuleNotFoundError(
-            'to_kjt needs TorchRec: pip install "./python[torchrec]" in a checkout of Penstock',
+            "to_kjt needs TorchRec: pip install 'penstock[torchrec]'",
             name="torchrec",
         ) from missing
     if not keys:
