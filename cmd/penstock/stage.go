@@ -23,9 +23,10 @@ import (
 func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stage TABLE FILE…", Short: "Write the rows of files to a staging table",
-		Long: "Write the rows of Parquet or CSV files to a staging table, sorted and bucketed as the table is, as one\n" +
+		Long: "Write the rows of Parquet, CSV or Arrow files to a staging table, sorted and bucketed as the table is, as one\n" +
 			"commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
-			"(s3://bucket/folder/), or a pattern of these in quotes. Folders such as day=2026-01-01 add a column.\n\n" +
+			"(s3://bucket/folder/), or a pattern of these in quotes. Folders such as day=2026-01-01 add a column.\n" +
+			"The FILE - is standard input.\n\n" +
 			"Columns are matched by name: int is widened to long and float to double, optional columns that the\n" +
 			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
@@ -44,7 +45,7 @@ func stageCommand(p process) *cobra.Command {
 	flags := newChangeFlags(c)
 	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}}
 	cmdline.AddFields(c, &call.TableWrite, dataset.WriteFields())
-	call.inputFlags(c)
+	call.inputFlags(c, p.stdin)
 	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		call.Table, call.files, call.source = args[0], args[1:], flags.text()

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"maps"
 	"runtime"
 	"sync"
@@ -19,12 +21,16 @@ import (
 // fileFlags say which files to read, and how.
 type fileFlags struct {
 	files           []string
+	stdin           io.Reader
+	stdinFormat     *string
 	schema          *string // the types of columns, as inputs.ParseTypes reads them
 	noFolderColumns bool
 }
 
 // inputFlags adds the flags.
-func (s *fileFlags) inputFlags(c *cobra.Command) {
+func (s *fileFlags) inputFlags(c *cobra.Command, stdin io.Reader) {
+	s.stdin = stdin
+	s.stdinFormat = cmdline.Text(c, "input-format", "arrow|csv", "the format of standard input, which is read for the FILE - (default: arrow)")
 	s.schema = cmdline.Text(c, "schema", "TYPES", "the types of columns of CSV files and of folders, as in 'id: long, price: decimal(9,2)' (default: the table's)")
 	c.Flags().BoolVar(&s.noFolderColumns, "no-folder-columns", false, "do not read columns from the names of folders such as day=2026-01-01")
 }
@@ -35,6 +41,10 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 	if err != nil {
 		return nil, err
 	}
+	if f := *s.stdinFormat; f != "" && f != "arrow" && f != "csv" {
+		return nil, cmdline.Errorf("--input-format %s: want arrow or csv", f)
+	}
+	o.Stdin, o.StdinCSV = bufio.NewReader(s.stdin), *s.stdinFormat == "csv"
 	o.Threads, o.NoFolderColumns = runtime.GOMAXPROCS(0), s.noFolderColumns
 	known := o.Types
 	o.Types = func(ctx context.Context) (map[string]arrow.DataType, error) {

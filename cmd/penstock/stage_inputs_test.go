@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -122,4 +123,19 @@ func TestFilesWithTheTypesOfTheTable(t *testing.T) {
 	got = run(t, "stage", "features.history", "--uri", server.uri(), filepath.Join(l.dir, "in"), "--schema", "req_id: long, country: string")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "rows 2, in ")
+}
+
+// spec: stage-139
+func TestStandardInputIsStaged(t *testing.T) {
+	l := stagingLake(t)
+	args := []string{"stage", "features.history", "-", "--config", l.config, "--key", "req_id", "--buckets", "4", "--schema", "req_id: long"}
+	got := runWith(t, process{terminal: terminal{stdin: strings.NewReader("req_id\n1\n2\n")}}, append(args, "--input-format", "csv")...)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "rows 2, in ")
+	got = run(t, args...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "standard input has an unknown format")
+	got = run(t, append(args, "--input-format", "json")...)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "want arrow or csv")
 }

@@ -54,7 +54,8 @@ type Options struct {
 type Rows struct {
 	ctx     context.Context //nolint:containedctx // of the budget's stream
 	source  Source
-	limit   int64 // bytes of a message
+	next    func() (*message, error) // receives or reads a message
+	limit   int64                    // bytes of a message
 	pace    Pace
 	schema  *arrow.Schema
 	nodes   int // the number of arrays of a batch
@@ -91,27 +92,34 @@ func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, e
 	if p.kept, err = o.Budget.Reserve("dictionaries that a client sends", 0); err != nil {
 		return nil, err
 	}
-	if err = p.kept.GrowWait(ctx, schemaMemory*int64(len(message.header))); err == nil {
-		err = message.rewriteSchema()
-	}
-	if err != nil {
+	p.next = p.receive
+	if err := p.begin(); err != nil {
 		p.Close()
 		return nil, err
 	}
+	return p, nil
+}
+
+// begin reads the schema in the first message.
+func (p *Rows) begin() error {
+	if err := p.kept.GrowWait(p.ctx, schemaMemory*int64(len(p.first.header))); err != nil {
+		return err
+	}
+	if err := p.first.rewriteSchema(); err != nil {
+		return err
+	}
+	var err error
 	if p.reader, err = ipc.NewReaderFromMessageReader(messages{p}); err == nil && p.reader.Schema() != nil {
 		p.schema = p.reader.Schema()
 		p.nodes, p.views, err = arraysOf(p.schema.Fields())
 	}
-	switch {
-	case err != nil:
-		err = p.failure(err)
-	case p.schema.NumFields() == 0:
-		err = fault.InvalidField("columns", "the schema has no columns").WithRemedy("send the columns of the table")
-	default:
-		return p, nil
+	if err != nil {
+		return p.failure(err)
 	}
-	p.Close()
-	return nil, err
+	if p.schema.NumFields() == 0 {
+		return fault.InvalidField("columns", "the schema has no columns").WithRemedy("send the columns of the table")
+	}
+	return nil
 }
 
 // Reader returns a reader of the rows. The caller releases it before closing p. The reader calls
@@ -261,7 +269,7 @@ func (p *Rows) arrow() (*message, error) {
 		return m, nil
 	}
 	for {
-		m, err := p.receive()
+		m, err := p.next()
 		switch {
 		case errors.Is(err, io.EOF) && !p.completed:
 			return nil, incomplete(p.counts.Rows)

@@ -1,11 +1,12 @@
 // Package inputs finds the files that a command names, and reads their rows: the rows that penstock stage writes to a table.
 //
 // A name is a local file or folder, a file:// URI, a location on remote storage, or a pattern with *, ? or [ of one of
-// these. Find returns the files that names stand for, and Open returns their rows as one reader. All files are read as one
+// these, or "-" for standard input. Files are in Parquet, CSV or Arrow's IPC format. Find returns the files that names stand for, and Open returns their rows as one reader. All files are read as one
 // input: they have the same columns. An error names the file, and no row is left out without an error.
 package inputs
 
 import (
+	"bufio"
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -25,6 +26,9 @@ type Options struct {
 	// Types returns the types of columns, by name: of CSV files, and of the columns of folders. It may be nil, and is not called
 	// unless a file has such columns.
 	Types func(ctx context.Context) (map[string]arrow.DataType, error)
+	// Stdin is read for the name "-", as an Arrow stream or, with StdinCSV, as CSV.
+	Stdin    *bufio.Reader
+	StdinCSV bool
 	// NoFolderColumns leaves out the columns that the names of folders have, as in day=2026-01-01.
 	NoFolderColumns bool
 	// Opened is called when a file was opened, with its rows and the number of files that are not open yet; nil: it is not called.
@@ -37,7 +41,12 @@ type File struct {
 	Name string
 	// Size is the length in bytes, or store.SizeUnknown.
 	Size int64
+
+	stdin bool // standard input; the name is stdinName
 }
+
+// stdinName is standard input in errors. The command line names it "-".
+const stdinName = "standard input"
 
 // remote reports whether the file is on remote storage.
 func (f File) remote() bool { return isRemote(f.Name) }

@@ -42,9 +42,12 @@ type finder struct {
 func (f *finder) find(ctx context.Context, name string) error {
 	var found []File
 	var err error
-	if isRemote(name) {
+	switch {
+	case name == "-" && f.options.Stdin != nil:
+		found = []File{{Name: stdinName, Size: store.SizeUnknown, stdin: true}}
+	case isRemote(name):
 		found, err = f.remote(ctx, name)
-	} else {
+	default:
 		found, err = f.local(ctx, name)
 	}
 	if err != nil {

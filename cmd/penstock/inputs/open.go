@@ -2,9 +2,11 @@ package inputs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -46,24 +48,99 @@ func Open(ctx context.Context, files []File, o Options) (array.RecordReader, err
 	return folders.with(ctx, rows, files, o.Budget)
 }
 
-// csvName is the name of a CSV file.
-var csvName = regexp.MustCompile(`(?i)\.csv(\.gz|\.zst)?$`)
+// Names of files of a format.
+var (
+	csvName     = regexp.MustCompile(`(?i)\.csv(\.gz|\.zst)?$`)
+	arrowName   = regexp.MustCompile(`(?i)\.(arrows?|feather|ipc)$`)
+	parquetName = regexp.MustCompile(`(?i)\.(parquet|parq|pq)$`)
+)
 
-// open opens files in their format: CSV if their names say so, or else Parquet.
+// format is a format of files.
+type format int
+
+// Formats.
+const (
+	formatParquet format = iota
+	formatCSV
+	formatArrow
+)
+
+// open opens files in their format.
 func (o Options) open(ctx context.Context, files []File) (fileRows, error) {
-	texts := 0
-	for _, f := range files {
-		if csvName.MatchString(f.Name) {
-			texts++
+	var first format
+	for i, f := range files {
+		is, err := o.format(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			first = is
+		}
+		if is != first {
+			return nil, fault.New(fault.Invalid, "%s and %s have different formats", files[0].Name, f.Name).In("", f.Name).
+				WithRemedy("stage files of each format by a call of their own")
 		}
 	}
-	switch texts {
-	case 0:
-		return o.parquet(ctx, files)
-	case len(files):
+	switch first {
+	case formatCSV:
 		return inSequence(ctx, files, o.csv)
+	case formatArrow:
+		return inSequence(ctx, files, o.arrow)
+	case formatParquet:
 	}
-	return nil, fault.New(fault.Invalid, "some files are CSV files by their names, and others are not").WithRemedy("stage files of each format by a call of their own")
+	return o.parquet(ctx, files)
+}
+
+// format returns the format of a file: from its name or, for other names, from its first bytes.
+func (o Options) format(ctx context.Context, f File) (format, error) {
+	switch {
+	case f.stdin:
+		return o.stdinFormat()
+	case csvName.MatchString(f.Name):
+		return formatCSV, nil
+	case arrowName.MatchString(f.Name):
+		return formatArrow, nil
+	case parquetName.MatchString(f.Name):
+		return formatParquet, nil
+	}
+	content, err := o.content(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	start := make([]byte, len(arrowFile))
+	n, err := io.ReadFull(content, start)
+	if closed := content.Close(); closed != nil || err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, localError(errors.Join(err, closed), f.Name)
+	}
+	return magic(string(start[:n]), f.Name)
+}
+
+// magic returns the format that begins with some bytes.
+func magic(start, name string) (format, error) {
+	switch {
+	case strings.HasPrefix(start, "PAR1"):
+		return formatParquet, nil
+	case start == arrowFile, strings.HasPrefix(start, arrowStreams):
+		return formatArrow, nil
+	}
+	return 0, fault.New(fault.Invalid, "%s has an unknown format", name).In("", name).
+		WithRemedy("stage Parquet files, Arrow files and streams (.arrow, .feather, .ipc), or CSV files (.csv, .csv.gz, .csv.zst)")
+}
+
+// stdinFormat returns the format of standard input.
+func (o Options) stdinFormat() (format, error) {
+	if o.StdinCSV {
+		return formatCSV, nil
+	}
+	start, _ := o.Stdin.Peek(len(arrowFile)) // reading it again returns the error
+	is, err := magic(string(start), stdinName)
+	if err != nil {
+		return 0, fault.As(err).WithRemedy("write an Arrow stream to it, or CSV with --input-format csv")
+	}
+	if is == formatParquet {
+		return 0, fault.New(fault.Invalid, "Parquet cannot be read from standard input: its last bytes come first").WithRemedy("write the rows to a file, or as an Arrow stream")
+	}
+	return is, nil
 }
 
 // types returns the known types of columns, by name.
@@ -76,6 +153,9 @@ func (o Options) types(ctx context.Context) (map[string]arrow.DataType, error) {
 
 // content opens a file to read it from its beginning.
 func (o Options) content(ctx context.Context, f File) (io.ReadCloser, error) {
+	if f.stdin {
+		return io.NopCloser(o.Stdin), nil
+	}
 	if !f.remote() {
 		file, err := os.Open(f.Name)
 		if err != nil {

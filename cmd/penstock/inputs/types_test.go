@@ -180,7 +180,7 @@ func TestCSVFilesThatAreRefused(t *testing.T) {
 	files.Put("s3://b/1.csv", []byte("s\na\n"))
 	files.Put("s3://b/2.parquet", nil)
 	_, err := rowsIn(t, typed(t, allTypes, o))
-	require.ErrorContains(t, err, "some files are CSV files")
+	require.ErrorContains(t, err, "have different formats")
 	files, o = bucket()
 	files.Put("s3://b/1.csv", []byte("s\na\n"))
 	files.Put("s3://b/2.csv", []byte("l\n1\n"))

@@ -1,0 +1,68 @@
+package inputs
+
+import (
+	"bufio"
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Bounds of a batch of an Arrow file: a share of the budget, between two sizes; and the rows of the slices that it is divided into.
+const (
+	arrowShare              = 32
+	arrowLeast, arrowMost   = 64 << 20, 1 << 30
+	arrowRows, arrowBuffer  = 8192, 256 << 10
+	arrowFile, arrowStreams = "ARROW1", "\xff\xff\xff\xff"
+)
+
+// arrow returns the rows of an Arrow IPC file or stream.
+//
+// Errors: Invalid for bytes that are not valid, and for rows that are not complete; Exhausted for batches that are too large.
+func (o Options) arrow(ctx context.Context, f File) (array.RecordReader, error) {
+	content, err := o.content(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	most := int64(arrowMost)
+	if limit := o.Budget.Limit(); limit >= 0 {
+		most = min(max(limit/arrowShare, arrowLeast), arrowMost)
+	}
+	rows, err := rowsin.OpenStream(ctx, bufio.NewReaderSize(content, arrowBuffer), rowsin.Options{Limit: most, Budget: o.Budget})
+	if err != nil {
+		_ = content.Close()
+		return nil, fault.Op(err, "read %s", f.Name)
+	}
+	a := &arrowSlices{name: f.Name, rows: rows.Reader(func() error { return nil })}
+	return batch.FromFunc(a.rows.Schema(), a.batch, func() {
+		a.rows.Release()
+		rows.Close()
+		_ = content.Close()
+	}), nil
+}
+
+// arrowSlices divides batches, which may have millions of rows.
+type arrowSlices struct {
+	name string
+	rows array.RecordReader
+	from int64 // the row of the current batch that comes next
+}
+
+// batch returns the next slice; nil is the end.
+func (a *arrowSlices) batch() (arrow.RecordBatch, error) {
+	for a.rows.RecordBatch() == nil || a.from == a.rows.RecordBatch().NumRows() {
+		if a.from = 0; !a.rows.Next() {
+			if err := a.rows.Err(); err != nil {
+				return nil, fault.Op(err, "read %s", a.name)
+			}
+			return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
+		}
+	}
+	b, from := a.rows.RecordBatch(), a.from
+	a.from = min(from+arrowRows, b.NumRows())
+	return b.NewSlice(from, a.from), nil
+}

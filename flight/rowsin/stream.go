@@ -1,0 +1,188 @@
+package rowsin
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// The form of Arrow's IPC streams and files: each message has a prefix of a mark and the size of its header. A size of 0 ends the
+// stream. A file has a stream between its magic and its footer.
+const (
+	streamMark     = 0xFFFFFFFF
+	prefixBytes    = 8
+	fileMagic      = "ARROW1"
+	fileStart      = 8 // the magic, padded
+	slotBodyLength = 3 // of Message
+	slotBatches    = 3 // of Footer
+	blockBytes     = 24
+	maxFooter      = 8 << 20
+)
+
+// ipcStream reads the messages of an IPC stream or file.
+type ipcStream struct {
+	in     io.Reader
+	isFile bool
+}
+
+// OpenStream returns the rows of an Arrow IPC stream, or of an IPC file, which is read from its beginning to its end. Nothing in it is
+// trusted: the messages are checked as those of a call are, and rows are complete only if the stream has its end mark and, in a
+// file, as many batches as its footer lists. o.Pace is not used. The caller closes the rows, and owns in.
+func OpenStream(ctx context.Context, in io.Reader, o Options) (*Rows, error) {
+	p := &Rows{ctx: ctx, limit: o.Limit, sizes: map[int64]int64{}}
+	var err error
+	if p.held, err = o.Budget.Reserve("rows of an Arrow stream", 0); err != nil {
+		return nil, err
+	}
+	if p.kept, err = o.Budget.Reserve("dictionaries of an Arrow stream", 0); err != nil {
+		p.held.Release()
+		return nil, err
+	}
+	s := &ipcStream{in: in}
+	p.next = func() (*message, error) { return s.message(p) }
+	if p.first, err = s.begin(p); err == nil {
+		err = p.begin()
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin reads the first message.
+func (s *ipcStream) begin(p *Rows) (*message, error) {
+	start := make([]byte, prefixBytes)
+	if err := s.fill(start); err != nil {
+		return nil, err
+	}
+	if string(start[:len(fileMagic)]) == fileMagic {
+		s.isFile = true
+		if err := s.fill(start); err != nil {
+			return nil, err
+		}
+	}
+	m, err := s.after(p, start)
+	if errors.Is(err, io.EOF) {
+		return nil, fault.New(fault.Invalid, "the Arrow stream has no schema").WithRemedy("write the rows with a library of Arrow")
+	}
+	return m, err
+}
+
+// message reads the next message, or returns io.EOF after the last one.
+func (s *ipcStream) message(p *Rows) (*message, error) {
+	if p.completed {
+		return nil, io.EOF
+	}
+	prefix := make([]byte, prefixBytes)
+	if err := s.fill(prefix); err != nil {
+		return nil, err
+	}
+	return s.after(p, prefix)
+}
+
+// after reads the message after its prefix.
+func (s *ipcStream) after(p *Rows, prefix []byte) (*message, error) {
+	size := int64(binary.LittleEndian.Uint32(prefix[4:]))
+	switch {
+	case binary.LittleEndian.Uint32(prefix) != streamMark:
+		return nil, fault.New(fault.Invalid, "the bytes are not an Arrow IPC stream or file of Arrow 0.15 or later").WithRemedy("write the rows with a library of Arrow")
+	case size == 0:
+		return nil, s.end(p)
+	case size > p.limit:
+		return nil, tooLargeInFile(p.limit)
+	}
+	if err := p.grow(size); err != nil {
+		return nil, err
+	}
+	m := &message{header: make([]byte, size)}
+	if err := s.fill(m.header); err != nil {
+		return nil, err
+	}
+	r := newFlatReader(m.header)
+	body := int64(r.root().value(slotBodyLength, 8)) //nolint:gosec // two's complement
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if body < 0 || body > p.limit {
+		return nil, tooLargeInFile(p.limit)
+	}
+	if err := p.grow(size + body); err != nil {
+		return nil, err
+	}
+	m.body = make([]byte, body)
+	return m, s.fill(m.body)
+}
+
+// grow reserves bytes in all for the message that is read.
+func (p *Rows) grow(bytes int64) error {
+	if more := bytes - p.held.Held(); more > 0 {
+		return p.held.GrowWait(p.ctx, more)
+	}
+	return nil
+}
+
+// tooLargeInFile is the error for a message beyond the limit.
+func tooLargeInFile(limit int64) error {
+	return fault.New(fault.Exhausted, "a batch has more than %d bytes", limit).WithRemedy("write smaller batches, or raise memory")
+}
+
+// fill reads as many bytes as p has.
+func (s *ipcStream) fill(p []byte) error {
+	_, err := io.ReadFull(s.in, p)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.New(fault.Invalid, "the rows end without the mark that ends an Arrow stream: they may not be complete").
+			WithRemedy("close the writer of the rows, and write them again")
+	}
+	return unread(err)
+}
+
+// unread returns the error of reading, as one of storage.
+func unread(err error) error {
+	if e := (*fault.Error)(nil); err == nil || errors.As(err, &e) {
+		return err
+	}
+	return fault.New(fault.Unavailable, "read the rows: %w", err).WithRemedy("repeat the call")
+}
+
+// end checks what comes after the last message, and returns io.EOF if the rows are complete.
+func (s *ipcStream) end(p *Rows) error {
+	most := int64(1) // more than 0 bytes are refused
+	if s.isFile {
+		most = min(maxFooter, p.limit)
+	}
+	const copies = 2 // of a buffer that grows
+	if err := p.grow(copies * most); err != nil {
+		return err
+	}
+	rest, err := io.ReadAll(io.LimitReader(s.in, most))
+	if err != nil {
+		return unread(err)
+	}
+	switch {
+	case !s.isFile && len(rest) > 0:
+		return fault.New(fault.Invalid, "bytes come after the end of the Arrow stream").WithRemedy("stage each stream by a call of its own")
+	case s.isFile:
+		if batches, ok := footerBatches(rest); !ok || batches != p.counts.Batches {
+			return fault.New(fault.Invalid, "the footer of the Arrow file does not list the %d batches that the file has", p.counts.Batches).
+				WithRemedy("write the file again")
+		}
+	}
+	p.declared, p.completed = p.counts.Rows, true
+	return io.EOF
+}
+
+// footerBatches returns the number of batches that a footer lists.
+func footerBatches(rest []byte) (int64, bool) {
+	const tail = 4 + len(fileMagic)
+	size := len(rest) - tail
+	if size < 0 || string(rest[size+4:]) != fileMagic || int(binary.LittleEndian.Uint32(rest[size:])) != size {
+		return 0, false
+	}
+	r := newFlatReader(rest[:size])
+	_, n := r.root().list(slotBatches, blockBytes)
+	return int64(n), r.err() == nil
+}
