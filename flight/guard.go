@@ -157,6 +157,7 @@ func (g *guard) permitStage(c *call, command dataset.TableWrite) (from WriteSour
 	if err := g.permitChange(c, command.Table, policy.Stage); err != nil {
 		return WriteSources{}, err
 	}
+	from.Shown = func(dataset string) bool { return g.mayRead(c, dataset) }
 	if command.OnlyKeysOf != "" {
 		if from.KeysRights, err = g.permitKeysOf(c, command.OnlyKeysOf); err != nil {
 			return WriteSources{}, err
@@ -166,6 +167,12 @@ func (g *guard) permitStage(c *call, command dataset.TableWrite) (from WriteSour
 		from.LikeRights, err = g.permitLike(c, command.Like)
 	}
 	return from, err
+}
+
+// mayRead reports whether the caller may read a dataset.
+func (g *guard) mayRead(c *call, dataset string) bool {
+	_, may := g.policy().Read(c.caller, dataset)
+	return may
 }
 
 // permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error

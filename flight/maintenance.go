@@ -46,10 +46,7 @@ func (w *changes) compact(ctx context.Context, c *call, body []byte, progress *p
 	err = w.change(ctx, c, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
 		ctx, entered := w.budget.Enter(ctx, c.client())
 		defer entered.Release()
-		out, err = w.maintenance.Compact(ctx, request, func(dataset string) bool {
-			_, may := w.guard.policy().Read(c.caller, dataset)
-			return may
-		})
+		out, err = w.maintenance.Compact(ctx, request, func(dataset string) bool { return w.guard.mayRead(c, dataset) })
 		c.note.changed(out.Snapshot)
 		return err
 	})

@@ -31,6 +31,8 @@ type TableWriter interface {
 type WriteSources struct {
 	KeysRights policy.Rights // to OnlyKeysOf
 	LikeRights policy.Rights // to the table that a new one is laid out like
+	// Shown reports whether errors may name a dataset that reads the table.
+	Shown func(dataset string) bool
 }
 
 // published is the result of publish and undo.

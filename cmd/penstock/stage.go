@@ -93,7 +93,10 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	}
 	defer rows.Release()
 	report := g.staging(all)
-	o := stage.CallOptions{Progress: func(at datafile.Progress) { report(stageProgress(at)) }}
+	o := stage.CallOptions{
+		Progress: func(at datafile.Progress) { report(stageProgress(at)) },
+		Readers:  e.Datasets().Readers(call.Table, func(string) bool { return true }),
+	}
 	if call.OnlyKeysOf != "" {
 		g.step("keys")
 		o.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read

@@ -219,7 +219,7 @@ datasets:
 	got := run(t, "stage", "features.impressions", trained, "--config", l.config, "--key", "req_id", "--buckets", "2")
 	require.Zero(t, got.code, got.stderr)
 	staged := func(of string) string {
-		got := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "req_id", "--buckets", "2", "--only-keys-of", of)
+		got := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "req_id", "--buckets", "2", "--allow-duplicates", "--only-keys-of", of)
 		require.Zero(t, got.code, got.stderr)
 		return got.stdout
 	}

@@ -126,7 +126,7 @@ func Graph() []Row {
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
-		{Folder: "loader/stage", Imports: "datafile transaction dataset catalog commit extsort sortkey bucket conform fault"},
+		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket conform expr budget fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache batch budget digest fault invariant release",

@@ -124,12 +124,19 @@ func (c *Call) Progress() Progress {
 	return c.at
 }
 
-// Sort reads all rows and sorts them by partition and key. If keys is not nil, it drops rows whose
-// key is not in keys.
-func (c *Call) Sort(ctx context.Context, t *Target, rows array.RecordReader, keys extsort.KeySet) (*extsort.Sorted, error) {
+// SortOptions are options of Sort.
+type SortOptions struct {
+	// Keys drops rows whose key is not in the set; nil drops none.
+	Keys extsort.KeySet
+	// Each is called with the rows that are kept; it may be nil. See extsort.Options.
+	Each func(ctx context.Context, rows extsort.AddedRows) error
+}
+
+// Sort reads all rows and sorts them by partition and key.
+func (c *Call) Sort(ctx context.Context, t *Target, rows array.RecordReader, o SortOptions) (*extsort.Sorted, error) {
 	options := extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
-		BatchBytes: c.options.share(sampleShare, minSample, maxSample), Readers: c.writers(), Keys: keys,
+		BatchBytes: c.options.share(sampleShare, minSample, maxSample), Readers: c.writers(), Keys: o.Keys, Each: o.Each,
 	}
 	if limit := c.options.Budget.Limit(); limit > 0 {
 		options.WorkingMemory = limit / int64(c.options.Calls) / sortShare

@@ -48,6 +48,8 @@ type TableWrite struct {
 	Partition []string
 	// OnlyKeysOf is a dataset or a table: rows whose key none of its training rows has are dropped. "": no rows are.
 	OnlyKeysOf string
+	// AllowDuplicates allows rows that share a key with other rows or with rows of the table, which some datasets refuse.
+	AllowDuplicates bool
 	// AllowShrink allows a replacement by less than half as many rows.
 	AllowShrink bool
 	// DryRun reads and sorts the rows, and writes nothing to the table.
@@ -74,6 +76,7 @@ func WriteFields() []Field[TableWrite] {
 	like := About{Name: "like", Flag: Flag{Shape: "TABLE", Help: "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"}}
 	partition := About{Name: "partition", Also: []string{"partition_by"}, Flag: Flag{Shape: "FIELD", Help: "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated", Each: true}}
 	onlyKeysOf := About{Name: "only_keys_of", Flag: Flag{Shape: "DATASET|TABLE", Help: "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"}}
+	allowDuplicates := About{Name: "allow_duplicates", Flag: Flag{Help: "write rows although others, or rows of the table, have the same key"}}
 	allowShrink := About{Name: "allow_shrink", Flag: Flag{Help: "let --mode replace leave less than half as many rows in the partitions that it replaces"}}
 	dryRun := About{Name: "dry_run", Flag: Flag{Help: "read and sort the rows, and print what would be written"}}
 	return []Field[TableWrite]{
@@ -88,6 +91,7 @@ func WriteFields() []Field[TableWrite] {
 		text(like, func(w *TableWrite) *string { return &w.Like }),
 		names(partition, func(w *TableWrite) *[]string { return &w.Partition }),
 		name(onlyKeysOf, func(w *TableWrite) *string { return &w.OnlyKeysOf }),
+		truth(allowDuplicates, func(w *TableWrite) *bool { return &w.AllowDuplicates }),
 		truth(allowShrink, func(w *TableWrite) *bool { return &w.AllowShrink }),
 		truth(dryRun, func(w *TableWrite) *bool { return &w.DryRun }),
 		truth(About{Name: "progress"}, func(w *TableWrite) *bool { return &w.Progress }),

@@ -180,7 +180,10 @@ func (s *Sorter) addBlock(ctx context.Context, of blockRows) error {
 		return err
 	}
 	s.rows.append(b, s.memory.block)
-	return s.countPartitions(ctx, b)
+	if err := s.countPartitions(ctx, b); err != nil || s.opts.Each == nil {
+		return err
+	}
+	return s.opts.Each(ctx, AddedRows{Columns: b.columns, Partitions: b.partitions, Values: func(p int32) []any { return s.divider.Values(int(p)) }})
 }
 
 // append adds a block.

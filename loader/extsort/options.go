@@ -72,6 +72,17 @@ type Options struct {
 	// Keys drops rows whose key is not in the set, and all rows with a null in the key; nil
 	// drops none.
 	Keys KeySet
+	// Each is called with the rows that are not dropped, in the order in which they are added, whatever their batches. It
+	// borrows them, and is called by the goroutine of Add; nil: no function is.
+	Each func(ctx context.Context, rows AddedRows) error
+}
+
+// AddedRows are rows with the types of the result.
+type AddedRows struct {
+	Columns    []arrow.Array
+	Partitions []int32 // by row, the number of its partition
+	// Values returns the values of a partition, as Partition has them.
+	Values func(partition int32) []any
 }
 
 // Partition is one partition of the result.

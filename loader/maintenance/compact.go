@@ -309,5 +309,5 @@ func (g *compactGroup) sort(ctx context.Context) (*extsort.Sorted, error) {
 		return nil, err
 	}
 	defer rows.Release()
-	return g.rows.Sort(ctx, g.target, rows, nil)
+	return g.rows.Sort(ctx, g.target, rows, datafile.SortOptions{})
 }

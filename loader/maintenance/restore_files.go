@@ -98,7 +98,7 @@ func (o *restoreAttempt) rewrite(ctx context.Context, files *datafile.Files, f c
 	}
 	defer rows.Release()
 	target := o.target.AsWritten(f.SortOrder)
-	sorted, err := o.rows.Sort(ctx, target, rows, nil)
+	sorted, err := o.rows.Sort(ctx, target, rows, datafile.SortOptions{})
 	if err != nil {
 		return err
 	}

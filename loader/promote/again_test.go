@@ -43,7 +43,7 @@ func (r *rig) appendPromoted(t *testing.T, rows string) {
 	require.NoError(t, err)
 	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
 	require.NoError(t, err)
-	_, err = r.stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: rowsTable, Key: []string{"key"}}, in)
+	_, err = r.stager.Stage(t.Context(), stage.CallOptions{}, dataset.TableWrite{Table: rowsTable, Key: []string{"key"}, AllowDuplicates: true}, in)
 	require.NoError(t, err)
 }
 

@@ -212,7 +212,7 @@ func (r *rig) append(t *testing.T, table, rows string) {
 	require.NoError(t, err)
 	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
 	require.NoError(t, err)
-	request := dataset.TableWrite{Table: table, Key: []string{"key"}}
+	request := dataset.TableWrite{Table: table, Key: []string{"key"}, AllowDuplicates: true}
 	if _, err := r.tables.State(t.Context(), table, ""); fault.KindOf(err) == fault.NotFound {
 		request.Buckets = 2
 	}

@@ -81,15 +81,19 @@ func (c *staging) shrinks() error {
 		In(c.request.Table, "").WithRemedy("stage all rows of the partitions, append the rows, or allow it with allow_shrink (--allow-shrink)")
 }
 
-// commitFiles commits the files that were written. Files to replace are listed again whenever others committed to the
-// branch, since they may have added some to the same partitions.
+// commitFiles commits the files that were written. Whenever others committed to the branch, files to replace are listed again,
+// since there may be new ones in the same partitions, and keys are compared with those of new files.
 func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *datafile.Files, removed []string, parts []extsort.Partition) (commit.Committed, error) {
 	replaces := c.request.Mode.Replaces()
+	unmoved := replaces || len(c.checks) > 0
 	return transaction.Transaction{
-		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.State, Once: !replaces, Discard: files.Discard,
+		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.State, Once: !unmoved, Discard: files.Discard,
 		Prepare: func(ctx context.Context, a *transaction.Attempt) (err error) {
 			if a.State != c.target.State {
-				if removed, err = c.replacedAt(ctx, a.State, parts); err != nil {
+				if removed, err = c.replacedAt(ctx, a.State, parts); err == nil {
+					err = c.compareWithTable(ctx, a.State, removed, parts)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -97,7 +101,7 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 			if len(removed) > 0 {
 				change.Mode = commit.Overwrite
 			}
-			if replaces {
+			if unmoved {
 				change.Base, change.Unmoved = a.State.Base(), true
 			}
 			a.Commit = func(ctx context.Context) (commit.Committed, error) { return c.tables.Commit(ctx, change) }

@@ -36,14 +36,17 @@ func (s *Stager) Stage(ctx context.Context, o CallOptions, request dataset.Table
 type staging struct {
 	*Stager
 	onlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error) // nil: all
+	readers  []DatasetReader
 	request  dataset.TableWrite
-	fresh    bool // the token was made for this call
+	shown    string // the name of the table in the request; request has that in its catalog
+	fresh    bool   // the token was made for this call
 	tables   WritableTables
 	input    *arrow.Schema
 	rows     *datafile.Call
 	target   *datafile.Target
 	creates  *commit.NewTable // nil: the table exists
 	branches bool             // the branch does not exist and begins at the target's snapshot
+	checks   []*keyCheck      // of keys that two rows must not share
 	result   WriteResult
 }
 
@@ -55,9 +58,10 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	if err != nil {
 		return WriteResult{}, err
 	}
+	shown := request.Table
 	request.Table = name
 	c := &staging{
-		Stager: s, onlyKeys: o.OnlyKeys, request: request, fresh: fresh, tables: tables, input: rows.Schema(),
+		Stager: s, onlyKeys: o.OnlyKeys, readers: o.Readers, request: request, shown: shown, fresh: fresh, tables: tables, input: rows.Schema(),
 		rows: datafile.NewCall(s.options.Rows, o.Progress), result: WriteResult{Token: request.Token},
 	}
 	if made, err := c.made(ctx); made || err != nil {
@@ -66,11 +70,23 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	if c.target, err = c.find(ctx); err != nil {
 		return c.result, err
 	}
+	if err := c.checkReaders(ctx); err != nil {
+		return c.result, err
+	}
+	if c.checks, err = c.newKeyChecks(); err != nil {
+		return c.result, err
+	}
+	defer func() { releaseChecks(c.checks) }()
 	sorted, err := c.sort(ctx, rows)
 	if err != nil {
 		return c.result, err
 	}
 	defer sorted.Release()
+	for _, k := range c.checks {
+		if err := k.finish(ctx); err != nil {
+			return c.result, fault.Op(err, "compare the keys of the rows")
+		}
+	}
 	return c.result, c.write(ctx, sorted)
 }
 
@@ -180,7 +196,7 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 		defer keys.Release()
 		kept = keys
 	}
-	sorted, err := c.rows.Sort(ctx, c.target, rows, kept)
+	sorted, err := c.rows.Sort(ctx, c.target, rows, datafile.SortOptions{Keys: kept, Each: c.each})
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +208,16 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 		return nil, c.allDropped(counts.Rows)
 	}
 	return sorted, nil
+}
+
+// each takes the rows that are kept, in the order in which they are read.
+func (c *staging) each(ctx context.Context, rows extsort.AddedRows) error {
+	for _, k := range c.checks {
+		if err := k.add(ctx, rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // allDropped is the error for rows none of which has a key to keep: one that is read from a wrong column or written another
@@ -237,6 +263,9 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 		}
 	}
 	removed, err := c.replaced(ctx, sorted.Partitions())
+	if err == nil {
+		err = c.compareWithTable(ctx, c.target.State, removed, sorted.Partitions())
+	}
 	if err != nil || c.request.DryRun {
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // WritableTables is a catalog with tables that rows are staged to. It is safe for concurrent use.
@@ -30,6 +32,8 @@ type CallOptions struct {
 	// OnlyKeys returns the keys of the request's OnlyKeysOf: rows with other keys, or with a null in the key, are dropped.
 	// It is given the key's columns, and is called once, before a row is read. If it is nil, no row is dropped.
 	OnlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error)
+	// Readers are the ways in which datasets read the table: rows that would break one of them are refused.
+	Readers []DatasetReader
 	// Progress is called from time to time; it may be nil.
 	Progress func(datafile.Progress)
 }
@@ -70,10 +74,12 @@ type WriteResult struct {
 	RemovedRows int64 `json:"removed_rows"`
 }
 
-// Options are what a Stager works with. Route, Clock and the Disk of Rows are required.
+// Options are what a Stager works with. Route, Read, Clock and the Disk of Rows are required.
 type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (WritableTables, string, error)
+	// Read reads columns of the files of a table, which has the name that users give it.
+	Read  func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
 	Clock func() time.Time
 	Rows  datafile.Options
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/stage"
 )
 
 // Datasets are the datasets of a server.
@@ -15,6 +16,35 @@ type Datasets struct {
 	// Same reports whether two names refer to the same table. See catalog.Set.
 	Same   func(a, b string) bool
 	Budget *budget.Budget // nil is unlimited
+}
+
+// Readers returns the ways in which the datasets read a table. A dataset is named if shown returns true for it.
+// Entries with a filter need unique keys among the rows that pass it alone, which are not checked.
+func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage.DatasetReader {
+	var out []stage.DatasetReader
+	for _, of := range d.Loader.Datasets() {
+		name := ""
+		if shown(of.Name) {
+			name = of.Name
+		}
+		if d.Same(of.Training.Table, table) {
+			out = append(out, stage.DatasetReader{Dataset: name, Training: of.Training.Table})
+		}
+		for _, s := range of.Staging {
+			if !d.Same(s.Table, table) {
+				continue
+			}
+			r := stage.DatasetReader{
+				Dataset: name, Training: of.Training.Table, Key: s.Key, Aligned: s.Align != nil,
+				Unique: s.Join.Adds() && s.Duplicates.Fail() && s.Filter.IsZero(),
+			}
+			if s.PointInTime != nil {
+				r.Time = s.PointInTime.Staging
+			}
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // CheckAnyOrder returns Invalid if a dataset chooses rows of a table by the order in which they

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/keyset"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/scan"
+	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/staged"
 )
 
@@ -100,6 +101,34 @@ func TestKeysThatDoNotFit(t *testing.T) {
 	require.NoError(t, err)
 	keys.Release()
 	require.Zero(t, of.Budget.Used())
+}
+
+// The readers of a table are the entries of datasets. Keys need to be unique for those that take one row of a key.
+//
+// spec: stage-113
+func TestReadersOfATable(t *testing.T) {
+	filter, err := dataset.ParseFilter("rid > 3")
+	require.NoError(t, err)
+	hidden := joins("hidden")
+	hidden.Staging[1].Filter = filter
+	semi := joins("semi")
+	semi.Staging[1].Join = rule.Semi
+	timed := joins("timed")
+	timed.Staging[1].PointInTime, timed.Staging[1].Align = &dataset.PointInTime{Training: "at", Staging: "ts"}, &dataset.Align{Training: "day"}
+	d := newDatasets(t, 5, joins("clicks"), hidden, semi, timed)
+	key := []dataset.KeyPair{{Training: "item", Staging: "rid"}}
+	shown := func(name string) bool { return name != "hidden" }
+	require.Equal(t, []stage.DatasetReader{
+		{Dataset: "clicks", Training: training, Key: key, Unique: true},
+		{Training: training, Key: key},
+		{Dataset: "semi", Training: training, Key: key},
+		{Dataset: "timed", Training: training, Key: key, Unique: true, Time: "ts", Aligned: true},
+	}, d.Readers("features.other", shown))
+	for _, r := range d.Readers("features.history", shown) {
+		require.False(t, r.Unique, "the last row of a key is taken")
+	}
+	require.Equal(t, stage.DatasetReader{Dataset: "clicks", Training: training}, d.Readers(training, shown)[0])
+	require.Empty(t, d.Readers("features.unread", shown))
 }
 
 // Only tables of which a dataset takes the first or last rows of a key depend on the order of their rows. The error

@@ -124,8 +124,18 @@ func (e *Engine) rowFiles(calls int) datafile.Options {
 func (e *Engine) Stager(calls int) *stage.Stager {
 	return stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return e.writes(table) },
-		Clock: time.Now, Rows: e.rowFiles(calls),
+		Read:  e.readFiles, Clock: time.Now, Rows: e.rowFiles(calls),
 	})
+}
+
+// readFiles reads columns of the files of a table, without the cache of decoded columns.
+func (e *Engine) readFiles(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+	source.Cache = dataset.CacheOff
+	rows, err := e.scanner.Open(ctx, source, columns)
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 // rewriter returns what rewrites files of the tables of the engine, for a number of calls at the same time.
@@ -133,13 +143,6 @@ func (e *Engine) rewriter(calls int) *maintenance.Rewriter {
 	return maintenance.New(maintenance.Options{
 		Route: func(table string) (maintenance.Tables, string, error) { return e.writes(table) },
 		Clock: time.Now, Rows: e.rowFiles(calls), Files: e.Catalogs, Named: e.deletes().Named,
-		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
-			source.Cache = dataset.CacheOff
-			rows, err := e.scanner.Open(ctx, source, columns)
-			if err != nil {
-				return nil, err
-			}
-			return rows, nil
-		},
+		Read: e.readFiles,
 	})
 }

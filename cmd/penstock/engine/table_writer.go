@@ -48,7 +48,7 @@ func (w TableWriter) Writable(table string) error {
 
 // Stage implements flight.TableWriter.
 func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from flight.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error) {
-	o := stage.CallOptions{Progress: progress}
+	o := stage.CallOptions{Progress: progress, Readers: w.engine.Datasets().Readers(request.Table, from.Shown)}
 	if request.OnlyKeysOf != "" {
 		o.OnlyKeys = staged.Keys{Datasets: w.engine.Datasets(), Of: request.OnlyKeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
 	}

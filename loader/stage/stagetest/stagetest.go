@@ -162,6 +162,7 @@ func (r *Rig) Restart(rows datafile.Options) {
 	r.Rows = rows
 	r.Stager = stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return &r.Tables, table, nil }, Clock: time.Now, Rows: rows,
+		Read: r.Tables.Read(r.Budget),
 	})
 }
 
@@ -207,9 +208,10 @@ func Create() dataset.TableWrite {
 	return dataset.TableWrite{Table: History, Key: []string{"id"}, Buckets: 4}
 }
 
-// Stage stages rows and requires that it succeeds.
+// Stage stages rows, whether or not their keys are in the table, and requires that it succeeds.
 func (r *Rig) Stage(t *testing.T, request dataset.TableWrite, schema *arrow.Schema, text string) stage.WriteResult {
 	t.Helper()
+	request.AllowDuplicates = true
 	out, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, Rows(t, schema, text))
 	require.NoError(t, err)
 	return out

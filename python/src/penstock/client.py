@@ -393,6 +393,7 @@ class Client:
         branch: str | None = None,
         evolve: bool = False,
         only_keys_of: str | None = None,
+        allow_duplicates: bool = False,
         allow_shrink: bool = False,
         dry_run: bool = False,
         progress: ProgressFunction | None = None,
@@ -420,6 +421,7 @@ class Client:
             branch: the branch to commit to, which begins at main. If omitted, main.
             evolve: add columns that the table does not have.
             only_keys_of: a dataset or table: rows whose key none of its training rows has are dropped.
+            allow_duplicates: write rows although others, or rows of the table, have the same key.
             allow_shrink: let "replace" leave less than half as many rows in the partitions that it replaces.
             dry_run: read and sort the rows, and write nothing.
             progress: called about once a second, from a thread of its own.
@@ -439,6 +441,7 @@ class Client:
             "branch": branch,
             "evolve": evolve or None,
             "only_keys_of": only_keys_of,
+            "allow_duplicates": allow_duplicates or None,
             "allow_shrink": allow_shrink or None,
             "dry_run": dry_run or None,
             "progress": progress is not None or None,

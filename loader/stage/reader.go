@@ -1,0 +1,166 @@
+package stage
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// DatasetReader is one way in which a dataset of the server reads the table that rows are staged to.
+type DatasetReader struct {
+	Dataset  string // "" if the caller may not know its name
+	Training string // the training table, as the dataset names it
+	// Key has the columns by which the dataset joins the table. It is empty if the table is the training table.
+	Key []dataset.KeyPair
+	// Unique is true if several rows of a key are an error of the dataset. Such rows may differ in Time, a column; "" is none.
+	Unique bool
+	Time   string
+	// Aligned is true if the dataset joins some partitions of the table at a time, so that each may have a row of a key.
+	Aligned bool
+}
+
+// String returns the name of the dataset in errors.
+func (r DatasetReader) String() string {
+	if r.Dataset == "" {
+		return "a dataset of the server"
+	}
+	return "dataset " + r.Dataset
+}
+
+// checkReaders checks that each column of the rows by which a dataset joins the table can equal the column of the training
+// table. Training tables that do not exist are not compared.
+func (c *staging) checkReaders(ctx context.Context) error {
+	loaded := map[string]*catalog.Table{}
+	for _, r := range c.readers {
+		if len(r.Key) == 0 {
+			continue
+		}
+		training, known := loaded[r.Training]
+		if !known {
+			var err error
+			if training, err = c.trainingOf(ctx, r); err != nil {
+				return err
+			}
+			loaded[r.Training] = training
+		}
+		if training == nil {
+			continue
+		}
+		for _, pair := range r.Key {
+			if err := r.equals(c.target, training, pair); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trainingOf returns the training table of a dataset, or nil if it does not exist.
+func (c *staging) trainingOf(ctx context.Context, r DatasetReader) (*catalog.Table, error) {
+	tables, name, err := c.options.Route(r.Training)
+	var state *commit.TableState
+	if err == nil {
+		state, err = tables.State(ctx, name, commit.Main)
+	}
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil, nil //nolint:nilnil // there is no table, as the function defines it
+	case err != nil:
+		return nil, fault.Op(err, "read the key of the training table of %s", r)
+	}
+	return state.Table, nil
+}
+
+// equals checks that a column of the key can equal the training table's.
+func (r DatasetReader) equals(t *datafile.Target, training *catalog.Table, pair dataset.KeyPair) error {
+	at := columnOf(t, pair.Staging)
+	theirs, ok := training.Field(pair.Training)
+	if at < 0 || !ok {
+		return nil // every query of the dataset says so
+	}
+	ours, err := conformed(t)
+	if err != nil {
+		return err
+	}
+	if typed := ours.Field(at).Type; !bucket.Comparable(theirs.Type, typed) {
+		return fault.InvalidField("key", "column %s of the rows has type %s, and %s joins it to a column of type %s: keys of these types cannot be equal",
+			pair.Staging, typed, r, theirs.Type).WithRemedy("cast the column to %s", theirs.Type)
+	}
+	return nil
+}
+
+// columnOf returns the position of a column of the rows, or -1.
+func columnOf(t *datafile.Target, name string) int {
+	at := t.Fitted.FieldIndices(name)
+	if len(at) == 0 {
+		return -1
+	}
+	return at[0]
+}
+
+// uniqueColumns are columns whose values two rows must not share.
+type uniqueColumns struct {
+	columns []int  // in the target's Fitted, ascending
+	aligned bool   // only rows of one partition are compared
+	needs   string // who needs it, as the subject of a sentence
+}
+
+// unique returns the columns whose values two rows must not share: the key of each dataset that fails otherwise. If no dataset
+// reads the table and the call names the key, they are the key and the columns of the order.
+func (c *staging) unique() []uniqueColumns {
+	if c.request.AllowDuplicates {
+		return nil
+	}
+	if len(c.readers) == 0 && len(c.request.Key) > 0 {
+		columns := slices.Clone(c.target.Layout.Key)
+		for _, by := range c.target.Layout.Sort {
+			columns = append(columns, by.Column)
+		}
+		return []uniqueColumns{{columns: distinct(columns), needs: "a join"}}
+	}
+	var out []uniqueColumns
+	for _, r := range c.readers {
+		if u, ok := r.unique(c.target); ok && !slices.ContainsFunc(out, u.equal) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// unique returns the columns whose values two rows must not share; false if the dataset takes several rows of a key, or the
+// rows lack a column.
+func (r DatasetReader) unique(t *datafile.Target) (uniqueColumns, bool) {
+	names := []string{}
+	for _, pair := range r.Key {
+		names = append(names, pair.Staging)
+	}
+	if r.Time != "" {
+		names = append(names, r.Time)
+	}
+	out := uniqueColumns{aligned: r.Aligned, needs: r.String()}
+	for _, name := range names {
+		at := columnOf(t, name)
+		if at < 0 {
+			return out, false
+		}
+		out.columns = append(out.columns, at)
+	}
+	out.columns = distinct(out.columns)
+	return out, r.Unique && len(out.columns) > 0
+}
+
+// equal reports whether both have the same rows in common.
+func (u uniqueColumns) equal(o uniqueColumns) bool {
+	return u.aligned == o.aligned && slices.Equal(u.columns, o.columns)
+}
+
+func distinct(columns []int) []int {
+	slices.Sort(columns)
+	return slices.Compact(columns)
+}
