@@ -12,7 +12,7 @@ Several pages are one session, in this order. Blocks count in their order:
 * ``text`` is what the block before it prints, where "…" stands for anything.
 
 The session begins in the checkout. The port that the page names is replaced by a free one,
-so that a running server is not in the way, and the folder ~/first by an empty one. With an
+so that a running server is not in the way, and the folder ~/first, or ~/first-nulls, by an empty one. With an
 environment, ``python3 -m venv`` gives that one, and ``pip install`` installs nothing: it
 fails where something that it is to install is not there. The first block that fails ends
 the tour.
@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PORT = "8815"
-FOLDER = "~/first"
+FOLDER = re.compile(r"~/first(-\w+)?")
 ROOT = Path(__file__).resolve().parents[1]
 # Runs when a session ends, at whichever block.
 END = """
@@ -196,7 +196,7 @@ def tour(pages: list[Path], sections: list[str], tools: Tools, most: int | None 
         work = Path(made)
         port = free_port()
         found = [
-            one._replace(text=one.text.replace(PORT, port).replace(FOLDER, str(work / "first")))
+            one._replace(text=FOLDER.sub(str(work / "first"), one.text.replace(PORT, port)))
             for one in found
         ]
         text = script(found, tools.python, work)
