@@ -18,13 +18,13 @@ type Datasets struct {
 	Budget *budget.Budget // nil is unlimited
 }
 
-// Readers returns the ways in which the datasets read a table. A dataset is named if shown returns true for it.
+// Readers returns the ways in which the datasets read a table. A dataset is named if shown, unless it is nil, returns true for it.
 // Entries with a filter need unique keys among the rows that pass it alone, which are not checked.
 func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage.DatasetReader {
 	var out []stage.DatasetReader
 	for _, of := range d.Loader.Datasets() {
 		name := ""
-		if shown(of.Name) {
+		if shown != nil && shown(of.Name) {
 			name = of.Name
 		}
 		if d.Same(of.Training.Table, table) {
