@@ -196,8 +196,7 @@ def tour(pages: list[Path], sections: list[str], tools: Tools, most: int | None 
         work = Path(made)
         port = free_port()
         found = [
-            one._replace(text=FOLDER.sub(str(work / "first"), one.text.replace(PORT, port)))
-            for one in found
+            one._replace(text=FOLDER.sub(str(work / "first"), one.text.replace(PORT, port))) for one in found
         ]
         text = script(found, tools.python, work)
         variables = {**os.environ, "WHEEL": str(tools.wheel.absolute() if tools.wheel else "penstock-0.whl")}

@@ -151,6 +151,7 @@ def test_the_server_is_gone_a_second_after_its_last_owner_is_killed(config: Path
 
 
 # spec: private-30
+@pytest.mark.more
 def test_a_server_whose_starter_was_killed_while_it_started_is_used_or_replaced(
     config: Path, folders: Path
 ) -> None:
@@ -232,6 +233,27 @@ def test_servers_of_other_settings_files_and_credentials_are_not_shared(
             with penstock.open(config, program=BINARY) as third:
                 assert third.uri not in (folder, other.uri)
         config.write_text(text)
+
+
+# spec: private-30
+def test_a_folder_that_goes_while_it_is_opened_is_made_again(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last owner of a server removes the folder at any moment: before another one looks at it, or opens its file."""
+    real = os.open
+    gone: list[Path] = []
+
+    def opens(path: object, *rest: object, **named: object) -> int:
+        if str(path).endswith("/owners") and len(gone) < 2:
+            folder = Path(str(path)).parent
+            gone.append(folder)
+            folder.rmdir()
+        return real(path, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", opens)
+    with penstock.open(config, program=BINARY) as client:
+        assert gone == [Path(client.uri.removeprefix("grpc+unix://")).parent] * 2
+        assert client.head("d", 1).num_rows == 1
 
 
 # spec: private-32

@@ -141,7 +141,10 @@ class Owner:
     def _try_enter(self, launch: Launch) -> bool:
         """Tries once. Returns False while another process starts the server or ends it."""
         if self._file < 0:
-            self._open()
+            try:
+                self._open()
+            except FileNotFoundError:  # the folder was removed meanwhile
+                return False
         if not self._take(_DOOR):
             return False
         try:
@@ -176,10 +179,8 @@ class Owner:
                 f"start a private server: {self.folder} is not a folder that only this user can enter",
                 remedy="set TMPDIR to a folder of your own, or pass share=False",
             )
-        with contextlib.suppress(FileNotFoundError):  # the folder was removed: the next try makes it
-            self._file = os.open(
-                self.folder / _OWNERS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file = os.open(self.folder / _OWNERS, flags, 0o600)
 
     def _is_current(self) -> bool:
         """Whether the file is still that of the folder's name."""
