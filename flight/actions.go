@@ -46,6 +46,7 @@ func (s *service) actions() []action {
 			name: "verify_progress", description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", needs: policy.Verify, change: s.verifyProgress,
 		})
 	}
+	all = append(all, s.historyActions()...)
 	all = append(all, s.changes.actions()...)
 	if s.options.Cache != nil {
 		all = append(all,

@@ -20,6 +20,7 @@ import (
 type changes struct {
 	guard       *guard
 	tables      TableWriter      // nil: nothing is written
+	history     TableHistory     // nil: the last change of a table is not known
 	maintenance TableMaintenance // nil: tables are neither rewritten nor cleaned
 	promoter    Promoter         // nil: no columns are added
 	budget      *budget.Budget
@@ -41,7 +42,7 @@ func (w *changes) actions() []action {
 	if w.tables != nil {
 		all = append(all,
 			action{name: "publish", description: "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", needs: policy.Publish, run: w.publish},
-			action{name: "undo", description: "Move main of a table back from the snapshot to to the snapshot from, if nothing else was committed. Body: {table, from, to} as JSON. Result: JSON.", needs: policy.Publish, run: w.undo},
+			action{name: "undo", description: "Move a branch of a table back from the snapshot to to the snapshot from, or before the last change of Penstock, if nothing else was committed. Body: {table, branch, from, to, dry_run} as JSON. Result: JSON.", needs: policy.Publish, run: w.undo},
 		)
 	}
 	if w.maintenance != nil {

@@ -111,6 +111,8 @@ type Options struct {
 	ColumnSizes func(ctx context.Context, p loader.Planned) (*plan.ColumnSizes, error)
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
 	Cache CacheAdmin
+	// History reads the snapshots of tables; nil: they are not shown.
+	History TableHistory
 	// Tables writes to tables; nil: nothing is written.
 	Tables TableWriter
 	// Maintenance rewrites tables that Tables writes to, and cleans their folders; nil: nothing does.
@@ -221,7 +223,7 @@ func New(options Options) *Server {
 	s.callSlots = newCallQueue(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks, manyPlans)
 	s.planSlots = newCallQueue(options.PlanSlots, options.PeerShare, options.Ticks, manyPlans)
 	s.changes = &changes{
-		guard: s.guard, tables: options.Tables, maintenance: options.Maintenance, promoter: options.Promoter, budget: options.Budget,
+		guard: s.guard, tables: options.Tables, history: options.History, maintenance: options.Maintenance, promoter: options.Promoter, budget: options.Budget,
 		slots: newCallQueue(options.MaxStages, options.PeerShare, options.Ticks, manyWrites), patience: planWait, enter: s.enter, clock: options.Clock, ticks: options.Ticks, log: options.Logger,
 		putLimit: rowsin.Limit(options.Budget.Limit()), putTimeout: options.PutTimeout, progressEvery: options.ProgressEvery,
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -42,6 +43,8 @@ type published struct {
 	Branch string `json:"branch,omitempty"`
 	From   int64  `json:"from"` // the snapshot that main, or the branch of undo, was at; 0: none
 	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
+	// Undone are the snapshots that an undo of the last change took back, or would take back, the newest first.
+	Undone []history.Entry `json:"undone,omitempty"`
 }
 
 func (w *changes) publish(ctx context.Context, c *call, body []byte) ([]byte, error) {
@@ -69,13 +72,21 @@ func (w *changes) undo(ctx context.Context, c *call, body []byte) ([]byte, error
 	if err := w.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
-	c.note.change(audit.Undo, "", asked.Table)
-	branch := cmp.Or(asked.Branch, commit.Main)
-	if err := w.tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: branch, From: asked.From, To: asked.To}); err != nil {
-		return nil, err
+	made, out := commit.Move{Table: asked.Table, Ref: cmp.Or(asked.Branch, commit.Main), From: asked.From, To: asked.To}, published{Table: asked.Table}
+	if asked.Last() {
+		if made, out.Undone, err = w.lastChange(ctx, asked.Table, asked.Branch); err != nil {
+			return nil, err
+		}
 	}
-	c.note.changed(asked.From)
-	out := published{Table: asked.Table, From: asked.To, To: asked.From}
+	if !asked.DryRun {
+		c.note.change(audit.Undo, "", asked.Table)
+		if err := w.tables.Undo(ctx, made); err != nil {
+			return nil, err
+		}
+		c.note.changed(made.From)
+	}
+	branch := made.Ref
+	out.From, out.To = made.To, made.From
 	if branch != commit.Main {
 		out.Branch = branch
 	}

@@ -58,6 +58,7 @@ func cacheDropCommand(p process) *cobra.Command {
 		Example: "  penstock cache drop --uri grpc://127.0.0.1:8815",
 	}
 	from := newSourceFlags(c)
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
 			table := ""
@@ -65,10 +66,11 @@ func cacheDropCommand(p process) *cobra.Command {
 				table = args[0]
 			}
 			dropped, err := s.CacheDrop(ctx, table)
-			if err == nil {
-				_, err = fmt.Fprintf(p.stdout, "dropped %d columns of row groups, %s with build sides and files\n", dropped.Columns, fault.Size(dropped.Bytes))
+			if err != nil {
+				return err
 			}
-			return err
+			text := fmt.Sprintf("dropped %d columns of row groups, %s with build sides and files\n", dropped.Columns, fault.Size(dropped.Bytes))
+			return p.printResult(*asJSON, dropped, text)
 		})
 	}
 	return c

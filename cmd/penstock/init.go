@@ -34,6 +34,7 @@ func initCommand(p process) *cobra.Command {
 			"  penstock init type=rest uri=https://catalog.example.com warehouse=prod token=$TOKEN --output prod.yaml",
 	}
 	output := cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output (default "+initFile+")")
+	asJSON := c.Flags().Bool("json", false, "print the proposed datasets as JSON, and what was left out")
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmdline.Errorf("%s needs the properties of a catalog, such as uri=sqlite:////path/to/catalog.db", c.CommandPath())
@@ -50,7 +51,10 @@ func initCommand(p process) *cobra.Command {
 		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		return p.propose(ctx, given, *output)
+		if *asJSON && *output == "-" {
+			return cmdline.Errorf("--json and --output - both print to standard output: give one of them")
+		}
+		return p.propose(ctx, given, *output, *asJSON)
 	}
 	c.AddCommand(backfillCommand(p))
 	return c
@@ -78,7 +82,7 @@ func properties(args []string) ([]dataset.Property, error) {
 }
 
 // propose reads the catalog and writes the config file.
-func (p process) propose(ctx context.Context, given []dataset.Property, output string) error {
+func (p process) propose(ctx context.Context, given []dataset.Property, output string, asJSON bool) error {
 	if _, err := os.Lstat(output); output != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Conflict, "%s already exists, and is not overwritten", output).
 			WithRemedy("name another file with --output, or - for standard output")
@@ -106,14 +110,40 @@ func (p process) propose(ctx context.Context, given []dataset.Property, output s
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		if err := p.printJSON(proposalOf(output, found, secrets)); err != nil {
+			return err
+		}
+	}
 	p.note("%s of %s\n", fault.Count(len(found.Datasets), "dataset"), fault.Count(len(found.Tables), "table"))
 	if output != "-" {
-		p.note("  → review %s, change it, and list its datasets: penstock datasets --config %[1]s\n", output)
+		p.note("  → review %s, change it, and list its datasets: penstock datasets --config %s\n", output, cmdline.Quote(output))
 	}
 	for _, s := range secrets {
 		p.note("  → set %s in the environment of penstock: it replaces %s\n", s.Variable, s.Property)
 	}
 	return nil
+}
+
+// proposalJSON is the JSON form of what init wrote.
+type proposalJSON struct {
+	File      string   `json:"file"`
+	Tables    []string `json:"tables"`
+	Datasets  []string `json:"datasets"`
+	LeftOut   []string `json:"left_out"`
+	Variables []string `json:"variables"` // of the environment, which replace secrets
+}
+
+// proposalOf returns the JSON form of a proposal.
+func proposalOf(file string, found *proposal.Proposal, secrets []proposal.Secret) proposalJSON {
+	out := proposalJSON{File: file, Tables: append([]string{}, found.Tables...), Datasets: []string{}, LeftOut: append([]string{}, found.LeftOut()...), Variables: []string{}}
+	for _, d := range found.Datasets {
+		out.Datasets = append(out.Datasets, d.Name)
+	}
+	for _, s := range secrets {
+		out.Variables = append(out.Variables, s.Variable)
+	}
+	return out
 }
 
 // configOf loads the catalog's block as a config file beside output, so that its errors are

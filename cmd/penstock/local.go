@@ -41,7 +41,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	tables := e.TableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
-		Budget: e.Budget, Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
+		Budget: e.Budget, History: e.TableHistory(), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
 		// Only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
 	})

@@ -78,7 +78,6 @@ func (p process) run(ctx context.Context, args []string) int {
 		Long: "Penstock opens a training table and its staging tables in Apache Iceberg, joins them\n" +
 			"bucket by bucket in memory, and streams the joined batches over Arrow Flight.",
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		// An error before a command runs is a mistake in its use.
 		PersistentPreRun: func(*cobra.Command, []string) { started = true },
 		Version:          version(),
@@ -90,7 +89,12 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
-	if command, err := cmdline.CheckDashes(root, args); err != nil {
+	p.completions(root)
+	if err := p.completeFlags(root); err != nil { //nolint:contextcheck // as above
+		return p.finish(root, err)
+	}
+	completing := len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+	if command, err := cmdline.CheckDashes(root, args); err != nil && !completing {
 		return p.finish(command, err)
 	}
 	command, err := root.ExecuteContextC(ctx)
@@ -128,7 +132,7 @@ func (p process) commands() []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(p), explainCommand(p), catCommand(p), verifyCommand(p),
 		stageCommand(p), publishCommand(p), undoCommand(p), compactCommand(p), restoreCommand(p), promoteCommand(p), demoteCommand(p), orphansCommand(p),
-		datasetsCommand(p), healthCommand(p), statusCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p),
+		datasetsCommand(p), tablesCommand(p), logCommand(p), healthCommand(p), statusCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p),
 	}
 }
 

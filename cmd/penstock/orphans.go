@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -54,14 +55,14 @@ func orphansCommand(p process) *cobra.Command {
 			if err != nil && found == nil {
 				return err
 			}
-			return cmp.Or(err, p.printOrphans(found, *remove, *asJSON))
+			return cmp.Or(err, p.printOrphans(found, request, *asJSON))
 		})
 	}
 	return c
 }
 
 // printOrphans prints the orphan files of tables, or how many of them are removed.
-func (p process) printOrphans(found []orphans.TableOrphans, removed, asJSON bool) error {
+func (p process) printOrphans(found []orphans.TableOrphans, request decode.OrphansCommand, asJSON bool) error {
 	if asJSON {
 		return p.printJSON(found)
 	}
@@ -69,7 +70,15 @@ func (p process) printOrphans(found []orphans.TableOrphans, removed, asJSON bool
 		for _, folder := range f.NotSearched {
 			p.note("table %s: %s is not searched: it lies outside of the table's folder, and other tables may write there\n", f.Table, folder)
 		}
-		if err := p.printTableOrphans(f, removed); err != nil {
+		if err := p.printTableOrphans(f, request.Remove); err != nil {
+			return err
+		}
+		if f.TooYoung == 0 {
+			continue
+		}
+		text := fmt.Sprintf("table %s: %s that no snapshot names, and too young to judge: a write that runs may need what is younger than %s\n",
+			f.Table, fault.Count(f.TooYoung, "file"), ageText(time.Duration(request.OlderThan)))
+		if _, err := io.WriteString(p.stdout, text); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 	}
 	line("dataset %s reads these columns from the training table now; keep the entries %s, unchanged, for as long as jobs resume from earlier checkpoints",
 		request.Dataset, strings.Join(request.Entries, ", "))
-	line("to take it back: penstock demote %s %s", r.Table, r.Columns[0].Name)
+	line("to take it back: %s", cmdline.Join("penstock", "demote", r.Table, r.Columns[0].Name))
 	return b.String()
 }
 
@@ -123,6 +123,7 @@ func demoteCommand(p process) *cobra.Command {
 		},
 	}
 	from := newChangeFlags(c)
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], Progress: true}
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
@@ -130,19 +131,22 @@ func demoteCommand(p process) *cobra.Command {
 			if err := s.Change(ctx, "demote", request, &out, g.report); err != nil {
 				return err
 			}
-			if len(out.Dropped) == 0 {
-				_, err := fmt.Fprintf(p.stdout, "table %s has no promoted columns %s: nothing was changed\n", out.Table, strings.Join(args[1:], ", "))
-				return err
-			}
-			text := fmt.Sprintf("table %s has no columns %s any more\n", out.Table, strings.Join(out.Dropped, ", "))
-			if len(out.Restored) > 0 {
-				text += "columns with their names again: " + strings.Join(out.Restored, ", ") + "\n"
-			}
-			_, err := fmt.Fprint(p.stdout, text+fmt.Sprintf("schema %d is current, after schema %d\n", out.Schema, out.Before))
-			return err
+			return p.printResult(*asJSON, out, demoteText(args[1:], out))
 		})
 	}
 	return c
+}
+
+// demoteText describes a result.
+func demoteText(columns []string, r promote.Demotion) string {
+	if len(r.Dropped) == 0 {
+		return fmt.Sprintf("table %s has no promoted columns %s: nothing was changed\n", r.Table, strings.Join(columns, ", "))
+	}
+	text := fmt.Sprintf("table %s has no columns %s any more\n", r.Table, strings.Join(r.Dropped, ", "))
+	if len(r.Restored) > 0 {
+		text += "columns with their names again: " + strings.Join(r.Restored, ", ") + "\n"
+	}
+	return text + fmt.Sprintf("schema %d is current, after schema %d\n", r.Schema, r.Before)
 }
 
 // sparkPrint are the flags that print a promotion as Spark SQL.

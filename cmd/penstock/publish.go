@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +30,7 @@ func publishCommand(p process) *cobra.Command {
 		},
 	}
 	from := newChangeFlags(c)
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			g.step("move")
@@ -35,8 +38,7 @@ func publishCommand(p process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move, from.text()))
-			return err
+			return p.printResult(*asJSON, move, publishText(args[0], args[1], move, from.text()))
 		})
 	}
 	return c
@@ -56,15 +58,20 @@ func publishText(table, branch string, move client.Move, source string) string {
 
 // undoText has the command that takes a move of a branch of a table back. Source has the flag of the server of the command that made it.
 func undoText(move client.Move, source string) string {
+	return "to take it back: " + undoLine(move) + source + "\n"
+}
+
+// undoLine returns the command that takes a move of a branch of a table back, without the flag of its server.
+func undoLine(move client.Move) string {
 	from := noneBefore
 	if move.From != 0 {
 		from = strconv.FormatInt(move.From, 10)
 	}
-	branch := ""
+	words := []string{"penstock", "undo", move.Table}
 	if move.Branch != "" && move.Branch != tablecommit.Main {
-		branch = " --branch " + move.Branch
+		words = append(words, "--branch", move.Branch)
 	}
-	return fmt.Sprintf("to take it back: penstock undo %s%s --from %s --to %d%s\n", move.Table, branch, from, move.To, source)
+	return cmdline.Join(append(words, "--from", from, "--to", strconv.FormatInt(move.To, 10))...)
 }
 
 // noneBefore is the value of undo's --from for a branch that did not exist, or main of a table without snapshots.
@@ -72,65 +79,97 @@ const noneBefore = "none"
 
 func undoCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "undo TABLE", Short: "Take the last publish or stage of a table back",
-		Long: "Move a branch of a table back from the snapshot --to, which a publish or a stage made, to the snapshot\n" +
-			"--from, which was there before. With --from none, main has no snapshot afterwards and the table is\n" +
-			"empty, as before its first stage; another branch is removed. If others committed since, or --to does\n" +
-			"not come from --from, nothing is moved, and the error names the snapshots. No file is removed.",
-		Example: "  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml\n" +
+		Use: "undo TABLE", Short: "Take the last change of a table back",
+		Long: "Take the last change that Penstock made to main of a table, or to --branch, back: a stage, a publish, a\n" +
+			"compaction or a restoration. It prints what it takes back; --dry-run prints that alone. If others\n" +
+			"committed since, nothing is moved, and the error lists their snapshots. A promotion is taken back by demote.\n\n" +
+			"With --to and --from, the branch is moved back from the snapshot --to to the snapshot --from, which was\n" +
+			"there before. With --from none, main has no snapshot afterwards and the table is empty, as before its\n" +
+			"first stage; another branch is removed. penstock log lists the snapshots. No file is removed.",
+		Example: "  penstock undo features.history --config penstock.yaml\n" +
+			"  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml\n" +
 			"  penstock undo features.history --branch candidate --from none --to 8744736658442914487 --config penstock.yaml",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cmdline.Errorf("%s needs a table", c.CommandPath())
-			}
-			return nil
-		},
+		Args: oneTable,
 	}
 	source := newChangeFlags(c)
 	branch := cmdline.Text(c, "branch", "NAME", "the branch (default main)")
 	from := cmdline.Text(c, "from", "SNAPSHOT|none", "the snapshot to move back to, or none")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
+	dry := c.Flags().Bool("dry-run", false, "print which change would be taken back; without --from and --to")
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		made := client.Move{Table: args[0], Branch: *branch}
-		var err error
-		if *from != noneBefore {
-			made.From, err = snapshotFlag("from", *from)
-		}
-		if err == nil {
-			made.To, err = snapshotFlag("to", *to)
-		}
+		made, err := undoneMove(args[0], *branch, *from, *to)
 		if err != nil {
 			return err
 		}
+		if *dry && made.To != 0 {
+			return cmdline.Errorf("--dry-run is for the last change: leave out --from and --to")
+		}
 		return p.change(c, source, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			g.step("move")
-			if err := s.Undo(ctx, made); err != nil {
+			var back client.Move
+			var err error
+			if made.To == 0 {
+				back, err = s.UndoLast(ctx, args[0], *branch, *dry)
+			} else {
+				back, err = s.Undo(ctx, made)
+			}
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprint(p.stdout, undoneText(made))
-			return err
+			return p.printResult(*asJSON, back, undoneText(back, *dry))
 		})
 	}
 	return c
 }
 
-// undoneText describes a move that was taken back.
-func undoneText(made client.Move) string {
-	branch := cmp.Or(made.Branch, tablecommit.Main)
-	switch {
-	case made.From != 0:
-		return fmt.Sprintf("%s of table %s is at snapshot %d again\n", branch, made.Table, made.From)
-	case branch == tablecommit.Main:
-		return fmt.Sprintf("%s of table %s has no snapshot again: the table is empty\n", branch, made.Table)
+// undoneMove returns the move that the flags of undo name. Its To is 0 if they name none, and the last change is taken back.
+func undoneMove(table, branch, from, to string) (client.Move, error) {
+	made := client.Move{Table: table, Branch: branch}
+	if from == "" && to == "" {
+		return made, nil
 	}
-	return fmt.Sprintf("branch %s of table %s is removed\n", branch, made.Table)
+	var err error
+	if from != noneBefore {
+		made.From, err = snapshotFlag("from", from)
+	}
+	if err == nil {
+		made.To, err = snapshotFlag("to", to)
+	}
+	return made, err
+}
+
+// undoneText describes a move that took changes back, or in a dry run would take them back.
+func undoneText(back client.Move, dry bool) string {
+	var b strings.Builder
+	did := "took back"
+	if dry {
+		did = "dry run: would take back"
+	}
+	for _, e := range back.Undone {
+		fmt.Fprintf(&b, "%s snapshot %d of %s, by %s: %s\n", did, e.Snapshot, e.Time.Format(time.RFC3339), e.Writer, changesText(e))
+	}
+	again := "again"
+	if dry {
+		again = "again then"
+	}
+	branch := cmp.Or(back.Branch, tablecommit.Main)
+	switch {
+	case back.To != 0:
+		fmt.Fprintf(&b, "%s of table %s is at snapshot %d %s\n", branch, back.Table, back.To, again)
+	case branch == tablecommit.Main:
+		fmt.Fprintf(&b, "%s of table %s has no snapshot %s: the table is empty\n", branch, back.Table, again)
+	default:
+		fmt.Fprintf(&b, "branch %s of table %s is removed\n", branch, back.Table)
+	}
+	return b.String()
 }
 
 // snapshotFlag parses the id of a snapshot.
 func snapshotFlag(name, text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id <= 0 {
-		return 0, cmdline.Errorf("--%s needs the id of a snapshot, as publish and stage print it", name)
+		return 0, cmdline.Errorf("--%s needs the id of a snapshot, as publish, stage and log print it", name)
 	}
 	return id, nil
 }

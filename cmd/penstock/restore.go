@@ -54,7 +54,11 @@ func restoreCommand(p process) *cobra.Command {
 			if err := s.Change(ctx, "restore", request, &out, g.report); err != nil {
 				return err
 			}
-			return p.printResult(*f.asJSON, out, restoreText(request, out))
+			text := restoreText(request, out)
+			if out.Snapshot != 0 && !out.Existed {
+				text += undoText(client.Move{Table: request.Table, Branch: request.Branch, From: out.Parent, To: out.Snapshot}, f.text())
+			}
+			return p.printResult(*f.asJSON, out, text)
 		})
 	}
 	return c

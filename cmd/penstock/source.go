@@ -54,9 +54,9 @@ func newServerFlags(c *cobra.Command) sourceFlags {
 func (f sourceFlags) text() string {
 	switch {
 	case *f.config != "":
-		return " --config " + *f.config
+		return " --config " + cmdline.Quote(*f.config)
 	case *f.uri != "":
-		return " --uri " + *f.uri
+		return " --uri " + cmdline.Quote(*f.uri)
 	}
 	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,6 +127,7 @@ func healthCommand(p process) *cobra.Command {
 		Example: "  penstock health --uri grpc+tls://127.0.0.1:8815",
 	}
 	uri := cmdline.Text(c, "uri,u", "URI", "the server, as grpc://host:port or grpc+tls://host:port ("+envURI+")")
+	asJSON := c.Flags().Bool("json", false, "print the answer as JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		at := p.orEnv(*uri, envURI)
 		if at == "" {
@@ -140,8 +140,7 @@ func healthCommand(p process) *cobra.Command {
 		if err := client.Health(ctx, at); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(p.stdout, "serving")
-		return err
+		return p.printResult(*asJSON, map[string]string{"status": "serving"}, "serving\n")
 	}
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -38,6 +37,7 @@ func tokenNewCommand(p process) *cobra.Command {
 	subject := cmdline.Text(c, "subject", "NAME", "the subject: the name of the client, in logs and for its share of the server")
 	file := cmdline.Text(c, "tokens", "FILE", "the file to add the line to; created if it does not exist")
 	expires := cmdline.Text(c, "expires", "TIME", "how long the token is valid, such as 720h (default: until its line is deleted)")
+	asJSON := c.Flags().Bool("json", false, "print the token and the line as JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *subject == "" {
 			return cmdline.Errorf("%s needs --subject NAME", c.CommandPath())
@@ -54,13 +54,14 @@ func tokenNewCommand(p process) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *file == "" {
+		if *file == "" && !*asJSON {
 			p.note("add to the file of the server's setting tokens:\n%s\n", line)
-		} else if err := appendLine(*file, line); err != nil {
-			return err
+		} else if *file != "" {
+			if err := appendLine(*file, line); err != nil {
+				return err
+			}
 		}
-		_, err = fmt.Fprintln(p.stdout, secret)
-		return err
+		return p.printResult(*asJSON, map[string]string{"subject": *subject, "token": secret, "line": line}, secret+"\n")
 	}
 	return c
 }

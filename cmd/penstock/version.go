@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -25,13 +24,25 @@ var linkedCommit string //nolint:gochecknoglobals // the linker sets variables o
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 func versionCommand(p process) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cmdline.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(p.stdout, versionText())
-			return err
-		},
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cmdline.NoArguments}
+	asJSON := c.Flags().Bool("json", false, "print the version as JSON")
+	c.RunE = func(*cobra.Command, []string) error {
+		b := readBuildInfo()
+		return p.printResult(*asJSON, versionJSON{
+			Version: treeVersion, Module: b.module, Revision: b.revision, Modified: b.modified, Go: runtime.Version(), Platform: platform(),
+		}, b.text())
 	}
+	return c
+}
+
+// versionJSON is the JSON form of the version.
+type versionJSON struct {
+	Version  string `json:"version"`
+	Module   string `json:"module,omitempty"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
 }
 
 // buildInfo is what the Go linker records of the program.

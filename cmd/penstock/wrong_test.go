@@ -102,7 +102,7 @@ func wrongQueries() []wrong {
 		{"lanes that do not divide", "", asked(`"lanes": 3, "batch_rows": 4`), "batch_rows", "", "use a multiple of 3, such as 3"},
 		{"an epoch before the first", "", asked(`"epoch": -1`), "epoch", "", "must be at least 0"},
 		{"a pin of no table", "", asked(`"snapshots": {"staging": {"histroy": {"snapshot": 1}}}`), "snapshots.staging", "history", "did you mean"},
-		{"a pin that is gone", "", asked(`"snapshots": {"training": {"snapshot": 1}}`), "ml.impressions", "", "name a snapshot that has not expired"},
+		{"a pin that is gone", "", asked(`"snapshots": {"training": {"snapshot": 1}}`), "ml.impressions", "", "its snapshots are "},
 		{"no cursor", "", asked(`"cursor": {}`), "cursor", "", "the object received with a batch, unchanged"},
 		{"a filter in Python", "", filter("label == true AND score > 1"), "filter: at position 8", "", "equality is written ="},
 		{"a filter in C", "", filter("item <> 'a' && score > 1"), "filter: at position 13", "", "joined by AND"},

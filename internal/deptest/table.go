@@ -90,6 +90,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/commit", Imports: "catalog digest fault"},
+		{Folder: "loader/catalog/history", Imports: "catalog commit fault"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
 		{Folder: "loader/catalog/tablestore", Imports: "locator fault store"},
 		{Folder: "loader/catalog/dircat", Imports: "catalog locator fault store"},
@@ -101,7 +102,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
 		{Folder: "loader/catalog/icebergcat/manifests", Imports: "catalog commit", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat/metadata", Imports: "catalog metafile column locator tablestore dataset cache budget digest fault store",
+			Folder: "loader/catalog/icebergcat/metadata", Imports: "catalog history metafile column locator tablestore dataset cache budget digest fault store",
 			Outside: libIceberg,
 		},
 		{Folder: "loader/catalog/icebergcat/listing", Imports: "catalog commit metadata metafile column dataset expr budget digest fault store", Outside: libIceberg},
@@ -113,7 +114,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/tags", Imports: "catalog metadata revision commits locator backoff fault", Outside: libIceberg},
 		{
 			Folder:  "loader/catalog/icebergcat",
-			Imports: "catalog metadata listing commits tags locator tablestore dircat sqlcat restcat dataset cache budget fault store",
+			Imports: "catalog history metadata listing commits tags locator tablestore dircat sqlcat restcat dataset cache budget fault store",
 		},
 		{Folder: "loader/partition", Imports: "catalog bucket fault"},
 		{Folder: "loader/extsort", Imports: "partition conform sortkey batch budget fault invariant"},
@@ -179,7 +180,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
-			Folder: "flight", Imports: "failure limits admission ticket frames inbound rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit jsontext local segment",
+			Folder: "flight", Imports: "failure limits admission ticket frames inbound rowsin loader stream dataset decode plan explain policy stage maintenance datafile orphans promote history commit rule batch budget waits fault identity audit jsontext local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -196,7 +197,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight failure loader commit dataset stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight failure loader history commit dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -26,15 +27,41 @@ func UnknownRef(table, ref string, known []string) *fault.Error {
 	return e.WithRemedy("name one of its refs: %s", strings.Join(known, ", "))
 }
 
-// UnknownSnapshot returns the NotFound of a snapshot id in a query that the table does not
-// have. The snapshot may have existed and expired.
-func UnknownSnapshot(table string, id int64, known []int64) *fault.Error {
+// SnapshotTime is the id of a snapshot and the time when it was committed.
+type SnapshotTime struct {
+	ID   int64
+	Time time.Time
+}
+
+// listedSnapshots bounds the snapshots that an error lists.
+const listedSnapshots = 10
+
+// SnapshotTexts lists snapshots with their times, the newest first, for an error.
+func SnapshotTexts(known []SnapshotTime) string {
+	known = slices.Clone(known)
+	slices.SortStableFunc(known, func(a, b SnapshotTime) int { return b.Time.Compare(a.Time) })
+	var texts []string
+	for _, k := range known[:min(len(known), listedSnapshots)] {
+		texts = append(texts, fmt.Sprintf("%d of %s", k.ID, k.Time.UTC().Format(time.RFC3339)))
+	}
+	if more := len(known) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d older ones", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// UnknownSnapshot returns the NotFound of a snapshot id that the table does not have, with the
+// snapshots that it has. The snapshot may have existed and expired.
+func UnknownSnapshot(table string, id int64, known []SnapshotTime) *fault.Error {
 	texts := make([]string, len(known))
 	for i, k := range known {
-		texts[i] = strconv.FormatInt(k, 10)
+		texts[i] = strconv.FormatInt(k.ID, 10)
 	}
-	return unknown("snapshot", strconv.FormatInt(id, 10), texts, "table %s has no snapshot %d", table, id).In(table, "").
-		WithRemedy("name a snapshot that has not expired, or a branch or tag")
+	e := unknown("snapshot", strconv.FormatInt(id, 10), texts, "table %s has no snapshot %d", table, id).In(table, "")
+	if len(known) == 0 {
+		return e.WithRemedy("the table has no snapshots")
+	}
+	return e.WithRemedy("its snapshots are %s", SnapshotTexts(known))
 }
 
 func unknown(field, name string, known []string, format string, args ...any) *fault.Error {

@@ -14,6 +14,7 @@ func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) 
 	out := commit.Change{
 		Table: g.name, UUID: state.Table.Pin.UUID, Branch: g.request.Branch, Token: g.token,
 		Mode: commit.Rewrite, Add: added, Base: state.Table.Pin.Snapshot,
+		Summary: map[string]string{commit.SummaryCommand: "compact"},
 	}
 	sequences, rows, mixed := map[string]int64{}, int64(0), int64(-1)
 	var removed []catalog.File

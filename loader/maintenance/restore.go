@@ -150,7 +150,12 @@ func (c *restoring) compare(ctx context.Context, state *commit.TableState) (o *r
 	if pin.Snapshot = c.request.Snapshot; pin.Snapshot <= 0 {
 		return nil, fault.InvalidField("snapshot", "%d is not the id of a snapshot", pin.Snapshot).WithRemedy("name a snapshot of the table")
 	}
-	if o.past, err = c.tables.At(ctx, c.name, pin); err != nil {
+	if o.past, err = c.tables.At(ctx, c.name, pin); fault.KindOf(err) == fault.Expired {
+		if _, unknown := c.tables.Table(ctx, c.name, dataset.Ref{Snapshot: pin.Snapshot}); unknown != nil { // its remedy lists the snapshots
+			err = fault.As(err).WithRemedy("%s", fault.As(unknown).Remedy)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	then, err := c.tables.Files(ctx, o.past, nil, nil)
@@ -246,6 +251,7 @@ func (o *restoreAttempt) change(added []commit.DataFile) commit.Change {
 	change := commit.Change{
 		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,
 		Add: added, Base: o.state.Base(), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
+		Summary: map[string]string{commit.SummaryCommand: "restore"},
 	}
 	for _, f := range o.removed {
 		change.Remove = append(change.Remove, f.Location)

@@ -29,6 +29,8 @@ type Tables interface {
 
 // PinnedTables opens tables at snapshots, and lists their data files.
 type PinnedTables interface {
+	// Table pins the current state of a ref of a table. See catalog.Catalog.
+	Table(ctx context.Context, table string, ref dataset.Ref) (*catalog.Table, error)
 	// At opens a state of a table that was pinned before. See catalog.Catalog.
 	At(ctx context.Context, table string, pin dataset.TablePin) (*catalog.Table, error)
 	// Files lists the data files of a pinned table. See catalog.Catalog.

@@ -36,6 +36,8 @@ type TableOrphans struct {
 	Removed int          `json:"removed"`
 	Bytes   int64        `json:"bytes"`
 	Files   []OrphanFile `json:"files"`
+	// TooYoung is the number of other files and unfinished uploads that nothing names, and that were written too recently to judge.
+	TooYoung int `json:"too_young,omitempty"`
 	// NotSearched are folders that the table's properties name.
 	NotSearched []string `json:"not_searched,omitempty"`
 }
@@ -112,7 +114,7 @@ func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, 
 		if err := held.Grow(int64(orphanBytes * len(f.Entries))); err != nil {
 			return nil, err
 		}
-		out[i] = TableOrphans{Table: tables[i].Shown, Bytes: f.Bytes(), Files: []OrphanFile{}, NotSearched: f.Elsewhere}
+		out[i] = TableOrphans{Table: tables[i].Shown, Bytes: f.Bytes(), Files: []OrphanFile{}, TooYoung: f.TooYoung, NotSearched: f.Elsewhere}
 		for _, e := range f.Entries {
 			out[i].Files = append(out[i].Files, orphanFileOf(e))
 		}

@@ -44,6 +44,8 @@ type SearchedTables interface {
 type FolderOrphans struct {
 	TableFolder
 	Entries []store.FolderEntry
+	// TooYoung is the number of files and uploads that may belong to a write that runs.
+	TooYoung int
 	// Files removes the entries; see Remove.
 	Files Remover
 }
@@ -79,7 +81,7 @@ func (s Search) Find(ctx context.Context, tables SearchedTables, table string, h
 	if err := found.checkOthers(ctx, tables, table, folder); err != nil {
 		return FolderOrphans{}, fault.Op(err, "look for orphan files of table %s", table)
 	}
-	out.Entries = found.Orphans()
+	out.Entries, out.TooYoung = found.Orphans(), found.TooYoung()
 	return out, nil
 }
 

@@ -40,6 +40,8 @@ type Search struct {
 type Found struct {
 	files    map[string][]store.FolderEntry // by name, without folder
 	uploads  []store.FolderEntry
+	young    map[string]int                 // number of files that were written too recently, by name
+	begun    int                            // unfinished uploads that were written too recently
 	metadata map[string][]store.FolderEntry // all metadata files, of other writers too, by name
 	held     *budget.Reservation
 }
@@ -49,7 +51,7 @@ type Found struct {
 // in the table's metadata needs, whichever ref leads to it, and that the metadata itself names;
 // it loads the metadata after List has returned.
 func (s Search) List(ctx context.Context, from store.FolderLister, folder string, held *budget.Reservation) (*Found, error) {
-	f := &Found{files: map[string][]store.FolderEntry{}, metadata: map[string][]store.FolderEntry{}, held: held}
+	f := &Found{files: map[string][]store.FolderEntry{}, young: map[string]int{}, metadata: map[string][]store.FolderEntry{}, held: held}
 	for _, list := range []func(context.Context, string) (store.FolderListing, error){from.List, from.Unfinished} {
 		listing, err := list(ctx, folder)
 		if err == nil {
@@ -71,8 +73,11 @@ func (f *Found) add(s Search, e store.FolderEntry) error {
 		}
 		f.metadata[name] = append(f.metadata[name], e)
 	}
-	if !s.Owned(e.Location) || e.Modified.IsZero() || !e.Modified.Before(s.Before) {
+	if !s.Owned(e.Location) || e.Modified.IsZero() {
 		return nil
+	}
+	if !e.Modified.Before(s.Before) {
+		return f.addYoung(name, e.Upload != "")
 	}
 	if err := f.held.Grow(int64(entryBytes + len(e.Location) + len(e.Upload))); err != nil {
 		return err
@@ -85,6 +90,26 @@ func (f *Found) add(s Search, e store.FolderEntry) error {
 	return nil
 }
 
+// addYoung counts a file or an unfinished upload of ours that was written too recently.
+func (f *Found) addYoung(name string, upload bool) error {
+	if upload {
+		f.begun++
+		return nil
+	}
+	f.young[name]++
+	return f.held.Grow(int64(entryBytes + len(name)))
+}
+
+// TooYoung returns the number of files and unfinished uploads that the table does not need now, and that were written too recently:
+// a write that runs may need them.
+func (f *Found) TooYoung() int {
+	sum := f.begun
+	for _, n := range f.young {
+		sum += n
+	}
+	return sum
+}
+
 // nameOf returns the name of a file without its folder.
 func nameOf(location string) string { return location[strings.LastIndexByte(location, '/')+1:] }
 
@@ -93,6 +118,7 @@ func nameOf(location string) string { return location[strings.LastIndexByte(loca
 func (f *Found) Keep(location string) {
 	name := nameOf(location)
 	delete(f.files, name)
+	delete(f.young, name)
 	delete(f.metadata, name)
 }
 

@@ -23,9 +23,6 @@ const (
 	groupBytes  = 4 << 30 // of old files: what an interruption may lose
 )
 
-// SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
-const SummaryPromotion = "penstock.promotion"
-
 // rewriteAll writes files with the new columns in place of some files, and commits them in groups.
 func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) error {
 	files, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder())
@@ -234,7 +231,7 @@ func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Chang
 	t := now.state.Table
 	out = commit.Change{
 		Table: r.table, UUID: t.Pin.UUID, Mode: commit.Rewrite, Base: t.Pin.Snapshot,
-		Summary: map[string]string{SummaryPromotion: r.definition.id},
+		Summary: map[string]string{commit.SummaryCommand: "promote", commit.SummaryPromotion: r.definition.id},
 	}
 	of := make(map[string]rewritten, len(now.files))
 	for _, f := range now.files {

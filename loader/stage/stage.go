@@ -278,7 +278,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	c.rows.Commits()
 	change := commit.Change{
 		Table: c.request.Table, UUID: c.target.State.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token, Fresh: c.fresh,
-		Add: files.Added(), Columns: columns,
+		Add: files.Added(), Columns: columns, Summary: map[string]string{commit.SummaryCommand: "stage"},
 	}
 	if c.branches {
 		change.Begin = c.target.State.Table.Pin.Snapshot

@@ -63,7 +63,7 @@ def test_tables_are_restored(house: House, client: penstock.Client) -> None:
     again = client.restore(TABLE, first.snapshot, token=done.token)
     assert again.existed
     assert again.snapshot == done.snapshot
-    with pytest.raises(penstock.Expired) as gone:
+    with pytest.raises(penstock.Expired, match="its snapshots are") as gone:
         client.restore(TABLE, 7, token=done.token + "-other")
     assert gone.value.token == done.token + "-other"
 
@@ -137,3 +137,33 @@ def test_columns_are_promoted_and_demoted(house: House) -> None:
         assert not client.demote(TABLE, "origin_country").dropped
         with pytest.raises(penstock.NotFound):
             client.promote("nothing", "origin")
+
+
+# spec: history-1, history-8
+def test_changes_are_seen_and_taken_back(client: penstock.Client) -> None:
+    first = client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
+    second = client.stage(TABLE, rows(3))
+    [described] = client.tables(TABLE.split(".")[0])
+    assert (described.table, described.rows, described.snapshot) == (TABLE, 3, second.snapshot)
+    assert described.partition == ("bucket[1](id)",)
+    assert described.time is not None
+    newest, oldest = client.log(TABLE)
+    assert (newest.snapshot, newest.parent, newest.writer) == (
+        second.snapshot,
+        first.snapshot,
+        "penstock stage",
+    )
+    assert (newest.token, newest.rows_added, newest.branches) == (second.token, 1, ("main",))
+    assert oldest.undo == (0, second.snapshot)
+    assert client.log(TABLE, limit=1) == (newest,)
+    dry = client.undo(TABLE, dry_run=True)
+    assert [one.snapshot for one in dry.undone] == [second.snapshot]
+    assert len(client.log(TABLE)) == 2
+    done = client.undo(TABLE)
+    assert (done.snapshot, done.previous) == (first.snapshot, second.snapshot)
+    assert [one.token for one in done.undone] == [second.token]
+    assert [one.snapshot for one in client.log(TABLE)] == [first.snapshot]
+    with pytest.raises(penstock.NotFound, match="does not exist"):
+        client.log("hr.salaries", branch="main")
+    with pytest.raises(penstock.Invalid, match="name of a table"):
+        client.undo(done, dry_run=True)

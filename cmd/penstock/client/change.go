@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/loader/catalog/history"
 )
 
 // Change calls an action that takes long, with a body that is sent as JSON, or as it is if it is bytes. It calls progress with the server's messages,
@@ -47,6 +48,8 @@ type Move struct {
 	Branch string `json:"branch,omitempty"` // "": main
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
+	// Undone are the snapshots that an undo of the last change took back, the newest first.
+	Undone []history.Entry `json:"undone,omitempty"`
 }
 
 // Publish moves the branch main of a table to the snapshot of another branch.
@@ -54,8 +57,17 @@ func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, e
 	return out, c.actJSON(ctx, "publish", map[string]string{"table": table, "branch": branch}, &out)
 }
 
-// Undo moves a branch back from the snapshot To to the snapshot From.
-func (c *Client) Undo(ctx context.Context, made Move) error {
-	var back Move
-	return c.actJSON(ctx, "undo", made, &back)
+// Undo moves a branch back from the snapshot To to the snapshot From, and returns the move back.
+func (c *Client) Undo(ctx context.Context, made Move) (back Move, err error) {
+	return back, c.actJSON(ctx, "undo", made, &back)
+}
+
+// UndoLast takes the last change of Penstock to a branch of a table back ("" is main), and returns the move back. A dry run only says
+// what that would be.
+func (c *Client) UndoLast(ctx context.Context, table, branch string, dryRun bool) (back Move, err error) {
+	body := map[string]any{"table": table, "dry_run": dryRun}
+	if branch != "" {
+		body["branch"] = branch
+	}
+	return back, c.actJSON(ctx, "undo", body, &back)
 }

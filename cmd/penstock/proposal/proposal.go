@@ -75,6 +75,10 @@ func Survey(ctx context.Context, of Catalog, planner Planner) (*Proposal, error)
 			continue
 		}
 		p.known[name] = t
+		if !t.HasSnapshot() {
+			p.skipped = append(p.skipped, name+": it is empty")
+			continue
+		}
 		tables = append(tables, t)
 	}
 	p.Datasets = resolve.Propose(tables, func(t *catalog.Table) int64 { return p.count(ctx, of, t) })
@@ -83,6 +87,9 @@ func Survey(ctx context.Context, of Catalog, planner Planner) (*Proposal, error)
 	}
 	return p, p.keepPlannable(ctx, planner)
 }
+
+// LeftOut returns what was left out, and why.
+func (p *Proposal) LeftOut() []string { return p.skipped }
 
 // isUnnameable reports whether a dataset cannot name a table with a character in its name.
 func isUnnameable(r rune) bool { return r <= ' ' || r == 0x7f || r == '"' || r == '`' }

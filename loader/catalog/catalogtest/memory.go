@@ -174,7 +174,7 @@ func (m *Memory) Tag(name, tag string, snapshot int64) error {
 func (m *Memory) setRef(name, ref string, to memoryRef) error {
 	return m.change(name, func(t *memoryTable) error {
 		if _, ok := t.snapshots[to.snapshot]; !ok {
-			return catalog.UnknownSnapshot(name, to.snapshot, slices.Sorted(maps.Keys(t.snapshots)))
+			return catalog.UnknownSnapshot(name, to.snapshot, t.snapshotTimes())
 		}
 		t.refs[ref] = to
 		return nil

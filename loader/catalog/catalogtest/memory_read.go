@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -133,12 +134,20 @@ func (m *Memory) pinned(name string, pin dataset.TablePin) (*memoryTable, error)
 
 func (t *memoryTable) current() int { return len(t.schemas) - 1 }
 
+// snapshotTimes returns the ids of all snapshots, one second apart.
+func (t *memoryTable) snapshotTimes() (out []catalog.SnapshotTime) {
+	for id := range t.snapshots {
+		out = append(out, catalog.SnapshotTime{ID: id, Time: time.Unix(id, 0)})
+	}
+	return out
+}
+
 func (t *memoryTable) resolve(name string, ref dataset.Ref) (dataset.TablePin, error) {
 	pin := dataset.TablePin{UUID: t.uuid, Schema: t.current()}
 	if ref.Snapshot != 0 {
 		s, ok := t.snapshots[ref.Snapshot]
 		if !ok {
-			return pin, catalog.UnknownSnapshot(name, ref.Snapshot, slices.Sorted(maps.Keys(t.snapshots)))
+			return pin, catalog.UnknownSnapshot(name, ref.Snapshot, t.snapshotTimes())
 		}
 		pin.Snapshot, pin.Schema = ref.Snapshot, s.schema
 		return pin, nil

@@ -12,6 +12,12 @@ import (
 // SummaryToken is the entry of a snapshot's summary with the token of the change.
 const SummaryToken = "penstock.token"
 
+// SummaryCommand is the entry of a snapshot's summary with the command of the change, such as stage or compact.
+const SummaryCommand = "penstock.command"
+
+// SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
+const SummaryPromotion = "penstock.promotion"
+
 // tokenTime is the form of the time that begins a token, in UTC.
 const tokenTime = "20060102T150405.000Z"
 

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/commits"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/listing"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
@@ -145,6 +146,11 @@ func (c *Catalog) Expect(ctx context.Context, names []string) context.Context {
 // MetadataFile reads a metadata file below a table's folder. See Source.MetadataFile.
 func (c *Catalog) MetadataFile(ctx context.Context, table, uuid, location string, each func(location string)) (owner string, snapshots int, err error) {
 	return c.source.MetadataFile(ctx, table, uuid, location, each)
+}
+
+// History returns the snapshots of a table. See Source.History.
+func (c *Catalog) History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error) {
+	return c.source.History(ctx, table, held)
 }
 
 // Open opens a file of a pinned table. See catalog.Opener.

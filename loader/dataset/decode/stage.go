@@ -1,6 +1,9 @@
 package decode
 
-import "github.com/penstock/penstock/loader/dataset"
+import (
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
 
 // Stage decodes the command of a stream of rows to a table: {"stage": {"table": …}}.
 func Stage(text []byte) (dataset.TableWrite, error) {
@@ -28,19 +31,37 @@ type PublishCommand struct {
 	Table    string
 	Branch   string // of a move that is taken back: "" for main
 	From, To int64  // snapshots; From is 0 if there was none
+	DryRun   bool   // of a move that is taken back
 }
+
+// Last reports whether the last change is taken back, whatever its snapshots are.
+func (c PublishCommand) Last() bool { return c.To == 0 }
 
 // Publish decodes {"table": …, "branch": …}.
 func Publish(text []byte) (PublishCommand, error) {
 	return publication(text, field[PublishCommand]{name: "branch", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }})
 }
 
-// Undo decodes {"table": …, "branch": …, "from": …, "to": …}. The branch may be left out, and from may be 0.
+// Undo decodes {"table": …, "branch": …, "from": …, "to": …, "dry_run": …}. The branch may be left out, and from may be 0. Without from
+// and to, the last change is taken back; only then is there a dry run.
 func Undo(text []byte) (PublishCommand, error) {
-	return publication(text,
+	from := false
+	out, err := publication(text,
 		field[PublishCommand]{name: "branch", read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }},
-		field[PublishCommand]{name: "from", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.From = d.whole(at, 0, maxInt64) }},
-		field[PublishCommand]{name: "to", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.To = d.whole(at, 1, maxInt64) }})
+		field[PublishCommand]{name: "from", read: func(d *decoder, at place, out *PublishCommand) { out.From, from = d.whole(at, 0, maxInt64), true }},
+		field[PublishCommand]{name: "to", read: func(d *decoder, at place, out *PublishCommand) { out.To = d.whole(at, 1, maxInt64) }},
+		field[PublishCommand]{name: "dry_run", read: func(d *decoder, at place, out *PublishCommand) { out.DryRun = d.truth(at) }})
+	switch {
+	case err != nil:
+		return out, err
+	case from && out.Last():
+		return out, fault.InvalidField("to", "is required beside from").WithRemedy("give both, or none to take the last change back")
+	case !from && !out.Last():
+		return out, fault.InvalidField("from", "is required beside to").WithRemedy("give both, or none to take the last change back; from is 0 if there was no snapshot before")
+	case out.DryRun && !out.Last():
+		return out, fault.InvalidField("dry_run", "is for the last change only").WithRemedy("leave out from and to")
+	}
+	return out, nil
 }
 
 func publication(text []byte, fields ...field[PublishCommand]) (PublishCommand, error) {

@@ -31,6 +31,7 @@ from penstock.errors import (
 )
 from penstock.evaluation import Evaluation
 from penstock.fields import Column, Cursor, Dense, Every, Query, RunQuery, Sample, Shard
+from penstock.history import TableDescription, TableSnapshot
 from penstock.indexed import expand
 from penstock.members import Member
 from penstock.mixing import Mix, mix
@@ -83,6 +84,8 @@ __all__ = [
     "Stats",
     "Stream",
     "StreamStatus",
+    "TableDescription",
+    "TableSnapshot",
     "Unauthenticated",
     "Unavailable",
     "Waited",

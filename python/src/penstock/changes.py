@@ -251,6 +251,7 @@ class OrphanFiles:
         removed: how many were removed: the first of `files`.
         bytes: the bytes of all, as far as they are known.
         files: the orphan files.
+        too_young: how many other files nothing names that were written too recently to judge.
         not_searched: folders outside of the table's folder that its properties name.
     """
 
@@ -259,6 +260,7 @@ class OrphanFiles:
     bytes: int
     files: tuple[OrphanFile, ...]
     not_searched: tuple[str, ...] = ()
+    too_young: int = 0
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -277,6 +279,7 @@ class OrphanFiles:
                 for one in found["files"]
             ),
             not_searched=tuple(str(one) for one in found.get("not_searched") or ()),
+            too_young=int(found.get("too_young", 0)),
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import arguments, errors, manifests, mistakes, query
+from penstock import arguments, errors, history, manifests, mistakes, query
 from penstock.asynchronous import AsyncStream
 from penstock.bound import BoundQuery
 from penstock.changes import (
@@ -30,6 +30,7 @@ from penstock.changes import (
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query, RunQuery
+from penstock.history import TableDescription, TableSnapshot
 from penstock.markup import Explanation, Report
 from penstock.plan import DatasetDescription, Datasets, Plan
 from penstock.private import PrivateServer, start
@@ -457,17 +458,45 @@ class Client:
         """
         return self._moved("publish", {"table": table, "branch": branch})
 
-    def undo(self, change: Staged | Published) -> Published:
+    def tables(self, within: str | None = None) -> tuple[TableDescription, ...]:
+        """Lists the tables of the server's catalogs that the client may read. Only metadata is read.
+
+        Args:
+            within: a catalog or a namespace; None for all.
+        """
+        return history.tables(self._servers, within)
+
+    def log(self, table: str, *, branch: str | None = None, limit: int = 20) -> tuple[TableSnapshot, ...]:
+        """Lists the snapshots of a branch of a table, the newest first, and which of them can be taken back.
+
+        Args:
+            table: [catalog.]namespace.table.
+            branch: the branch or tag; main if it is None.
+            limit: how many; 0 for all.
+        """
+        return history.log(self._servers, table, branch, limit)
+
+    def undo(
+        self, change: Staged | Published | str, *, branch: str | None = None, dry_run: bool = False
+    ) -> Published:
         """Moves the branch of a change back to where it was before, if nothing else was committed to it since.
 
         After the first change of a table, it is empty again; a branch that began with the change is removed. No file is removed.
 
         Args:
-            change: the result of `publish` or `stage`.
+            change: the result of `publish` or `stage`; or a table, whose last change of Penstock is taken back. `undone` of the
+                result has the snapshots of that change.
+            branch: with a table: the branch; main if it is None.
+            dry_run: with a table: move nothing.
 
         Raises:
             Conflict: others committed since; the error names their snapshots.
         """
+        if isinstance(change, str):
+            last = {"table": change, "branch": branch, "dry_run": dry_run}
+            return self._moved("undo", {name: value for name, value in last.items() if value is not None})
+        if branch is not None or dry_run:
+            raise query.invalid("change", "must be the name of a table with branch or dry_run")
         if not change.snapshot or change.previous == change.snapshot:
             raise query.invalid("change", "has moved nothing that could be moved back")
         body: dict[str, Any] = {"table": change.table, "from": change.previous, "to": change.snapshot}

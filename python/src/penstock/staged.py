@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from penstock import errors
+from penstock.history import TableSnapshot
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,14 @@ class Published:
         snapshot: the snapshot that the branch is at now; 0 if it has none, or was removed.
         previous: the snapshot that it was at before; 0 if there was none. Equal to `snapshot` if nothing was moved.
         branch: the branch that was published to main; after `undo` the branch that was moved back, "" for main.
+        undone: the snapshots that `undo` of a table's last change took back, the newest first.
     """
 
     table: str
     snapshot: int
     previous: int
     branch: str = ""
+    undone: tuple[TableSnapshot, ...] = ()
 
     @classmethod
     def of(cls, text: bytes) -> Self:
@@ -102,6 +105,7 @@ class Published:
                 snapshot=int(found["to"]),
                 previous=int(found["from"]),
                 branch=str(found.get("branch", "")),
+                undone=tuple(TableSnapshot.of(one) for one in found.get("undone") or ()),
             )
         except (ValueError, KeyError, TypeError) as e:
             raise errors.Internal(f"the server's answer cannot be read: {e}") from e

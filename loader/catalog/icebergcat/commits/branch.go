@@ -65,7 +65,7 @@ func (w *writing) moveOnce(ctx context.Context, move commit.Move) (bool, error) 
 		return false, fault.New(fault.Conflict, "branch %s of table %s is at %s, not at %s", move.Ref, w.table, metadata.SnapshotName(at), metadata.SnapshotName(move.From)).
 			In(w.table, "").WithRemedy("look at the table's current state, and decide again")
 	case move.To != 0 && meta.SnapshotByID(move.To) == nil:
-		return false, catalog.UnknownSnapshot(w.table, move.To, meta.SnapshotIDs())
+		return false, catalog.UnknownSnapshot(w.table, move.To, meta.SnapshotTimes())
 	case w.refused != nil && w.at == state(meta):
 		return false, w.refused
 	}
@@ -161,7 +161,7 @@ func (w *TableWriter) Undo(ctx context.Context, made commit.Move) error {
 			return commit.Move{}, committedSince(m, made, at)
 		}
 		if made.From != 0 && m.SnapshotByID(made.From) == nil {
-			return commit.Move{}, catalog.ExpiredSnapshot(made.Table, made.From)
+			return commit.Move{}, catalog.ExpiredSnapshot(made.Table, made.From).WithRemedy("%s", listed(m))
 		}
 		if err := leads(m, made); err != nil {
 			return commit.Move{}, err
@@ -194,7 +194,7 @@ func leads(m *metadata.Loaded, made commit.Move) error {
 		}
 	}
 	return fault.New(fault.Conflict, "%s of table %s does not come from %s: it has %s", metadata.SnapshotName(made.To), made.Table, metadata.SnapshotName(made.From), before).
-		In(made.Table, "").WithRemedy("name the snapshots as the publish or the stage printed them")
+		In(made.Table, "").WithRemedy("name the snapshots as the publish or the stage printed them; %s", listed(m))
 }
 
 // committedSince returns the Conflict of a move that cannot be taken back, with the snapshots
@@ -211,5 +211,14 @@ func committedSince(m *metadata.Loaded, made commit.Move, at int64) error {
 		}
 	}
 	return fault.New(fault.Conflict, "branch %s of table %s is at %s, which does not come from snapshot %d", made.Ref, made.Table, metadata.SnapshotName(at), made.To).In(made.Table, "").
-		WithRemedy("look at the table's current state, and decide again")
+		WithRemedy("%s", listed(m))
+}
+
+// listed lists the snapshots of a table, for the remedy of an error.
+func listed(m *metadata.Loaded) string {
+	known := m.SnapshotTimes()
+	if len(known) == 0 {
+		return "the table has no snapshots"
+	}
+	return "its snapshots are " + catalog.SnapshotTexts(known)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
@@ -83,7 +84,7 @@ func (m *Loaded) Resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	if ref.Snapshot != 0 {
 		snapshot := m.SnapshotByID(ref.Snapshot)
 		if snapshot == nil {
-			return pin, catalog.UnknownSnapshot(m.Name, ref.Snapshot, m.SnapshotIDs())
+			return pin, catalog.UnknownSnapshot(m.Name, ref.Snapshot, m.SnapshotTimes())
 		}
 		pin.Snapshot, pin.Schema = ref.Snapshot, m.schemaOf(snapshot, pin.Schema)
 		return pin, nil
@@ -121,14 +122,14 @@ func (m *Loaded) schemaOf(s *icetable.Snapshot, current int) int {
 	return *s.SchemaID
 }
 
-// SnapshotIDs returns the ids of all snapshots.
-func (m *Loaded) SnapshotIDs() []int64 {
+// SnapshotTimes returns the ids and times of all snapshots.
+func (m *Loaded) SnapshotTimes() []catalog.SnapshotTime {
 	snapshots := m.Snapshots()
-	ids := make([]int64, len(snapshots))
+	out := make([]catalog.SnapshotTime, len(snapshots))
 	for i, s := range snapshots {
-		ids[i] = s.SnapshotID
+		out[i] = catalog.SnapshotTime{ID: s.SnapshotID, Time: time.UnixMilli(s.TimestampMs)}
 	}
-	return ids
+	return out
 }
 
 // Check returns the snapshot (nil for an empty table) and the schema of a pin, or an error if

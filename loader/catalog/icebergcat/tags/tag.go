@@ -2,8 +2,6 @@ package tags
 
 import (
 	"context"
-	"math"
-	"strconv"
 	"time"
 
 	icetable "github.com/apache/iceberg-go/table"
@@ -19,7 +17,7 @@ import (
 
 // TagPrefix begins the names of tags that keep pinned snapshots. The snapshot's id follows.
 // All servers share the tag of a snapshot.
-const TagPrefix = "penstock-"
+const TagPrefix = catalog.PinTagPrefix
 
 // The number of attempts to commit, and the first and the longest wait between them.
 const (
@@ -97,7 +95,7 @@ func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (ti
 	if snapshot == nil {
 		return time.Time{}, locator.Refused, fault.New(fault.Internal, "table %s has no snapshot to tag", t.Name).In(t.Name, "")
 	}
-	tag := locator.Tag{UUID: t.Pin.UUID, Name: TagPrefix + strconv.FormatInt(snapshot.SnapshotID, 10), Snapshot: snapshot.SnapshotID}
+	tag := locator.Tag{UUID: t.Pin.UUID, Name: catalog.PinTag(snapshot.SnapshotID), Snapshot: snapshot.SnapshotID}
 	if err := meta.UnknownRef(tag.Name); err != nil {
 		return time.Time{}, locator.Refused, err
 	}
@@ -110,7 +108,7 @@ func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (ti
 				t.Name, ref.SnapshotRefType, name, ref.SnapshotID).In(t.Name, "").WithRemedy("remove it, or give it another name")
 		}
 		tag.There = true
-		if ends := tagEnds(meta, ref, snapshot); !ends.Before(until.Least) {
+		if ends := meta.RefEnds(ref, snapshot); !ends.Before(until.Least) {
 			return ends, locator.Committed, nil
 		}
 	}
@@ -119,24 +117,6 @@ func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (ti
 	tag.MaxAge = max((until.Wanted.Sub(time.UnixMilli(snapshot.TimestampMs)) + time.Millisecond - 1).Truncate(time.Millisecond), time.Millisecond)
 	outcome, err := g.commit(ctx, meta, tag)
 	return time.UnixMilli(snapshot.TimestampMs).Add(tag.MaxAge), outcome, err
-}
-
-// propertyMaxRefAge is the default maximum age of refs.
-const propertyMaxRefAge = "history.expire.max-ref-age-ms"
-
-// tagEnds returns when a tag expires.
-func tagEnds(m *metadata.Loaded, ref icetable.SnapshotRef, of *icetable.Snapshot) time.Time {
-	age := int64(math.MaxInt64)
-	if n, err := strconv.ParseInt(m.Properties()[propertyMaxRefAge], 10, 64); err == nil {
-		age = n
-	}
-	if ref.MaxRefAgeMs != nil {
-		age = *ref.MaxRefAgeMs
-	}
-	if age > math.MaxInt64-of.TimestampMs {
-		age = math.MaxInt64 - of.TimestampMs
-	}
-	return time.UnixMilli(of.TimestampMs + age)
 }
 
 // commit sets a tag in the way that the catalog supports.

@@ -1,0 +1,22 @@
+package client
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset/decode"
+)
+
+// Tables lists the tables that the client may read: all, or those within a catalog or namespace.
+func (c *Client) Tables(ctx context.Context, within string) ([]history.Description, error) {
+	out := struct {
+		Tables []history.Description `json:"tables"`
+	}{Tables: []history.Description{}}
+	err := c.actJSON(ctx, "tables", decode.TablesCommand{Within: within}, &out)
+	return out.Tables, err
+}
+
+// Log lists the snapshots of a branch of a table.
+func (c *Client) Log(ctx context.Context, request decode.LogCommand) (out history.Log, err error) {
+	return out, c.actJSON(ctx, "log", request, &out)
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/cmd/penstock/rowformat"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// completionTime is how long the shell waits for names of datasets and tables. After it, there are none.
+const completionTime = time.Second
+
+// completions completes the arguments and the values of flags of a command and of those below it, by the words for them in its usage.
+func (p process) completions(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		p.completions(below)
+	}
+	_, arguments, _ := strings.Cut(c.Use, " ")
+	first, rest, _ := strings.Cut(strings.Trim(arguments, "[]"), " ")
+	names := p.namesFor(first)
+	if names == nil {
+		return
+	}
+	all := strings.HasSuffix(first, "…") // of the arguments
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0 || all:
+			return beginning(names(c), begin), cobra.ShellCompDirectiveNoFileComp
+		case strings.HasPrefix(rest, "FILE"):
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeFlags completes the values of flags of a command and of those below it.
+func (p process) completeFlags(c *cobra.Command) error {
+	values := map[string]func(*cobra.Command) []string{
+		"format":       fixedValues(rowformat.Names()...),
+		"mode":         fixedValues(string(dataset.WriteAppend), string(dataset.WriteReplace)),
+		"progress":     fixedValues(progressText, progressJSON),
+		"like":         p.tableNames,
+		"only-keys-of": func(c *cobra.Command) []string { return append(p.datasetNames(c), p.tableNames(c)...) },
+	}
+	if c.Flags().Lookup("spark-catalog") != nil && c.Name() == "promote" {
+		values["print"] = fixedValues(printSpark)
+	}
+	for name, of := range values {
+		if c.Flags().Lookup(name) == nil {
+			continue
+		}
+		err := c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return beginning(of(c), begin), cobra.ShellCompDirectiveNoFileComp
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, below := range c.Commands() {
+		if err := p.completeFlags(below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginning returns the names with a prefix.
+func beginning(names []string, prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+}
+
+// fixedValues returns a function that returns some values.
+func fixedValues(values ...string) func(*cobra.Command) []string {
+	return func(*cobra.Command) []string { return values }
+}
+
+// namesFor returns what lists the names for a word in the usage of a command; nil if nothing does.
+func (p process) namesFor(word string) func(*cobra.Command) []string {
+	switch strings.TrimSuffix(word, "…") {
+	case "TABLE":
+		return p.tableNames
+	case "DATASET":
+		return p.datasetNames
+	}
+	return nil
+}
+
+// sourceOf returns the config file or the server that the flags of a command name, or else the environment.
+func (p process) sourceOf(c *cobra.Command) sourceFlags {
+	text := func(name string) *string {
+		value := ""
+		if f := c.Flags().Lookup(name); f != nil {
+			value = f.Value.String()
+		}
+		return &value
+	}
+	return sourceFlags{config: text("config"), uri: text("uri"), tlsCA: text("tls-ca"), tlsCert: text("tls-cert"), tlsKey: text("tls-key"), token: text("token-file")}
+}
+
+// configured returns the config file that a command names, or else the environment; nil if a server is named, or the file is wrong.
+func (p process) configured(flags sourceFlags) *config.Config {
+	file := *flags.config
+	if file == "" && *flags.uri == "" {
+		file = p.orEnv("", envConfig)
+	}
+	if file == "" {
+		return nil
+	}
+	c, err := p.load(file, nil)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// datasetNames returns the names of the datasets of a command's config file or server, or none.
+func (p process) datasetNames(c *cobra.Command) (out []string) {
+	flags := p.sourceOf(c)
+	if conf := p.configured(flags); conf != nil {
+		for _, d := range conf.Datasets {
+			out = append(out, d.Name)
+		}
+		return out
+	}
+	p.ask(c, flags, func(ctx context.Context, s *client.Client) {
+		all, _ := s.Datasets(ctx)
+		for _, d := range all {
+			out = append(out, d.Name)
+		}
+	})
+	return out
+}
+
+// tableNames returns the names of the tables of a command's catalogs or server: those of the datasets of a config file if the
+// catalogs do not answer in time.
+func (p process) tableNames(c *cobra.Command) (out []string) {
+	flags := p.sourceOf(c)
+	conf := p.configured(flags)
+	if conf == nil {
+		p.ask(c, flags, func(ctx context.Context, s *client.Client) {
+			all, _ := s.Tables(ctx, "")
+			for _, t := range all {
+				out = append(out, t.Table)
+			}
+		})
+		return out
+	}
+	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+	defer cancel()
+	if e, err := engine.Assemble(ctx, conf); err == nil {
+		defer e.Close()
+		if out, err = e.TableHistory().TableNames(ctx, ""); err == nil {
+			return out
+		}
+	}
+	for _, d := range conf.Datasets {
+		out = append(out, d.Training.Table)
+		for _, s := range d.Staging {
+			out = append(out, s.Table)
+		}
+	}
+	return out
+}
+
+// ask calls f with a client of the server that flags name, until the shell no longer waits.
+func (p process) ask(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client)) {
+	if remote, err := p.serverOf(flags); err != nil || !remote || *flags.uri == "" && p.orEnv("", envURI) == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+	defer cancel()
+	s, err := p.open(ctx, flags)
+	if err != nil {
+		return
+	}
+	defer s.Close() //nolint:errcheck // the names were received, or not
+	f(ctx, s)
+}
+
+// commandContext returns the context of a command, which completion may not have set.
+func commandContext(c *cobra.Command) context.Context {
+	if ctx := c.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// completed returns what the shell offers for the last word of a command line.
+func completed(t *testing.T, args ...string) []string {
+	t.Helper()
+	got := run(t, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...)
+	require.Zero(t, got.code, got.stderr)
+	var out []string
+	for line := range strings.Lines(got.stdout) {
+		if !strings.HasPrefix(line, ":") {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}
+
+// The shell offers the names of datasets and tables, and the values of flags.
+//
+// spec: output-10
+func TestNamesAreCompleted(t *testing.T) {
+	l := readLake(t)
+	require.Equal(t, []string{"gone", "home", "large"}, slices.Sorted(slices.Values(completed(t, "cat", "--config", l.config, ""))))
+	require.Equal(t, []string{"home"}, completed(t, "verify", "--config", l.config, "ho"))
+	require.Equal(t, []string{"features.history", "ml.impressions", "ml.large"}, completed(t, "log", "--config", l.config, ""))
+	require.Equal(t, []string{"ml.impressions"}, completed(t, "stage", "features.new", "--config", l.config, "--like", "ml.i"))
+	require.Empty(t, completed(t, "log", "--config", l.config, "ml.large", ""), "there is one table")
+	require.Equal(t, []string{"append", "replace"}, completed(t, "stage", "--mode", ""))
+	require.Contains(t, completed(t, "cat", "--format", ""), "jsonl")
+	require.Equal(t, []string{"json"}, completed(t, "compact", "--progress", "j"))
+	require.Empty(t, completed(t, "cat", ""), "without a source")
+	require.Empty(t, completed(t, "cat", "--config", l.config+".gone", ""))
+	require.Empty(t, completed(t, "log", "--uri", "grpc://127.0.0.1:1", ""))
+
+	server := start(t, "--config", l.config, "--memory", "256MiB")
+	require.Contains(t, completed(t, "cat", "--uri", server.uri(), "h"), "home")
+	require.Contains(t, completed(t, "log", "--uri", server.uri(), "ml."), "ml.large")
+	require.Contains(t, run(t, "completion", "bash").stdout, "__start_penstock")
+	require.Contains(t, run(t, "--help").stdout, "completion")
+}
+
+// Every command with a result for programs prints it as JSON with --json. The others serve, print rows or scripts, or have commands
+// below them.
+//
+// spec: output-11
+func TestCommandsPrintJSON(t *testing.T) {
+	others := []string{"serve", "cat", "backfill", "cache", "token", "completion"}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		flag := c.Flags().Lookup("json")
+		require.Equal(t, !slices.Contains(others, c.Name()), flag != nil, c.CommandPath())
+		for _, below := range c.Commands() {
+			visit(below)
+		}
+	}
+	for _, c := range (process{}).commands() {
+		visit(c)
+	}
+	for _, c := range [][]string{{"version", "--json"}, {"token", "new", "--subject", "a", "--json"}} {
+		got := run(t, c...)
+		require.Zero(t, got.code, got.stderr)
+		require.True(t, strings.HasPrefix(got.stdout, "{\n  \""), got.stdout)
+		require.Empty(t, got.stderr)
+	}
+	server := start(t, "--config", readLake(t).config, "--memory", "256MiB")
+	require.JSONEq(t, `{"status": "serving"}`, run(t, "health", "--uri", server.uri(), "--json").stdout)
+}

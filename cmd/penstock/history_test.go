@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/loader/catalog/history"
+)
+
+// loggedBy returns the log of features.history.
+func loggedBy(t *testing.T, flags ...string) history.Log {
+	t.Helper()
+	got := run(t, append([]string{"log", "features.history", "--json"}, flags...)...)
+	require.Zero(t, got.code, got.stderr)
+	var out history.Log
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
+	return out
+}
+
+// Each change of Penstock is in the log with the command that takes it back, which a shell runs.
+//
+// spec: history-1, history-4, history-6, history-12, history-13
+func TestLogTakesChangesBack(t *testing.T) {
+	l, _ := stagedHistory(t)
+	config := []string{"--config", l.config}
+	one := loggedBy(t, config...)
+	require.Len(t, one.Snapshots, 1)
+	require.Equal(t, []any{"penstock stage", int64(2), "append", []string{"main"}}, []any{one.Snapshots[0].Writer, *one.Snapshots[0].RowsAdded, one.Snapshots[0].Operation, one.Snapshots[0].Branches})
+	require.Positive(t, *one.Snapshots[0].BytesAdded)
+	a := l.parquetFile(t, "b.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	for _, command := range [][]string{
+		{"stage", "features.history", a},
+		{"compact", "features.history", "--min-files", "2"},
+		{"restore", "features.history", "--snapshot", itoa(one.Snapshots[0].Snapshot)},
+	} {
+		got := run(t, append(command, config...)...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	all := loggedBy(t, config...)
+	var writers []string
+	for _, e := range all.Snapshots {
+		writers = append(writers, e.Writer)
+	}
+	require.Equal(t, []string{"penstock restore", "penstock compact", "penstock stage", "penstock stage"}, writers)
+	require.Equal(t, 3, loggedBy(t, append(config, "--limit", "1")...).Older)
+	text := run(t, append([]string{"log", "features.history"}, config...)...).stdout
+	lines := regexp.MustCompile(`back: (penstock undo .*)`).FindAllStringSubmatch(text, -1)
+	require.Len(t, lines, 4, text)
+	got := run(t, strings.Fields(lines[2][1])[1:]...)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, one, loggedBy(t, config...), "the stage and all later changes are taken back")
+
+	restored := run(t, append([]string{"restore", "features.history", "--snapshot", itoa(all.Snapshots[1].Snapshot)}, config...)...)
+	require.Zero(t, restored.code, restored.stderr)
+	back := regexp.MustCompile(`back: (penstock undo .*)`).FindStringSubmatch(restored.stdout)
+	require.NotNil(t, back, restored.stdout)
+	require.Zero(t, run(t, strings.Fields(back[1])[1:]...).code)
+	require.Equal(t, one, loggedBy(t, config...))
+}
+
+// The last change is taken back without its snapshots, unless others committed since.
+//
+// spec: history-8, history-9, history-11
+func TestLastChangeIsTakenBack(t *testing.T) {
+	l, _ := stagedHistory(t)
+	config := []string{"--config", l.config}
+	first := loggedBy(t, config...)
+	a := l.parquetFile(t, "b.parquet", `[{"req_id": 7, "country": "CH"}]`)
+	require.Zero(t, run(t, append([]string{"stage", "features.history", a}, config...)...).code)
+	undo := func(flags ...string) ran {
+		return run(t, append(append([]string{"undo", "features.history"}, flags...), config...)...)
+	}
+	staged := loggedBy(t, config...)
+	got := undo("--dry-run")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "dry run: would take back snapshot "+itoa(staged.Snapshots[0].Snapshot))
+	require.Equal(t, staged, loggedBy(t, config...))
+	got = undo("--json")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, `"writer": "penstock stage"`)
+	require.Equal(t, first, loggedBy(t, config...))
+
+	got = undo("--from", "7", "--to", itoa(first.Snapshots[0].Snapshot))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, itoa(first.Snapshots[0].Snapshot)+" of "+first.Snapshots[0].Time.Format("2006-01-02T15:04:05Z"))
+	got = run(t, append([]string{"restore", "features.history", "--snapshot", "7"}, config...)...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "snapshot 7 of table features.history no longer exists\n")
+	require.Contains(t, got.stderr, itoa(first.Snapshots[0].Snapshot)+" of ")
+	require.NotContains(t, got.stderr, "plan again")
+
+	c, done := openCatalogOf(t, filepath.Dir(l.config))
+	table, err := c.LoadTable(t.Context(), []string{"features", "history"})
+	require.NoError(t, err)
+	commit(t, table, `[{"req_id": 8, "country": "DE"}]`)
+	done()
+	foreign := loggedBy(t, config...)
+	require.Nil(t, foreign.Snapshots[0].Undo)
+	require.Nil(t, foreign.Snapshots[1].Undo, "it would take the commit of others back")
+	got = undo()
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "others have committed to branch main")
+	require.Contains(t, got.stderr, itoa(foreign.Snapshots[0].Snapshot)+" of ")
+	require.Equal(t, foreign, loggedBy(t, config...))
+	for _, flags := range [][]string{{"--from", "3"}, {"--to", "3"}, {"--from", "none", "--to", "3", "--dry-run"}} {
+		require.Equal(t, exitUsage, undo(flags...).code)
+	}
+}
+
+// Clients of a policy find the tables that they may read, and learn nothing of others.
+//
+// spec: history-1, history-2, history-7
+func TestTablesAreShownAsThePolicySays(t *testing.T) {
+	l, _ := stagedHistory(t)
+	l.config = l.file(t, "shown.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+l.dir+`", writes: {namespaces: [features]}}
+datasets:
+  history: {training: {table: features.history}, key: [req_id]}
+  other: {training: {table: features.secret}, key: [req_id]}
+`)
+	a := l.parquetFile(t, "b.parquet", `[{"req_id": 7, "country": "CH"}]`)
+	require.Zero(t, run(t, "stage", "features.secret", a, "--key", "req_id", "--buckets", "1", "--config", l.config).code)
+	tokens, log := filepath.Join(t.TempDir(), "server.tokens"), filepath.Join(t.TempDir(), "audit.log")
+	token := map[string]string{}
+	for _, name := range []string{"writer", "reader", "explainer", "limited", "inline"} {
+		token[name] = issued(t, tokens, name)
+	}
+	server := changing{audit: log, child: start(t, "--config", l.config, "--memory", "256MiB", "--tokens", tokens, "--audit-log", log, "--policy", policyFile(t, `
+rules:
+- {subjects: [writer], write: ["features.history"], allow: [publish]}
+- {subjects: [reader], read: [history]}
+- {subjects: [explainer], read: [history], allow: [explain]}
+- {subjects: [limited], read: [history], allow: [explain], tables: {features.history: {filter: "country = 'CH'"}}}
+- {subjects: [inline], inline: ["features.history"], allow: [explain]}
+`))}
+	call := func(who string, args ...string) ran {
+		return run(t, append(args, "--uri", server.uri(), "--token-file", token[who])...)
+	}
+	for who, whole := range map[string]bool{"writer": true, "reader": false, "explainer": true, "limited": false, "inline": true} {
+		got := call(who, "tables", "--json")
+		require.Zero(t, got.code, got.stderr)
+		var counts []history.Description
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &counts))
+		require.Len(t, counts, 1, who)
+		require.Equal(t, []any{"features.history", []string{"bucket[2](req_id)"}, !whole}, []any{counts[0].Table, counts[0].Partition, counts[0].Withheld}, who)
+		require.Equal(t, whole, counts[0].Rows != nil && *counts[0].Rows == 2, who)
+		require.Equal(t, who == "writer" || who == "inline", len(counts[0].Datasets) == 0, who)
+		got = call(who, "log", "features.history")
+		if whole {
+			require.Zero(t, got.code, "%s: %s", who, got.stderr)
+			require.Contains(t, got.stdout, "by penstock stage")
+		} else {
+			require.Contains(t, got.stderr, "would show more of it than this client may read", who)
+		}
+		var said []string
+		for _, table := range []string{"features.secret", "features.nothing"} {
+			got = call(who, "log", table)
+			require.Equal(t, exitFailure, got.code, who)
+			said = append(said, strings.ReplaceAll(got.stderr, table, "TABLE"))
+		}
+		require.Equal(t, said[0], said[1], "whether or not there is such a table")
+		require.NotContains(t, said[0], "features.")
+	}
+	refused := 0
+	for _, line := range server.lines(t) {
+		if line.Event == audit.Refusal && line.Call == "log" && line.Tables[0].Table == "features.secret" {
+			refused++
+		}
+	}
+	require.Equal(t, 5, refused)
+	got := call("writer", "tables", "hr")
+	require.Contains(t, got.stderr, "there is no table in hr that this client may read")
+	got = run(t, "tables", "features", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "features.secret")
+	require.Contains(t, got.stdout, " B ")
+	got = call("reader", "undo", "features.history")
+	require.Contains(t, got.stderr, "may not call publish")
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

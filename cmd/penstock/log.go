@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset/decode"
+)
+
+// logLimit is the default of log's --limit.
+const logLimit = 20
+
+func logCommand(p process) *cobra.Command {
+	c := &cobra.Command{
+		Use: "log TABLE", Short: "List the snapshots of a table, and how to take them back",
+		Long: "List the snapshots of a branch of a table, the newest first: their times, who wrote them, rows and bytes that\n" +
+			"they added and removed, the branches and tags at them, and until when they are kept for training jobs. For\n" +
+			"changes that Penstock made, the command that takes them back is printed. Counts are those that the writers\n" +
+			"recorded in the table's metadata.",
+		Example: "  penstock log features.history --config penstock.yaml\n" +
+			"  penstock log features.history --branch candidate --limit 3 --uri grpc://127.0.0.1:8815",
+		Args: oneTable,
+	}
+	from := newSourceFlags(c)
+	branch := cmdline.Text(c, "branch", "NAME", "the branch or tag whose snapshots are listed (default main)")
+	limit := c.Flags().Int("limit", logLimit, "how many snapshots are listed; 0: all")
+	asJSON := c.Flags().Bool("json", false, "print the snapshots as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *limit < 0 {
+			return cmdline.Errorf("--limit %d is below 0", *limit)
+		}
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			found, err := s.Log(ctx, decode.LogCommand{Table: args[0], Branch: *branch, Limit: *limit})
+			if err != nil {
+				return err
+			}
+			return p.printResult(*asJSON, found, logText(found, from.text()))
+		})
+	}
+	return c
+}
+
+// logText describes the snapshots of a table. Source has the flag of the server of the command.
+func logText(l history.Log, source string) string {
+	if len(l.Snapshots) == 0 {
+		return fmt.Sprintf("%s of table %s has no snapshot\n", l.Branch, l.Table)
+	}
+	var b strings.Builder
+	for i, e := range l.Snapshots {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		writeEntry(&b, l, i, e, source)
+	}
+	if l.Older > 0 {
+		fmt.Fprintf(&b, "\nand %s: --limit 0 lists all\n", olderText(l.Older))
+	}
+	return b.String()
+}
+
+func olderText(n int) string {
+	if n == 1 {
+		return "1 older snapshot"
+	}
+	return strconv.Itoa(n) + " older snapshots"
+}
+
+// writeEntry writes a snapshot, the i-th of its branch.
+func writeEntry(b *strings.Builder, l history.Log, i int, e history.Entry, source string) {
+	fmt.Fprintf(b, "snapshot %d  %s  %s", e.Snapshot, e.Time.Format(time.RFC3339), cmp.Or(e.Operation, "unknown operation"))
+	if e.Writer != "" {
+		fmt.Fprintf(b, "  by %s", e.Writer)
+	}
+	fmt.Fprintf(b, "\n  %s\n", changesText(e))
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{{"branches", e.Branches}, {"tags", e.Tags}} {
+		if len(list.names) > 0 {
+			fmt.Fprintf(b, "  %s: %s\n", list.what, strings.Join(list.names, ", "))
+		}
+	}
+	for _, pin := range e.Pins {
+		until := "without an end"
+		if !pin.Until.IsZero() {
+			until = "until " + pin.Until.Format(time.RFC3339)
+		}
+		fmt.Fprintf(b, "  kept for training jobs %s\n", until)
+	}
+	switch {
+	case e.Demote != "":
+		fmt.Fprintf(b, "  to take the promotion back: %s%s\n", cmdline.Join("penstock", "demote", l.Table, e.Demote), source)
+	case e.Undo != nil:
+		which := ""
+		if i > 0 {
+			which = " and all later ones"
+		}
+		fmt.Fprintf(b, "  to take it%s back: %s%s\n", which, undoLine(client.Move{Table: l.Table, Branch: e.Undo.Branch, From: e.Undo.From, To: e.Undo.To}), source)
+	}
+}
+
+// changesText describes the counts of a snapshot.
+func changesText(e history.Entry) string {
+	var parts []string
+	for _, c := range []struct {
+		text string
+		n    *int64
+	}{{"+%s rows", e.RowsAdded}, {"-%s rows", e.RowsRemoved}} {
+		if c.n != nil && *c.n > 0 {
+			parts = append(parts, fmt.Sprintf(c.text, countText(c.n)))
+		}
+	}
+	for _, c := range []struct {
+		text string
+		n    *int64
+	}{{"+%s", e.BytesAdded}, {"-%s", e.BytesRemoved}} {
+		if c.n != nil && *c.n > 0 {
+			parts = append(parts, fmt.Sprintf(c.text, bytesText(c.n)))
+		}
+	}
+	return strings.Join(append(parts, countText(e.Rows)+" rows in all"), ", ")
+}

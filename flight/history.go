@@ -1,0 +1,159 @@
+package flight
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
+	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// TableHistory reads the metadata of tables. It is safe for concurrent use.
+type TableHistory interface {
+	// TableNames returns the names of the tables of all catalogs, or of those in a catalog or namespace, as queries name them, sorted.
+	TableNames(ctx context.Context, within string) ([]string, error)
+	// History returns the snapshots of a table. Their memory is charged to held.
+	History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error)
+}
+
+// Limits of a list of tables.
+const (
+	maxTablesListed = 2000
+	tablesAtOnce    = 8 // whose metadata is read at the same time
+	descriptionSize = 512
+)
+
+// historyActions returns the actions that read the metadata of tables.
+func (s *service) historyActions() []action {
+	if s.options.History == nil {
+		return nil
+	}
+	return []action{
+		{name: "tables", description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog or namespace, or nothing for all. Result: JSON.", needs: policy.Reading, run: s.listTables},
+		{name: "log", description: "List the snapshots of a table, and which of them can be taken back. Body: {table, branch, limit} as JSON. Result: JSON.", needs: policy.Reading, run: s.tableLog},
+	}
+}
+
+// tableList is the result of the action tables.
+type tableList struct {
+	Tables []history.Description `json:"tables"`
+}
+
+// listTables describes the tables that the caller may read.
+func (s *service) listTables(ctx context.Context, c *call, body []byte) ([]byte, error) {
+	asked, err := decode.Tables(body)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.options.History.TableNames(ctx, asked.Within)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var access []tableAccess
+	for _, name := range all {
+		if may := s.guard.tableAccess(c, name); may != hiddenTable {
+			names, access = append(names, name), append(access, may)
+		}
+	}
+	switch {
+	case len(names) > maxTablesListed:
+		return nil, fault.New(fault.Invalid, "there are %d tables, more than the %d that are listed at once", len(names), maxTablesListed).
+			WithRemedy("name a catalog or a namespace")
+	case len(names) == 0 && asked.Within != "":
+		return nil, fault.New(fault.NotFound, "there is no table in %s that this client may read", fault.Shorten(asked.Within, maxAudited)).
+			WithRemedy("list the tables of all catalogs: penstock tables")
+	}
+	held, err := s.options.Budget.Reserve("a list of tables", int64(len(names)*descriptionSize))
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	out := tableList{Tables: make([]history.Description, len(names))}
+	group, grouped := errgroup.WithContext(ctx)
+	group.SetLimit(tablesAtOnce)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			out.Tables[i], err = s.describeTable(grouped, name, access[i])
+			out.Tables[i].Datasets = s.guard.datasetsOf(c, name)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, failure.Cause(ctx, err)
+	}
+	return jsontext.Of(out), nil
+}
+
+// describeTable describes a table of a list. A table that cannot be read is described by its error, which names files and values
+// only if the caller may read the whole table.
+func (s *service) describeTable(ctx context.Context, name string, access tableAccess) (history.Description, error) {
+	held, err := s.options.Budget.Reserve("the snapshots of table "+name, 0)
+	if err != nil {
+		return history.Description{}, err
+	}
+	defer held.Release()
+	t, err := s.options.History.History(ctx, name, held)
+	switch {
+	case ctx.Err() != nil:
+		return history.Description{}, err
+	case err != nil:
+		out := history.Description{Table: name, Partition: []string{}, Withheld: access != wholeTable, Error: "it cannot be read"}
+		if access == wholeTable {
+			out.Error = strings.Join(strings.Fields(fault.Redact(fault.As(err).Error())), " ")
+		}
+		return out, nil
+	}
+	return t.Describe(access == wholeTable), nil
+}
+
+// tableLog lists the snapshots of a branch of a table.
+func (s *service) tableLog(ctx context.Context, c *call, body []byte) ([]byte, error) {
+	asked, err := decode.Log(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.guard.permitHistory(c, asked.Table); err != nil {
+		return nil, err
+	}
+	held, err := s.options.Budget.Reserve("the snapshots of table "+asked.Table, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	t, err := s.options.History.History(ctx, asked.Table, held)
+	if err != nil {
+		return nil, s.guard.disclosedTable(c, asked.Table, err)
+	}
+	if err := held.Grow(int64(descriptionSize * len(t.Snapshots))); err != nil {
+		return nil, err
+	}
+	out, err := t.LogOf(asked.Branch, asked.Limit, demotableOf(t.Columns))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.guard.permitHistory(c, asked.Table); err != nil { // the policy may have changed meanwhile
+		return nil, err
+	}
+	return jsontext.Of(out), nil
+}
+
+// demotableOf returns what finds a column of a promotion among the columns of a table.
+func demotableOf(columns []history.Column) history.Demotable {
+	return func(promotion string) string {
+		for _, c := range columns {
+			if origin, ok := dataset.OriginOf(c.Doc); ok && origin.Promotion == promotion {
+				return c.Name
+			}
+		}
+		return ""
+	}
+}

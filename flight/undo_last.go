@@ -1,0 +1,30 @@
+package flight
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/history"
+)
+
+// lastChange returns the move that takes the last change of Penstock to a branch of a table back ("" is main), and the snapshots that
+// it takes back.
+func (w *changes) lastChange(ctx context.Context, table, branch string) (commit.Move, []history.Entry, error) {
+	if w.history == nil {
+		return commit.Move{}, nil, fault.InvalidField("from", "is required by this server").WithRemedy("name the snapshots from and to, as the stage or the publish printed them")
+	}
+	if err := w.tables.Writable(table); err != nil {
+		return commit.Move{}, nil, err
+	}
+	held, err := w.budget.Reserve("the snapshots of table "+table, 0)
+	if err != nil {
+		return commit.Move{}, nil, err
+	}
+	defer held.Release()
+	t, err := w.history.History(ctx, table, held)
+	if err != nil {
+		return commit.Move{}, nil, err
+	}
+	return t.LastChange(branch)
+}

@@ -1,0 +1,50 @@
+package history
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// Description is what a list of tables says about one, as JSON. A count is absent if the summary of the snapshot does not have it.
+type Description struct {
+	Table string `json:"table"`
+	// Snapshot is that of main; 0: the table has none, and is empty.
+	Snapshot int64     `json:"snapshot"`
+	Time     time.Time `json:"time,omitzero"` // of the snapshot
+	// Rows and Bytes are those of all data files. Deletes is the number of rows that delete files name, which Rows includes.
+	Rows    *int64 `json:"rows,omitempty"`
+	Deletes *int64 `json:"deletes,omitempty"`
+	Bytes   *int64 `json:"bytes,omitempty"`
+	Files   *int64 `json:"files,omitempty"`
+	// Partition are the fields of the current partition spec, such as bucket[16](request_id).
+	Partition []string `json:"partition"`
+	// Datasets are those of the server that read the table, and that the client may read.
+	Datasets []string `json:"datasets"`
+	// Withheld is true if the client may not know the counts and times of the table, which are absent then.
+	Withheld bool `json:"withheld,omitempty"`
+	// Error is why the table cannot be described; "" if it can.
+	Error string `json:"error,omitempty"`
+}
+
+// Describe returns the current state of a table. Without counts, it has the partition fields alone.
+func (t *Table) Describe(counts bool) Description {
+	out := Description{Table: t.Name, Partition: append([]string{}, t.Partition...), Datasets: []string{}, Withheld: !counts}
+	if !counts {
+		return out
+	}
+	s := t.byID(t.Refs[commit.Main].Snapshot)
+	if s == nil {
+		zero := int64(0)
+		out.Rows, out.Deletes, out.Bytes, out.Files = &zero, &zero, &zero, &zero
+		return out
+	}
+	out.Snapshot, out.Time = s.ID, s.Time.UTC()
+	out.Rows, out.Bytes, out.Files = countOf(s, "total-records"), countOf(s, "total-files-size"), countOf(s, "total-data-files")
+	positions, equal := countOf(s, "total-position-deletes"), countOf(s, "total-equality-deletes")
+	if positions != nil && equal != nil {
+		all := *positions + *equal
+		out.Deletes = &all
+	}
+	return out
+}

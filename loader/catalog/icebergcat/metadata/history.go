@@ -1,0 +1,120 @@
+package metadata
+
+import (
+	"context"
+	"maps"
+	"math"
+	"strconv"
+	"time"
+
+	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader/catalog/history"
+)
+
+// What a snapshot and an entry of its summary take in a history, beside their texts, in bytes.
+const (
+	snapshotBytes = 256
+	summaryBytes  = 64
+)
+
+// History returns what the current metadata of a table says about its snapshots. The memory of the result is charged to held.
+func (s *Source) History(ctx context.Context, name string, held *budget.Reservation) (*history.Table, error) {
+	reading := s.Hold(name)
+	defer reading.Release()
+	m, err := s.Load(ctx, name, reading)
+	if err != nil {
+		return nil, err
+	}
+	out := &history.Table{Name: name, Refs: map[string]history.Ref{}}
+	for i := range m.Snapshots() {
+		one := historyOf(&m.Snapshots()[i])
+		if err := held.Grow(sizeOf(one)); err != nil {
+			return nil, err
+		}
+		out.Snapshots = append(out.Snapshots, one)
+	}
+	for name, ref := range m.Refs() {
+		if err := held.Grow(int64(len(name)) + snapshotBytes); err != nil {
+			return nil, err
+		}
+		one := history.Ref{Snapshot: ref.SnapshotID, Tag: ref.SnapshotRefType == icetable.TagRef}
+		if of := m.SnapshotByID(ref.SnapshotID); of != nil && name != icetable.MainBranch {
+			if ends := m.RefEnds(ref, of); ends.UnixMilli() != math.MaxInt64 {
+				one.Until = ends.UTC()
+			}
+		}
+		out.Refs[name] = one
+	}
+	if current := m.CurrentSnapshot(); current != nil {
+		out.Refs[icetable.MainBranch] = history.Ref{Snapshot: current.SnapshotID}
+	}
+	for entry := range m.SnapshotLogs() {
+		out.Moves = append(out.Moves, entry.SnapshotID)
+	}
+	m.describe(out)
+	return out, held.Grow(int64(len(out.Moves)*8) + int64(len(out.Columns)+len(out.Partition))*summaryBytes) //nolint:mnd // bytes of an id
+}
+
+// describe adds the columns and the partition fields of the table's current schema and spec.
+func (m *Loaded) describe(out *history.Table) {
+	schema := m.CurrentSchema()
+	for _, f := range schema.Fields() {
+		out.Columns = append(out.Columns, history.Column{Name: f.Name, Doc: f.Doc})
+	}
+	spec := m.PartitionSpec()
+	for _, f := range spec.Fields() {
+		if _, ok := ConvertTransform(f); !ok {
+			continue
+		}
+		column, ok := schema.FindColumnName(f.SourceID())
+		if !ok {
+			column = f.Name
+		}
+		text := column
+		if transform := f.Transform.String(); transform != "identity" {
+			text = transform + "(" + column + ")"
+		}
+		out.Partition = append(out.Partition, text)
+	}
+}
+
+// historyOf returns a snapshot of metadata.
+func historyOf(s *icetable.Snapshot) history.Snapshot {
+	out := history.Snapshot{ID: s.SnapshotID, Time: time.UnixMilli(s.TimestampMs)}
+	if s.ParentSnapshotID != nil {
+		out.Parent = *s.ParentSnapshotID
+	}
+	if s.Summary != nil {
+		out.Operation, out.Summary = string(s.Summary.Operation), maps.Clone(s.Summary.Properties)
+	}
+	return out
+}
+
+// sizeOf returns about how many bytes a snapshot takes.
+func sizeOf(s history.Snapshot) int64 {
+	bytes := int64(snapshotBytes)
+	for name, value := range s.Summary {
+		bytes += summaryBytes + int64(len(name)+len(value))
+	}
+	return bytes
+}
+
+// propertyMaxRefAge is the default maximum age of refs.
+const propertyMaxRefAge = "history.expire.max-ref-age-ms"
+
+// RefEnds returns when a tag, or a branch other than main, expires: at the last time there is, if never.
+func (m *Loaded) RefEnds(ref icetable.SnapshotRef, of *icetable.Snapshot) time.Time {
+	age := int64(math.MaxInt64)
+	if n, err := strconv.ParseInt(m.Properties()[propertyMaxRefAge], 10, 64); err == nil {
+		age = n
+	}
+	if ref.MaxRefAgeMs != nil {
+		age = *ref.MaxRefAgeMs
+	}
+	if age > math.MaxInt64-of.TimestampMs {
+		age = math.MaxInt64 - of.TimestampMs
+	}
+	return time.UnixMilli(of.TimestampMs + age)
+}
