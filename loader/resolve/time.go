@@ -27,12 +27,26 @@ func (b *binder) time(p *dataset.PointInTime, training, staging *catalog.Table, 
 	case !ok:
 		b.fault(at+".training", "", "column %s.%s of type %s is not a time: use a date, a timestamp or a long", training.Name, t.Name, t.Type)
 	case !arrow.TypeEqual(t.Type, s.Type):
-		b.fault(at+".staging", "", "%s.%s is %s and %s.%s is %s: times of these types cannot be compared",
-			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type)
+		b.fault(at+".staging", "", "%s.%s is %s and %s.%s is %s: times of these types cannot be compared%s",
+			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type, rewriteOf(t.Type, s.Type))
 	default:
 		return &Time{Training: t, Staging: s, Tolerance: b.tolerance(p, t, unit, at+".tolerance"), Exact: p.Exact}
 	}
 	return nil
+}
+
+// rewriteOf says how the times of a staging column can be compared with those of a training column, as the end of a sentence.
+// It returns "" if either is no time.
+func rewriteOf(training, staging arrow.DataType) string {
+	_, ok := timeUnit(staging)
+	switch to, zoned := training.(*arrow.TimestampType); {
+	case !ok || training.ID() == arrow.INT64 || staging.ID() == arrow.INT64:
+		return ""
+	case zoned && to.TimeZone != "":
+		return "; write those of the staging table as timestamptz, with UTC as the zone of times that have none"
+	default:
+		return "; write those of the staging table in the type of the training table"
+	}
 }
 
 // tolerance returns how much older a staging row may be, in the units of the times.
