@@ -9,7 +9,10 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
@@ -22,36 +25,28 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// action is one action of DoAction, from its body to its result.
-type action struct {
-	name, description string
-	needs             policy.Permission // the right without which it is refused; run checks it for the dataset of its body
-	run               func(ctx context.Context, c *call, body []byte) ([]byte, error)
-	change            func(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) // instead of run, for a change that takes long
-}
-
-func (s *service) actions() []action {
-	all := []action{
-		{name: "explain", description: "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", needs: policy.Explain, run: s.explain},
-		{name: "explain_splits", description: "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", needs: policy.Explain, run: s.explainSplits},
-		{name: "manifest", description: "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", needs: policy.Reading, run: s.manifest},
-		{name: "stall", description: "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", needs: policy.Reading, run: s.stall},
-		{name: "status", description: "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", needs: policy.Reading, run: s.status},
-		{name: arrowflight.RenewFlightEndpointActionType, description: "Renew the ticket of an endpoint. Body and result are defined by Flight.", needs: policy.Reading, run: s.renew},
+func (s *service) actions() []call.Action {
+	all := []call.Action{
+		{Name: "explain", Description: "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explain)},
+		{Name: "explain_splits", Description: "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explainSplits)},
+		{Name: "manifest", Description: "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.manifest)},
+		{Name: "stall", Description: "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", Needs: policy.Reading, Run: call.Answering(s.stall)},
+		{Name: "status", Description: "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.status)},
+		{Name: arrowflight.RenewFlightEndpointActionType, Description: "Renew the ticket of an endpoint. Body and result are defined by Flight.", Needs: policy.Reading, Run: call.Answering(s.renew)},
 	}
 	if s.options.Verifier != nil {
-		all = append(all, action{
-			name: "verify", description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", needs: policy.Verify, run: s.verify,
-		}, action{
-			name: "verify_progress", description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", needs: policy.Verify, change: s.verifyProgress,
+		all = append(all, call.Action{
+			Name: "verify", Description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", Needs: policy.Verify, Run: call.Answering(s.verify),
+		}, call.Action{
+			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.changes.Reporting(s.verifyProgress),
 		})
 	}
 	all = append(all, s.historyActions()...)
-	all = append(all, s.changes.actions()...)
+	all = append(all, s.changes.Actions()...)
 	if s.options.Cache != nil {
 		all = append(all,
-			action{name: "cache_ls", description: "List what is kept for later streams, by table and file. Result: JSON.", needs: policy.Cache, run: s.listCache},
-			action{name: "cache_drop", description: "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", needs: policy.Cache, run: s.dropCache},
+			call.Action{Name: "cache_ls", Description: "List what is kept for later streams, by table and file. Result: JSON.", Needs: policy.Cache, Run: call.Answering(s.listCache)},
+			call.Action{Name: "cache_drop", Description: "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", Needs: policy.Cache, Run: call.Answering(s.dropCache)},
 		)
 	}
 	return all
@@ -59,12 +54,12 @@ func (s *service) actions() []action {
 
 // ListActions implements arrowflight.FlightServer.
 func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightService_ListActionsServer) error {
-	c := callOf(stream.Context())
+	c := call.Of(stream.Context())
 	for _, a := range s.actions() {
-		if !s.guard.mayCall(c, a) {
+		if !s.guard.MayCall(c, a.Needs) {
 			continue
 		}
-		if err := stream.Send(&arrowflight.ActionType{Type: a.name, Description: a.description}); err != nil {
+		if err := stream.Send(&arrowflight.ActionType{Type: a.Name, Description: a.Description}); err != nil {
 			return err
 		}
 	}
@@ -73,34 +68,27 @@ func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightSer
 
 // DoAction implements arrowflight.FlightServer.
 func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightService_DoActionServer) error {
-	c := callOf(stream.Context())
+	c := call.Of(stream.Context())
 	var names []string
 	for _, a := range s.actions() {
-		may := s.guard.mayCall(c, a)
-		if a.name != asked.GetType() {
+		may := s.guard.MayCall(c, a.Needs)
+		if a.Name != asked.GetType() {
 			if may {
-				names = append(names, a.name)
+				names = append(names, a.Name)
 			}
 			continue
 		}
-		c.note.action(a.name)
+		c.Note.Action(a.Name)
 		if !may {
-			if query, err := decode.Query(asked.GetBody()); err == nil && a.needs != policy.Cache {
-				c.note.query(query)
+			if query, err := decode.Query(asked.GetBody()); err == nil && a.Needs != policy.Cache {
+				c.Note.Query(query)
 			}
-			return fault.Op(forbidden(a.needs), "%s", a.name)
+			return fault.Op(access.Forbidden(a.Needs), "%s", a.Name)
 		}
-		if err := c.slot.enterCall(stream.Context()); err != nil {
+		if err := c.Slot.EnterCall(stream.Context()); err != nil {
 			return err
 		}
-		if a.change != nil {
-			return s.changes.run(c, a, asked.GetBody(), stream)
-		}
-		body, err := a.run(stream.Context(), c, asked.GetBody())
-		if err != nil {
-			return fault.Op(err, "%s", a.name)
-		}
-		return stream.Send(&arrowflight.Result{Body: body})
+		return fault.Op(a.Run(c, asked.GetBody(), stream), "%s", a.Name)
 	}
 	e := fault.InvalidField("action", "%q is not supported by this version", asked.GetType())
 	e.Faults[0].Nearest = fault.Nearest(asked.GetType(), names)
@@ -108,7 +96,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 }
 
 // planOf plans the query in the body of an action, which needs a right.
-func (s *service) planOf(ctx context.Context, c *call, body []byte, needs policy.Permission) (planned, error) {
+func (s *service) planOf(ctx context.Context, c *call.Call, body []byte, needs policy.Permission) (planned, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return planned{}, err
@@ -123,7 +111,7 @@ const (
 )
 
 // explain returns one screen for any plan.
-func (s *service) explain(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) explain(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	p, err := s.planOf(ctx, c, body, policy.Explain)
 	if err != nil {
 		return nil, err
@@ -143,7 +131,7 @@ func (s *service) explain(ctx context.Context, c *call, body []byte) ([]byte, er
 }
 
 // explainSplits returns everything about a plan.
-func (s *service) explainSplits(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) explainSplits(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	p, err := s.planOf(ctx, c, body, policy.Explain)
 	if err != nil {
 		return nil, err
@@ -186,7 +174,7 @@ func firstLines(text string, most int) string {
 }
 
 // verify returns the report of a verification.
-func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) verify(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	found, err := s.verified(ctx, c, body, nil)
 	if err != nil {
 		return nil, err
@@ -195,8 +183,10 @@ func (s *service) verify(ctx context.Context, c *call, body []byte) ([]byte, err
 }
 
 // verifyProgress is verify with messages on how far it is.
-func (s *service) verifyProgress(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
-	found, err := s.verified(ctx, c, body, progress.verifying)
+func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte, progress *changes.Messages) ([]any, error) {
+	found, err := s.verified(ctx, c, body, func(at loader.VerifyProgress) {
+		progress.At(changes.Progress{Table: at.Table, Step: "read", ProgressCounts: changes.ProgressCounts{RowsRead: at.Rows, OfRowsRead: at.OfRows}})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -204,39 +194,39 @@ func (s *service) verifyProgress(ctx context.Context, c *call, body []byte, prog
 }
 
 // verified reads as much as a stream, so it takes a slot and counts as one.
-func (s *service) verified(ctx context.Context, c *call, body []byte, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
+func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return nil, err
 	}
-	c.note.query(query)
+	c.Note.Query(query)
 	if err := s.options.Audit.Err(); err != nil {
-		return nil, notAudited(err)
+		return nil, access.NotAudited(err)
 	}
-	may, err := s.guard.permitTo(c, query, policy.Verify)
+	may, err := s.guard.PermitTo(c, query, policy.Verify)
 	if err != nil {
 		return nil, err
 	}
-	c.slot.leave()
+	c.Slot.Leave()
 	ctx, leave := s.enter(ctx)
 	defer leave()
-	at := s.admission.Of(admission.Stream{Client: c.client()})
+	at := s.admission.Of(admission.Stream{Client: c.Client()})
 	defer at.Release()
 	if err := at.Enter(ctx); err != nil {
 		return nil, failure.Cause(ctx, err)
 	}
-	if may, err = s.guard.permitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
+	if may, err = s.guard.PermitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
 		return nil, err
 	}
-	c.note.verify()
-	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.rights}, progress)
-	if changed := s.guard.checkUnchanged(may); changed != nil {
+	c.Note.Verify()
+	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.Rights}, progress)
+	if changed := s.guard.CheckUnchanged(may); changed != nil {
 		return nil, changed
 	}
 	if err != nil {
 		return nil, failure.Cause(ctx, err)
 	}
-	c.note.verified(found)
+	c.Note.Verified(found)
 	return found, nil
 }
 
@@ -258,18 +248,18 @@ type column struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (s *service) manifest(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) manifest(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	p, err := s.planOf(ctx, c, body, policy.Reading)
 	if err != nil {
 		return nil, err
 	}
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
-		return nil, s.guard.disclosed(ctx, p.access, err)
+		return nil, s.guard.Disclosed(ctx, p.access, err)
 	}
 	p.Query.Pin, p.Query.Job = p.Rows.Pin, "" // a replay is another job
 	m := manifest{
-		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.access.manifestOf(p), Pin: p.Rows.Pin, Plan: p.ID,
+		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.access.DatasetText(p.Relation.Dataset), Pin: p.Rows.Pin, Plan: p.ID,
 		Columns: []column{}, Algorithm: plan.Algorithm,
 	}
 	for _, f := range schema.Fields() {
@@ -282,7 +272,7 @@ func (s *service) manifest(ctx context.Context, c *call, body []byte) ([]byte, e
 const maxEcho = 1 << 20
 
 // renew returns an endpoint with a ticket that expires later, for one that is still valid.
-func (s *service) renew(_ context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) renew(_ context.Context, c *call.Call, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)

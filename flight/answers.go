@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/internal/batch"
@@ -130,14 +131,14 @@ func (a *answers) cutStalled(after time.Duration) {
 type chargedStream struct {
 	inContext
 	answers *answers
-	call    *call
+	call    *call.Call
 	of      *frames.StreamInflight
 }
 
 // charged returns the stream of a call whose messages are charged, and a function that ends it.
-func (a *answers) charged(stream grpc.ServerStream, c *call) (grpc.ServerStream, func()) {
+func (a *answers) charged(stream grpc.ServerStream, c *call.Call) (grpc.ServerStream, func()) {
 	ctx, end := context.WithCancelCause(stream.Context())
-	of := a.inflight.Enter(c.connection.Client(), failure.EndsByServer(end))
+	of := a.inflight.Enter(c.Connection.Client(), failure.EndsByServer(end))
 	return &chargedStream{inContext: inContext{stream, ctx}, answers: a, call: c, of: of}, func() {
 		of.Release()
 		end(nil)
@@ -154,7 +155,7 @@ func (s *chargedStream) SendMsg(m any) error {
 }
 
 // send sends a message of a call once it is admitted to an account.
-func (a *answers) send(ctx context.Context, c *call, to grpc.ServerStream, m any, of *frames.StreamInflight) error {
+func (a *answers) send(ctx context.Context, c *call.Call, to grpc.ServerStream, m any, of *frames.StreamInflight) error {
 	answer, lease, err := a.encode(m, of)
 	if err != nil {
 		return err
@@ -164,6 +165,6 @@ func (a *answers) send(ctx context.Context, c *call, to grpc.ServerStream, m any
 		answer.parts.Free()
 		return err
 	}
-	c.slot.leave() // the client decides how long the rest takes
+	c.Slot.Leave() // the client decides how long the rest takes
 	return to.SendMsg(answer)
 }

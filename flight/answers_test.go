@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -195,7 +196,7 @@ func TestContentsOfTickets(t *testing.T) {
 	require.ErrorContains(t, err, "the contents of the tickets of all endpoints take more than 65536 bytes")
 	require.Equal(t, 64<<10/len(jsontext.Of(tickettest.Golden()))+1, made)
 	ctx, cancel := context.WithCancel(t.Context())
-	seal, release := s.server.tickets.sealer(ctx, &call{})
+	seal, release := s.server.tickets.sealer(ctx, &call.Call{})
 	defer release()
 	_, err = seal(tickettest.Golden(), noon())
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/certtest"
@@ -108,7 +109,7 @@ func TestSubjectsHaveShares(t *testing.T) {
 	s := serve(t, Options{
 		Authenticate: known, PeerShare: 50, MaxStreams: 4, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Loader: altered{Loader: w.loader(), open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
-			subjects <- callOf(ctx).caller.Subject
+			subjects <- call.Of(ctx).Caller.Subject
 			peers <- o.Peer
 			return w.loader().Open(ctx, p, o)
 		}},
@@ -134,7 +135,7 @@ func TestSubjectsHaveShares(t *testing.T) {
 	for header, client := range map[string]string{"Bearer a": "subject alice", "Bearer c": "127.0.0.1", "": "127.0.0.1"} {
 		call := &tap.Info{FullMethodName: "/arrow.flight.protocol.FlightService/DoGet", Header: metadata.Pairs("authorization", header)}
 		from := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}})
-		require.Equal(t, client, s.server.newCall(from, call).client(), header)
+		require.Equal(t, client, s.server.newCall(from, call).Client(), header)
 	}
 }
 
@@ -175,7 +176,7 @@ func TestConnectionsAreKnownOverTLS(t *testing.T) {
 	s := serve(t, Options{
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
 		Loader: altered{Loader: w.loader(), open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
-			found <- callOf(ctx).connection
+			found <- call.Of(ctx).Connection
 			return w.loader().Open(ctx, p, o)
 		}},
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/plan"
@@ -57,11 +58,11 @@ type CacheDropped struct {
 	Bytes   int64 `json:"bytes"`   // of columns, build sides and files
 }
 
-func (s *service) listCache(context.Context, *call, []byte) ([]byte, error) {
+func (s *service) listCache(context.Context, *call.Call, []byte) ([]byte, error) {
 	return jsontext.Of(s.options.Cache.List()), nil
 }
 
-func (s *service) dropCache(ctx context.Context, _ *call, body []byte) ([]byte, error) {
+func (s *service) dropCache(ctx context.Context, _ *call.Call, body []byte) ([]byte, error) {
 	var asked struct {
 		Table string `json:"table"`
 	}

@@ -12,88 +12,48 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/identity"
 )
 
 // VersionKey is the header of an answered call that carries the version of the server, for errors of clients of another version.
 const VersionKey = "penstock-version"
-
-// call is one call of a client, from its headers to its end. tap makes it, and the methods of service take it from their context
-// once: everything below them gets it as an argument. It belongs to the goroutine of the call.
-type call struct {
-	caller     identity.Caller // zero: the client sent no credentials, and needs none
-	refusal    error           // why the call's credentials are not accepted; nil: they are
-	peer       string          // address of the client
-	host       string          // of the client; "" for Unix domain sockets
-	connection *inbound.Connection
-	arrival    *inbound.Arrival
-	slot       *planSlot
-	note       auditNote
-}
-
-// callKey is the key of a context's call.
-type callKey struct{}
-
-// callOf returns the call of a context that gRPC passes to a handler.
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	return c
-}
 
 // tap is called with the headers of each call, before gRPC keeps anything of it. It must not block. The subject is known before
 // the call counts, so that it counts against its subject.
 func (s *Server) tap(ctx context.Context, of *tap.Info) (context.Context, error) {
 	c := s.newCall(ctx, of)
 	var err error
-	if c.arrival, err = s.inbound.Admit(ctx, c.client()); err != nil {
+	if c.Arrival, err = s.inbound.Admit(ctx, c.Client()); err != nil {
 		return nil, err
 	}
-	return context.WithValue(ctx, callKey{}, c), nil
+	return call.With(ctx, c), nil
 }
 
 // newCall returns a call with its subject, or with its refusal: only the answer of a handler has details. Checks of health need no
 // credentials.
-func (s *Server) newCall(ctx context.Context, of *tap.Info) *call {
-	c := &call{connection: inbound.ConnectionOf(ctx)}
+func (s *Server) newCall(ctx context.Context, of *tap.Info) *call.Call {
+	c := &call.Call{Connection: inbound.ConnectionOf(ctx)}
 	if p, ok := peer.FromContext(ctx); ok {
-		c.peer, c.host = p.Addr.String(), inbound.HostOf(p.Addr)
+		c.Peer, c.Host = p.Addr.String(), inbound.HostOf(p.Addr)
 	}
 	if !strings.HasPrefix(of.FullMethodName, "/grpc.") {
-		c.caller, c.refusal = s.callerOf(of.Header)
+		c.Caller, c.Refusal = s.callerOf(of.Header)
 	}
 	return c
 }
 
-// client returns what the call counts against: its subject, or else its host. It is "" for Unix domain sockets without credentials,
-// which have no share.
-func (c *call) client() string {
-	if c.caller.Subject != "" {
-		return "subject " + c.caller.Subject // no host has a space
-	}
-	return c.host
-}
-
-// attributes returns what the log has of the caller.
-func (c *call) attributes() []slog.Attr {
-	out := []slog.Attr{slog.String("peer", c.peer)}
-	if c.caller.Subject != "" {
-		out = append(out, slog.String("subject", c.caller.Subject))
-	}
-	return out
-}
-
 // stream intercepts every call, before its request is received.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	c := callOf(stream.Context())
-	c.slot = &planSlot{calls: s.callSlots, plans: s.planSlots, client: c.client()}
+	c := call.Of(stream.Context())
+	c.Slot = &call.Slot{Calls: s.callSlots, Plans: s.planSlots, Client: c.Client()}
 	if path.Base(of.FullMethod) == "DoGet" {
-		c.slot.plans = s.redeemSlots
+		c.Slot.Plans = s.redeemSlots
 	}
-	defer c.slot.leave()
-	stream, finish := s.inbound.Receive(stream, c.arrival, func(bytes int) { c.slot.bytes = int64(bytes) })
+	defer c.Slot.Leave()
+	stream, finish := s.inbound.Receive(stream, c.Arrival, func(bytes int) { c.Slot.Bytes = int64(bytes) })
 	defer finish()
 	stream, done := s.answers.charged(stream, c)
 	defer done()
@@ -103,16 +63,18 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		defer context.AfterFunc(s.draining, cancel)()
 		return next(service, inContext{stream, ctx})
 	}
-	c.note.began = s.options.Clock()
+	began := s.options.Clock()
 	end := s.watch(stream.Context(), c, of.FullMethod, func() error {
-		if c.refusal != nil {
-			return c.refusal
+		if c.Refusal != nil {
+			return c.Refusal
 		}
 		// This fails only if the call has ended.
 		_ = stream.SetHeader(metadata.Pairs(VersionKey, s.options.Version))
 		return next(service, stream)
 	})
-	s.audited(c, path.Base(of.FullMethod), end)
+	if line, ok := c.Line(path.Base(of.FullMethod), end.Label, s.options.Clock().Sub(began)); ok && s.options.Audit != nil {
+		s.options.Audit.Add(line)
+	}
 	if end.Status == nil {
 		return nil
 	}
@@ -131,7 +93,7 @@ func (s inContext) Context() context.Context { return s.ctx }
 
 // watch runs a call, reports how it ended to the log and the observer, and returns its ending.
 // A panic is a failure.
-func (s *Server) watch(ctx context.Context, c *call, method string, run func() error) failure.Ending {
+func (s *Server) watch(ctx context.Context, c *call.Call, method string, run func() error) failure.Ending {
 	method = path.Base(method)
 	began := s.options.Clock()
 	err := guarded(method, run)
@@ -143,7 +105,7 @@ func (s *Server) watch(ctx context.Context, c *call, method string, run func() e
 		level = slog.LevelError
 	}
 	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.Label), slog.Duration("took", took)}
-	attributes = append(attributes, c.attributes()...)
+	attributes = append(attributes, c.Attributes()...)
 	if err != nil {
 		attributes = append(attributes, slog.Any("error", err))
 	}

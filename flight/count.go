@@ -17,10 +17,10 @@ import (
 // Counting reads as much as a stream, so it takes a slot. Callers that need the same count
 // share it, and it ends when the last of them leaves.
 func (s *Server) count(ctx context.Context, p *planned) error {
-	c := p.access.call
-	options := loader.StreamOptions{Counts: p.counts, Peer: c.client()}
+	c := p.access.Call
+	options := loader.StreamOptions{Counts: p.counts, Peer: c.Client()}
 	if p.Query.CountsFirst() && p.counts == nil {
-		c.slot.leave() // counting takes as long as a stream
+		c.Slot.Leave() // counting takes as long as a stream
 	}
 	at := s.admission.Of(admission.Stream{Client: options.Peer})
 	admit := func(ctx context.Context) (context.Context, func(), error) {
@@ -45,7 +45,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	if err != nil {
 		return err
 	}
-	return c.slot.enterCall(ctx)
+	return c.Slot.EnterCall(ctx)
 }
 
 // counted sets the counts from a ticket. A ticket without counts that requires them was made

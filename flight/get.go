@@ -6,7 +6,9 @@ import (
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
@@ -21,9 +23,9 @@ const queryMemory, freeQuery = 4, 64 << 10
 // DoGet implements arrowflight.FlightServer.
 func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
 	if err := s.options.Audit.Err(); err != nil {
-		return notAudited(err)
+		return access.NotAudited(err)
 	}
-	c := callOf(stream.Context())
+	c := call.Of(stream.Context())
 	content, rights, err := s.openTicket(c, sealed.GetTicket())
 	if err != nil {
 		return err
@@ -37,24 +39,24 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	ctx, running := s.running.begin(ctx, c, content, rights.query)
+	ctx, running := s.running.begin(ctx, c, content, rights.Query)
 	defer s.running.end(running)
 	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
 	mix, err := admission.MixOf(ctx)
 	if err != nil {
 		return err
 	}
-	slot := s.admission.Of(admission.Stream{Client: c.client(), Plan: content.Plan, Shard: rights.query.Shard, Mix: mix})
+	slot := s.admission.Of(admission.Stream{Client: c.Client(), Plan: content.Plan, Shard: rights.Query.Shard, Mix: mix})
 	defer slot.Release()
 	p, err := s.replanAt(ctx, slot, rights, content)
-	c.slot.leave()
+	c.Slot.Leave()
 	if err != nil {
 		return failure.Cause(ctx, err)
 	}
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session = slot, session
-	return s.guard.disclosed(ctx, rights, sender.run(stream, p, failure.EndsByServer(end), leave))
+	return s.guard.Disclosed(ctx, rights, sender.run(stream, p, failure.EndsByServer(end), leave))
 }
 
 // queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot
@@ -69,42 +71,42 @@ func queryBytes(of ticket.Content) int64 {
 
 // openTicket opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
 // the ticket to the caller.
-func (s *Server) openTicket(of *call, sealed []byte) (ticket.Content, callerAccess, error) {
+func (s *Server) openTicket(of *call.Call, sealed []byte) (ticket.Content, access.Grant, error) {
 	c, err := s.tickets.open(of, sealed)
 	if err != nil {
-		return ticket.Content{}, callerAccess{}, err
+		return ticket.Content{}, access.Grant{}, err
 	}
 	if c.Algorithm != plan.Algorithm {
-		return ticket.Content{}, callerAccess{}, ticket.Expired("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
+		return ticket.Content{}, access.Grant{}, ticket.Expired("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
 	query, err := c.Asked()
 	if err != nil {
-		return ticket.Content{}, callerAccess{}, err
+		return ticket.Content{}, access.Grant{}, err
 	}
-	of.note.query(query)
-	may, err := s.guard.permitTicket(of, query, c)
+	of.Note.Query(query)
+	may, err := s.guard.PermitTicket(of, query, c)
 	return c, may, err
 }
 
 // replan plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
-func (s *Server) replan(ctx context.Context, may callerAccess, c ticket.Content) (planned, error) {
-	p, err := s.planQuery(ctx, may, may.query)
+func (s *Server) replan(ctx context.Context, may access.Grant, c ticket.Content) (planned, error) {
+	p, err := s.planQuery(ctx, may, may.Query)
 	if err != nil { // the dataset may have changed while the call waited
-		_, refusal := s.guard.permitTicket(may.call, may.query, c)
+		_, refusal := s.guard.PermitTicket(may.Call, may.Query, c)
 		return planned{}, cmp.Or(refusal, err)
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(ticket.PlanAgain)
 	}
-	if p.part, err = c.PartOf(may.query); err != nil {
+	if p.part, err = c.PartOf(may.Query); err != nil {
 		return planned{}, err
 	}
 	return p, p.counted(c)
 }
 
 // replanAt is replan with a slot.
-func (s *Server) replanAt(ctx context.Context, at *admission.Slot, may callerAccess, c ticket.Content) (p planned, err error) {
+func (s *Server) replanAt(ctx context.Context, at *admission.Slot, may access.Grant, c ticket.Content) (p planned, err error) {
 	err = at.Within(ctx, func() error {
 		p, err = s.replan(ctx, may, c)
 		return err

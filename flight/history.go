@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -32,13 +34,13 @@ const (
 )
 
 // historyActions returns the actions that read the metadata of tables.
-func (s *service) historyActions() []action {
+func (s *service) historyActions() []call.Action {
 	if s.options.History == nil {
 		return nil
 	}
-	return []action{
-		{name: "tables", description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog or namespace, or nothing for all. Result: JSON.", needs: policy.Reading, run: s.listTables},
-		{name: "log", description: "List the snapshots of a table, and which of them can be taken back. Body: {table, branch, limit} as JSON. Result: JSON.", needs: policy.Reading, run: s.tableLog},
+	return []call.Action{
+		{Name: "tables", Description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog or namespace, or nothing for all. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.listTables)},
+		{Name: "log", Description: "List the snapshots of a table, and which of them can be taken back. Body: {table, branch, limit} as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.tableLog)},
 	}
 }
 
@@ -48,7 +50,7 @@ type tableList struct {
 }
 
 // listTables describes the tables that the caller may read.
-func (s *service) listTables(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) listTables(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	asked, err := decode.Tables(body)
 	if err != nil {
 		return nil, err
@@ -58,10 +60,10 @@ func (s *service) listTables(ctx context.Context, c *call, body []byte) ([]byte,
 		return nil, err
 	}
 	var names []string
-	var access []tableAccess
+	var rights []access.TableAccess
 	for _, name := range all {
-		if may := s.guard.tableAccess(c, name); may != hiddenTable {
-			names, access = append(names, name), append(access, may)
+		if may := s.guard.TableAccess(c, name); may != access.HiddenTable {
+			names, rights = append(names, name), append(rights, may)
 		}
 	}
 	switch {
@@ -69,7 +71,7 @@ func (s *service) listTables(ctx context.Context, c *call, body []byte) ([]byte,
 		return nil, fault.New(fault.Invalid, "there are %d tables, more than the %d that are listed at once", len(names), maxTablesListed).
 			WithRemedy("name a catalog or a namespace")
 	case len(names) == 0 && asked.Within != "":
-		return nil, fault.New(fault.NotFound, "there is no table in %s that this client may read", fault.Shorten(asked.Within, maxAudited)).
+		return nil, fault.New(fault.NotFound, "there is no table in %s that this client may read", fault.Shorten(asked.Within, call.MaxName)).
 			WithRemedy("list the tables of all catalogs: penstock tables")
 	}
 	held, err := s.options.Budget.Reserve("a list of tables", int64(len(names)*descriptionSize))
@@ -82,8 +84,8 @@ func (s *service) listTables(ctx context.Context, c *call, body []byte) ([]byte,
 	group.SetLimit(tablesAtOnce)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			out.Tables[i], err = s.describeTable(grouped, name, access[i])
-			out.Tables[i].Datasets = s.guard.datasetsOf(c, name)
+			out.Tables[i], err = s.describeTable(grouped, name, rights[i])
+			out.Tables[i].Datasets = s.guard.DatasetsOf(c, name)
 			return err
 		})
 	}
@@ -95,7 +97,7 @@ func (s *service) listTables(ctx context.Context, c *call, body []byte) ([]byte,
 
 // describeTable describes a table of a list. A table that cannot be read is described by its error, which names files and values
 // only if the caller may read the whole table.
-func (s *service) describeTable(ctx context.Context, name string, access tableAccess) (history.Description, error) {
+func (s *service) describeTable(ctx context.Context, name string, may access.TableAccess) (history.Description, error) {
 	held, err := s.options.Budget.Reserve("the snapshots of table "+name, 0)
 	if err != nil {
 		return history.Description{}, err
@@ -106,22 +108,22 @@ func (s *service) describeTable(ctx context.Context, name string, access tableAc
 	case ctx.Err() != nil:
 		return history.Description{}, err
 	case err != nil:
-		out := history.Description{Table: name, Partition: []string{}, Withheld: access != wholeTable, Error: "it cannot be read"}
-		if access == wholeTable {
+		out := history.Description{Table: name, Partition: []string{}, Withheld: may != access.WholeTable, Error: "it cannot be read"}
+		if may == access.WholeTable {
 			out.Error = strings.Join(strings.Fields(fault.Redact(fault.As(err).Error())), " ")
 		}
 		return out, nil
 	}
-	return t.Describe(access == wholeTable), nil
+	return t.Describe(may == access.WholeTable), nil
 }
 
 // tableLog lists the snapshots of a branch of a table.
-func (s *service) tableLog(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) tableLog(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	asked, err := decode.Log(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard.permitHistory(c, asked.Table); err != nil {
+	if err := s.guard.PermitHistory(c, asked.Table); err != nil {
 		return nil, err
 	}
 	held, err := s.options.Budget.Reserve("the snapshots of table "+asked.Table, 0)
@@ -131,7 +133,7 @@ func (s *service) tableLog(ctx context.Context, c *call, body []byte) ([]byte, e
 	defer held.Release()
 	t, err := s.options.History.History(ctx, asked.Table, held)
 	if err != nil {
-		return nil, s.guard.disclosedTable(c, asked.Table, err)
+		return nil, s.guard.DisclosedTable(c, asked.Table, err)
 	}
 	if err := held.Grow(int64(descriptionSize * len(t.Snapshots))); err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func (s *service) tableLog(ctx context.Context, c *call, body []byte) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard.permitHistory(c, asked.Table); err != nil { // the policy may have changed meanwhile
+	if err := s.guard.PermitHistory(c, asked.Table); err != nil { // the policy may have changed meanwhile
 		return nil, err
 	}
 	return jsontext.Of(out), nil

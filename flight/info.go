@@ -10,6 +10,8 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
@@ -57,12 +59,12 @@ type broken struct {
 
 // GetFlightInfo implements arrowflight.FlightServer.
 func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	p, err := s.planDescriptor(ctx, callOf(ctx), descriptor)
+	p, err := s.planDescriptor(ctx, call.Of(ctx), descriptor)
 	if err != nil {
 		return nil, err
 	}
 	flightInfo, err := s.withEndpoints(ctx, p, descriptor)
-	return flightInfo, s.guard.disclosed(ctx, p.access, err)
+	return flightInfo, s.guard.Disclosed(ctx, p.access, err)
 }
 
 // withEndpoints describes a plan, with endpoints.
@@ -75,7 +77,7 @@ func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arro
 		return nil, err
 	}
 	if p.Query.Endpoints.BySplits() || len(p.shards()) > manyTickets {
-		if err := p.access.call.slot.enterPlan(ctx); err != nil {
+		if err := p.access.Call.Slot.EnterPlan(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -91,13 +93,13 @@ func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arro
 
 // GetSchema implements arrowflight.FlightServer.
 func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.SchemaResult, error) {
-	p, err := s.planDescriptor(ctx, callOf(ctx), descriptor)
+	p, err := s.planDescriptor(ctx, call.Of(ctx), descriptor)
 	if err != nil {
 		return nil, err
 	}
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
-		return nil, s.guard.disclosed(ctx, p.access, err)
+		return nil, s.guard.Disclosed(ctx, p.access, err)
 	}
 	return &arrowflight.SchemaResult{Schema: schemaBytes(schema)}, nil
 }
@@ -108,9 +110,9 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 	if len(criteria.GetExpression()) > 0 {
 		return fault.InvalidField("criteria", "an expression is not supported by this version").WithRemedy("list without criteria")
 	}
-	c := callOf(stream.Context())
+	c := call.Of(stream.Context())
 	for _, d := range s.options.Loader.Datasets() {
-		if _, _, err := s.guard.readable(c, d.Name); err != nil {
+		if _, _, err := s.guard.Readable(c, d.Name); err != nil {
 			continue
 		}
 		descriptor := &arrowflight.FlightDescriptor{Type: descriptorPath, Path: []string{d.Name}}
@@ -131,13 +133,13 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 	return nil
 }
 
-func (s *service) listed(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+func (s *service) listed(ctx context.Context, c *call.Call, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
 	p, err := s.planDescriptor(ctx, c, descriptor)
 	if err != nil {
 		return nil, err
 	}
 	flightInfo, err := s.flightInfo(p, descriptor)
-	return flightInfo, s.guard.disclosed(ctx, p.access, err)
+	return flightInfo, s.guard.Disclosed(ctx, p.access, err)
 }
 
 func schemaBytes(schema *arrow.Schema) []byte {
@@ -150,12 +152,24 @@ func (s *Server) flightInfo(p planned, descriptor *arrowflight.FlightDescriptor)
 	if err != nil {
 		return nil, err
 	}
-	about := p.access.redacted(p.summary())
+	about := redacted(p.summary(), p.access)
 	about.LocalSocket = s.options.LocalSocket
 	return &arrowflight.FlightInfo{
 		Schema: schemaBytes(schema), FlightDescriptor: descriptor,
 		TotalRecords: p.rowsLeft(), TotalBytes: unknown, AppMetadata: jsontext.Of(about),
 	}, nil
+}
+
+// redacted removes from a summary what describes rows that the caller may not read, and filters of the dataset and the rights.
+func redacted(s summary, a access.Grant) summary {
+	if !a.Limited {
+		return s
+	}
+	s.Splits = unknown
+	if s.RowsUnknown != "" {
+		s.RowsUnknown = "rows are dropped when they are read"
+	}
+	return s
 }
 
 func (p planned) summary() summary {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -19,22 +20,22 @@ import (
 func TestCallsPlanInSlots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	planning, plan := make(chan struct{}, 16), make(chan struct{})
+	planning, proceed := make(chan struct{}, 16), make(chan struct{})
 	s := serve(t, Options{PlanSlots: 1, Loader: altered{Loader: w.loader(), plan: func(q dataset.Query) (loader.Planned, error) {
 		planning <- struct{}{}
-		<-plan
+		<-proceed
 		return w.loader().Plan(t.Context(), q)
 	}}})
-	s.server.callSlots = newCallQueue(1, 100, time.Now, manyPlans)
+	s.server.callSlots = call.NewQueue(1, 100, time.Now, call.ManyPlans)
 	done := make(chan error, 2)
-	call := func(ctx context.Context) {
+	plan := func(ctx context.Context) {
 		_, err := s.GetFlightInfo(ctx, command(`{"dataset":"homefeed"}`))
 		done <- err
 	}
-	go call(t.Context())
+	go plan(t.Context())
 	<-planning
 	ctx, cancel := context.WithCancel(t.Context())
-	go call(ctx)
+	go plan(ctx)
 	waiting := func() int { return s.server.callSlots.Counts().Waiting }
 	require.Eventually(t, func() bool { return waiting() == 1 }, 10*time.Second, time.Millisecond)
 	require.Positive(t, s.server.callSlots.Counts().Bytes)
@@ -43,7 +44,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 	code, _ := failureOf(t, <-done, nil)
 	require.Equal(t, codes.Canceled, code)
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
-	close(plan)
+	close(proceed)
 	require.NoError(t, <-done)
 	for _, query := range []string{`{"dataset":"homefeed"}`, `{"dataset":"homefeed","filter":"item > 3","count":"exact","tail":"drop"}`} {
 		s.readAll(t, query)
@@ -60,11 +61,11 @@ func TestCallsPlanInSlots(t *testing.T) {
 func TestKnownPlansDoNotWait(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{PlanSlots: 1})
-	s.server.callSlots = newCallQueue(1, 100, time.Now, manyPlans)
+	s.server.callSlots = call.NewQueue(1, 100, time.Now, call.ManyPlans)
 	claim := &limits.Claim{Client: "another"}
-	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, planWait, noPlanSlot))
+	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, call.SlotWait, nil))
 	done := make(chan error, 2)
-	call := func(query string) {
+	plan := func(query string) {
 		_, err := s.GetFlightInfo(t.Context(), command(query))
 		done <- err
 	}
@@ -73,18 +74,18 @@ func TestKnownPlansDoNotWait(t *testing.T) {
 			return s.server.planSlots.Counts().Waiting == n
 		}, 10*time.Second, time.Millisecond)
 	}
-	go call(`{"dataset":"homefeed"}`)
+	go plan(`{"dataset":"homefeed"}`)
 	waiting(1)
 	claim.Leave()
 	require.NoError(t, <-done)
 	claim = &limits.Claim{Client: "another"}
-	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, planWait, noPlanSlot))
+	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, call.SlotWait, nil))
 	s.server.options.Loader = altered{Loader: s.server.options.Loader, plan: func(q dataset.Query) (loader.Planned, error) {
 		return s.server.options.Loader.(altered).Loader.PlanFor(context.Background(), loader.PlanRequest{Query: q}) // as if the plan was known
 	}}
-	go call(`{"dataset":"homefeed"}`)
+	go plan(`{"dataset":"homefeed"}`)
 	require.NoError(t, <-done)
-	go call(manyShards)
+	go plan(manyShards)
 	waiting(1)
 	claim.Leave()
 	require.NoError(t, <-done)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/identity"
@@ -401,7 +402,7 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	actions := received(t, must(s.ListActions(carol(t), &arrowflight.Empty{})), nil)
 	require.NotContains(t, actions, "explain")
 	require.Contains(t, actions, "manifest")
-	require.False(t, s.server.guard.mayCall(&call{caller: identity.Caller{Subject: "alice"}}, action{name: "new"}), "no caller may call an action without a right")
+	require.False(t, s.server.guard.MayCall(&call.Call{Caller: identity.Caller{Subject: "alice"}}, ""), "no caller may call an action without a right")
 }
 
 func must[T any](value T, err error) T {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/dataset"
@@ -57,9 +58,9 @@ func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
 }
 
 // begin adds the stream of a ticket. It returns the stream, and a context that records waits in it.
-func (r *runningStreams) begin(ctx context.Context, c *call, of ticket.Content, query dataset.Query) (context.Context, *runningStream) {
+func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query) (context.Context, *runningStream) {
 	one := &runningStream{
-		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.client(), subject: c.caller.Subject, //nolint:gosec // it is not a secret
+		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.Client(), subject: c.Caller.Subject, //nolint:gosec // it is not a secret
 		plan: of.Plan, query: query, began: r.clock(), waits: waits.New(r.ticks),
 	}
 	for _, cursor := range query.Cursor {

@@ -11,7 +11,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"google.golang.org/grpc"
 
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
@@ -40,7 +42,7 @@ type streamSender struct {
 	job      string
 	planID   string
 	tablesID string
-	call     *call
+	call     *call.Call
 	rows     int64
 	batches  int64
 	bytes    int64
@@ -49,7 +51,7 @@ type streamSender struct {
 	cursor      dataset.Cursor
 	planText    dataset.PlanText                // of the cursors
 	staging     map[string]stream.StagingReport // once the stream has ended
-	access      callerAccess                    // of the client
+	access      access.Grant                    // of the client
 }
 
 // sized returns the query with the rows of its batches, if they are known.
@@ -62,11 +64,11 @@ func (p planned) sized() dataset.Query {
 }
 
 // begin logs and reports the beginning of a stream.
-func (s *Server) begin(ctx context.Context, c *call, p planned, running *runningStream) *streamSender {
+func (s *Server) begin(ctx context.Context, c *call.Call, p planned, running *runningStream) *streamSender {
 	o := &streamSender{Server: s, ctx: ctx, call: c, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
-	for _, of := range c.attributes() {
+	for _, of := range c.Attributes() {
 		o.log = o.log.With(of)
 	}
 	o.log = o.log.With(slog.String("stream", running.id))
@@ -79,7 +81,7 @@ func (s *Server) begin(ctx context.Context, c *call, p planned, running *running
 	for _, cursor := range p.Query.Cursor {
 		o.cursor = cursor
 	}
-	o.call.note.stream(p)
+	o.call.Note.Stream(p.Planned)
 	attributes := []any{"step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0}
 	if m := explain.MixesOf(p.Plan, p.sized(), p.Query.Shard); m.Deviation > 0 {
 		attributes = append(attributes, "mixing", math.Round(100*m.Deviation)/100)
@@ -95,7 +97,7 @@ func (s *Server) begin(ctx context.Context, c *call, p planned, running *running
 // run opens the stream of a plan, sends it, and reports its end. A client that takes nothing for too long ends the call with end. The
 // stream counts until leave.
 func (o *streamSender) run(to grpc.ServerStream, p planned, end func(error), leave func()) error {
-	o.inflight = o.Server.inflight.Enter(o.call.connection.Client(), end)
+	o.inflight = o.Server.inflight.Enter(o.call.Connection.Client(), end)
 	defer o.inflight.Release()
 	o.send = func(f *frames.Frame) error {
 		if !f.HasBatch() { // a schema or a report
@@ -142,7 +144,7 @@ func (o *streamSender) ended(label string, err error) {
 		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
 		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
-	o.call.note.read(end)
+	o.call.Note.Read(end.Rows, end.Batches, end.Bytes+end.MappedBytes)
 	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
 	if times := waitedTimes(waited); len(times) > 0 {
 		attributes = append(attributes, slog.Group("waited", times...))
@@ -169,7 +171,7 @@ func (o *streamSender) all(ctx context.Context) error {
 	}
 	encoder := frames.NewEncoder(source.Schema())
 	defer encoder.Close() //nolint:errcheck // writes nothing; failures were returned by batch
-	o.call.note.columns(source.Schema())
+	o.call.Note.Columns(source.Schema())
 	first, err := encoder.First()
 	if err != nil {
 		return err
@@ -258,7 +260,7 @@ func (o *streamSender) report(r stream.Report) error {
 	}
 	return o.write(frames.NewFrame(jsontext.Of(struct {
 		Report stream.Report `json:"report"`
-	}{o.access.redactedReport(r)})))
+	}{o.access.RedactedReport(r)})))
 }
 
 // write sends a message. It blocks while the client does not read.

@@ -18,13 +18,15 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/mem"
 
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/local"
-	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
@@ -62,6 +64,13 @@ const (
 
 // Sizes and times without a setting.
 const (
+	// A call whose plan is known takes little: callSlots for each processor, and at least minCallSlots, have room for those that wait
+	// for storage or for a plan that another one makes.
+	callSlots    = 4
+	minCallSlots = 16
+	// defaultStages is the number of calls that write rows at the same time.
+	defaultStages = 4
+
 	statusGrace = time.Second     // between ending the streams and closing the connections
 	callGrace   = 3 * time.Second // between closing the connections and leaving calls behind
 )
@@ -114,15 +123,15 @@ type Options struct {
 	// History reads the snapshots of tables; nil: they are not shown.
 	History TableHistory
 	// Tables writes to tables; nil: nothing is written.
-	Tables TableWriter
+	Tables changes.TableWriter
 	// Maintenance rewrites tables that Tables writes to, and cleans their folders; nil: nothing does.
-	Maintenance TableMaintenance
+	Maintenance changes.TableMaintenance
 	// Promoter adds columns to training tables that Tables writes to; nil: nothing does.
-	Promoter Promoter
+	Promoter changes.Promoter
 	// MaxStages is the number of calls that write rows at the same time, of which one client may have PeerShare; 0: defaultStages.
 	MaxStages int
 	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
-	// with progress; 0: putTimeout and progressEvery.
+	// with progress; 0: the defaults of package changes.
 	PutTimeout, ProgressEvery time.Duration
 	// Config returns what came of the configuration when it was loaded again, for status; nil: it is not.
 	Config func() ConfigStatus
@@ -156,7 +165,7 @@ type Server struct {
 	abandon   context.CancelFunc
 	callGrace time.Duration // the constant, except in tests
 
-	guard       *guard
+	guard       *access.Guard
 	tickets     *tickets
 	admission   *admission.Slots
 	inflight    *frames.Inflight
@@ -165,7 +174,7 @@ type Server struct {
 	answers     *answers
 	callSlots   *limits.Queue
 	planSlots   *limits.Queue
-	changes     *changes
+	changes     *changes.Service
 	redeemSlots *limits.Queue // of streams, whose plans have been evicted since their tickets were made
 	runs        lastRuns
 
@@ -186,8 +195,6 @@ func (options Options) withDefaults() Options {
 	options.PeerShare = cmp.Or(options.PeerShare, 100)
 	options.PlanSlots = cmp.Or(options.PlanSlots, max(1, runtime.GOMAXPROCS(0)/2))
 	options.MaxStages = cmp.Or(options.MaxStages, defaultStages)
-	options.PutTimeout = cmp.Or(options.PutTimeout, putTimeout)
-	options.ProgressEvery = cmp.Or(options.ProgressEvery, progressEvery)
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -212,7 +219,7 @@ func (options Options) withDefaults() Options {
 func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), encodings: frames.NewEncodings()}
-	s.guard = &guard{policy: options.Policy, datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, audit: options.Audit, log: options.Logger}
+	s.guard = &access.Guard{Policy: options.Policy, Datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, Audit: options.Audit, Log: options.Logger}
 	s.tickets = &tickets{
 		keys: options.Keys, clock: options.Clock, ticks: options.Ticks, lifetime: options.Lifetime, renewal: options.Renewal,
 		advertise: options.Advertise, budget: options.Budget, streams: s.Streams,
@@ -220,14 +227,18 @@ func New(options Options) *Server {
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = frames.NewInflight(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
-	s.callSlots = newCallQueue(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks, manyPlans)
-	s.planSlots = newCallQueue(options.PlanSlots, options.PeerShare, options.Ticks, manyPlans)
-	s.changes = &changes{
-		guard: s.guard, tables: options.Tables, history: options.History, maintenance: options.Maintenance, promoter: options.Promoter, budget: options.Budget,
-		slots: newCallQueue(options.MaxStages, options.PeerShare, options.Ticks, manyWrites), patience: planWait, enter: s.enter, clock: options.Clock, ticks: options.Ticks, log: options.Logger,
-		putLimit: rowsin.Limit(options.Budget.Limit()), putTimeout: options.PutTimeout, progressEvery: options.ProgressEvery,
+	s.callSlots = call.NewQueue(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks, call.ManyPlans)
+	s.planSlots = call.NewQueue(options.PlanSlots, options.PeerShare, options.Ticks, call.ManyPlans)
+	var history changes.TableHistory
+	if options.History != nil {
+		history = options.History
 	}
-	s.redeemSlots = newCallQueue(options.PlanSlots, options.PeerShare, options.Ticks, manyPlans)
+	s.changes = changes.New(changes.Options{
+		Guard: s.guard, Tables: options.Tables, History: history, Maintenance: options.Maintenance, Promoter: options.Promoter, Budget: options.Budget,
+		Places: options.MaxStages, Share: options.PeerShare, Enter: s.enter, Clock: options.Clock, Ticks: options.Ticks, Log: options.Logger,
+		PutTimeout: options.PutTimeout, ProgressEvery: options.ProgressEvery,
+	})
+	s.redeemSlots = call.NewQueue(options.PlanSlots, options.PeerShare, options.Ticks, call.ManyPlans)
 	s.inbound = inbound.New(inbound.Options{
 		MaxConnections: options.MaxConnections, HostShare: options.PeerShare, TLS: options.TLS, Ended: s.connectionEnded,
 		Clock: options.Clock, Ticks: options.Ticks, Logger: options.Logger,
@@ -243,8 +254,8 @@ func New(options Options) *Server {
 	s.callGrace = callGrace
 	s.grpc = grpc.NewServer(append(s.inbound.ServerOptions(),
 		grpc.WriteBufferSize(options.WriteBuffer),
-		experimental.BufferPool(mem.NopBufferPool{}),                    // for requests; see codec
-		grpc.MaxRecvMsgSize(int(s.changes.putLimit)+inbound.MaxRequest), // of a message with rows; for requests, see inbound
+		experimental.BufferPool(mem.NopBufferPool{}),                        // for requests; see codec
+		grpc.MaxRecvMsgSize(int(s.changes.MaxMessage())+inbound.MaxRequest), // of a message with rows; for requests, see inbound
 		grpc.MaxSendMsgSize(options.MaxMessage),
 		grpc.WaitForHandlers(true),
 		grpc.InTapHandle(s.tap),
@@ -350,8 +361,7 @@ func (s *Server) Waiting() int { return s.admission.Counts().Waiting }
 
 // Writes returns how many calls write rows to tables, and how many wait for a place to do so.
 func (s *Server) Writes() (open, waiting int) {
-	now := s.changes.slots.Counts()
-	return now.Taken, now.Waiting
+	return s.changes.Counts()
 }
 
 // enter counts a stream until leave is called, which may be called more than once. The context

@@ -6,6 +6,8 @@ import (
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -27,20 +29,20 @@ type planned struct {
 	part   plan.Part       // of the plan that a ticket is for; zero: all of it
 	counts *dataset.Counts // rows of the lanes; nil if unknown
 	given  []int64         // by lane, see givenBefore
-	access callerAccess    // of the caller
+	access access.Grant    // of the caller
 }
 
 // plan plans a query of a caller that may do something with its dataset. The call has a slot then, until it leaves it or ends.
 // If the dataset is reloaded meanwhile, the caller's rights are asked for and the query is planned again.
-func (s *Server) plan(ctx context.Context, c *call, query dataset.Query, what policy.Permission) (planned, error) {
-	c.note.query(query)
+func (s *Server) plan(ctx context.Context, c *call.Call, query dataset.Query, what policy.Permission) (planned, error) {
+	c.Note.Query(query)
 	for try := 1; ; try++ {
-		may, err := s.guard.permitTo(c, query, what)
+		may, err := s.guard.PermitTo(c, query, what)
 		if err != nil {
 			return planned{}, err
 		}
 		p, err := s.planQuery(ctx, may, query)
-		if try == maxPlanned || !errors.Is(err, errChangedMeanwhile) {
+		if try == maxPlanned || !errors.Is(err, access.ErrChangedMeanwhile) {
 			return p, err
 		}
 	}
@@ -50,40 +52,40 @@ func (s *Server) plan(ctx context.Context, c *call, query dataset.Query, what po
 const maxPlanned = 4
 
 // planQuery plans a query within the rights of its caller.
-func (s *Server) planQuery(ctx context.Context, may callerAccess, query dataset.Query) (planned, error) {
-	if err := may.call.slot.enterCall(ctx); err != nil {
+func (s *Server) planQuery(ctx context.Context, may access.Grant, query dataset.Query) (planned, error) {
+	if err := may.Call.Slot.EnterCall(ctx); err != nil {
 		return planned{}, err
 	}
-	if may.limited { // faults of the query alone keep their details
+	if may.Limited { // faults of the query alone keep their details
 		q := query.Defaults()
 		if err := q.Check(); err != nil {
 			return planned{}, err
 		}
-		if err := may.checkEndpoints(q); err != nil {
+		if err := may.CheckEndpoints(q); err != nil {
 			return planned{}, err
 		}
 	}
-	p, err := s.options.Loader.PlanFor(ctx, loader.PlanRequest{Query: query, Rights: may.rights, BeforeBuild: func() error { return may.call.slot.enterPlan(ctx) }})
-	if err == nil && p.Digest != may.digest {
-		return planned{}, changedMeanwhile(query)
+	p, err := s.options.Loader.PlanFor(ctx, loader.PlanRequest{Query: query, Rights: may.Rights, BeforeBuild: func() error { return may.Call.Slot.EnterPlan(ctx) }})
+	if err == nil && p.Digest != may.Digest {
+		return planned{}, access.ChangedMeanwhile(query)
 	}
 	if err != nil {
-		if changed := s.guard.checkUnchanged(may); changed != nil {
+		if changed := s.guard.CheckUnchanged(may); changed != nil {
 			return planned{}, changed
 		}
-		return planned{}, s.guard.disclosed(ctx, may, err)
+		return planned{}, s.guard.Disclosed(ctx, may, err)
 	}
 	known, err := p.KnownCounts()
 	out := planned{Planned: p, counts: known, access: may}
 	if err == nil {
 		out.given = out.givenBefore()
 	}
-	return out, s.guard.disclosed(ctx, may, err)
+	return out, s.guard.Disclosed(ctx, may, err)
 }
 
 // planDescriptor plans the query of a descriptor.
-func (s *Server) planDescriptor(ctx context.Context, c *call, descriptor *arrowflight.FlightDescriptor) (planned, error) {
-	if err := c.slot.enterCall(ctx); err != nil {
+func (s *Server) planDescriptor(ctx context.Context, c *call.Call, descriptor *arrowflight.FlightDescriptor) (planned, error) {
+	if err := c.Slot.EnterCall(ctx); err != nil {
 		return planned{}, err
 	}
 	query, err := queryOf(descriptor)
@@ -108,6 +110,12 @@ func queryOf(descriptor *arrowflight.FlightDescriptor) (dataset.Query, error) {
 		return dataset.Query{}, fault.InvalidField("descriptor", "it is neither a path nor a command").
 			WithRemedy("give the path [dataset], or a query as JSON in the command")
 	}
+}
+
+// DoPut implements arrowflight.FlightServer. The rows become one change of a table, if the client has said that it has sent
+// them all.
+func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
+	return s.changes.Put(call.Of(stream.Context()), stream)
 }
 
 // Handshake implements arrowflight.FlightServer.

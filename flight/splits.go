@@ -35,7 +35,7 @@ func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight
 		at = cursors[0].At[0]
 	}
 	expires := t.expiry()
-	seal, release := t.sealer(ctx, p.access.call)
+	seal, release := t.sealer(ctx, p.access.Call)
 	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, part := range p.PartsFrom(at.Range) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -165,10 +166,10 @@ func TestTicketsOfSplits(t *testing.T) {
 	for i := range signed {
 		changed := slices.Clone(signed)
 		changed[i] ^= 1
-		_, _, err := s.server.openTicket(&call{}, changed)
+		_, _, err := s.server.openTicket(&call.Call{}, changed)
 		require.Error(t, err, i)
 	}
-	c, _, err := s.server.openTicket(&call{}, signed)
+	c, _, err := s.server.openTicket(&call.Call{}, signed)
 	require.NoError(t, err)
 	for name, change := range map[string]func(*ticket.Content){
 		"no part": func(c *ticket.Content) { c.Part = nil },
@@ -191,7 +192,7 @@ func TestTicketsOfSplits(t *testing.T) {
 	}
 	body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: answer.GetEndpoint()[2]})
 	require.NoError(t, err)
-	text, err := (&service{Server: s.server}).renew(context.Background(), &call{}, body)
+	text, err := (&service{Server: s.server}).renew(context.Background(), &call.Call{}, body)
 	require.NoError(t, err)
 	var renewed arrowflight.FlightEndpoint
 	require.NoError(t, proto.Unmarshal(text, &renewed))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/waits"
@@ -140,14 +141,14 @@ func waitedTime(all waits.Totals) WaitedTime {
 }
 
 // status lists the streams of the caller, or all streams if it has the right to see them.
-func (s *service) status(_ context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, error) {
 	if err := checkStatusBody(body); err != nil {
 		return nil, err
 	}
-	now, own := s.options.Clock(), c.client()
+	now, own := s.options.Clock(), c.Client()
 	out := ServerStatus{
 		V: 1, Version: s.options.Version, UptimeMS: now.Sub(s.began).Milliseconds(), Streams: []StreamStatus{},
-		All: s.guard.policy().May(c.caller, policy.Status),
+		All: s.guard.Policy().May(c.Caller, policy.Status),
 	}
 	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
 		out.Streams = append(out.Streams, one.statusOf(now))

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
@@ -136,7 +137,7 @@ func TestRenewalEndsForSubjects(t *testing.T) {
 	t.Parallel()
 	now := noon()
 	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 90 * time.Minute})
-	alice, bob := &call{caller: identity.Caller{Subject: "alice"}}, &call{caller: identity.Caller{Subject: "bob"}}
+	alice, bob := &call.Call{Caller: identity.Caller{Subject: "alice"}}, &call.Call{Caller: identity.Caller{Subject: "bob"}}
 	seal, release := s.tickets.sealer(t.Context(), alice)
 	defer release()
 	ticket, err := seal(tickettest.Golden(), noon().Add(time.Hour))

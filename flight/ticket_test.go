@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
@@ -187,7 +188,7 @@ func TestEveryFieldOfATicketRoundTrips(t *testing.T) {
 		want.Pin = planned.Rows.Pin
 		sealed, err := s.options.Keys().Seal(ticket.New(q, planned), noon().Add(time.Hour))
 		require.NoError(t, err, what)
-		opened, err := s.tickets.open(&call{}, sealed)
+		opened, err := s.tickets.open(&call.Call{}, sealed)
 		require.NoError(t, err, what)
 		got, err := opened.Asked()
 		require.NoError(t, err, what)
@@ -225,7 +226,7 @@ func TestTicketsIgnoreLaterCommits(t *testing.T) {
 }
 
 // renewedFor opens a ticket for the subject of a call, and renews it.
-func renewedFor(of *call, s *Server, sealed []byte) ([]byte, time.Time, error) {
+func renewedFor(of *call.Call, s *Server, sealed []byte) ([]byte, time.Time, error) {
 	c, err := s.tickets.open(of, sealed)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -239,14 +240,14 @@ func TestRenewalEnds(t *testing.T) {
 	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 150 * time.Minute})
 	first, err := s.options.Keys().Seal(tickettest.Golden(), noon().Add(time.Hour))
 	require.NoError(t, err)
-	same, _, err := renewedFor(&call{}, s, first)
+	same, _, err := renewedFor(&call.Call{}, s, first)
 	require.NoError(t, err)
 	require.Equal(t, first, same, "no time has passed")
 
 	ticket := first
 	for _, c := range []struct{ at, until int }{{50, 110}, {100, 160}, {150, 210}} { // minutes
 		now = noon().Add(time.Duration(c.at) * time.Minute)
-		renewed, expires, err := renewedFor(&call{}, s, ticket)
+		renewed, expires, err := renewedFor(&call.Call{}, s, ticket)
 		require.NoError(t, err)
 		require.Equal(t, noon().Add(time.Duration(c.until)*time.Minute), expires.UTC())
 		opened, err := s.options.Keys().Open(renewed, expires.Add(-time.Second))
@@ -256,7 +257,7 @@ func TestRenewalEnds(t *testing.T) {
 		ticket = renewed
 	}
 	now = noon().Add(200 * time.Minute)
-	_, _, err = renewedFor(&call{}, s, ticket)
+	_, _, err = renewedFor(&call.Call{}, s, ticket)
 	require.ErrorContains(t, err, "cannot be renewed any more: it was first good until 2026-10-01T13:00:00Z")
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }

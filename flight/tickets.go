@@ -8,6 +8,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -15,6 +16,8 @@ import (
 )
 
 const (
+	// manyTickets is how many tickets take about as long as a plan.
+	manyTickets = 64
 	// maxTickets bounds the tickets of one response, in bytes.
 	maxTickets = 64 << 20
 	// maxContents bounds the contents of the tickets of one response: a repetitive one takes far more than its ticket.
@@ -37,7 +40,7 @@ type tickets struct {
 
 // sealer seals the tickets of one response to a call, for its subject: what they hold is reserved until release, and the call
 // may end meanwhile. While streams are open, many tickets take half of a processor at most.
-func (t *tickets) sealer(ctx context.Context, of *call) (seal func(c ticket.Content, expires time.Time) ([]byte, error), release func()) {
+func (t *tickets) sealer(ctx context.Context, of *call.Call) (seal func(c ticket.Content, expires time.Time) ([]byte, error), release func()) {
 	each, held, sum := t.keys().Sealer(maxTickets, maxContents), (*budget.Reservation)(nil), 0
 	made, began := 0, t.ticks()
 	return func(c ticket.Content, expires time.Time) ([]byte, error) {
@@ -48,7 +51,7 @@ func (t *tickets) sealer(ctx context.Context, of *call) (seal func(c ticket.Cont
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			c.Subject = of.caller.Subject
+			c.Subject = of.Caller.Subject
 			sealed, err := each(c, expires)
 			if sum += len(sealed); err != nil || sum <= freeTickets {
 				return sealed, err
@@ -78,12 +81,12 @@ func rest(ctx context.Context, some time.Duration) {
 }
 
 // open verifies a ticket, and whether the subject of a call is the one that it was made for.
-func (t *tickets) open(of *call, sealed []byte) (ticket.Content, error) {
+func (t *tickets) open(of *call.Call, sealed []byte) (ticket.Content, error) {
 	c, err := t.keys().Open(sealed, t.clock())
 	if err != nil {
 		return ticket.Content{}, err
 	}
-	switch subject := of.caller.Subject; {
+	switch subject := of.Caller.Subject; {
 	case c.Subject == subject:
 		return c, nil
 	case c.Subject == "":
@@ -91,7 +94,7 @@ func (t *tickets) open(of *call, sealed []byte) (ticket.Content, error) {
 	case subject == "":
 		return ticket.Content{}, ticket.Expired("the ticket was made for a subject, and this server has no credentials that name one")
 	default:
-		of.note.ticket(c)
+		of.Note.Ticket(c)
 		return ticket.Content{}, fault.New(fault.Forbidden, "the ticket was made for another subject than that of this call's credentials").
 			WithRemedy("ask GetFlightInfo with the same credentials as DoGet; a cursor may be of any subject")
 	}
@@ -125,7 +128,7 @@ func (t *tickets) expiry() time.Time {
 // endpoints makes an endpoint with a ticket for every shard of the query.
 func (t *tickets) endpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
 	expires := t.expiry()
-	seal, release := t.sealer(ctx, p.access.call)
+	seal, release := t.sealer(ctx, p.access.Call)
 	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {

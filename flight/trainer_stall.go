@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -42,7 +43,7 @@ type stallReport struct {
 
 // stall passes a trainer's report to the observer. Clients could invent datasets, and so
 // labels of metrics: a dataset that does not exist is refused.
-func (s *service) stall(_ context.Context, c *call, body []byte) ([]byte, error) {
+func (s *service) stall(_ context.Context, c *call.Call, body []byte) ([]byte, error) {
 	var r stallReport
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -87,10 +88,10 @@ func (r stallReport) validate() error {
 }
 
 // requireDataset returns a NotFound error for a dataset that is not configured, or that the caller may not read.
-func (s *service) requireDataset(c *call, name string) error {
+func (s *service) requireDataset(c *call.Call, name string) error {
 	if name == "" {
 		return nil
 	}
-	_, _, err := s.guard.readable(c, name)
+	_, _, err := s.guard.Readable(c, name)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -60,13 +61,13 @@ func TestVerifyReportsProgress(t *testing.T) {
 	require.NoError(t, err)
 	stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "verify_progress", Body: []byte(`{"dataset": "homefeed"}`)})
 	require.NoError(t, err)
-	var last ChangeProgress
+	var last changes.Progress
 	for {
 		answer, err := stream.Recv()
 		require.NoError(t, err)
 		var message struct {
-			Progress *ChangeProgress `json:"progress"`
-			Result   json.RawMessage `json:"result"`
+			Progress *changes.Progress `json:"progress"`
+			Result   json.RawMessage   `json:"result"`
 		}
 		require.NoError(t, json.Unmarshal(answer.GetBody(), &message))
 		if message.Result != nil {

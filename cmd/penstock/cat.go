@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/outfile"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -98,7 +98,7 @@ func (p process) catProgress(rows *client.Shards, flags catFlags, args []string)
 		all = min(all, limit)
 	}
 	g.step(stepRead)
-	g.at(flight.ProgressCounts{OfRowsRead: all})
+	g.at(changes.ProgressCounts{OfRowsRead: all})
 	return g
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cmd/penstock/engine"
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
@@ -78,7 +78,7 @@ func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
 	row, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(`[{"request_id": 2}]`))
 	require.NoError(t, err)
 	defer row.Release()
-	write := func(request dataset.TableWrite, from flight.WriteSources) error {
+	write := func(request dataset.TableWrite, from access.WriteSources) error {
 		rows, err := array.NewRecordReader(schema, []arrow.RecordBatch{row})
 		require.NoError(t, err)
 		defer rows.Release()
@@ -86,11 +86,11 @@ func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
 		_, err = w.Stage(t.Context(), request, from, nil, rows)
 		return err
 	}
-	require.NoError(t, write(dataset.TableWrite{Buckets: 4, OnlyKeysOf: "rest.ml.impressions@main"}, flight.WriteSources{}), "the name is that of a table")
-	err = write(dataset.TableWrite{Buckets: 4, OnlyKeysOf: "rest.ml.impressions@main"}, flight.WriteSources{KeysRights: rights})
+	require.NoError(t, write(dataset.TableWrite{Buckets: 4, OnlyKeysOf: "rest.ml.impressions@main"}, access.WriteSources{}), "the name is that of a table")
+	err = write(dataset.TableWrite{Buckets: 4, OnlyKeysOf: "rest.ml.impressions@main"}, access.WriteSources{KeysRights: rights})
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
-	err = write(dataset.TableWrite{Like: "rest.ml.impressions@main"}, flight.WriteSources{LikeRights: rights})
+	err = write(dataset.TableWrite{Like: "rest.ml.impressions@main"}, access.WriteSources{LikeRights: rights})
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
-	err = write(dataset.TableWrite{Like: "rest.ml.none@main"}, flight.WriteSources{LikeRights: rights})
+	err = write(dataset.TableWrite{Like: "rest.ml.none@main"}, access.WriteSources{LikeRights: rights})
 	require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/bar"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
@@ -39,7 +39,7 @@ func progressFlag(c *cobra.Command) *string {
 // them all:
 //
 //	g, err := p.progressOf(*flag, "stage", table)  // before anything is done
-//	g.report(flight.ChangeProgress{Step: "read"})        // when a step begins, and as often as there is something new
+//	g.report(changes.Progress{Step: "read"})        // when a step begins, and as often as there is something new
 //	return g.end(err)                              // once, with the error of the command
 //
 // On a terminal, a bar shows the newest counts. As text, a line is printed at most every 5 seconds. As JSON, each step, the counts at its end and the end of the command are
@@ -62,7 +62,7 @@ type progressLine struct {
 	Step    string    `json:"step"`
 	// Seconds is the time since the command began.
 	Seconds float64 `json:"seconds"`
-	flight.ProgressCounts
+	changes.ProgressCounts
 	Failure *progressFailure `json:"failure,omitempty"`
 }
 
@@ -97,7 +97,7 @@ func (p process) readingProgress(command, dataset string) *commandProgress {
 }
 
 // report reports how far a server is.
-func (g *commandProgress) report(now flight.ChangeProgress) {
+func (g *commandProgress) report(now changes.Progress) {
 	if now.Table != "" && now.Table != g.line.Table {
 		g.of(now.Table)
 	}
@@ -108,7 +108,7 @@ func (g *commandProgress) report(now flight.ChangeProgress) {
 // of begins to report on another table of the command.
 func (g *commandProgress) of(table string) {
 	g.flush()
-	g.line.Table, g.line.ProgressCounts = table, flight.ProgressCounts{}
+	g.line.Table, g.line.ProgressCounts = table, changes.ProgressCounts{}
 }
 
 // step reports that a step begins. Its counts begin at zero.
@@ -117,7 +117,7 @@ func (g *commandProgress) step(name string) {
 		return
 	}
 	g.flush()
-	g.line.Step, g.line.ProgressCounts = name, flight.ProgressCounts{}
+	g.line.Step, g.line.ProgressCounts = name, changes.ProgressCounts{}
 	g.draw()
 	if g.asJSON {
 		g.say()
@@ -125,7 +125,7 @@ func (g *commandProgress) step(name string) {
 }
 
 // at reports how much the step has done. It prints a line if the last one is 5 seconds old.
-func (g *commandProgress) at(counts flight.ProgressCounts) {
+func (g *commandProgress) at(counts changes.ProgressCounts) {
 	g.unsaid = g.unsaid || counts != g.line.ProgressCounts
 	g.line.ProgressCounts = counts
 	if g.draw() {
@@ -155,7 +155,7 @@ func (g *commandProgress) end(err error) error {
 		g.bar = nil
 	}
 	g.flush()
-	g.line.ProgressCounts, g.line.Step = flight.ProgressCounts{}, stepDone
+	g.line.ProgressCounts, g.line.Step = changes.ProgressCounts{}, stepDone
 	if err != nil {
 		e := fault.As(err)
 		g.line.Step = stepFailed

@@ -14,7 +14,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/loader/datafile"
 )
 
@@ -89,16 +89,16 @@ func (r *inputRows) all() int64 {
 }
 
 // staging returns a function that reports how far a stage of rows is.
-func (g *commandProgress) staging(rows *inputRows) func(flight.ChangeProgress) {
-	return func(now flight.ChangeProgress) {
+func (g *commandProgress) staging(rows *inputRows) func(changes.Progress) {
+	return func(now changes.Progress) {
 		now.OfRowsRead = rows.all()
 		g.report(now)
 	}
 }
 
 // stageProgress returns the progress of a stage in this process as a server sends it.
-func stageProgress(at datafile.Progress) flight.ChangeProgress {
-	return flight.ChangeProgress{Step: at.Step.String(), ProgressCounts: flight.ProgressCounts{
+func stageProgress(at datafile.Progress) changes.Progress {
+	return changes.Progress{Step: at.Step.String(), ProgressCounts: changes.ProgressCounts{
 		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, OfRowsWritten: at.OfRowsWritten, Files: int64(at.Files), Bytes: at.Bytes,
 	}}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cmd/penstock/engine"
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/internal/batch"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -53,7 +53,7 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	w := e.TableWriter(calls)
-	first, err := w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, flight.WriteSources{}, nil, manyRows(0, 1))
+	first, err := w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, access.WriteSources{}, nil, manyRows(0, 1))
 	require.NoError(t, err)
 	require.True(t, first.Created)
 	var all sync.WaitGroup
@@ -61,7 +61,7 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 		all.Go(func() {
 			ctx, entered := e.Budget.Enter(t.Context(), "")
 			defer entered.Release()
-			out, err := w.Stage(ctx, dataset.TableWrite{Table: "features.history"}, flight.WriteSources{}, nil, manyRows((i+1)<<20, batches))
+			out, err := w.Stage(ctx, dataset.TableWrite{Table: "features.history"}, access.WriteSources{}, nil, manyRows((i+1)<<20, batches))
 			require.NoError(t, err)
 			require.Equal(t, int64(batches*4096), out.Rows)
 		})
@@ -83,9 +83,9 @@ func TestServersPublishAndUndo(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	w := e.TableWriter(1)
-	_, err = w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, flight.WriteSources{}, nil, manyRows(0, 1))
+	_, err = w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, access.WriteSources{}, nil, manyRows(0, 1))
 	require.NoError(t, err)
-	kept, err := w.Stage(t.Context(), dataset.TableWrite{Table: "default.features.history", Branch: "try", OnlyKeysOf: "default.features.history"}, flight.WriteSources{}, nil, manyRows(2048, 1))
+	kept, err := w.Stage(t.Context(), dataset.TableWrite{Table: "default.features.history", Branch: "try", OnlyKeysOf: "default.features.history"}, access.WriteSources{}, nil, manyRows(2048, 1))
 	require.NoError(t, err)
 	require.Equal(t, int64(2048), kept.Dropped)
 	move, err := w.Publish(t.Context(), "default.features.history", "try")

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
 // Change calls an action that takes long, with a body that is sent as JSON, or as it is if it is bytes. It calls progress with the server's messages,
 // and decodes the result into out. After a failure, out may describe the part of the change that was made.
-func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(flight.ChangeProgress)) error {
+func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(changes.Progress)) error {
 	text, err := bodyOf(action, body)
 	if err != nil {
 		return err
@@ -18,8 +18,8 @@ func (c *Client) Change(ctx context.Context, action string, body, out any, progr
 	done := false
 	err = c.each(ctx, action, text, func(answer []byte) error {
 		var message struct {
-			Progress *flight.ChangeProgress `json:"progress"`
-			Result   json.RawMessage        `json:"result"`
+			Progress *changes.Progress `json:"progress"`
+			Result   json.RawMessage   `json:"result"`
 		}
 		if err := json.Unmarshal(answer, &message); err != nil {
 			return c.unread("read what %s sent: %w", c.name, err)

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 )
@@ -155,7 +156,7 @@ func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string
 }
 
 // Verify returns the server's report on the keys of a query's tables. It calls progress with the server's messages.
-func (c *Client) Verify(ctx context.Context, query []byte, progress func(flight.ChangeProgress)) (*loader.Verification, error) {
+func (c *Client) Verify(ctx context.Context, query []byte, progress func(changes.Progress)) (*loader.Verification, error) {
 	var found loader.Verification
 	if err := c.Change(ctx, "verify_progress", query, &found, progress); err != nil {
 		return nil, err

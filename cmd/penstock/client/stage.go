@@ -12,7 +12,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
@@ -21,7 +21,7 @@ import (
 
 // Stage sends rows to a table, as one change. It calls progress with the server's messages, from another goroutine that ends
 // before Stage returns. If the rows end with an error, nothing is written.
-func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows array.RecordReader, progress func(flight.ChangeProgress)) (stage.WriteResult, error) {
+func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows array.RecordReader, progress func(changes.Progress)) (stage.WriteResult, error) {
 	text, err := json.Marshal(map[string]any{"stage": command})
 	if err != nil {
 		return stage.WriteResult{}, fault.New(fault.Internal, "write the command: %w", err)
@@ -58,7 +58,7 @@ func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows arr
 type stageAnswers struct {
 	client   *Client
 	stream   arrowflight.FlightService_DoPutClient
-	progress func(flight.ChangeProgress)
+	progress func(changes.Progress)
 	limit    chan int64    // receives the bytes of a message when the server wants rows, and is closed at the end
 	ended    chan struct{} // closed when the call has ended; err and result do not change any more
 	err      error
@@ -85,8 +85,8 @@ func (a *stageAnswers) all(ctx context.Context) error {
 			Begin *struct {
 				MaxMessage int64 `json:"max_message"`
 			} `json:"begin"`
-			Progress *flight.ChangeProgress `json:"progress"`
-			Result   *stage.WriteResult     `json:"result"`
+			Progress *changes.Progress  `json:"progress"`
+			Result   *stage.WriteResult `json:"result"`
 		}
 		if err := json.Unmarshal(answer.GetAppMetadata(), &message); err != nil {
 			return a.client.unread("read what %s sent: %w", a.client.name, err)

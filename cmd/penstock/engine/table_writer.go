@@ -5,7 +5,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/changes"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/datafile"
@@ -37,7 +38,7 @@ func (e *Engine) TableWriter(calls int) TableWriter {
 	return TableWriter{engine: e, stager: e.Stager(calls), rewriter: e.rewriter(calls)}
 }
 
-// Writable implements flight.TableWriter.
+// Writable implements changes.TableWriter.
 func (w TableWriter) Writable(table string) error {
 	c, name, err := w.engine.catalogOf(table)
 	if err != nil {
@@ -46,8 +47,8 @@ func (w TableWriter) Writable(table string) error {
 	return c.MayWrite(name)
 }
 
-// Stage implements flight.TableWriter.
-func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from flight.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error) {
+// Stage implements changes.TableWriter.
+func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from access.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error) {
 	o := stage.CallOptions{Progress: progress, Readers: w.engine.Datasets().Readers(request.Table, from.Shown)}
 	if request.OnlyKeysOf != "" {
 		o.OnlyKeys = staged.Keys{Datasets: w.engine.Datasets(), Of: request.OnlyKeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
@@ -60,7 +61,7 @@ func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from
 	return w.stager.Stage(ctx, o, request, rows)
 }
 
-// Publish implements flight.TableWriter.
+// Publish implements changes.TableWriter.
 func (w TableWriter) Publish(ctx context.Context, table, branch string) (tablecommit.Move, error) {
 	tables, name, err := w.engine.writes(table)
 	if err != nil {
@@ -69,7 +70,7 @@ func (w TableWriter) Publish(ctx context.Context, table, branch string) (tableco
 	return tables.Publish(ctx, name, branch)
 }
 
-// Undo implements flight.TableWriter.
+// Undo implements changes.TableWriter.
 func (w TableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 	tables, name, err := w.engine.writes(made.Table)
 	if err != nil {
@@ -79,7 +80,7 @@ func (w TableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 	return tables.Undo(ctx, made)
 }
 
-// Compact implements flight.TableMaintenance.
+// Compact implements changes.TableMaintenance.
 func (w TableWriter) Compact(ctx context.Context, request maintenance.Compaction, shown func(string) bool) (maintenance.CompactionResult, error) {
 	if request.AnyOrder {
 		if err := w.engine.Datasets().CheckAnyOrder(request.Table, shown); err != nil {
@@ -89,13 +90,13 @@ func (w TableWriter) Compact(ctx context.Context, request maintenance.Compaction
 	return w.rewriter.Compact(ctx, request)
 }
 
-// Restore implements flight.TableMaintenance.
+// Restore implements changes.TableMaintenance.
 func (w TableWriter) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
 	return w.rewriter.Restore(ctx, request)
 }
 
-// Clean implements flight.TableMaintenance.
-func (w TableWriter) Clean(ctx context.Context, request flight.OrphanSearch) ([]orphans.TableOrphans, error) {
+// Clean implements changes.TableMaintenance.
+func (w TableWriter) Clean(ctx context.Context, request changes.OrphanSearch) ([]orphans.TableOrphans, error) {
 	tables := make([]orphans.SearchedTable, len(request.Tables))
 	for i, table := range request.Tables {
 		of, name, err := w.engine.catalogOf(table)

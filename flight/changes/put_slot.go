@@ -1,11 +1,10 @@
-package flight
+package changes
 
 import (
 	"context"
-	"net"
-	"strconv"
 	"time"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/waits"
@@ -14,7 +13,7 @@ import (
 // What a call that writes rows may wait for its client, in total, while other calls wait for its slot: putGrace, and a second
 // for each putRate bytes that have come.
 const (
-	putGrace = 20 * time.Second // shorter than planWait, so that a call that waits gets the slot
+	putGrace = 20 * time.Second // shorter than call.SlotWait, so that a call that waits gets the slot
 	putRate  = 64 << 10
 )
 
@@ -29,11 +28,11 @@ type putSlot struct {
 
 // slot waits for one of the slots of calls that write rows. What the call holds meanwhile, in bytes, is bounded for all
 // calls that wait. The caller calls leave.
-func (w *changes) slot(ctx context.Context, c *call, holds int64) (*putSlot, error) {
+func (w *Service) slot(ctx context.Context, c *call.Call, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
 	p := &putSlot{slots: w.slots, timeout: w.putTimeout, clock: w.ticks}
-	p.claim = &limits.Claim{Client: c.writer(), Bytes: holds}
-	err := w.slots.Enter(ctx, p.claim, w.patience, func() (time.Duration, error) { return 0, manyWrites(w.slots.Counts()) })
+	p.claim = &limits.Claim{Client: c.Writer(), Bytes: holds}
+	err := w.slots.Enter(ctx, p.claim, call.SlotWait, func() (time.Duration, error) { return 0, manyWrites(w.slots.Counts()) })
 	if err != nil {
 		return nil, err
 	}
@@ -42,20 +41,11 @@ func (w *changes) slot(ctx context.Context, c *call, holds int64) (*putSlot, err
 
 // manyWrites is the error of a call that cannot wait for a slot to write, or no longer.
 func manyWrites(now limits.Counts) error {
-	return busy("other calls that write rows take all %d slots of the server", now.Places)
+	return call.Busy("other calls that write rows take all %d slots of the server", now.Places)
 }
 
 // leave returns the slot. It may be called more than once.
 func (p *putSlot) leave() { p.claim.Leave() }
-
-// writer returns what shares slots to write: a subject or a host. Programs on the machine of the server have one host, so each of
-// their connections is a client.
-func (c *call) writer() string {
-	if ip := net.ParseIP(c.host); c.caller.Subject != "" || c.host != "" && (ip == nil || !ip.IsLoopback()) {
-		return c.client()
-	}
-	return "connection " + strconv.FormatInt(c.connection.Number(), 10)
-}
 
 // Wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up
 // its time for the bytes that it has sent and another call waits for the slot.

@@ -1,4 +1,4 @@
-package flight
+package changes
 
 import (
 	"cmp"
@@ -6,7 +6,10 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/history"
@@ -22,18 +25,16 @@ type TableWriter interface {
 	// Writable returns an error if the configuration does not allow writes to a table. It does not ask the catalog.
 	Writable(table string) error
 	// Stage writes rows to a table as one change; see stage.Stager.
-	Stage(ctx context.Context, request dataset.TableWrite, from WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error)
+	Stage(ctx context.Context, request dataset.TableWrite, from access.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error)
 	// Publish moves main of a table to the snapshot of a branch, and Undo takes a move back; see commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
 	Undo(ctx context.Context, made commit.Move) error
 }
 
-// WriteSources are what the caller may read of the tables whose keys and layout a change uses.
-type WriteSources struct {
-	KeysRights policy.Rights // to OnlyKeysOf
-	LikeRights policy.Rights // to the table that a new one is laid out like
-	// Shown reports whether errors may name a dataset that reads the table.
-	Shown func(dataset string) bool
+// TableHistory reads the snapshots of tables. It is safe for concurrent use.
+type TableHistory interface {
+	// History returns the snapshots of a table. Their memory is charged to held.
+	History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error)
 }
 
 // published is the result of publish and undo.
@@ -47,29 +48,29 @@ type published struct {
 	Undone []history.Entry `json:"undone,omitempty"`
 }
 
-func (w *changes) publish(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (w *Service) publish(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	asked, err := decode.Publish(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
+	if err := w.guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
-	c.note.change(audit.Publish, "", asked.Table)
+	c.Note.Change(audit.Publish, "", asked.Table)
 	move, err := w.tables.Publish(ctx, asked.Table, asked.Branch)
 	if err != nil {
 		return nil, err
 	}
-	c.note.changed(move.To)
+	c.Note.Changed(move.To)
 	return jsontext.Of(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
 }
 
-func (w *changes) undo(ctx context.Context, c *call, body []byte) ([]byte, error) {
+func (w *Service) undo(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	asked, err := decode.Undo(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.guard.permitChange(c, asked.Table, policy.Publish); err != nil {
+	if err := w.guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
 	made, out := commit.Move{Table: asked.Table, Ref: cmp.Or(asked.Branch, commit.Main), From: asked.From, To: asked.To}, published{Table: asked.Table}
@@ -79,11 +80,11 @@ func (w *changes) undo(ctx context.Context, c *call, body []byte) ([]byte, error
 		}
 	}
 	if !asked.DryRun {
-		c.note.change(audit.Undo, "", asked.Table)
+		c.Note.Change(audit.Undo, "", asked.Table)
 		if err := w.tables.Undo(ctx, made); err != nil {
 			return nil, err
 		}
-		c.note.changed(made.From)
+		c.Note.Changed(made.From)
 	}
 	branch := made.Ref
 	out.From, out.To = made.To, made.From

@@ -1,17 +1,16 @@
-package flight
+package changes
 
 import (
 	"time"
 
-	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/datafile"
 )
 
 // progressEvery is the time between two messages with the counts of one step.
 const progressEvery = time.Second
 
-// ChangeProgress is how far a change of a table is.
-type ChangeProgress struct {
+// Progress is how far a change of a table is.
+type Progress struct {
 	Table string `json:"table,omitempty"` // of a call that changes several, or that does not name its table
 	Step  string `json:"step"`
 	ProgressCounts
@@ -30,28 +29,28 @@ type ProgressCounts struct {
 	OfBytes       int64 `json:"of_bytes,omitempty"`
 }
 
-// progressMessages tells a client how far its call is: when a step begins, from time to time while its counts grow, and at the
+// Messages tells a client how far its call is: when a step begins, from time to time while its counts grow, and at the
 // end of the step. It is not safe for concurrent use.
-type progressMessages struct {
-	send   func(ChangeProgress) error
+type Messages struct {
+	send   func(Progress) error
 	quiet  bool // the client wants none
 	clock  func() time.Time
 	every  time.Duration
-	last   ChangeProgress // as the change reported it
+	last   Progress // as the change reported it
 	sentAt time.Time
 	unsent bool // last was not sent
 }
 
-// progressMessages returns what sends the progress of a call.
-func (w *changes) progressMessages(send func(ChangeProgress) error) *progressMessages {
-	return &progressMessages{send: send, clock: w.clock, every: w.progressEvery}
+// messages returns what sends the progress of a call.
+func (w *Service) messages(send func(Progress) error) *Messages {
+	return &Messages{send: send, clock: w.clock, every: w.progressEvery}
 }
 
 // wanted sets whether the client wants messages.
-func (p *progressMessages) wanted(yes bool) { p.quiet = !yes }
+func (p *Messages) wanted(yes bool) { p.quiet = !yes }
 
-// at reports how far the call is.
-func (p *progressMessages) at(now ChangeProgress) {
+// At reports how far the call is.
+func (p *Messages) At(now Progress) {
 	begins := now.Step != p.last.Step || now.Table != p.last.Table
 	if begins {
 		p.flush()
@@ -64,7 +63,7 @@ func (p *progressMessages) at(now ChangeProgress) {
 }
 
 // flush sends what was reported last, if it was not sent.
-func (p *progressMessages) flush() {
+func (p *Messages) flush() {
 	if p.quiet || !p.unsent {
 		return
 	}
@@ -73,15 +72,10 @@ func (p *progressMessages) flush() {
 }
 
 // writing reports how far a write is.
-func (p *progressMessages) writing(at datafile.Progress) { p.at(writeProgress(at)) }
+func (p *Messages) writing(at datafile.Progress) { p.At(writeProgress(at)) }
 
-// verifying reports how far a verification is.
-func (p *progressMessages) verifying(at loader.VerifyProgress) {
-	p.at(ChangeProgress{Table: at.Table, Step: "read", ProgressCounts: ProgressCounts{RowsRead: at.Rows, OfRowsRead: at.OfRows}})
-}
-
-func writeProgress(at datafile.Progress) ChangeProgress {
-	return ChangeProgress{Step: at.Step.String(), ProgressCounts: ProgressCounts{
+func writeProgress(at datafile.Progress) Progress {
+	return Progress{Step: at.Step.String(), ProgressCounts: ProgressCounts{
 		RowsRead: at.RowsRead, OfRowsRead: at.OfRowsRead, RowsWritten: at.RowsWritten, OfRowsWritten: at.OfRowsWritten,
 		Files: int64(at.Files), Bytes: at.Bytes,
 	}}

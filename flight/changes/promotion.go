@@ -1,8 +1,10 @@
-package flight
+package changes
 
 import (
 	"context"
 
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -16,30 +18,30 @@ type Promoter interface {
 	Demote(ctx context.Context, table string, columns []string) (promote.Demotion, error)
 }
 
-func (w *changes) promote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
 	asked, err := decode.Promote(body)
 	if err != nil {
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	d, err := w.guard.promotable(c, asked.Dataset)
+	d, err := w.guard.Promotable(c, asked.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	var out promote.PromotionResult
 	change := tableChange{event: audit.Promote, needs: policy.Promote, tables: []string{d.Training.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
-		c.note.dataset(asked.Dataset)
+		c.Note.Dataset(asked.Dataset)
 		request := promote.PromotionRequest{
 			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
 			Progress: func(at promote.PromotionProgress) { progress.promoting(d.Training.Table, at) },
 		}
 		// The configuration and the policy may have changed while the call waited.
-		if request.Dataset, err = w.guard.promotable(c, asked.Dataset); err != nil {
+		if request.Dataset, err = w.guard.Promotable(c, asked.Dataset); err != nil {
 			return err
 		}
 		if request.Dataset.Training.Table != d.Training.Table {
-			return changedMeanwhile(dataset.Query{Rows: dataset.Rows{Dataset: asked.Dataset}})
+			return access.ChangedMeanwhile(dataset.Query{Rows: dataset.Rows{Dataset: asked.Dataset}})
 		}
 		out, err = w.promoter.Promote(ctx, request)
 		return err
@@ -63,18 +65,18 @@ func earlierOf(asked decode.EarlierPromotion) promote.Earlier {
 
 // promoting reports how far a promotion is. Files are those of the table, and done those that have the columns. Of a dry run, done
 // are also those whose footers were read.
-func (p *progressMessages) promoting(table string, at promote.PromotionProgress) {
-	now := ChangeProgress{Table: table, Step: "rewrite", ProgressCounts: ProgressCounts{
+func (p *Messages) promoting(table string, at promote.PromotionProgress) {
+	now := Progress{Table: table, Step: "rewrite", ProgressCounts: ProgressCounts{
 		RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten,
 	}}
 	if at.FilesChecked > 0 {
 		now.Step = "check"
 		now.ProgressCounts = ProgressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)}
 	}
-	p.at(now)
+	p.At(now)
 }
 
-func (w *changes) demote(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *Service) demote(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
 	asked, err := decode.Demote(body)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (w *changes) demote(ctx context.Context, c *call, body []byte, progress *pr
 	var out promote.Demotion
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
-		progress.at(ChangeProgress{Step: "move"})
+		progress.At(Progress{Step: "move"})
 		out, err = w.promoter.Demote(ctx, asked.Table, asked.Columns)
 		return err
 	})

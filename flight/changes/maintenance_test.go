@@ -1,4 +1,4 @@
-package flight
+package changes_test
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/datafile"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/policy"
-	"github.com/penstock/penstock/loader/promote"
 )
 
 // maintained is a TableMaintenance whose changes last until their contexts end, if running is not nil.
@@ -50,7 +50,7 @@ func (m *maintained) Restore(ctx context.Context, request maintenance.Restoratio
 	return maintenance.RestorationResult{Token: request.Token, Snapshot: request.Snapshot}, m.run(ctx)
 }
 
-func (m *maintained) Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error) {
+func (m *maintained) Clean(ctx context.Context, request changes.OrphanSearch) ([]orphans.TableOrphans, error) {
 	m.before = request.Before
 	if err := request.Held.Grow(1000); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (m *maintained) Clean(ctx context.Context, request OrphanSearch) ([]orphans
 }
 
 // serveMaintenance serves m.
-func serveMaintenance(t *testing.T, m *maintained, o Options) *served {
+func serveMaintenance(t *testing.T, m *maintained, o flight.Options) *served {
 	t.Helper()
 	o.Maintenance = m
 	return serveTables(t, &writtenRows{}, o)
@@ -87,7 +87,7 @@ func results(ctx context.Context, s *served, name, body string) (out []string, e
 // spec: change-2, change-3
 func TestMaintenanceIsActions(t *testing.T) {
 	m := &maintained{}
-	s := serveMaintenance(t, m, Options{})
+	s := serveMaintenance(t, m, flight.Options{})
 	got, err := results(t.Context(), s, "compact", `{"table": "ml.history", "min_files": 2, "file_size": 1048576, "progress": true}`)
 	require.NoError(t, err)
 	require.Len(t, got, 3)
@@ -118,7 +118,7 @@ func TestMaintenanceTakesASlotAndEndsWithItsClient(t *testing.T) {
 	} {
 		m := &maintained{running: make(chan struct{}), ended: make(chan error, 1)}
 		limit := budget.New(1 << 30)
-		s := serveMaintenance(t, m, Options{Budget: limit, MaxStages: 1})
+		s := serveMaintenance(t, m, flight.Options{Budget: limit, MaxStages: 1})
 		ctx, gone := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
@@ -144,7 +144,7 @@ func TestMaintenanceTakesASlotAndEndsWithItsClient(t *testing.T) {
 // spec: change-7
 func TestServersThatStopEndMaintenance(t *testing.T) {
 	m := &maintained{running: make(chan struct{}), ended: make(chan error, 1)}
-	s := serveMaintenance(t, m, Options{})
+	s := serveMaintenance(t, m, flight.Options{})
 	done := make(chan error, 1)
 	go func() {
 		_, err := results(t.Context(), s, "restore", `{"table": "ml.history", "snapshot": 5, "token": "`+testToken+`"}`)
@@ -163,7 +163,7 @@ func TestServersThatStopEndMaintenance(t *testing.T) {
 func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 	p := &policy.Policy{Rules: []policy.AccessRule{{Subjects: []string{"*"}, Write: []string{"ml.history"}, Allow: []policy.Permission{policy.Stage}}}}
 	m := &maintained{}
-	s := serveMaintenance(t, m, Options{Policy: func() *policy.Policy { return p }})
+	s := serveMaintenance(t, m, flight.Options{Policy: func() *policy.Policy { return p }})
 	_, err := results(t.Context(), s, "orphans", `{"tables": ["ml.history"]}`)
 	require.NoError(t, err)
 	_, err = results(t.Context(), s, "orphans", `{"tables": ["ml.history", "ml.other"]}`)
@@ -174,7 +174,7 @@ func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 	require.Equal(t, []bool{false}, m.shown, "the client may not read homefeed")
 
 	none := policy.Open(false)
-	s = serveMaintenance(t, m, Options{Policy: func() *policy.Policy { return none }})
+	s = serveMaintenance(t, m, flight.Options{Policy: func() *policy.Policy { return none }})
 	for action, body := range map[string]string{
 		"compact": `{"table": "ml.history"}`, "restore": `{"table": "ml.history", "snapshot": 5}`, "orphans": `{"tables": ["ml.history"]}`,
 	} {
@@ -183,59 +183,4 @@ func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 		require.Equal(t, codes.PermissionDenied, code, action)
 	}
 	require.Len(t, m.shown, 1)
-}
-
-// promoted is a Promoter that keeps its requests.
-type promoted struct{ requests []promote.PromotionRequest }
-
-func (p *promoted) Promote(_ context.Context, request promote.PromotionRequest) (promote.PromotionResult, error) {
-	p.requests = append(p.requests, request)
-	request.Progress(promote.PromotionProgress{Files: 3, FilesChecked: 1})
-	request.Progress(promote.PromotionProgress{Files: 3, FilesDone: 2, Rows: 7})
-	return promote.PromotionResult{Schema: 4}, nil
-}
-
-func (p *promoted) Demote(_ context.Context, table string, columns []string) (promote.Demotion, error) {
-	return promote.Demotion{Table: table, Dropped: columns}, nil
-}
-
-// spec: change-2, change-3, change-4
-func TestPromotionsNeedAllOfTheDataset(t *testing.T) {
-	const body = `{"dataset": "homefeed", "entries": ["history"], "earlier": "continue", "progress": true}`
-	rule := policy.AccessRule{Subjects: []string{"*"}, Read: []string{"*"}, Write: []string{"ml.impressions"}, Allow: []policy.Permission{policy.Promote}}
-	limited, staging := rule, rule
-	limited.Tables = []policy.TableLimits{{Name: "features.history", Filter: dataset.MustFilter("score > 1")}}
-	staging.Allow = []policy.Permission{policy.Stage, policy.Publish}
-	hidden := rule
-	hidden.Read = []string{"other"}
-	for name, c := range map[string]struct {
-		rule policy.AccessRule
-		code codes.Code
-	}{
-		"all": {rule, codes.OK}, "some rows": {limited, codes.PermissionDenied}, "another right": {staging, codes.PermissionDenied}, "another dataset": {hidden, codes.NotFound},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := &promoted{}
-			rules := &policy.Policy{Rules: []policy.AccessRule{c.rule}}
-			s := serveTables(t, &writtenRows{}, Options{Promoter: p, Policy: func() *policy.Policy { return rules }})
-			got, err := results(t.Context(), s, "promote", body)
-			if c.code != codes.OK {
-				code, _ := failureOf(t, err, nil)
-				require.Equal(t, c.code, code)
-				require.Empty(t, p.requests)
-				return
-			}
-			require.NoError(t, err)
-			require.JSONEq(t, `{"progress": {"table": "ml.impressions", "step": "check", "files": 1, "of_files": 3}}`, got[0])
-			require.JSONEq(t, `{"progress": {"table": "ml.impressions", "step": "rewrite", "rows_written": 7, "files": 2, "of_files": 3}}`, got[1])
-			require.Equal(t, promote.Continue, p.requests[0].Earlier)
-			require.Equal(t, "homefeed", p.requests[0].Dataset.Name)
-			got, err = results(t.Context(), s, "demote", `{"table": "ml.impressions", "columns": ["a"]}`)
-			require.NoError(t, err)
-			require.Len(t, got, 1)
-			_, err = results(t.Context(), s, "demote", `{"table": "ml.other", "columns": ["a"]}`)
-			code, _ := failureOf(t, err, nil)
-			require.Equal(t, codes.PermissionDenied, code)
-		})
-	}
 }

@@ -1,4 +1,9 @@
-package flight
+// Package access decides what the caller of a call may do, by the policy and the datasets that apply now, and what it may learn when
+// something fails.
+//
+// It promises that a dataset that a caller may not read does not exist for it; that a caller whose rows or columns are limited gets no
+// text that tells of the others; and that no call reads or changes tables that would leave no line in the audit log.
+package access
 
 import (
 	"context"
@@ -10,6 +15,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
@@ -18,78 +24,66 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// callerAccess is what the caller of a query may read of its dataset.
-type callerAccess struct {
-	call   *call
-	rights policy.Rights
-	// limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
+// Grant is what the caller of a query may read of its dataset.
+type Grant struct {
+	Call   *call.Call
+	Rights policy.Rights
+	// Limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
 	// rows is left out.
-	limited bool
-	query   dataset.Query
-	digest  string // of the dataset as the caller reads it, which tickets have
+	Limited bool
+	Query   dataset.Query
+	Digest  string // of the dataset as the caller reads it, which tickets have
 }
 
-// newAccess returns what a caller with rights may read of the dataset of a query.
-func newAccess(c *call, rights policy.Rights, d dataset.Dataset, query dataset.Query) callerAccess {
-	return callerAccess{call: c, rights: rights, limited: rights.Limits(d), query: query, digest: rights.Filtered(d).Digest()}
+// newGrant returns what a caller with rights may read of the dataset of a query.
+func newGrant(c *call.Call, rights policy.Rights, d dataset.Dataset, query dataset.Query) Grant {
+	return Grant{Call: c, Rights: rights, Limited: rights.Limits(d), Query: query, Digest: rights.Filtered(d).Digest()}
 }
 
-// errChangedMeanwhile marks the error of changedMeanwhile.
-var errChangedMeanwhile = errors.New("the dataset was reloaded")
+// ErrChangedMeanwhile marks the error of ChangedMeanwhile.
+var ErrChangedMeanwhile = errors.New("the dataset was reloaded")
 
-// changedMeanwhile returns the error for a dataset that was reloaded during a call.
-func changedMeanwhile(query dataset.Query) error {
+// ChangedMeanwhile returns the error for a dataset that was reloaded during a call.
+func ChangedMeanwhile(query dataset.Query) error {
 	e := fault.New(fault.Unavailable, "the configuration of dataset %q has changed during the call", query.Dataset)
-	e.RetryAfter, e.Err = time.Second, errChangedMeanwhile
+	e.RetryAfter, e.Err = time.Second, ErrChangedMeanwhile
 	return e.WithRemedy("try again")
 }
 
 // allow returns an error unless the caller may do something with the dataset. Explain and verify describe columns and rows that
 // the caller may not read, if there are some.
-func (a callerAccess) allow(what policy.Permission) error {
+func (a Grant) allow(what policy.Permission) error {
 	if what == policy.Reading {
 		return nil
 	}
-	if !a.rights.May(what) {
-		return forbidden(what)
+	if !a.Rights.May(what) {
+		return Forbidden(what)
 	}
-	if a.limited {
+	if a.Limited {
 		return fault.New(fault.Forbidden, "%s would show more of the dataset than this client may read", what).
 			WithRemedy("use a token of a client that may read all of it")
 	}
 	return nil
 }
 
-// forbidden is the error of an action that a client may not call.
-func forbidden(what policy.Permission) error {
+// Forbidden is the error of an action that a client may not call.
+func Forbidden(what policy.Permission) error {
 	return fault.New(fault.Forbidden, "this client may not call %s", what).WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s]", what)
 }
 
-// checkEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
+// CheckEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
 // all rows.
-func (a callerAccess) checkEndpoints(q dataset.Query) error {
-	if a.limited && q.Endpoints.BySplits() {
+func (a Grant) CheckEndpoints(q dataset.Query) error {
+	if a.Limited && q.Endpoints.BySplits() {
 		return fault.InvalidField("endpoints", "splits would show more of the dataset than this client may read").
 			WithRemedy("use endpoints: shards")
 	}
 	return nil
 }
 
-// redacted removes from a summary what describes rows that the caller may not read, and filters of the dataset and the rights.
-func (a callerAccess) redacted(s summary) summary {
-	if !a.limited {
-		return s
-	}
-	s.Splits = unknown
-	if s.RowsUnknown != "" {
-		s.RowsUnknown = "rows are dropped when they are read"
-	}
-	return s
-}
-
-// redactedReport removes from a report how it was joined and the bytes that were read, which are those of all rows and columns.
-func (a callerAccess) redactedReport(r stream.Report) stream.Report {
-	if !a.limited {
+// RedactedReport removes from a report how it was joined and the bytes that were read, which are those of all rows and columns.
+func (a Grant) RedactedReport(r stream.Report) stream.Report {
+	if !a.Limited {
 		return r
 	}
 	r.Cached, r.Staging = nil, maps.Clone(r.Staging)
@@ -100,13 +94,13 @@ func (a callerAccess) redactedReport(r stream.Report) stream.Report {
 	return r
 }
 
-// manifestOf returns the dataset as a manifest has it: for a caller that may not read all of it, only what it sent.
-func (a callerAccess) manifestOf(p planned) []byte {
+// DatasetText returns a dataset as a manifest has it: for a caller that may not read all of it, only what it sent.
+func (a Grant) DatasetText(d dataset.Dataset) []byte {
 	switch {
-	case !a.limited:
-		return p.Relation.Dataset.Canonical()
-	case a.query.Inline != nil:
-		return a.query.Inline.Canonical()
+	case !a.Limited:
+		return d.Canonical()
+	case a.Query.Inline != nil:
+		return a.Query.Inline.Canonical()
 	}
 	return []byte("{}")
 }
@@ -124,12 +118,12 @@ func shownFields() []string {
 }
 
 // checkDataset returns an error if the dataset of a ticket's query, as the caller reads it, has changed since the ticket was made.
-func (a callerAccess) checkDataset(c ticket.Content) error {
+func (a Grant) checkDataset(c ticket.Content) error {
 	switch {
-	case a.digest == c.Digest:
+	case a.Digest == c.Digest:
 		return nil
-	case a.query.Inline == nil:
-		return ticket.Expired("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", a.query.Dataset)
+	case a.Query.Inline == nil:
+		return ticket.Expired("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", a.Query.Dataset)
 	default:
 		return ticket.Expired("the rows that this client may read have changed since the ticket was made")
 	}

@@ -1,4 +1,4 @@
-package flight
+package changes
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // lastChange returns the move that takes the last change of Penstock to a branch of a table back ("" is main), and the snapshots that
 // it takes back.
-func (w *changes) lastChange(ctx context.Context, table, branch string) (commit.Move, []history.Entry, error) {
+func (w *Service) lastChange(ctx context.Context, table, branch string) (commit.Move, []history.Entry, error) {
 	if w.history == nil {
 		return commit.Move{}, nil, fault.InvalidField("from", "is required by this server").WithRemedy("name the snapshots from and to, as the stage or the publish printed them")
 	}

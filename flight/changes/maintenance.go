@@ -1,9 +1,10 @@
-package flight
+package changes
 
 import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -32,7 +33,7 @@ type OrphanSearch struct {
 	Held     *budget.Reservation // of the memory of the result
 }
 
-func (w *changes) compact(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *Service) compact(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
 	asked, err := decode.Compact(body)
 	if err != nil {
 		return nil, err
@@ -44,10 +45,10 @@ func (w *changes) compact(ctx context.Context, c *call, body []byte, progress *p
 	}
 	var out maintenance.CompactionResult
 	err = w.change(ctx, c, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
-		ctx, entered := w.budget.Enter(ctx, c.client())
+		ctx, entered := w.budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		out, err = w.maintenance.Compact(ctx, request, func(dataset string) bool { return w.guard.mayRead(c, dataset) })
-		c.note.changed(out.Snapshot)
+		out, err = w.maintenance.Compact(ctx, request, func(dataset string) bool { return w.guard.MayRead(c, dataset) })
+		c.Note.Changed(out.Snapshot)
 		return err
 	})
 	if err != nil {
@@ -57,13 +58,13 @@ func (w *changes) compact(ctx context.Context, c *call, body []byte, progress *p
 }
 
 // compacting reports how far a compaction is.
-func (p *progressMessages) compacting(at maintenance.CompactionProgress) {
+func (p *Messages) compacting(at maintenance.CompactionProgress) {
 	now := writeProgress(at.Progress)
 	now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)
-	p.at(now)
+	p.At(now)
 }
 
-func (w *changes) restore(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
 	asked, err := decode.Restore(body)
 	if err != nil {
 		return nil, err
@@ -78,10 +79,10 @@ func (w *changes) restore(ctx context.Context, c *call, body []byte, progress *p
 	}
 	var out maintenance.RestorationResult
 	err = w.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
-		ctx, entered := w.budget.Enter(ctx, c.client())
+		ctx, entered := w.budget.Enter(ctx, c.Client())
 		defer entered.Release()
 		out, err = w.maintenance.Restore(ctx, request)
-		c.note.changed(out.Snapshot)
+		c.Note.Changed(out.Snapshot)
 		return err
 	})
 	if err != nil {
@@ -90,7 +91,7 @@ func (w *changes) restore(ctx context.Context, c *call, body []byte, progress *p
 	return []any{out}, nil
 }
 
-func (w *changes) orphans(ctx context.Context, c *call, body []byte, progress *progressMessages) ([]any, error) {
+func (w *Service) orphans(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
 	asked, err := decode.Orphans(body)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (w *changes) orphans(ctx context.Context, c *call, body []byte, progress *p
 	defer held.Release()
 	var out []orphans.TableOrphans
 	err = w.change(ctx, c, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
-		ctx, entered := w.budget.Enter(ctx, c.client())
+		ctx, entered := w.budget.Enter(ctx, c.Client())
 		defer entered.Release()
 		out, err = w.maintenance.Clean(ctx, OrphanSearch{
 			Tables: asked.Tables, Before: w.clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
@@ -118,11 +119,11 @@ func (w *changes) orphans(ctx context.Context, c *call, body []byte, progress *p
 }
 
 // cleaning reports how far the removal of orphan files is.
-func (p *progressMessages) cleaning(at orphans.CleanProgress) {
-	now := ChangeProgress{Table: at.Table, Step: "search"}
+func (p *Messages) cleaning(at orphans.CleanProgress) {
+	now := Progress{Table: at.Table, Step: "search"}
 	if at.Removing {
 		now.Step = "remove"
 		now.ProgressCounts = ProgressCounts{Files: int64(at.Removed), OfFiles: int64(at.All), Bytes: at.Bytes, OfBytes: at.AllBytes}
 	}
-	p.at(now)
+	p.At(now)
 }

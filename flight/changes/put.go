@@ -1,4 +1,4 @@
-package flight
+package changes
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
@@ -23,8 +25,6 @@ import (
 const (
 	// putTimeout is how long a client may take for a message with rows.
 	putTimeout = 10 * time.Minute
-	// defaultStages is the number of calls that write rows at the same time.
-	defaultStages = 4
 )
 
 // putBegins is the message after which rows are read: the table is there, or can be made, and has no change with the token.
@@ -36,15 +36,14 @@ type putBegins struct {
 // putResult is a message to a client that writes rows. It has one of its fields.
 type putResult struct {
 	Begin    *putBegins         `json:"begin,omitempty"`
-	Progress *ChangeProgress    `json:"progress,omitempty"`
+	Progress *Progress          `json:"progress,omitempty"`
 	Result   *stage.WriteResult `json:"result,omitempty"`
 }
 
-// DoPut implements arrowflight.FlightServer. The rows become one change of a table, if the client has said that it has sent
-// them all.
-func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
-	if s.changes.tables == nil {
-		return refused("DoPut", "write staging tables with a server that has catalogs of its own")
+// Put answers a call of DoPut. The rows become one change of a table, if the client has said that it has sent them all.
+func (w *Service) Put(c *call.Call, stream grpc.ServerStream) error {
+	if w.tables == nil {
+		return fault.New(fault.Invalid, "DoPut is not supported by this version").WithRemedy("write staging tables with a server that has catalogs of its own")
 	}
 	first := &rowsin.First{}
 	if err := stream.RecvMsg(first); err != nil {
@@ -55,12 +54,12 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	return s.changes.put(callOf(stream.Context()), stream, first, command)
+	return w.put(c, stream, first, command)
 }
 
 // stageCommand returns what a client asks for in its first message.
 func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
-	if first.Descriptor.GetType() != descriptorCommand {
+	if first.Descriptor.GetType() != arrowflight.DescriptorCMD {
 		return dataset.TableWrite{}, fault.InvalidField("descriptor", "it is not a command").
 			WithRemedy(`give a command such as {"stage": {"table": "features.history"}}`)
 	}
@@ -68,13 +67,13 @@ func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 }
 
 // put writes the rows of a call to a table, once the caller may do so and the call has a slot, and sends the result.
-func (w *changes) put(c *call, stream grpc.ServerStream, first *rowsin.First, command dataset.TableWrite) error {
+func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.First, command dataset.TableWrite) error {
 	if command.Token == "" {
 		command.Token = commit.NewToken(w.clock(), "")
 	}
 	ctx, leave := w.enter(stream.Context())
 	defer leave()
-	if _, err := w.guard.permitStage(c, command); err != nil {
+	if _, err := w.guard.PermitStage(c, command); err != nil {
 		return err
 	}
 	if err := w.tables.Writable(command.Table); err != nil {
@@ -88,31 +87,31 @@ func (w *changes) put(c *call, stream grpc.ServerStream, first *rowsin.First, co
 		return putEnded(ctx, err, command.Token)
 	}
 	defer slot.leave()
-	from, err := w.guard.permitStage(c, command)
+	from, err := w.guard.PermitStage(c, command)
 	if err != nil { // the policy may have changed while the call waited
 		return err
 	}
-	ctx, entered := w.budget.Enter(ctx, c.client())
+	ctx, entered := w.budget.Enter(ctx, c.Client())
 	defer entered.Release()
-	c.note.change(audit.Stage, command.Token, command.Table)
+	c.Note.Change(audit.Stage, command.Token, command.Table)
 	out, err := w.stage(ctx, stream, first, permittedStage{command, c, from}, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
 	}
-	c.note.changed(out.Snapshot)
+	c.Note.Changed(out.Snapshot)
 	return sendPut(stream, putResult{Result: &out})
 }
 
 // permittedStage is what a call may do.
 type permittedStage struct {
 	dataset.TableWrite
-	call *call
-	from WriteSources
+	call *call.Call
+	from access.WriteSources
 }
 
 // stage writes the rows of a call.
-func (w *changes) stage(ctx context.Context, stream grpc.ServerStream, first *rowsin.First, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
+func (w *Service) stage(ctx context.Context, stream grpc.ServerStream, first *rowsin.First, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
 	rows, err := rowsin.Open(ctx, stream, first, rowsin.Options{Limit: w.putLimit, Pace: slot, Budget: w.budget})
 	if err != nil {
 		return stage.WriteResult{}, err
@@ -121,17 +120,17 @@ func (w *changes) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	send := func(m putResult) error {
 		return slot.send(ctx, rows.Counts().Bytes, func() error { return sendPut(stream, m) })
 	}
-	progress := w.progressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
+	progress := w.messages(func(p Progress) error { return send(putResult{Progress: &p}) })
 	progress.wanted(command.Progress)
 	log := w.log.With(slog.String("table", command.Table), slog.String("token", command.Token))
-	log.InfoContext(ctx, "stage begins", "client", command.call.client())
+	log.InfoContext(ctx, "stage begins", "client", command.call.Client())
 	reader := rows.Reader(func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: w.putLimit}})
 	})
 	defer reader.Release()
 	out, err := w.tables.Stage(ctx, command.TableWrite, command.from, progress.writing, reader)
 	progress.flush()
-	command.call.note.wrote(rows.Counts())
+	command.call.Note.Wrote(rows.Counts())
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
 	if err != nil {
 		attributes = append(attributes, "error", err)

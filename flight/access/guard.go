@@ -1,0 +1,256 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/ticket"
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// Guard checks what calls may do, by the policy and the datasets that apply now. It is safe for concurrent use.
+type Guard struct {
+	Policy   func() *policy.Policy
+	Datasets func() []dataset.Dataset
+	Audit    *audit.Log // a call that would leave no line is refused
+	Log      *slog.Logger
+}
+
+// Permit returns what the caller may read of the dataset of a query. A dataset that it may not read does not exist for it. It is
+// called for each call, before anything is planned or taken from a cache.
+func (g *Guard) Permit(c *call.Call, query dataset.Query) (Grant, error) {
+	if query.Inline == nil {
+		return g.permitNamed(c, query)
+	}
+	rights, may := g.Policy().Inline(c.Caller, *query.Inline)
+	if !may {
+		return Grant{}, fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
+			WithRemedy("name a dataset of the server, which ListFlights lists; the operator can allow the tables with a policy, under inline")
+	}
+	return newGrant(c, rights, *query.Inline, query), nil
+}
+
+// PermitTo is Permit for a caller that does something with the dataset, which it must be allowed to do.
+func (g *Guard) PermitTo(c *call.Call, query dataset.Query, what policy.Permission) (Grant, error) {
+	may, err := g.Permit(c, query)
+	if err == nil {
+		err = may.allow(what)
+	}
+	return may, err
+}
+
+// permitNamed is Permit for a configured dataset, to which the query may add entries: the rule that decides about the dataset must
+// allow to send the tables of these, and to read all of them and of the dataset: names in an entry could tell of withheld columns.
+func (g *Guard) permitNamed(c *call.Call, query dataset.Query) (Grant, error) {
+	d, rights, err := g.Readable(c, query.Dataset)
+	if err != nil {
+		return Grant{}, err
+	}
+	if added := query.ClientTables(); len(added) > 0 {
+		if !g.Policy().Adds(c.Caller, query.Dataset, added) {
+			return Grant{}, fault.New(fault.Forbidden, "this client may not add these tables to the dataset").
+				WithRemedy("leave out with; the operator can allow the tables with a policy, under inline")
+		}
+		if rights.Limits(dataset.Dataset{Training: d.Training, Staging: slices.Concat(d.Staging, query.With)}) {
+			return Grant{}, fault.New(fault.Forbidden, "entries can be added only by a client that may read all of the dataset and of the added tables").
+				WithRemedy("leave out with; or use a token of a client that may read all of them")
+		}
+		if d, _, err = query.DatasetOf([]dataset.Dataset{d}); err != nil {
+			return Grant{}, err
+		}
+	}
+	return newGrant(c, rights, d, query), nil
+}
+
+// PermitTicket is Permit for the query of a ticket. The ticket is expired if the dataset, as the caller reads it, has changed since
+// the ticket was made.
+func (g *Guard) PermitTicket(of *call.Call, query dataset.Query, c ticket.Content) (Grant, error) {
+	may, err := g.Permit(of, query)
+	switch {
+	case err == nil:
+		err = may.checkDataset(c)
+	case fault.KindOf(err) == fault.Invalid: // it was valid then
+		err = ticket.Expired("the configuration of dataset %q has changed since the ticket was made: %s", query.Dataset, fault.As(err).Message)
+	}
+	return may, err
+}
+
+// CheckUnchanged returns an error if the dataset that Permit returned is no longer what a query reads, or may no longer be read: what
+// the loader answered since then may be of a dataset with other limits.
+func (g *Guard) CheckUnchanged(may Grant) error {
+	now, err := g.Permit(may.Call, may.Query)
+	if err == nil && now.Digest != may.Digest {
+		err = ChangedMeanwhile(may.Query)
+	}
+	return err
+}
+
+// Readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.
+func (g *Guard) Readable(c *call.Call, name string) (dataset.Dataset, policy.Rights, error) {
+	now, who := g.Policy(), c.Caller
+	var names []string
+	for _, d := range g.Datasets() {
+		rights, may := now.Read(who, d.Name)
+		switch {
+		case may && d.Name == name:
+			return d, rights, nil
+		case may:
+			names = append(names, d.Name)
+		case d.Name == name:
+			c.Note.Hides()
+		}
+	}
+	return dataset.Dataset{}, policy.Rights{}, dataset.Unknown(name, names)
+}
+
+// MayCall reports whether the caller may call an action that needs a right, on some dataset at least. No caller may call an action
+// without a right.
+func (g *Guard) MayCall(c *call.Call, needs policy.Permission) bool {
+	return needs == policy.Reading || needs != "" && g.Policy().May(c.Caller, needs)
+}
+
+// Disclosed returns a failure as the caller may see it. Messages of the catalog, the joins and the storage have names of columns,
+// values, files and counts: a caller that may not read everything gets those of its query's fields alone, and the log has the rest.
+func (g *Guard) Disclosed(ctx context.Context, a Grant, err error) error {
+	if !a.Limited || err == nil || harmless(err) {
+		return err
+	}
+	e := fault.As(err)
+	g.Log.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.Query.Dataset, "client", a.Call.Client(), "error", err, "cause", e.Err)
+	out := fault.New(e.Kind, "the query failed, and this client may not read all of the dataset, so that the details are withheld").
+		WithRemedy("check the query; if that does not help, ask the operator of the server, whose log has the details")
+	if e.Kind == fault.NotFound || e.Kind == fault.Expired {
+		out = out.WithRemedy("plan again, without snapshots and cursor; if that does not help, ask the operator of the server, whose log has the details")
+	}
+	out.RetryAfter, out.Err = e.RetryAfter, withheld{err}
+	return out
+}
+
+// PermitChange returns an error unless the caller may change a table. It is the same whether or not the table exists.
+func (g *Guard) PermitChange(c *call.Call, table string, what policy.Permission) error {
+	if err := g.Audit.Err(); err != nil {
+		return NotAudited(err)
+	}
+	c.Note.Table(table)
+	if g.Policy().Write(c.Caller, table, what) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "this client may not %s table %s on this server", what, fault.Shorten(table, call.MaxName)).
+		WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s] and write: [%s]; without a policy, only local clients of a server without credentials may write", what, fault.Shorten(table, call.MaxName))
+}
+
+// PermitChanges returns an error unless the caller may change all of some tables.
+func (g *Guard) PermitChanges(c *call.Call, tables []string, what policy.Permission) error {
+	for _, table := range tables {
+		if err := g.PermitChange(c, table, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteSources are what the caller may read of the tables whose keys and layout a change uses.
+type WriteSources struct {
+	KeysRights policy.Rights // to OnlyKeysOf
+	LikeRights policy.Rights // to the table that a new one is laid out like
+	// Shown reports whether errors may name a dataset that reads the table.
+	Shown func(dataset string) bool
+}
+
+// PermitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
+func (g *Guard) PermitStage(c *call.Call, command dataset.TableWrite) (from WriteSources, err error) {
+	if err := g.PermitChange(c, command.Table, policy.Stage); err != nil {
+		return WriteSources{}, err
+	}
+	from.Shown = func(dataset string) bool { return g.MayRead(c, dataset) }
+	if command.OnlyKeysOf != "" {
+		if from.KeysRights, err = g.permitKeysOf(c, command.OnlyKeysOf); err != nil {
+			return WriteSources{}, err
+		}
+	}
+	if command.Like != "" {
+		from.LikeRights, err = g.permitLike(c, command.Like)
+	}
+	return from, err
+}
+
+// MayRead reports whether the caller may read a dataset.
+func (g *Guard) MayRead(c *call.Call, dataset string) bool {
+	_, may := g.Policy().Read(c.Caller, dataset)
+	return may
+}
+
+// permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error
+// unless the caller may read all of it. If a dataset and a table share a name, the dataset wins, as in the writer; rights to
+// the table do not apply.
+func (g *Guard) permitKeysOf(c *call.Call, of string) (policy.Rights, error) {
+	d, rights, err := g.Readable(c, of)
+	if err != nil {
+		if slices.ContainsFunc(g.Datasets(), func(d dataset.Dataset) bool { return d.Name == of }) {
+			return policy.Rights{}, err
+		}
+		d = dataset.Dataset{Training: dataset.Training{Table: of}}
+		var may bool
+		if rights, may = g.Policy().Inline(c.Caller, d); !may {
+			return policy.Rights{}, err
+		}
+	}
+	if rights.Limits(d) {
+		return policy.Rights{}, fault.New(fault.Forbidden, "this client may not read all of %s, whose keys only_keys_of would show", of).
+			WithRemedy("stage the rows without only_keys_of")
+	}
+	return rights, nil
+}
+
+// permitLike returns the caller's rights to a table that a new one is laid out like: one that the caller writes to, or all columns of
+// which it may read, by a right to tables or to a dataset. Otherwise it returns an error. With guesses of names of its own, a caller
+// could find out the columns by which a table is partitioned.
+func (g *Guard) permitLike(c *call.Call, table string) (policy.Rights, error) {
+	now, who := g.Policy(), c.Caller
+	if now.Write(who, table, policy.Stage) {
+		return policy.Rights{}, nil
+	}
+	rights, reads := now.Inline(who, dataset.Dataset{Training: dataset.Training{Table: table}})
+	if reads && len(rights.Of(table).Withheld) == 0 {
+		return rights, nil
+	}
+	for _, d := range g.Datasets() {
+		of, may := now.Read(who, d.Name)
+		if !may || !now.Has(d, table) {
+			continue
+		}
+		if reads = true; len(of.Of(table).Withheld) == 0 {
+			return policy.Rights{}, nil // the operator has named the table so
+		}
+	}
+	if reads {
+		return policy.Rights{}, fault.New(fault.Forbidden, "this client may not read all columns of %s, whose layout like would show", fault.Shorten(table, call.MaxName)).
+			WithRemedy("name the number of buckets instead of like")
+	}
+	return policy.Rights{}, fault.New(fault.NotFound, "there is no table %s that this client may read or write", fault.Shorten(table, call.MaxName)).
+		WithRemedy("name the number of buckets")
+}
+
+// Promotable returns a dataset that the caller may promote entries of: one that it may read whole, since the columns have the
+// values of all rows.
+func (g *Guard) Promotable(c *call.Call, name string) (dataset.Dataset, error) {
+	d, rights, err := g.Readable(c, name)
+	if err == nil && rights.Limits(d) {
+		err = fault.New(fault.Forbidden, "this client may not read all of dataset %s, whose values promote would write", name).
+			WithRemedy("use a token of a client that may read all of it")
+	}
+	return d, err
+}
+
+// NotAudited refuses a stream that would leave no line in the audit log.
+func NotAudited(err error) error {
+	e := fault.New(fault.Unavailable, "the server admits no stream: %w", err)
+	e.RetryAfter = time.Second
+	return e.WithRemedy("try again; the server's log says why its audit_log cannot be written")
+}

@@ -1,0 +1,94 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// TableAccess is how much a caller may know of a table's metadata.
+type TableAccess int
+
+// The kinds of access.
+const (
+	HiddenTable TableAccess = iota // for the caller, the table does not exist
+	NamedTable                     // its name and its partition fields: the caller may read a part of it
+	WholeTable                     // its snapshots and counts too
+)
+
+// TableAccess returns how much the caller may know of a table. It knows the snapshots of tables that it writes to, of tables that it
+// may send datasets of, and of tables of datasets that it may read: of the latter two if it may call explain and nothing is withheld.
+func (g *Guard) TableAccess(c *call.Call, table string) TableAccess {
+	now, who := g.Policy(), c.Caller
+	for _, what := range policy.Actions() {
+		if what.Writes() && now.Write(who, table, what) {
+			return WholeTable
+		}
+	}
+	out := HiddenTable
+	if rights, may := now.Inline(who, dataset.Dataset{Training: dataset.Training{Table: table}}); may {
+		if out = NamedTable; rights.Of(table).IsZero() && rights.May(policy.Explain) {
+			return WholeTable
+		}
+	}
+	for _, d := range g.Datasets() {
+		rights, may := now.Read(who, d.Name)
+		if !may || !now.Has(d, table) {
+			continue
+		}
+		if out = NamedTable; !rights.Limits(d) && rights.May(policy.Explain) {
+			return WholeTable
+		}
+	}
+	return out
+}
+
+// PermitHistory returns an error unless the caller may know the snapshots of a table. For a table that the caller may not read at
+// all, it is the same whether or not the table exists.
+func (g *Guard) PermitHistory(c *call.Call, table string) error {
+	c.Note.Table(table)
+	switch g.TableAccess(c, table) {
+	case WholeTable:
+		return nil
+	case NamedTable:
+		return fault.New(fault.Forbidden, "the snapshots of table %s would show more of it than this client may read", fault.Shorten(table, call.MaxName)).
+			WithRemedy("use a token of a client that may read all of it, and call explain")
+	case HiddenTable:
+	}
+	c.Note.Hides()
+	return unreadableTable(table)
+}
+
+// unreadableTable is the error for a table that does not exist for the caller.
+func unreadableTable(table string) error {
+	return fault.New(fault.NotFound, "there is no table %s that this client may read", fault.Shorten(table, call.MaxName)).
+		WithRemedy("list the tables: penstock tables")
+}
+
+// DisclosedTable returns a failure to read a table's metadata without the names of tables that the caller may not read.
+func (g *Guard) DisclosedTable(c *call.Call, table string, err error) error {
+	if err == nil || fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	for _, f := range fault.As(err).Faults {
+		if f.Field == "table" && f.Nearest != "" && g.TableAccess(c, f.Nearest) == HiddenTable {
+			return unreadableTable(table)
+		}
+	}
+	return err
+}
+
+// DatasetsOf returns the names of the datasets that read a table and that the caller may read.
+func (g *Guard) DatasetsOf(c *call.Call, table string) []string {
+	out := []string{}
+	for _, d := range g.Datasets() {
+		if _, may := g.Policy().Read(c.Caller, d.Name); may && g.Policy().Has(d, table) {
+			out = append(out, d.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

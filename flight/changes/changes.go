@@ -1,0 +1,173 @@
+// Package changes serves the calls that change tables: rows that clients send with DoPut, and the actions that publish, rewrite,
+// restore, clean and promote.
+//
+// It promises that no change begins before the policy and the configuration allow it, also after the call has waited; that rows become
+// one change, and only once the client has sent their number; that calls wait for one of a number of slots, within bounds of bytes and
+// time, and that clients that send or read nothing lose theirs; and that an error says whether the change may have been made.
+package changes
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/flight/access"
+	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/limits"
+	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/jsontext"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// Options configure a Service.
+type Options struct {
+	Guard       *access.Guard
+	Tables      TableWriter      // nil: nothing is written
+	History     TableHistory     // nil: the last change of a table is not known
+	Maintenance TableMaintenance // nil: tables are neither rewritten nor cleaned
+	Promoter    Promoter         // nil: no columns are added
+	Budget      *budget.Budget
+	// Places is the number of calls that change tables at the same time, and Share the percentage of them that one client may have.
+	Places, Share int
+	// Enter counts a change until leave is called, which may be called more than once. The context ends with the call, and when the
+	// server stops waiting for calls.
+	Enter func(context.Context) (ctx context.Context, leave func())
+	Clock func() time.Time
+	Ticks func() time.Time // for how long calls take
+	Log   *slog.Logger
+	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
+	// with progress; 0: the defaults.
+	PutTimeout, ProgressEvery time.Duration
+}
+
+// Service makes the changes of tables that clients call for. It is safe for concurrent use.
+type Service struct {
+	guard       *access.Guard
+	tables      TableWriter
+	history     TableHistory
+	maintenance TableMaintenance
+	promoter    Promoter
+	budget      *budget.Budget
+	slots       *limits.Queue // of calls that write
+	enter       func(context.Context) (ctx context.Context, leave func())
+	clock       func() time.Time
+	ticks       func() time.Time
+	log         *slog.Logger
+
+	putLimit      int64 // bytes of a message with rows
+	putTimeout    time.Duration
+	progressEvery time.Duration
+}
+
+// New returns a service.
+func New(o Options) *Service {
+	return &Service{
+		guard: o.Guard, tables: o.Tables, history: o.History, maintenance: o.Maintenance, promoter: o.Promoter, budget: o.Budget,
+		slots: call.NewQueue(o.Places, o.Share, o.Ticks, manyWrites), enter: o.Enter, clock: o.Clock, ticks: o.Ticks, log: o.Log,
+		putLimit: rowsin.Limit(o.Budget.Limit()), putTimeout: cmp.Or(o.PutTimeout, putTimeout), progressEvery: cmp.Or(o.ProgressEvery, progressEvery),
+	}
+}
+
+// Counts returns the numbers of calls that change tables, and of those that wait for a place to do so.
+func (w *Service) Counts() (open, waiting int) {
+	now := w.slots.Counts()
+	return now.Taken, now.Waiting
+}
+
+// MaxMessage returns the most bytes of a message with rows.
+func (w *Service) MaxMessage() int64 { return w.putLimit }
+
+// Actions returns the actions that change tables.
+func (w *Service) Actions() []call.Action {
+	var all []call.Action
+	if w.tables != nil {
+		all = append(all,
+			call.Action{Name: "publish", Description: "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", Needs: policy.Publish, Run: call.Answering(w.publish)},
+			call.Action{Name: "undo", Description: "Move a branch of a table back from the snapshot to to the snapshot from, or before the last change of Penstock, if nothing else was committed. Body: {table, branch, from, to, dry_run} as JSON. Result: JSON.", Needs: policy.Publish, Run: call.Answering(w.undo)},
+		)
+	}
+	if w.maintenance != nil {
+		all = append(all,
+			call.Action{Name: "compact", Description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.Reporting(w.compact)},
+			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.Reporting(w.restore)},
+			call.Action{Name: "orphans", Description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", Needs: policy.Stage, Run: w.Reporting(w.orphans)},
+		)
+	}
+	if w.promoter != nil {
+		all = append(all,
+			call.Action{Name: "promote", Description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.promote)},
+			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.demote)},
+		)
+	}
+	return all
+}
+
+// changeMessage is a message of an action that changes tables and takes long. It has one of its fields.
+type changeMessage struct {
+	Progress *Progress `json:"progress,omitempty"`
+	Result   any       `json:"result,omitempty"`
+}
+
+// Reporting returns the Run of an action that takes long, such as a change of tables: it sends progress, and the results of run, each
+// as a message. A change that failed after a part of it was made may have results too.
+func (w *Service) Reporting(run func(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error)) func(*call.Call, []byte, arrowflight.FlightService_DoActionServer) error {
+	return func(c *call.Call, body []byte, stream arrowflight.FlightService_DoActionServer) error {
+		send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: jsontext.Of(m)}) }
+		progress := w.messages(func(p Progress) error { return send(changeMessage{Progress: &p}) })
+		out, err := run(stream.Context(), c, body, progress)
+		progress.flush()
+		for _, result := range out {
+			if failed := send(changeMessage{Result: result}); failed != nil {
+				return cmp.Or(err, failed)
+			}
+		}
+		return err
+	}
+}
+
+// tableChange is what a call changes: it determines the right that the call needs, and its line in the audit log.
+type tableChange struct {
+	event  audit.Event
+	needs  policy.Permission
+	tables []string
+	token  string // "": the change has none
+}
+
+// change makes a change with one of the slots of calls that write, once the caller may make it. The change ends with the call,
+// and when Shutdown stops waiting for calls. run enters the budget.
+func (w *Service) change(ctx context.Context, c *call.Call, made tableChange, request int, run func(context.Context) error) error {
+	ctx, leave := w.enter(ctx)
+	defer leave()
+	if err := w.guard.PermitChanges(c, made.tables, made.needs); err != nil {
+		return err
+	}
+	for _, table := range made.tables {
+		if err := w.tables.Writable(table); err != nil {
+			return err
+		}
+	}
+	c.Slot.Leave()
+	slot, err := w.slot(ctx, c, int64(request))
+	if err != nil {
+		return putEnded(ctx, err, made.token)
+	}
+	defer slot.leave()
+	if err := w.guard.PermitChanges(c, made.tables, made.needs); err != nil { // the policy may have changed while the call waited
+		return err
+	}
+	c.Note.Change(made.event, made.token, made.tables...)
+	log := w.log.With(slog.String("change", string(made.event)), slog.Any("tables", made.tables))
+	log.InfoContext(ctx, "change begins", "client", c.Client())
+	err = putEnded(ctx, run(ctx), made.token)
+	var attributes []any
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	log.InfoContext(ctx, "change ends", attributes...)
+	return err
+}
