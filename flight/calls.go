@@ -58,9 +58,8 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	stream, done := s.answers.charged(stream, c)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
-		ctx, cancel := context.WithCancel(stream.Context())
-		defer cancel()
-		defer context.AfterFunc(s.draining, cancel)()
+		ctx, leave := s.untilDrain(stream.Context())
+		defer leave()
 		return next(service, inContext{stream, ctx})
 	}
 	began := s.options.Clock()

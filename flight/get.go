@@ -56,7 +56,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session = slot, session
-	return s.guard.Disclosed(ctx, rights, sender.run(stream, p, failure.EndsByServer(end), leave))
+	return s.guard.Disclosed(ctx, rights, sender.run(ctx, stream, p, failure.EndsByServer(end), leave))
 }
 
 // queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot

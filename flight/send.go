@@ -29,7 +29,6 @@ import (
 // streamSender sends one stream of batches to a client.
 type streamSender struct {
 	*Server
-	ctx      context.Context //nolint:containedctx // that of the call, until its stream has ended
 	began    time.Time
 	log      *slog.Logger
 	send     func(*frames.Frame) error
@@ -65,7 +64,7 @@ func (p planned) sized() dataset.Query {
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, c *call.Call, p planned, running *runningStream) *streamSender {
-	o := &streamSender{Server: s, ctx: ctx, call: c, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
+	o := &streamSender{Server: s, call: c, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range c.Attributes() {
@@ -94,14 +93,14 @@ func (s *Server) begin(ctx context.Context, c *call.Call, p planned, running *ru
 	return o
 }
 
-// run opens the stream of a plan, sends it, and reports its end. A client that takes nothing for too long ends the call with end. The
+// run opens the stream of a plan, sends it, and reports its end. ctx is that of begin. A client that takes nothing for too long ends the call with end. The
 // stream counts until leave.
-func (o *streamSender) run(to grpc.ServerStream, p planned, end func(error), leave func()) error {
+func (o *streamSender) run(ctx context.Context, to grpc.ServerStream, p planned, end func(error), leave func()) error {
 	o.inflight = o.Server.inflight.Enter(o.call.Connection.Client(), end)
 	defer o.inflight.Release()
 	o.send = func(f *frames.Frame) error {
 		if !f.HasBatch() { // a schema or a report
-			return o.answers.send(o.ctx, o.call, to, f, o.inflight)
+			return o.answers.send(ctx, o.call, to, f, o.inflight)
 		}
 		return to.SendMsg(f)
 	}
@@ -113,13 +112,13 @@ func (o *streamSender) run(to grpc.ServerStream, p planned, end func(error), lea
 	defer func() {
 		o.slot.Release() // before the end is reported
 		leave()
-		o.ended(failure.EndingOf(to.Context(), failed).Label, failed)
+		o.ended(ctx, failure.EndingOf(to.Context(), failed).Label, failed)
 	}()
-	source, err := o.openAt(o.ctx, o.slot, p)
+	source, err := o.openAt(ctx, o.slot, p)
 	if err == nil {
-		err = o.serve(o.ctx, source)
+		err = o.serve(ctx, source)
 	}
-	failed = failure.Cause(o.ctx, err)
+	failed = failure.Cause(ctx, err)
 	return failed
 }
 
@@ -138,7 +137,7 @@ func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 }
 
 // ended logs and reports the end of the stream.
-func (o *streamSender) ended(label string, err error) {
+func (o *streamSender) ended(ctx context.Context, label string, err error) {
 	waited, _, _ := o.running.waits.Now()
 	end := StreamEnd{
 		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
@@ -155,8 +154,8 @@ func (o *streamSender) ended(label string, err error) {
 	if err != nil {
 		attributes = append(attributes, "error", err)
 	}
-	o.log.InfoContext(o.ctx, "stream ends", attributes...)
-	o.warnOfMatches()
+	o.log.InfoContext(ctx, "stream ends", attributes...)
+	o.warnOfMatches(ctx)
 	o.options.Observer.StreamEnded(end)
 }
 
@@ -166,7 +165,8 @@ func (o *streamSender) ended(label string, err error) {
 // meanwhile. A goroutine in between was not faster.
 func (o *streamSender) all(ctx context.Context) error {
 	source := o.stream
-	if err := o.slot.Within(ctx, source.Begin, o.setBack); err != nil {
+	setBack := func() bool { return o.setBack(ctx) }
+	if err := o.slot.Within(ctx, source.Begin, setBack); err != nil {
 		return err
 	}
 	encoder := frames.NewEncoder(source.Schema())
@@ -184,7 +184,7 @@ func (o *streamSender) all(ctx context.Context) error {
 		err := o.slot.Within(ctx, func() error {
 			more = source.Next()
 			return source.Err()
-		}, o.setBack)
+		}, setBack)
 		if err != nil {
 			return err
 		}
@@ -204,11 +204,11 @@ func (o *streamSender) all(ctx context.Context) error {
 }
 
 // setBack undoes the stream's failed step, so that it can be read again, and reports whether it did.
-func (o *streamSender) setBack() bool {
+func (o *streamSender) setBack(ctx context.Context) bool {
 	if !o.stream.SetBack() {
 		return false
 	}
-	o.log.InfoContext(o.ctx, "stream waits for memory of others", "step", o.cursor.Step)
+	o.log.InfoContext(ctx, "stream waits for memory of others", "step", o.cursor.Step)
 	return true
 }
 
@@ -303,7 +303,7 @@ func waitedTimes(all waits.Totals) []any {
 }
 
 // warnOfMatches logs what is suspicious about the joins of a stream that ended, in one line.
-func (o *streamSender) warnOfMatches() {
+func (o *streamSender) warnOfMatches(ctx context.Context) {
 	var warnings []any
 	for _, name := range slices.Sorted(maps.Keys(o.staging)) {
 		if text := o.staging[name].Warning; text != "" {
@@ -311,6 +311,6 @@ func (o *streamSender) warnOfMatches() {
 		}
 	}
 	if len(warnings) > 0 {
-		o.log.WarnContext(o.ctx, "few rows match a staging table", slog.Group("staging", warnings...))
+		o.log.WarnContext(ctx, "few rows match a staging table", slog.Group("staging", warnings...))
 	}
 }

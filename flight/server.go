@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"runtime"
@@ -157,13 +156,14 @@ type Server struct {
 	began   time.Time
 	running *runningStreams
 
-	draining  context.Context //nolint:containedctx // ends health watches when Shutdown begins
-	drain     context.CancelFunc
-	ended     context.Context //nolint:containedctx // ends all streams when Shutdown stops waiting for them
-	end       context.CancelCauseFunc
-	abandoned context.Context //nolint:containedctx // ends when Shutdown abandons calls
-	abandon   context.CancelFunc
-	callGrace time.Duration // the constant, except in tests
+	draining   <-chan struct{} // closed when Shutdown begins
+	drain      func()
+	untilDrain within // ends health watches when Shutdown begins
+	untilEnd   within // ends all streams when Shutdown stops waiting for them
+	end        context.CancelCauseFunc
+	abandoned  <-chan struct{} // closed when Shutdown abandons calls
+	abandon    func()
+	callGrace  time.Duration // the constant, except in tests
 
 	guard       *access.Guard
 	tickets     *tickets
@@ -243,9 +243,12 @@ func New(options Options) *Server {
 		MaxConnections: options.MaxConnections, HostShare: options.PeerShare, TLS: options.TLS, Ended: s.connectionEnded,
 		Clock: options.Clock, Ticks: options.Ticks, Logger: options.Logger,
 	})
-	s.draining, s.drain = context.WithCancel(context.Background())
-	s.ended, s.end = context.WithCancelCause(context.Background())
-	s.abandoned, s.abandon = context.WithCancel(context.Background())
+	draining, drain := context.WithCancel(context.Background())
+	s.draining, s.drain, s.untilDrain = draining.Done(), drain, until(draining)
+	ended, end := context.WithCancelCause(context.Background())
+	s.end, s.untilEnd = end, until(ended)
+	abandoned, abandon := context.WithCancel(context.Background())
+	s.abandoned, s.abandon = abandoned.Done(), abandon
 	s.admission = admission.New(options.MaxStreams, options.PeerShare, options.Ticks)
 	s.parking = &parking{
 		admission: s.admission, answers: s.answers, budget: options.Budget, pressed: options.Pressed, wanted: options.Wanted,
@@ -284,69 +287,19 @@ func (s *Server) Serve(on net.Listener) error {
 		close(over)
 		select {
 		case <-watched:
-		case <-s.abandoned.Done():
+		case <-s.abandoned:
 		}
 	}()
 	served := make(chan error, 1)
 	go func() { served <- s.grpc.Serve(s.inbound.Listener(on)) }()
 	select {
 	case err := <-served:
-		if err != nil && s.draining.Err() == nil {
+		if err != nil && !s.isDraining() {
 			return fault.New(fault.Unavailable, "serve on %s: %w", on.Addr(), err)
 		}
-	case <-s.abandoned.Done(): // gRPC would still wait for the abandoned calls
+	case <-s.abandoned: // gRPC would still wait for the abandoned calls
 	}
 	return nil
-}
-
-// ErrCallsAbandoned is wrapped by the error of a Shutdown that abandoned calls.
-var ErrCallsAbandoned = errors.New("calls that did not end were abandoned")
-
-// Shutdown stops accepting connections and calls, and waits for running calls to finish. If
-// ctx ends first, the remaining streams end as unavailable, and the error has their number.
-// Shutdown returns within 5 seconds after the end of ctx: calls that have not ended by then
-// keep running, and the error wraps ErrCallsAbandoned.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.health.Shutdown()
-	s.drain()
-	s.admission.Shutdown()
-	quiet := make(chan struct{})
-	go func() {
-		s.grpc.GracefulStop()
-		close(quiet)
-	}()
-	select {
-	case <-quiet:
-		return nil
-	case <-ctx.Done():
-	}
-	left := s.Streams()
-	s.end(failure.ByServer(fault.New(fault.Unavailable, "the server is shutting down").
-		WithRemedy("resume from the cursor of the last batch, here after the restart or on another server")))
-	// A stream whose client does not read cannot send its status: it ends with its connection.
-	if !within(quiet, statusGrace) {
-		go s.grpc.Stop()
-		if !within(quiet, s.callGrace) {
-			s.abandon()
-			return fault.New(fault.Unavailable, "%s ended early, and %w", fault.Count(left, "stream"), ErrCallsAbandoned)
-		}
-	}
-	if left == 0 {
-		return nil
-	}
-	return fault.New(fault.Unavailable, "%s ended early", fault.Count(left, "stream"))
-}
-
-// within reports whether a channel is closed within a time.
-func within(closed <-chan struct{}, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-closed:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // Streams returns how many streams of batches are open, including parked ones.
@@ -362,21 +315,4 @@ func (s *Server) Waiting() int { return s.admission.Counts().Waiting }
 // Writes returns how many calls write rows to tables, and how many wait for a place to do so.
 func (s *Server) Writes() (open, waiting int) {
 	return s.changes.Counts()
-}
-
-// enter counts a stream until leave is called, which may be called more than once. The context
-// ends with the call, and when Shutdown stops waiting for streams.
-func (s *Server) enter(call context.Context) (ctx context.Context, leave func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams++
-	ctx, cancel := context.WithCancelCause(call)
-	stop := context.AfterFunc(s.ended, func() { cancel(context.Cause(s.ended)) })
-	return ctx, sync.OnceFunc(func() {
-		stop()
-		cancel(nil)
-		s.mu.Lock()
-		s.streams--
-		s.mu.Unlock()
-	})
 }

@@ -172,7 +172,7 @@ func TestShutdownLetsStreamsFinish(t *testing.T) {
 	require.NoError(t, err)
 	var shut sync.WaitGroup
 	shut.Go(func() { require.NoError(t, s.server.Shutdown(context.Background())) })
-	<-s.server.draining.Done()
+	<-s.server.draining
 	for range 3 {
 		turn <- struct{}{}
 	}

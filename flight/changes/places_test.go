@@ -82,7 +82,7 @@ func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
 	silent := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	behind := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t)
-	require.Eventually(t, func() bool { _, waiting := s.server.Writes(); return waiting == 1 }, time.Minute, time.Millisecond)
+	s.waiting(t, 1)
 	p := put(t, dial(t, s.address), `{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-other"}}`, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	p.declare(t, 2)

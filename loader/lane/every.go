@@ -36,7 +36,7 @@ func (r *Reader) skipPending() {
 
 // Skip skips the next step, whichever steps the reader returns, and reports whether there was
 // one. It gathers nothing. The batch last returned stays valid.
-func (r *Reader) Skip() (bool, error) {
+func (r *Reader) Skip(ctx context.Context) (bool, error) {
 	switch {
 	case r.pending != nil && r.pending.rows == 0:
 		return false, nil // the next call of Next finds the end
@@ -46,7 +46,7 @@ func (r *Reader) Skip() (bool, error) {
 	case r.passed.Steps == r.options.Steps:
 		return false, nil
 	}
-	passed, err := r.skipSteps(1)
+	passed, err := r.skipSteps(ctx, 1)
 	return passed > 0, err
 }
 
@@ -59,23 +59,23 @@ type Counted struct {
 
 // skip skips the steps of other readers before the next step that this one returns. It
 // gathers nothing, and reads nothing of ranges whose number of rows is known.
-func (r *Reader) skip() error {
+func (r *Reader) skip(ctx context.Context) error {
 	steps := r.options.Every.before(r.passed.Steps)
 	if r.options.Steps != Unknown {
 		steps = min(steps, r.options.Steps-r.passed.Steps)
 	}
-	_, err := r.skipSteps(steps)
+	_, err := r.skipSteps(ctx, steps)
 	return err
 }
 
 // skipSteps skips the next steps, and returns how many there were.
-func (r *Reader) skipSteps(steps int64) (passed int64, err error) {
+func (r *Reader) skipSteps(ctx context.Context, steps int64) (passed int64, err error) {
 	if steps == 0 {
 		return 0, nil
 	}
 	most := int64(0)
 	for _, l := range r.lanes {
-		left, err := l.skip(r.ctx, steps*r.options.Rows)
+		left, err := l.skip(ctx, steps*r.options.Rows)
 		if err != nil {
 			return 0, err
 		}

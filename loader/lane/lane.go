@@ -142,7 +142,6 @@ type Marks struct {
 type Reader struct {
 	array.RecordReader
 	options Options
-	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	lanes   []*laneReader
 	cutter  cutter
 	passed  Progress     // without At, Consumed and Distinct, which lanes and cutter have
@@ -157,9 +156,9 @@ type pendingStep struct {
 	before Progress
 }
 
-// New returns the stream. Nothing is opened before the first Next.
+// New returns the stream. Nothing is opened before the first Next. ctx is that of the whole read.
 func New(ctx context.Context, options Options) *Reader {
-	r := &Reader{options: options, ctx: ctx}
+	r := &Reader{options: options}
 	r.SetLayout(options.Layout)
 	if options.Memory == nil {
 		r.options.Memory = batch.Default()
@@ -167,7 +166,7 @@ func New(ctx context.Context, options Options) *Reader {
 	for _, l := range options.Lanes {
 		r.lanes = append(r.lanes, newLaneReader(l, options))
 	}
-	r.RecordReader = batch.FromFunc(options.Schema, r.next, r.release)
+	r.RecordReader = batch.FromFuncContext(ctx, options.Schema, r.next, r.release)
 	return r
 }
 
@@ -205,15 +204,15 @@ func (r *Reader) release() {
 }
 
 // next cuts one batch: Rows rows of each lane that has some, up to Limit.
-func (r *Reader) next() (arrow.RecordBatch, error) {
+func (r *Reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if c := r.pending; c != nil && c.rows > 0 && !r.options.Every.takes(r.passed.Steps) {
 		r.skipPending()
 	}
 	if r.pending == nil {
-		if err := r.skip(); err != nil {
+		if err := r.skip(ctx); err != nil {
 			return nil, err
 		}
-		if err := r.choose(); err != nil {
+		if err := r.choose(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -223,7 +222,7 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if given.rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	out, err := r.cutter.cut(r.ctx, given)
+	out, err := r.cutter.cut(ctx, given)
 	if err != nil {
 		return nil, err
 	}
@@ -242,18 +241,18 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 }
 
 // choose chooses the rows of the next batch; none at the end.
-func (r *Reader) choose() error {
+func (r *Reader) choose(ctx context.Context) error {
 	c := &pendingStep{before: r.Progress(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
 	if r.passed.Steps == r.options.Steps || r.left() == 0 {
 		r.pending = c
 		return nil
 	}
-	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
+	held, err := r.options.Budget.ReserveFor(ctx, "the rows of a batch", 0)
 	if err != nil {
 		return err
 	}
 	c.held = held
-	if c.step, err = r.selectStep(c.selection); err != nil {
+	if c.step, err = r.selectStep(ctx, c.selection); err != nil {
 		c.release()
 		return err
 	}
@@ -281,7 +280,7 @@ type step struct {
 type rowCount struct{ rows, counted int64 }
 
 // selectStep adds the rows of one step to a selection.
-func (r *Reader) selectStep(s *selection) (step, error) {
+func (r *Reader) selectStep(ctx context.Context, s *selection) (step, error) {
 	var out step
 	left := r.left()
 	for i, l := range r.lanes {
@@ -294,7 +293,7 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 			break
 		}
 		s.next()
-		given, err := l.take(r.ctx, wanted, s)
+		given, err := l.take(ctx, wanted, s)
 		if err != nil {
 			return step{}, err
 		}
@@ -306,7 +305,7 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 		if out.rows == left {
 			continue // the next reader finds out whether there is another row
 		}
-		if err := l.lookAhead(r.ctx, s); err != nil {
+		if err := l.lookAhead(ctx, s); err != nil {
 			return step{}, err
 		}
 	}

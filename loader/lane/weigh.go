@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -13,9 +15,9 @@ type Weight struct{ Plain, Indexed int64 }
 // Weigh chooses the rows of the first batch, which the next Next returns, and weighs its
 // candidates for indexed columns. It counts only values, not validity or padding, so that
 // the result depends only on the rows. Without a row all weights are 0.
-func (r *Reader) Weigh(columns []IndexedColumn) ([]Weight, error) {
+func (r *Reader) Weigh(ctx context.Context, columns []IndexedColumn) ([]Weight, error) {
 	if r.pending == nil {
-		if err := r.choose(); err != nil {
+		if err := r.choose(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -23,12 +25,12 @@ func (r *Reader) Weigh(columns []IndexedColumn) ([]Weight, error) {
 	if r.pending.rows == 0 {
 		return weights, nil
 	}
-	held, err := r.options.Budget.ReserveFor(r.ctx, "the choice of indexed columns", 0)
+	held, err := r.options.Budget.ReserveFor(ctx, "the choice of indexed columns", 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	if err := fewerRows(held.GrowWait(r.ctx, r.cutter.indexedBytes(columns, r.pending.rows))); err != nil {
+	if err := fewerRows(held.GrowWait(ctx, r.cutter.indexedBytes(columns, r.pending.rows))); err != nil {
 		return nil, err
 	}
 	for i, x := range columns {

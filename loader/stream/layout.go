@@ -142,7 +142,7 @@ func (s *ShardReader) decide() error {
 	for i, c := range candidates {
 		indexed[i] = indexedColumn(0, c, s.sequences.joined.Layout.Columns)
 	}
-	weights, err := s.reader.Weigh(indexed)
+	weights, err := s.reader.Weigh(s.ctx, indexed)
 	if err != nil {
 		return fault.Op(err, "choose the form of the batches")
 	}

@@ -91,7 +91,7 @@ func (r *StepReader) advance(skip bool) (bool, error) {
 		return false, err
 	}
 	if skip {
-		some, err := r.reader.Skip()
+		some, err := r.reader.Skip(r.ctx)
 		r.err = err
 		if some || err != nil {
 			return some, err
