@@ -29,7 +29,7 @@ func (m WriteMode) Replaces() bool {
 type TableWrite struct {
 	Table string
 	Mode  WriteMode
-	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
+	// Token names the change: any text; see commit.NewToken. "" is a new one, which the result has.
 	Token  string
 	Branch string // "" is main; another branch that does not exist begins at main
 	// Evolve adds columns that the table does not have, as optional ones.

@@ -160,7 +160,7 @@ func TestOtherPartitionsStay(t *testing.T) {
 		"no longer exists":              {Snapshot: 12345},
 		"is not the id of a snapshot":   {},
 		"has no partition field":        {Snapshot: later, Partition: []string{"dai=2026-11-01"}},
-		"is not a token":                {Snapshot: later, Token: "x"},
+		"is not a token":                {Snapshot: later, Token: "x\n"},
 		"has no branch or tag \"none\"": {Snapshot: later, Branch: "none"},
 	} {
 		request.Table = stagetest.History

@@ -89,7 +89,7 @@ func TestTablesThatCannotBeCreated(t *testing.T) {
 		"only buckets":                   func(q *dataset.TableWrite) { q.Mode = dataset.WriteReplace },
 		"table ml.other":                 func(q *dataset.TableWrite) { q.Like = "ml.other" },
 		"may not be changed":             func(q *dataset.TableWrite) { q.Table = "other.history" },
-		"is not a token":                 func(q *dataset.TableWrite) { q.Token = "today" },
+		"is not a token":                 func(q *dataset.TableWrite) { q.Token = "to\nday" },
 		"after the server's":             func(q *dataset.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
 	} {
 		request := stagetest.Create()

@@ -143,7 +143,7 @@ type Change struct {
 	// Begin is the snapshot that another branch than Main begins at if it does not exist: the change creates the branch, with
 	// its new snapshot. 0 is none.
 	Begin int64
-	// Token names the change; see NewToken. A call without a token that is repeated makes its
+	// Token names the change: any text; see NewToken. A call without a token that is repeated makes its
 	// change twice.
 	Token string
 	// Fresh says that the token was made for this call, so that no earlier one made the change: it is not too old.

@@ -411,8 +411,8 @@ class Client:
                 DuckDB, anything else that exports an Arrow stream, a generator of record batches, or a function that
                 returns one of these. Tables, datasets, data frames and functions can be read again.
             mode: "replace" replaces the days, or other partitions, that have new rows.
-            token: the name of the change; a call with that of an earlier one writes nothing. It begins with the time
-                of the change, such as 20261126T000000.000Z-history. If omitted, one is made.
+            token: the name of the change; a call with that of an earlier one writes nothing, as long as the table keeps
+                the snapshot of that one. Any text, such as history-2026-11-26. If omitted, one is made.
             key: the key's columns. If omitted, the table's bucketed columns.
             sort: of a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
             buckets: of a new table: the number of buckets of the key's first column.

@@ -168,9 +168,9 @@ func (p *committing) find(meta *metadata.Loaded, head *icetable.Snapshot) (*icet
 				p.change.Token, s.SnapshotID, p.table, p.change.Branch).In(p.table, "").WithRemedy("use a new token for another change")
 		}
 	}
-	at, err := commit.TokenTime(p.change.Token)
-	if err != nil || !cut || at.After(latestForgotten(oldest)) || p.change.Fresh && !p.uncertain() {
-		return nil, err
+	at, timed := commit.TokenTime(p.change.Token)
+	if !timed || !cut || at.After(latestForgotten(oldest)) || p.change.Fresh && !p.uncertain() {
+		return nil, nil
 	}
 	return nil, fault.New(fault.Expired, "token %s is older than snapshot %d, the oldest that is kept of branch %s of table %s: the change may have been made in one that is gone",
 		p.change.Token, oldest.SnapshotID, p.change.Branch, p.table).In(p.table, "").

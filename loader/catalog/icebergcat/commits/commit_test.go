@@ -223,6 +223,28 @@ func TestTokensExpireWithTheSnapshots(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d"}, c.Files(t, ""))
 }
 
+// A token without a time is known as long as its snapshot is kept.
+//
+// spec: write-68
+func TestTokensWithoutATimeAreForgotten(t *testing.T) {
+	c := icebergtest.NewWriter(t).Changes(t)
+	c.Bucketed(t, "2")
+	change := commit.Change{Table: icebergtest.Events, Token: "scheduled__2026-11-26T00:00:00+00:00", Add: []commit.DataFile{c.File("a", 1)}}
+	first, err := c.Tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+	again, err := c.Tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+	require.Equal(t, first.Snapshot, again.Snapshot)
+	require.True(t, again.Existed)
+	c.Append(t, "second", "b")
+	c.Expire(t, icebergtest.Events, first.Snapshot)
+	change.Add = []commit.DataFile{c.File("c", 1)}
+	later, err := c.Tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+	require.False(t, later.Existed)
+	require.Equal(t, []string{"a", "b", "c"}, c.Files(t, ""))
+}
+
 // A snapshot is never older than its token, whatever the clocks say, so that no token that was
 // committed is newer than the oldest snapshot that is kept.
 //

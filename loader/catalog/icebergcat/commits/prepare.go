@@ -197,7 +197,7 @@ func (s *preparing) time() int64 {
 	if s.head != nil {
 		out = max(out, s.head.TimestampMs)
 	}
-	if at, err := commit.TokenTime(s.change.Token); err == nil {
+	if at, timed := commit.TokenTime(s.change.Token); timed {
 		out = max(out, at.UnixMilli())
 	}
 	return out
