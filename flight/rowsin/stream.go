@@ -88,6 +88,9 @@ func (s *ipcStream) message(p *Rows) (*message, error) {
 func (s *ipcStream) after(p *Rows, prefix []byte) (*message, error) {
 	size := int64(binary.LittleEndian.Uint32(prefix[4:]))
 	switch {
+	case binary.LittleEndian.Uint32(prefix) != streamMark && s.isFile && p.reader == nil:
+		return nil, fault.New(fault.Invalid, "the Arrow file has its schema in its footer alone, as Polars writes files, which this version does not read").
+			WithRemedy("write the rows as an Arrow stream, in Polars with write_ipc_stream, or as Parquet")
 	case binary.LittleEndian.Uint32(prefix) != streamMark:
 		return nil, fault.New(fault.Invalid, "the bytes are not an Arrow IPC stream or file of Arrow 0.15 or later").WithRemedy("write the rows with a library of Arrow")
 	case size == 0:

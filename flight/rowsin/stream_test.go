@@ -86,6 +86,9 @@ func TestStreamsThatEndEarly(t *testing.T) {
 			require.Equal(t, fault.Invalid, fault.KindOf(read(content[:n])), n)
 		}
 	}
+	footerAlone := slices.Clone(file)
+	copy(footerAlone[8:], make([]byte, 8))
+	require.ErrorContains(t, read(footerAlone), "as Polars writes files")
 	require.ErrorContains(t, read(append(slices.Clone(stream), stream...)), "bytes come after the end")
 	_, one := written(t, []arrow.RecordBatch{b})
 	at := len(file) - 10 - int(file[len(file)-10]) - int(file[len(file)-9])<<8
