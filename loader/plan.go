@@ -150,7 +150,7 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 		return nil, err
 	}
 	var training *catalog.Table
-	staging, failed := make([]*catalog.Table, len(d.Staging)), make([]error, len(d.Staging))
+	staging := make([]openedTable, len(d.Staging))
 	group, groupCtx := errgroup.WithContext(l.expecting(ctx, d))
 	group.Go(func() (err error) {
 		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, pin.Training)
@@ -158,42 +158,47 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 	})
 	for i, s := range d.Staging {
 		group.Go(func() error {
-			staging[i], failed[i] = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
+			staging[i].table, staging[i].err = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if err := l.promoted(ctx, d, request.Rights, pin, training, staging, failed); err != nil {
-		return nil, err
+	tables := make([]*catalog.Table, len(staging))
+	for i, promotion := range resolve.Promotions(d, training) {
+		s := d.Staging[i]
+		if t := promotion.TableFor(s, pin.Staging[s.Name]); t != nil {
+			staging[i] = l.promotedTable(ctx, t, request.Rights.Limits(d))
+		}
+		if staging[i].err != nil {
+			return nil, fault.Op(staging[i].err, "staging table %s", s.Name)
+		}
+		tables[i] = staging[i].table
 	}
 	if err := left(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.checkNames(ctx, request.Rights, q.ClientTables(), append(staging, training)); err != nil {
+	if err := l.checkNames(ctx, request.Rights, q.ClientTables(), append(tables, training)); err != nil {
 		return nil, err
 	}
-	return resolve.BindFor(d, training, staging, request.Rights)
+	return resolve.BindFor(d, training, tables, request.Rights)
 }
 
-// promoted puts the tables of promoted entries at the pins of their promotions, unless the query pins them elsewhere. These tables
-// need not exist any more, but for a client whose rights limit what it reads: it joins them. It returns the error of the first table
-// that is needed and could not be opened.
-func (l *Loader) promoted(ctx context.Context, d dataset.Dataset, rights policy.Rights, pin dataset.Pin, training *catalog.Table, staging []*catalog.Table, failed []error) error {
-	for i, p := range resolve.Promotions(d, training) {
-		s := d.Staging[i]
-		if t := p.TableFor(s, pin.Staging[s.Name]); t != nil {
-			staging[i], failed[i] = t, nil
-			if rights.Limits(d) {
-				staging[i], failed[i] = l.options.Catalog.At(ctx, s.Table, p.Pin)
-			}
-		}
-		if failed[i] != nil {
-			return fault.Op(failed[i], "staging table %s", s.Name)
-		}
+// openedTable is a table, or why it could not be opened.
+type openedTable struct {
+	table *catalog.Table
+	err   error
+}
+
+// promotedTable returns the table of a promoted entry at the pin of its promotion. It need not exist any more, but for a client
+// whose rights limit what it reads: it joins the table.
+func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, limited bool) (out openedTable) {
+	if !limited {
+		return openedTable{table: at}
 	}
-	return nil
+	out.table, out.err = l.options.Catalog.At(ctx, at.Name, at.Pin)
+	return out
 }
 
 // expecting returns a context in which the tables of a dataset are looked up together, if the catalog can.

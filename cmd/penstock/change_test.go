@@ -91,7 +91,7 @@ func TestCommandsMaintainTablesOfAServer(t *testing.T) {
 	require.False(t, slices.Contains(filesBelow(t, folder), "data/penstock-0123456789abcdef-1.parquet"))
 }
 
-// spec: change-1, change-4, change-5
+// spec: change-1, change-4, change-5, promote-26
 func TestCommandsPromoteColumnsOfAServer(t *testing.T) {
 	l := stagingLake(t)
 	l.config = l.file(t, "promoted.yaml", `
@@ -118,9 +118,24 @@ datasets:
 	require.Equal(t, int64(2), steps[len(steps)-2].RowsWritten)
 	rows := run(t, "cat", "--query", `{"dataset": {"training": {"table": "features.history"}}}`, "--config", l.config, "--format", "csv")
 	require.Contains(t, rows.stdout, "origin_country")
-	steps, _ = server.check(t, audit.Demote, "promote", "demote", "features.history", "origin_country")
+	demote := []string{"demote", "features.history", "origin_country", "--config", l.config}
+	got := run(t, demote...)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "no terminal can answer: add --yes")
+	got = runWith(t, process{terminal: terminal{stdin: strings.NewReader("no\n"), answers: true}}, demote...)
+	require.NotZero(t, got.code)
+	require.Contains(t, got.stdout, "to drop from table features.history: columns origin_country\nof entries: origin\nGo on?")
+	require.Contains(t, got.stderr, "nothing was changed")
+	require.Zero(t, run(t, append(demote, "--dry-run")...).code)
+	rows = run(t, "cat", "--query", `{"dataset": {"training": {"table": "features.history"}}}`, "--config", l.config, "--format", "csv")
+	require.Contains(t, rows.stdout, "origin_country")
+	got = runWith(t, process{terminal: terminal{stdin: strings.NewReader("y\n"), answers: true}}, demote...)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "table features.history has no columns origin_country any more\nof entries: origin\n")
+	require.Zero(t, run(t, "promote", "home", "origin", "--config", l.config).code)
+	steps, _ = server.check(t, audit.Demote, "promote", "demote", "features.history", "origin_country", "--yes")
 	require.Equal(t, []string{"move", stepDone}, stepsOf(steps))
-	got := server.call(t, server.writer, "promote", "nothing", "origin")
+	got = server.call(t, server.writer, "promote", "nothing", "origin")
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, `there is no dataset "nothing"`)
 }

@@ -50,11 +50,12 @@ type terminal struct {
 	stdout, stderr io.Writer
 	width          int       // characters per line of the terminal; 0: stdout is none
 	line           *bar.Line // for bars; nil: stderr is no terminal
+	answers        bool      // whether stdin is a terminal, so that questions can be asked
 }
 
 func main() {
 	p := process{
-		terminal: terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout)},
+		terminal: terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout), answers: rowformat.TerminalWidth(os.Stdin) > 0},
 		env:      os.LookupEnv, environ: os.Environ, clock: time.Now,
 	}
 	if width := func() int { return rowformat.TerminalWidth(os.Stderr) }; width() > 0 && os.Getenv("TERM") != "dumb" {

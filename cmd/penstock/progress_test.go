@@ -120,7 +120,7 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 	require.Equal(t, changes.ProgressCounts{RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Positive(t, last.Bytes)
 
-	require.Equal(t, []string{"move", stepFailed}, stepsOf(call(exitFailure, "demote", "features.history", "country")))
+	require.Equal(t, []string{"move", stepFailed}, stepsOf(call(exitFailure, "demote", "features.history", "country", "--yes")))
 	lines = call(exitFailure, "promote", "unknown", "country")
 	require.Equal(t, fault.NotFound.String(), lines[len(lines)-1].Failure.Kind)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -113,7 +114,8 @@ func demoteCommand(p process) *cobra.Command {
 		Use: "demote TABLE COLUMN…", Short: "Take promoted columns of a training table back",
 		Long: "Take promoted columns of a training table back, with all columns of the same promotion: they are\n" +
 			"dropped from its schema, and columns that they replaced have their names again. No file is\n" +
-			"written and no row is lost. The same promotion can be repeated, which writes the schema only.",
+			"written and no row is lost. The same promotion can be repeated, which writes the schema only.\n\n" +
+			"The columns and the staging entries that they were promoted from are listed first, with a question.",
 		Example: "  penstock demote ml.impressions last_pins --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 { //nolint:mnd // a table and a column
@@ -123,30 +125,67 @@ func demoteCommand(p process) *cobra.Command {
 		},
 	}
 	from := newChangeFlags(c)
-	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
+	yes := c.Flags().Bool("yes", false, "take them back without a question")
+	dry := c.Flags().Bool("dry-run", false, "list what would be taken back, and change nothing")
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON; it needs --yes or --dry-run")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], Progress: true}
+		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], DryRun: *dry, Progress: true}
+		asks := !*yes && !*dry
+		if asks && (*asJSON || !p.answers) {
+			return cmdline.Errorf("%s asks before it changes the table, and no terminal can answer: add --yes, or --dry-run to see what it takes back", c.CommandPath())
+		}
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			var out promote.Demotion
+			if asks {
+				if some, err := p.askDemotion(ctx, s, request); err != nil || !some {
+					return err
+				}
+			}
 			if err := s.Change(ctx, "demote", request, &out, g.report); err != nil {
 				return err
 			}
-			return p.printResult(*asJSON, out, demoteText(args[1:], out))
+			return p.printResult(*asJSON, out, demotionText(request, out))
 		})
 	}
 	return c
 }
 
-// demoteText describes a result.
-func demoteText(columns []string, r promote.Demotion) string {
+// askDemotion lists what a call would take back and asks whether to go on. It returns false if there is nothing to take back, and an
+// error unless the answer is yes.
+func (p process) askDemotion(ctx context.Context, s *client.Client, request decode.DemoteCommand) (bool, error) {
+	request.DryRun, request.Progress = true, false
+	var out promote.Demotion
+	if err := s.Change(ctx, "demote", request, &out, nil); err != nil {
+		return false, err
+	}
+	text := demotionText(request, out)
+	if len(out.Dropped) > 0 {
+		text += "Go on? [y/N] "
+	}
+	if _, err := io.WriteString(p.stdout, text); err != nil || len(out.Dropped) == 0 {
+		return false, err
+	}
+	answer, _ := bufio.NewReader(p.stdin).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return false, cmdline.Errorf("nothing was changed")
+	}
+	return true, nil
+}
+
+// demotionText describes a result.
+func demotionText(request decode.DemoteCommand, r promote.Demotion) string {
 	if len(r.Dropped) == 0 {
-		return fmt.Sprintf("table %s has no promoted columns %s: nothing was changed\n", r.Table, strings.Join(columns, ", "))
+		return fmt.Sprintf("table %s has no promoted columns %s: nothing was changed\n", r.Table, strings.Join(request.Columns, ", "))
 	}
-	text := fmt.Sprintf("table %s has no columns %s any more\n", r.Table, strings.Join(r.Dropped, ", "))
+	columns, restored := strings.Join(r.Dropped, ", "), ""
 	if len(r.Restored) > 0 {
-		text += "columns with their names again: " + strings.Join(r.Restored, ", ") + "\n"
+		restored = "columns with their names again: " + strings.Join(r.Restored, ", ") + "\n"
 	}
-	return text + fmt.Sprintf("schema %d is current, after schema %d\n", r.Schema, r.Before)
+	if request.DryRun {
+		return fmt.Sprintf("to drop from table %s: columns %s\nof entries: %s\n%s", r.Table, columns, strings.Join(r.Entries, ", "), restored)
+	}
+	return fmt.Sprintf("table %s has no columns %s any more\nof entries: %s\n%sschema %d is current, after schema %d\n",
+		r.Table, columns, strings.Join(r.Entries, ", "), restored, r.Schema, r.Before)
 }
 
 // sparkPrint are the flags that print a promotion as Spark SQL.

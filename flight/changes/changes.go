@@ -101,7 +101,7 @@ func (w *Service) Actions() []call.Action {
 	if w.promoter != nil {
 		all = append(all,
 			call.Action{Name: "promote", Description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.promote)},
-			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.demote)},
+			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.demote)},
 		)
 	}
 	return all

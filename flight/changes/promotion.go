@@ -15,7 +15,7 @@ import (
 // Promoter adds columns to training tables; *promote.Promoter is one. It is safe for concurrent use.
 type Promoter interface {
 	Promote(ctx context.Context, request promote.PromotionRequest) (promote.PromotionResult, error)
-	Demote(ctx context.Context, table string, columns []string) (promote.Demotion, error)
+	Demote(ctx context.Context, table string, columns []string, dryRun bool) (promote.Demotion, error)
 }
 
 func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
@@ -86,7 +86,7 @@ func (w *Service) demote(ctx context.Context, c *call.Call, body []byte, progres
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		progress.At(Progress{Step: "move"})
-		out, err = w.promoter.Demote(ctx, asked.Table, asked.Columns)
+		out, err = w.promoter.Demote(ctx, asked.Table, asked.Columns, asked.DryRun)
 		return err
 	})
 	if err != nil {

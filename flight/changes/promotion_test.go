@@ -23,7 +23,7 @@ func (p *promoted) Promote(_ context.Context, request promote.PromotionRequest) 
 	return promote.PromotionResult{Schema: 4}, nil
 }
 
-func (p *promoted) Demote(_ context.Context, table string, columns []string) (promote.Demotion, error) {
+func (p *promoted) Demote(_ context.Context, table string, columns []string, _ bool) (promote.Demotion, error) {
 	return promote.Demotion{Table: table, Dropped: columns}, nil
 }
 

@@ -12,41 +12,44 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// Demotion is what a call of Demote did.
+// Demotion is what a call of Demote did, or would do.
 type Demotion struct {
 	Table string `json:"table"`
 	// Dropped are the names of the columns that were dropped, and Restored of those that have their names again. There are
 	// none if the promotions had been taken back before.
 	Dropped  []string `json:"dropped"`
 	Restored []string `json:"restored,omitempty"`
-	Schema   int      `json:"schema"`
-	Before   int      `json:"schema_before"`
+	// Entries are the names of the entries that the dropped columns were promoted from. Datasets with these entries join them again.
+	Entries []string `json:"entries,omitempty"`
+	Schema  int      `json:"schema"`
+	Before  int      `json:"schema_before"`
 }
 
 // Demote takes promotions back, by changing the table's schema alone: the columns of the promotions that the named columns
 // belong to are dropped, and those that they replaced have their names again. No file is written or removed, and no
-// row is lost. The values stay in the files, so that the same promotion can be repeated. A call that is repeated changes nothing.
+// row is lost. The values stay in the files, so that the same promotion can be repeated. A call that is repeated changes nothing. A dry
+// run changes nothing either.
 //
 // Errors: Invalid for a column that no promotion made, Conflict if others do not stop changing the schema or dropped a replaced
 // column, and what Promote returns for tables and storage.
-func (p *Promoter) Demote(ctx context.Context, table string, columns []string) (Demotion, error) {
+func (p *Promoter) Demote(ctx context.Context, table string, columns []string, dryRun bool) (Demotion, error) {
 	out := Demotion{Table: table}
 	tables, name, err := p.options.Route(table)
 	if err == nil {
 		_, err = transaction.Transaction{
 			Tables: tables, Table: name, Branch: commit.Main,
-			Prepare: func(_ context.Context, a *transaction.Attempt) error { return out.prepare(a, tables, columns) },
+			Prepare: func(_ context.Context, a *transaction.Attempt) error { return out.prepare(a, tables, columns, dryRun) },
 		}.Run(ctx)
 	}
 	return out, fault.Op(err, "take promoted columns of table %s back", table)
 }
 
 // prepare prepares to change the schema of the attempt's state.
-func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, columns []string) error {
+func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, columns []string, dryRun bool) error {
 	state := a.State
 	*d = Demotion{Table: d.Table, Before: state.Current, Schema: state.Current}
 	edit, err := d.edit(state, columns)
-	if err != nil || len(edit.Drop) == 0 {
+	if err != nil || len(edit.Drop) == 0 || dryRun {
 		return err
 	}
 	a.Commit = func(ctx context.Context) (made commit.Committed, err error) {
@@ -77,6 +80,9 @@ func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.Sche
 			continue
 		}
 		out.Drop, d.Dropped = append(out.Drop, f.ID), append(d.Dropped, f.Name)
+		if !slices.Contains(d.Entries, o.Entry) {
+			d.Entries = append(d.Entries, o.Entry)
+		}
 		if o.Replaces == 0 {
 			continue
 		}

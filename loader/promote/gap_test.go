@@ -58,7 +58,7 @@ func (r *rig) askAs(t *testing.T, d dataset.Dataset, q dataset.Query, rights pol
 		return out, err
 	}
 	defer rows.Release()
-	out.Schema, out.Pin, out.Rows = rows.Schema(), planned.Plan.Rows.Pin, []string{}
+	out.Schema, out.Pin, out.Rows = rows.Schema(), planned.Rows.Pin, []string{}
 	for rows.Next() {
 		b := rows.RecordBatch()
 		for i := range int(b.NumRows()) {
@@ -141,11 +141,13 @@ func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
 			r.promoteAll(t, d, entry)
 			check(entry + " promoted")
 		}
-		_, err := r.promoter.Demote(t.Context(), rowsTable, []string{"m"})
+		_, err := r.promoter.Demote(t.Context(), rowsTable, []string{"m"}, false)
 		require.NoError(t, err)
 		check("demoted")
 		r.promoteAll(t, d, "matched")
 		check("promoted again")
+		shuffled := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, Lanes: 2, Seed: 7}, Reading: dataset.Reading{Wire: wire}}
+		require.ElementsMatch(t, before["all"].Rows, r.ask(t, d, shuffled).Rows)
 		got := r.ask(t, d, dataset.Query{})
 		require.Equal(t, map[string]int64{"left": got.Pin.Staging["left"].Snapshot, "matched": got.Pin.Staging["matched"].Snapshot, "over": got.Pin.Staging["over"].Snapshot},
 			got.Report.Promoted)
@@ -348,7 +350,7 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	turned.Staging = []dataset.Staging{second, first}
 	_, err = r.tryAsk(t, turned, dataset.Query{})
 	require.ErrorContains(t, err, "was promoted from an entry first")
-	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"})
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"}, false)
 	require.NoError(t, err)
 	same(t, before, r.ask(t, d, dataset.Query{}), "first again")
 }

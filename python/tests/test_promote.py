@@ -123,7 +123,7 @@ def test_demoted_columns_are_gone_and_come_back(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     tables.promote()
     want = tables.read()
-    assert "has no columns history, country any more" in tables.run("demote", "ml.rows", "country")
+    assert "has no columns history, country any more" in tables.run("demote", "ml.rows", "country", "--yes")
     assert tables.read() == tables.rows
     extra = {"row": 1000, "key": 2, "score": 0.5}
     tables.reload().append(pa.Table.from_pylist([extra], tables.reload().schema().as_arrow()))
@@ -166,7 +166,7 @@ def test_overlaid_columns_are_swapped_and_swapped_back(tmp_path: Path) -> None:
         for r in tables.rows
     ]
     assert tables.read() == want
-    assert "names again: score" in tables.run("demote", "ml.rows", "score")
+    assert "names again: score" in tables.run("demote", "ml.rows", "score", "--yes")
     assert tables.read() == tables.rows
 
 

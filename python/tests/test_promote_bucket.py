@@ -74,13 +74,13 @@ def test_columns_in_a_bucket_are_promoted(tmp_path: Path, *, rest: bool) -> None
         own = {"id": 100, "key": 3, "history": [7], "country": "of its writer"}
         append(lake.catalog.load_table(ROWS), [own])
         assert read(lake) == [*want, own]
-        run(lake, "demote", ROWS, "country")
+        run(lake, "demote", ROWS, "country", "--yes")
         assert read(lake) == [*TRAINING, {"id": 100, "key": 3}]
         assert json.loads(run(lake, "promote", "home", "history", "--json"))["rows"] == 1
         assert read(lake) == join([*TRAINING, {"id": 100, "key": 3}], FEATURES, ("key", "key"))
         run(lake, "restore", ROWS, "--snapshot", str(before))
         assert read(lake) == [{**r, "history": None, "country": None} for r in TRAINING]
-        run(lake, "demote", ROWS, "country")
+        run(lake, "demote", ROWS, "country", "--yes")
         run(lake, "promote", "home", "history")
         assert read(lake) == want
         assert lake.unneeded(ROWS) == (set(), 0)

@@ -178,7 +178,12 @@ REWRITES = {
     ),
     "promote": Change(_PROMOTE, _JOINED, before=(_TRAINED,), prepare=_with_features, commits=None, files=5),
     "demote": Change(
-        ["demote", "TABLE", "pin"], _TRAINED, before=(_JOINED,), prepare=_promoted, commits=0, files=5
+        ["demote", "TABLE", "pin", "--yes"],
+        _TRAINED,
+        before=(_JOINED,),
+        prepare=_promoted,
+        commits=0,
+        files=5,
     ),
 }
 

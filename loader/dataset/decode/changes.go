@@ -162,6 +162,7 @@ func Promote(text []byte) (PromoteCommand, error) {
 type DemoteCommand struct {
 	Table    string   `json:"table"`
 	Columns  []string `json:"columns"`
+	DryRun   bool     `json:"dry_run,omitempty"`
 	Progress bool     `json:"progress,omitempty"` // whether messages report how far the call is
 }
 
@@ -170,6 +171,7 @@ func Demote(text []byte) (DemoteCommand, error) {
 	return command(text, []field[DemoteCommand]{
 		{name: "table", must: true, read: func(d *decoder, at place, out *DemoteCommand) { out.Table = d.table(at) }},
 		{name: "columns", must: true, read: func(d *decoder, at place, out *DemoteCommand) { out.Columns = d.names(at) }},
+		{name: "dry_run", read: func(d *decoder, at place, out *DemoteCommand) { out.DryRun = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *DemoteCommand) { out.Progress = d.truth(at) }},
 	})
 }

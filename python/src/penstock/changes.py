@@ -200,18 +200,20 @@ class Promoted:
 
 @dataclass(frozen=True)
 class Demoted:
-    """What `Client.demote` did.
+    """What `Client.demote` did, or would do.
 
     Attributes:
         table: the training table.
         dropped: the names of the columns that were dropped; none if they had been before.
         restored: the names of columns that they had replaced, and that have these names again.
+        entries: the staging entries that the dropped columns were promoted from.
         schema: the id of the schema that is current now.
     """
 
     table: str
     dropped: tuple[str, ...]
     restored: tuple[str, ...]
+    entries: tuple[str, ...]
     schema: int
 
     @classmethod
@@ -221,6 +223,7 @@ class Demoted:
             table=str(found["table"]),
             dropped=tuple(str(one) for one in found.get("dropped") or ()),
             restored=tuple(str(one) for one in found.get("restored") or ()),
+            entries=tuple(str(one) for one in found.get("entries") or ()),
             schema=int(found["schema"]),
         )
 

@@ -611,15 +611,18 @@ class Client:
         body = {"dataset": dataset, "entries": list(entries), "earlier": earlier, "dry_run": dry_run}
         return Promoted.of(change(self._servers, "promote", body, progress, timeout))
 
-    def demote(self, table: str, *columns: str, timeout: float | None = None) -> Demoted:
+    def demote(
+        self, table: str, *columns: str, dry_run: bool = False, timeout: float | None = None
+    ) -> Demoted:
         """Takes promoted columns of a training table back, with all columns of the same promotion.
 
         Args:
             table: [catalog.]namespace.table.
             columns: promoted columns.
+            dry_run: change nothing, and return what would be taken back.
             timeout: seconds after which the server ends the call; None for no limit.
         """
-        body = {"table": table, "columns": list(columns)}
+        body = {"table": table, "columns": list(columns), "dry_run": dry_run}
         return Demoted.of(change(self._servers, "demote", body, None, timeout))
 
     def orphans(

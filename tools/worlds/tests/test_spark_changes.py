@@ -212,7 +212,7 @@ def test_a_table_that_was_promoted(lake: Lake, version: int) -> None:
     lake.check("ml.train", rows)
     lake.clean("ml.train")
     lake.check("ml.train", rows)
-    lake.penstock("demote", "ml.train", "v")
+    lake.penstock("demote", "ml.train", "v", "--yes")
     lake.clean("ml.train")
     lake.check("ml.train", before)
     lake.datasets({"d": {"training": {"table": "ml.train"}, "key": ["k"], "staging": [entry]}})

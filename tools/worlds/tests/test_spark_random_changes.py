@@ -190,7 +190,7 @@ def promoted(t: Changed) -> None:
     if t.draw.random() < 0.5:
         t.change(evolve=False)
         after = t.rows()
-        t.lake.penstock("demote", t.name, "f")
+        t.lake.penstock("demote", t.name, "f", "--yes")
         t.lake.datasets(config)
         t.lake.penstock("promote", "d", "features")
         want = [

@@ -221,10 +221,8 @@ func (m *Loaded) otherNames(pinned *iceberg.Schema) []catalog.OtherName {
 			}
 			if one := (catalog.OtherName{ID: f.ID, Name: f.Name}); !seen[one] {
 				seen[one] = true
-				one.Current = schema.ID == current.ID
-				if o, promoted := dataset.OriginOf(f.Doc); promoted {
-					one.Entry, one.Table = o.Entry, o.Table
-				}
+				o, _ := dataset.OriginOf(f.Doc)
+				one.Current, one.Entry, one.Table = schema.ID == current.ID, o.Entry, o.Table
 				out = append(out, one)
 			}
 		}
