@@ -112,7 +112,7 @@ func (o *streamSender) run(ctx context.Context, to grpc.ServerStream, p planned,
 	defer func() {
 		o.slot.Release() // before the end is reported
 		leave()
-		o.ended(ctx, failure.EndingOf(to.Context(), failed).Label, failed)
+		o.ended(ctx, failure.EndingOf(to.Context(), failed).Label, failed) //nolint:contextcheck // that of the call: its client may have cancelled it
 	}()
 	source, err := o.openAt(ctx, o.slot, p)
 	if err == nil {
