@@ -98,7 +98,7 @@ func (m *measuring) round(ctx context.Context, kind string, catalog map[string]a
 		return err
 	}
 	for i, mode := range []string{"append", "replace"} {
-		answer, err := m.timed(ctx, kind+changes()[2*i], "stage", table, filepath.Join(m.folder, rowsFile), "--mode", mode, "--key", "k", "--json", "--config", config)
+		answer, err := m.timed(ctx, kind+changes()[2*i], "stage", table, filepath.Join(m.folder, rowsFile), "--mode", mode, "--key", "k", "--allow-duplicates", "--allow-shrink", "--json", "--config", config)
 		if err != nil {
 			return err
 		}

@@ -134,7 +134,7 @@ def _flags(options: Options) -> list[str]:
         if name == "partition":
             out += [word for field in value for word in ("--partition", field)]
         elif value is True:
-            out.append(f"--{name}")
+            out.append(f"--{name.replace('_', '-')}")
         else:
             out += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
     return out

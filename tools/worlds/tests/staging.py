@@ -55,11 +55,12 @@ class Lake:
         return found.stdout
 
     def stage(self, table: str, rows: pa.Table, *flags: str) -> Row:
-        """The result of penstock stage with rows."""
+        """The result of penstock stage with rows, which may repeat keys and be fewer than those that they replace."""
         file = self.folder / f"rows-{len(self.sources)}.parquet"
         pq.write_table(rows, file)
         self.sources.append(file)
-        result: Row = json.loads(self.penstock("stage", table, str(file), "--json", *flags))
+        allowed = ("--allow-duplicates", "--allow-shrink")
+        result: Row = json.loads(self.penstock("stage", table, str(file), "--json", *allowed, *flags))
         return result
 
     def sql(self, text: str) -> list[Row]:
