@@ -124,7 +124,7 @@ func (w *Service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	progress.wanted(command.Progress)
 	log := w.log.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", command.call.Client())
-	reader := rows.Reader(func() error {
+	reader := rows.Reader(ctx, func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: w.putLimit}})
 	})
 	defer reader.Release()

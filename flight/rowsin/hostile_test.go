@@ -207,12 +207,13 @@ func (c *call) read(limit int64, memory *budget.Budget, use func(arrow.RecordBat
 	if err := c.first.Charge(memory); err != nil {
 		return err
 	}
-	rows, err := Open(context.Background(), c, c.first, Options{Limit: limit, Pace: c, Budget: memory})
+	ctx := context.Background()
+	rows, err := Open(ctx, c, c.first, Options{Limit: limit, Pace: c, Budget: memory})
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	reader := rows.Reader(func() error { return nil })
+	reader := rows.Reader(ctx, func() error { return nil })
 	defer reader.Release()
 	for reader.Next() {
 		if use != nil {

@@ -52,10 +52,9 @@ type Options struct {
 // control of the connection bounds what a client sends ahead. Before a message is received, its
 // maximum size is charged twice: for the encoded and for the decoded message.
 type Rows struct {
-	ctx     context.Context //nolint:containedctx // of the budget's stream
 	source  Source
-	next    func() (*message, error) // receives or reads a message
-	limit   int64                    // bytes of a message
+	next    func(context.Context) (*message, error) // receives or reads a message
+	limit   int64                                   // bytes of a message
 	pace    Pace
 	schema  *arrow.Schema
 	nodes   int // the number of arrays of a batch
@@ -88,12 +87,12 @@ func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, e
 	if err != nil {
 		return nil, err
 	}
-	p := &Rows{ctx: ctx, source: source, limit: o.Limit, pace: o.Pace, first: message, held: first.held, sizes: map[int64]int64{}}
+	p := &Rows{source: source, limit: o.Limit, pace: o.Pace, first: message, held: first.held, sizes: map[int64]int64{}}
 	if p.kept, err = o.Budget.Reserve("dictionaries that a client sends", 0); err != nil {
 		return nil, err
 	}
 	p.next = p.receive
-	if err := p.begin(); err != nil {
+	if err := p.begin(ctx); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -101,20 +100,20 @@ func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, e
 }
 
 // begin reads the schema in the first message.
-func (p *Rows) begin() error {
-	if err := p.kept.GrowWait(p.ctx, schemaMemory*int64(len(p.first.header))); err != nil {
+func (p *Rows) begin(ctx context.Context) error {
+	if err := p.kept.GrowWait(ctx, schemaMemory*int64(len(p.first.header))); err != nil {
 		return err
 	}
 	if err := p.first.rewriteSchema(); err != nil {
 		return err
 	}
 	var err error
-	if p.reader, err = ipc.NewReaderFromMessageReader(messages{p}); err == nil && p.reader.Schema() != nil {
+	if p.reader, err = ipc.NewReaderFromMessageReader(messages(func() (*ipc.Message, error) { return p.following(ctx) })); err == nil && p.reader.Schema() != nil {
 		p.schema = p.reader.Schema()
 		p.nodes, p.views, err = arraysOf(p.schema.Fields())
 	}
 	if err != nil {
-		return p.failure(err)
+		return p.failure(ctx, err)
 	}
 	if p.schema.NumFields() == 0 {
 		return fault.InvalidField("columns", "the schema has no columns").WithRemedy("send the columns of the table")
@@ -122,15 +121,15 @@ func (p *Rows) begin() error {
 	return nil
 }
 
-// Reader returns a reader of the rows. The caller releases it before closing p. The reader calls
+// Reader returns a reader of the rows; ctx is the one with which they were opened. The caller releases it before closing p. The reader calls
 // begin before it receives the first batch.
-func (p *Rows) Reader(begin func() error) array.RecordReader {
+func (p *Rows) Reader(ctx context.Context, begin func() error) array.RecordReader {
 	begin = sync.OnceValue(begin)
-	return batch.FromFunc(p.schema, func() (arrow.RecordBatch, error) {
+	return batch.FromFuncContext(ctx, p.schema, func(ctx context.Context) (arrow.RecordBatch, error) {
 		if err := begin(); err != nil {
 			return nil, err
 		}
-		return p.batch()
+		return p.batch(ctx)
 	}, nil)
 }
 
@@ -154,10 +153,10 @@ func (p *Rows) Close() {
 }
 
 // batch returns the next batch. It returns nil after the last batch if the stream is complete.
-func (p *Rows) batch() (arrow.RecordBatch, error) {
+func (p *Rows) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	if !p.reader.Next() {
 		if err := p.reader.Err(); err != nil {
-			return nil, p.failure(err)
+			return nil, p.failure(ctx, err)
 		}
 		return nil, p.checkEnd()
 	}
@@ -224,12 +223,12 @@ func incomplete(rows int64) error {
 
 // failure returns an error of the Arrow library as an error of the client, unless it wraps an error
 // of this server.
-func (p *Rows) failure(err error) error {
+func (p *Rows) failure(ctx context.Context, err error) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		return e
 	}
-	if p.ctx.Err() != nil {
-		return context.Cause(p.ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	var onWire interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &onWire) {
@@ -239,22 +238,25 @@ func (p *Rows) failure(err error) error {
 		WithRemedy("write the rows with a library of Arrow Flight")
 }
 
-// messages is an ipc.MessageReader of the messages of rows.
-type messages struct{ *Rows }
-
-// Message implements ipc.MessageReader.
-func (m messages) Message() (*ipc.Message, error) {
-	if m.message != nil {
-		m.message.Release()
-		m.message = nil
+// following returns the next message, as the Arrow library reads it. The message before it is released.
+func (p *Rows) following(ctx context.Context) (*ipc.Message, error) {
+	if p.message != nil {
+		p.message.Release()
+		p.message = nil
 	}
-	next, err := m.arrow()
+	next, err := p.arrow(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m.message = ipc.NewMessage(memory.NewBufferBytes(next.header), memory.NewBufferBytes(next.body))
-	return m.message, nil
+	p.message = ipc.NewMessage(memory.NewBufferBytes(next.header), memory.NewBufferBytes(next.body))
+	return p.message, nil
 }
+
+// messages is an ipc.MessageReader of the messages of rows.
+type messages func() (*ipc.Message, error)
+
+// Message implements ipc.MessageReader.
+func (m messages) Message() (*ipc.Message, error) { return m() }
 
 // Retain implements ipc.MessageReader. The owner closes the rows.
 func (messages) Retain() {}
@@ -263,13 +265,13 @@ func (messages) Retain() {}
 func (messages) Release() {}
 
 // arrow returns the next message that contains an Arrow message, or io.EOF after the last one.
-func (p *Rows) arrow() (*message, error) {
+func (p *Rows) arrow(ctx context.Context) (*message, error) {
 	if m := p.first; m != nil {
 		p.first = nil
 		return m, nil
 	}
 	for {
-		m, err := p.next()
+		m, err := p.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF) && !p.completed:
 			return nil, incomplete(p.counts.Rows)
@@ -278,7 +280,7 @@ func (p *Rows) arrow() (*message, error) {
 		case p.completed:
 			return nil, fault.New(fault.Invalid, "a message came after the last one").WithRemedy("send the number of rows after the last batch")
 		case len(m.header) > 0:
-			return m, p.account(m)
+			return m, p.account(ctx, m)
 		}
 		if err := p.end(m.metadata); err != nil {
 			return nil, err
@@ -300,7 +302,7 @@ func (p *Rows) end(metadata []byte) error {
 // account changes a message so that the Arrow library can decode it without trusting sizes that the
 // client claims. It then replaces the charge for the maximum size by a charge for the message's
 // real size.
-func (p *Rows) account(m *message) error {
+func (p *Rows) account(ctx context.Context, m *message) error {
 	p.counts.Bytes += m.size()
 	head, err := m.inspect()
 	if err != nil {
@@ -322,7 +324,7 @@ func (p *Rows) account(m *message) error {
 	}
 	most := m.size() + headerCopies*int64(len(m.header)) + unpacked + beside
 	if more := most - p.held.Held(); more > 0 {
-		if err := p.held.GrowWait(p.ctx, more); err != nil {
+		if err := p.held.GrowWait(ctx, more); err != nil {
 			return err
 		}
 	}
@@ -332,7 +334,7 @@ func (p *Rows) account(m *message) error {
 	m.header, m.metadata = head.encode(), nil
 	size := m.size()
 	if head.isDictionary {
-		if err := p.kept.GrowWait(p.ctx, size); err != nil {
+		if err := p.kept.GrowWait(ctx, size); err != nil {
 			return err
 		}
 		p.kept.Shrink(p.sizes[head.dictionary])
@@ -378,9 +380,9 @@ func (a arrived) whole(limit int64) (*message, error) {
 }
 
 // receive receives a message within the time limit.
-func (p *Rows) receive() (*message, error) {
+func (p *Rows) receive(ctx context.Context) (*message, error) {
 	if more := 2*p.limit - p.held.Held(); more > 0 {
-		if err := p.held.GrowWait(p.ctx, more); err != nil {
+		if err := p.held.GrowWait(ctx, more); err != nil {
 			return nil, err
 		}
 	}
@@ -392,8 +394,8 @@ func (p *Rows) receive() (*message, error) {
 		err := p.source.RecvMsg(m)
 		result <- arrived{m, err}
 	}()
-	err := p.pace.Wait(p.ctx, done, p.counts.Bytes)
-	if err == nil || p.ctx.Err() != nil { // gRPC ends a call whose message is too large
+	err := p.pace.Wait(ctx, done, p.counts.Bytes)
+	if err == nil || ctx.Err() != nil { // gRPC ends a call whose message is too large
 		select {
 		case r := <-result:
 			return r.whole(p.limit)

@@ -32,7 +32,7 @@ type ipcStream struct {
 // trusted: the messages are checked as those of a call are, and rows are complete only if the stream has its end mark and, in a
 // file, as many batches as its footer lists. o.Pace is not used. The caller closes the rows, and owns in.
 func OpenStream(ctx context.Context, in io.Reader, o Options) (*Rows, error) {
-	p := &Rows{ctx: ctx, limit: o.Limit, sizes: map[int64]int64{}}
+	p := &Rows{limit: o.Limit, sizes: map[int64]int64{}}
 	var err error
 	if p.held, err = o.Budget.Reserve("rows of an Arrow stream", 0); err != nil {
 		return nil, err
@@ -42,9 +42,9 @@ func OpenStream(ctx context.Context, in io.Reader, o Options) (*Rows, error) {
 		return nil, err
 	}
 	s := &ipcStream{in: in}
-	p.next = func() (*message, error) { return s.message(p) }
-	if p.first, err = s.begin(p); err == nil {
-		err = p.begin()
+	p.next = func(ctx context.Context) (*message, error) { return s.message(ctx, p) }
+	if p.first, err = s.begin(ctx, p); err == nil {
+		err = p.begin(ctx)
 	}
 	if err != nil {
 		p.Close()
@@ -54,7 +54,7 @@ func OpenStream(ctx context.Context, in io.Reader, o Options) (*Rows, error) {
 }
 
 // begin reads the first message.
-func (s *ipcStream) begin(p *Rows) (*message, error) {
+func (s *ipcStream) begin(ctx context.Context, p *Rows) (*message, error) {
 	start := make([]byte, prefixBytes)
 	if err := s.fill(start); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s *ipcStream) begin(p *Rows) (*message, error) {
 			return nil, err
 		}
 	}
-	m, err := s.after(p, start)
+	m, err := s.after(ctx, p, start)
 	if errors.Is(err, io.EOF) {
 		return nil, fault.New(fault.Invalid, "the Arrow stream has no schema").WithRemedy("write the rows with a library of Arrow")
 	}
@@ -73,7 +73,7 @@ func (s *ipcStream) begin(p *Rows) (*message, error) {
 }
 
 // message reads the next message, or returns io.EOF after the last one.
-func (s *ipcStream) message(p *Rows) (*message, error) {
+func (s *ipcStream) message(ctx context.Context, p *Rows) (*message, error) {
 	if p.completed {
 		return nil, io.EOF
 	}
@@ -81,11 +81,11 @@ func (s *ipcStream) message(p *Rows) (*message, error) {
 	if err := s.fill(prefix); err != nil {
 		return nil, err
 	}
-	return s.after(p, prefix)
+	return s.after(ctx, p, prefix)
 }
 
 // after reads the message after its prefix.
-func (s *ipcStream) after(p *Rows, prefix []byte) (*message, error) {
+func (s *ipcStream) after(ctx context.Context, p *Rows, prefix []byte) (*message, error) {
 	size := int64(binary.LittleEndian.Uint32(prefix[4:]))
 	switch {
 	case binary.LittleEndian.Uint32(prefix) != streamMark && s.isFile && p.reader == nil:
@@ -94,11 +94,11 @@ func (s *ipcStream) after(p *Rows, prefix []byte) (*message, error) {
 	case binary.LittleEndian.Uint32(prefix) != streamMark:
 		return nil, fault.New(fault.Invalid, "the bytes are not an Arrow IPC stream or file of Arrow 0.15 or later").WithRemedy("write the rows with a library of Arrow")
 	case size == 0:
-		return nil, s.end(p)
+		return nil, s.end(ctx, p)
 	case size > p.limit:
 		return nil, tooLargeInFile(p.limit)
 	}
-	if err := p.grow(size); err != nil {
+	if err := p.grow(ctx, size); err != nil {
 		return nil, err
 	}
 	m := &message{header: make([]byte, size)}
@@ -113,7 +113,7 @@ func (s *ipcStream) after(p *Rows, prefix []byte) (*message, error) {
 	if body < 0 || body > p.limit {
 		return nil, tooLargeInFile(p.limit)
 	}
-	if err := p.grow(size + body); err != nil {
+	if err := p.grow(ctx, size+body); err != nil {
 		return nil, err
 	}
 	m.body = make([]byte, body)
@@ -121,9 +121,9 @@ func (s *ipcStream) after(p *Rows, prefix []byte) (*message, error) {
 }
 
 // grow reserves bytes in all for the message that is read.
-func (p *Rows) grow(bytes int64) error {
+func (p *Rows) grow(ctx context.Context, bytes int64) error {
 	if more := bytes - p.held.Held(); more > 0 {
-		return p.held.GrowWait(p.ctx, more)
+		return p.held.GrowWait(ctx, more)
 	}
 	return nil
 }
@@ -152,13 +152,13 @@ func unread(err error) error {
 }
 
 // end checks what comes after the last message, and returns io.EOF if the rows are complete.
-func (s *ipcStream) end(p *Rows) error {
+func (s *ipcStream) end(ctx context.Context, p *Rows) error {
 	most := int64(1) // more than 0 bytes are refused
 	if s.isFile {
 		most = min(maxFooter, p.limit)
 	}
 	const copies = 2 // of a buffer that grows
-	if err := p.grow(copies * most); err != nil {
+	if err := p.grow(ctx, copies*most); err != nil {
 		return err
 	}
 	rest, err := io.ReadAll(io.LimitReader(s.in, most))

@@ -40,7 +40,7 @@ func readStream(t testing.TB, content []byte, limit int64, use func(arrow.Record
 		return err
 	}
 	defer rows.Close()
-	reader := rows.Reader(func() error { return nil })
+	reader := rows.Reader(t.Context(), func() error { return nil })
 	defer reader.Release()
 	for reader.Next() {
 		use(reader.RecordBatch())

@@ -37,7 +37,7 @@ func (o Options) arrow(ctx context.Context, f File) (array.RecordReader, error) 
 		_ = content.Close()
 		return nil, fault.Op(err, "read %s", f.Name)
 	}
-	a := &arrowSlices{name: f.Name, rows: rows.Reader(func() error { return nil })}
+	a := &arrowSlices{name: f.Name, rows: rows.Reader(ctx, func() error { return nil })}
 	return batch.FromFunc(a.rows.Schema(), a.batch, func() {
 		a.rows.Release()
 		rows.Close()
