@@ -41,7 +41,7 @@ func (s *service) actions() []call.Action {
 			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.changes.Reporting(s.verifyProgress),
 		})
 	}
-	all = append(all, s.historyActions()...)
+	all = append(all, historian{s.options.History, s.guard, s.options.Budget}.actions()...)
 	all = append(all, s.changes.Actions()...)
 	if s.options.Cache != nil {
 		all = append(all,

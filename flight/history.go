@@ -33,14 +33,21 @@ const (
 	descriptionSize = 512
 )
 
-// historyActions returns the actions that read the metadata of tables.
-func (s *service) historyActions() []call.Action {
-	if s.options.History == nil {
+// historian serves the actions that read the metadata of tables.
+type historian struct {
+	tables TableHistory // nil: there are no such actions
+	guard  *access.Guard
+	budget *budget.Budget
+}
+
+// actions returns the actions.
+func (h historian) actions() []call.Action {
+	if h.tables == nil {
 		return nil
 	}
 	return []call.Action{
-		{Name: "tables", Description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog or namespace, or nothing for all. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.listTables)},
-		{Name: "log", Description: "List the snapshots of a table, and which of them can be taken back. Body: {table, branch, limit} as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.tableLog)},
+		{Name: "tables", Description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog or namespace, or nothing for all. Result: JSON.", Needs: policy.Reading, Run: call.Answering(h.listTables)},
+		{Name: "log", Description: "List the snapshots of a table, and which of them can be taken back. Body: {table, branch, limit} as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(h.tableLog)},
 	}
 }
 
@@ -50,19 +57,19 @@ type tableList struct {
 }
 
 // listTables describes the tables that the caller may read.
-func (s *service) listTables(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
+func (h historian) listTables(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	asked, err := decode.Tables(body)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.options.History.TableNames(ctx, asked.Within)
+	all, err := h.tables.TableNames(ctx, asked.Within)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	var rights []access.TableAccess
 	for _, name := range all {
-		if may := s.guard.TableAccess(c, name); may != access.HiddenTable {
+		if may := h.guard.TableAccess(c, name); may != access.HiddenTable {
 			names, rights = append(names, name), append(rights, may)
 		}
 	}
@@ -74,7 +81,7 @@ func (s *service) listTables(ctx context.Context, c *call.Call, body []byte) ([]
 		return nil, fault.New(fault.NotFound, "there is no table in %s that this client may read", fault.Shorten(asked.Within, call.MaxName)).
 			WithRemedy("list the tables of all catalogs: penstock tables")
 	}
-	held, err := s.options.Budget.Reserve("a list of tables", int64(len(names)*descriptionSize))
+	held, err := h.budget.Reserve("a list of tables", int64(len(names)*descriptionSize))
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +91,8 @@ func (s *service) listTables(ctx context.Context, c *call.Call, body []byte) ([]
 	group.SetLimit(tablesAtOnce)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			out.Tables[i], err = s.describeTable(grouped, name, rights[i])
-			out.Tables[i].Datasets = s.guard.DatasetsOf(c, name)
+			out.Tables[i], err = h.describeTable(grouped, name, rights[i])
+			out.Tables[i].Datasets = h.guard.DatasetsOf(c, name)
 			return err
 		})
 	}
@@ -97,13 +104,13 @@ func (s *service) listTables(ctx context.Context, c *call.Call, body []byte) ([]
 
 // describeTable describes a table of a list. A table that cannot be read is described by its error, which names files and values
 // only if the caller may read the whole table.
-func (s *service) describeTable(ctx context.Context, name string, may access.TableAccess) (history.Description, error) {
-	held, err := s.options.Budget.Reserve("the snapshots of table "+name, 0)
+func (h historian) describeTable(ctx context.Context, name string, may access.TableAccess) (history.Description, error) {
+	held, err := h.budget.Reserve("the snapshots of table "+name, 0)
 	if err != nil {
 		return history.Description{}, err
 	}
 	defer held.Release()
-	t, err := s.options.History.History(ctx, name, held)
+	t, err := h.tables.History(ctx, name, held)
 	switch {
 	case ctx.Err() != nil:
 		return history.Description{}, err
@@ -118,22 +125,22 @@ func (s *service) describeTable(ctx context.Context, name string, may access.Tab
 }
 
 // tableLog lists the snapshots of a branch of a table.
-func (s *service) tableLog(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
+func (h historian) tableLog(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
 	asked, err := decode.Log(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard.PermitHistory(c, asked.Table); err != nil {
+	if err := h.guard.PermitHistory(c, asked.Table); err != nil {
 		return nil, err
 	}
-	held, err := s.options.Budget.Reserve("the snapshots of table "+asked.Table, 0)
+	held, err := h.budget.Reserve("the snapshots of table "+asked.Table, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	t, err := s.options.History.History(ctx, asked.Table, held)
+	t, err := h.tables.History(ctx, asked.Table, held)
 	if err != nil {
-		return nil, s.guard.DisclosedTable(c, asked.Table, err)
+		return nil, h.guard.DisclosedTable(c, asked.Table, err)
 	}
 	if err := held.Grow(int64(descriptionSize * len(t.Snapshots))); err != nil {
 		return nil, err
@@ -142,7 +149,7 @@ func (s *service) tableLog(ctx context.Context, c *call.Call, body []byte) ([]by
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard.PermitHistory(c, asked.Table); err != nil { // the policy may have changed meanwhile
+	if err := h.guard.PermitHistory(c, asked.Table); err != nil { // the policy may have changed meanwhile
 		return nil, err
 	}
 	return jsontext.Of(out), nil

@@ -15,15 +15,15 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/owners"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 )
 
 // Files of a private server, in its folder.
 const (
-	privateLog    = "server.log"
-	privateSpool  = "spool"
-	privateOwners = "owners"
+	privateLog   = "server.log"
+	privateSpool = "spool"
 )
 
 // A private server is gone within a second of its owner: parentPoll, exitGrace and what removing its folder takes.
@@ -37,9 +37,9 @@ const (
 type privateServer struct {
 	folder string
 	parent int
-	owners *owners       // nil: the parent
-	gone   chan struct{} // closed when the owners have gone
-	remove func()        // removes the folder, once
+	owners *owners.Owners // nil: the parent
+	gone   chan struct{}  // closed when the owners have gone
+	remove func()         // removes the folder, once
 }
 
 // newPrivateServer returns the private server of a folder, for the parent process. The folder must be new, since it is removed
@@ -54,7 +54,7 @@ func newPrivateServer(folder string) (*privateServer, error) {
 	if err := checkNew(s.folder); err != nil {
 		return nil, err
 	}
-	if s.owners, err = openOwners(s.folder); err != nil {
+	if s.owners, err = owners.Open(s.folder); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -102,7 +102,7 @@ func checkNew(folder string) error {
 		return fault.New(fault.Invalid, "private %s: %w", folder, errors.Unwrap(err)).WithRemedy(remedy)
 	}
 	for _, e := range entries {
-		if e.Name() != privateLog && e.Name() != privateOwners || e.Type()&fs.ModeType != 0 {
+		if e.Name() != privateLog && e.Name() != owners.File || e.Type()&fs.ModeType != 0 {
 			return fault.New(fault.Invalid, "private %s: it has %s, and would be removed with it", folder, e.Name()).WithRemedy(remedy)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *privateServer) watch(input io.Reader) {
 func (s *privateServer) waitForOwners() {
 	poll := time.NewTicker(parentPoll)
 	defer poll.Stop()
-	for !s.owners.gone() {
+	for !s.owners.Gone() {
 		<-poll.C
 	}
 }

@@ -8,10 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/cmd/penstock/owners"
 )
 
 // lateEnd is when a test ends a server that should have ended by itself.
@@ -97,22 +100,26 @@ func TestPrivateServerEndsWithItsParent(t *testing.T) {
 	require.NoDirExists(t, folder)
 }
 
+// setLock locks or unlocks a byte of a file of owners, as Python does.
+func setLock(file *os.File, kind int16, start int64) error {
+	return syscall.FcntlFlock(file.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: kind, Whence: 0, Start: start, Len: 1})
+}
+
 // A server whose folder has a file of owners ends when none of them holds a lock in it, whatever becomes of its input.
 //
 // spec: private-30
 func TestSharedServerEndsWithItsOwners(t *testing.T) {
 	l, folder := readLake(t), privateFolder(t)
-	held, err := os.OpenFile(filepath.Join(folder, privateOwners), os.O_RDWR|os.O_CREATE, 0o600)
+	held, err := os.OpenFile(filepath.Join(folder, owners.File), os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)
 	defer held.Close() //nolint:errcheck // nothing was written
-	owner := &owners{file: held}
-	require.True(t, owner.lock(ownersFirst+7, 1))
+	require.NoError(t, setLock(held, syscall.F_WRLCK, 8))
 	server, input := startPrivately(t, folder, "--config", l.config)
 	require.NoError(t, input.Close())
 	uri := "grpc+unix://" + filepath.Join(folder, "server.sock")
 	require.Equal(t, run(t, "cat", "home", "--config", l.config), run(t, "cat", "home", "--uri", uri))
-	require.False(t, owner.lock(ownersServer, 1), "the server holds its byte")
-	owner.unlock(ownersFirst + 7)
+	require.Error(t, setLock(held, syscall.F_WRLCK, 1<<30), "the server holds its byte")
+	require.NoError(t, setLock(held, syscall.F_UNLCK, 8))
 	late := time.AfterFunc(lateEnd, func() { _ = server.command.Process.Kill() })
 	code, _ := server.wait(t)
 	late.Stop()

@@ -2,14 +2,23 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/telemetry"
 )
 
 // Variables of the environment that name the source.
@@ -146,4 +155,74 @@ func (p process) withConfig(ctx context.Context, flag string, use func(context.C
 	}
 	defer e.Close()
 	return use(ctx, c, e)
+}
+
+// Sizes of the server in this process, in bytes.
+const (
+	localBuffer  = 1 << 20       // of the connection, in each direction
+	localMessage = math.MaxInt32 // the maximum of gRPC: memory is the limit here
+	localDetails = 1 << 20       // of a failure: the header limits of other clients do not apply
+)
+
+// openLocal serves a config file to a client in this process, over a connection in memory:
+// its answers are those of a server. No port is opened.
+func (p process) openLocal(ctx context.Context, file string) (*client.Client, error) {
+	c, err := p.load(file, nil)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := ticket.RandomKeys(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Assemble(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	tables := e.TableWriter(1)
+	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
+		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
+		Budget: e.Budget, History: e.TableHistory(), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
+		// Only bugs: the client reports other failures.
+		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
+	})
+	listener := bufconn.Listen(localBuffer)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	end := func() error {
+		// The client has closed its connection, so all calls end soon.
+		err := server.Shutdown(context.WithoutCancel(ctx))
+		err = errors.Join(err, <-served)
+		e.Close()
+		return err
+	}
+	return client.Local(listener.DialContext, localMessage, end)
+}
+
+// changeFlags are the flags of all commands that change tables.
+type changeFlags struct {
+	sourceFlags
+	progress *string
+}
+
+func newChangeFlags(c *cobra.Command) changeFlags {
+	return changeFlags{sourceFlags: newSourceFlags(c), progress: progressFlag(c)}
+}
+
+// change calls f with a client of the server that changes tables, and with what reports how far the command is.
+func (p process) change(c *cobra.Command, flags changeFlags, table string, f func(context.Context, *client.Client, *commandProgress) error) error {
+	g, err := p.progressOf(*flags.progress, c.Name(), table)
+	if err != nil {
+		return err
+	}
+	return g.end(p.withClient(c, flags.sourceFlags, func(ctx context.Context, s *client.Client) error { return f(ctx, s, g) }))
+}
+
+// printResult prints the result of a command that wrote: as JSON, or else as text.
+func (p terminal) printResult(asJSON bool, result any, text string) error {
+	if asJSON {
+		return p.printJSON(result)
+	}
+	_, err := fmt.Fprint(p.stdout, text)
+	return err
 }

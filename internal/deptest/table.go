@@ -199,6 +199,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/outfile", Imports: "fault"},
 		{Folder: "cmd/penstock/bar"},
 		{Folder: "cmd/penstock/keyfile", Imports: "fault"},
+		{Folder: "cmd/penstock/owners", Imports: "fault"},
 		{Folder: "cmd/penstock/inputs", Imports: "foreign rowsin store batch budget fault", Outside: libCompress},
 		{Folder: "cmd/penstock/watch"},
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},

@@ -168,3 +168,17 @@ func IndexedSchema(outputs []Output, indexed []Indexed) *arrow.Schema {
 	}
 	return arrow.NewSchema(fields, nil)
 }
+
+// groupedSchema returns the schema of batches with one row for each request.
+func (r *Relation) groupedSchema(outputs []Output) *arrow.Schema {
+	once := r.OncePerRequest(outputs)
+	fields := make([]arrow.Field, len(outputs))
+	for i, o := range outputs {
+		if fields[i] = o.arrowField(); !once[i] {
+			item := fields[i]
+			item.Name = "element"
+			fields[i] = arrow.Field{Name: o.Name, Type: arrow.ListOfField(item)}
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}

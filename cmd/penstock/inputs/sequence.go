@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
 // opener opens the rows of one file. The caller releases them.
@@ -58,7 +59,7 @@ func (s *sequence) next(ctx context.Context) (err error) {
 	if s.schema == nil {
 		s.schema = s.current.Schema()
 	}
-	if s.columns, err = batch.MatchColumns(s.schema, s.current.Schema(), f.Name); err != nil {
+	if s.columns, err = foreign.MatchColumns(s.schema, s.current.Schema(), f.Name); err != nil {
 		s.close()
 	}
 	return err

@@ -250,7 +250,7 @@ func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 
 // match finds the columns of the schema in a file.
 func (r *FileInput) match(o *openFile, schema *arrow.Schema) (err error) {
-	if o.columns, err = batch.MatchColumns(r.schema, schema, o.path); err != nil {
+	if o.columns, err = MatchColumns(r.schema, schema, o.path); err != nil {
 		return err
 	}
 	o.types = nil

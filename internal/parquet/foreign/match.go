@@ -1,4 +1,4 @@
-package batch
+package foreign
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
