@@ -111,7 +111,7 @@ def test_many_orphan_files_are_one_result(house: House, client: penstock.Client,
     assert len(house.rows()) == 2
 
 
-# spec: change-9
+# spec: change-9, promote-24
 def test_columns_are_promoted_and_demoted(house: House) -> None:
     config = house.config.read_text().replace(
         "key: [id]}", "key: [id], staging: [{table: features.origin, prefix: origin_, name: origin}]}"
@@ -130,6 +130,10 @@ def test_columns_are_promoted_and_demoted(house: House) -> None:
         assert (done.files, done.rows, done.existed, done.seconds) == (1, 2, False, None)
         assert (seen[-1].table, seen[-1].step, seen[-1].rows_written) == (TABLE, "rewrite", 2)
         assert [row["origin_country"] for row in house.rows()] == ["CH", None]
+        with client.read("history") as stream:
+            assert stream.read_all().num_rows == 2
+        assert list(stream.report["promoted"]) == ["origin"]
+        assert stream.report["staging"]["origin"]["matched"] is None
         again = client.promote("history", "origin", earlier="continue")
         assert again.existed
         back = client.demote(TABLE, "origin_country")

@@ -14,7 +14,7 @@ _OF_STREAM = ("cursor", "leftover", "sample", "unread", "promoted", "indexed")
 
 def unbroken(report: Mapping[str, Any]) -> dict[str, Any]:
     """The report of a stream that used one connection."""
-    return {"staging": {}, **report, "partial": False}
+    return {**report, "staging": _tables(report), "partial": False}
 
 
 def resumed(
@@ -28,7 +28,13 @@ def resumed(
         parts: what each connection returned.
     """
     said = {name: last[name] for name in _OF_STREAM if name in last}
-    return {**counts, **said, "staging": last.get("staging", {}), "partial": True, "parts": list(parts)}
+    return {**counts, **said, "staging": _tables(last), "partial": True, "parts": list(parts)}
+
+
+def _tables(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The statistics of each staging table that a stream used. The counts of promoted entries are not known: they are None."""
+    promoted = {name: dict.fromkeys(_COUNTS) for name in report.get("promoted", ())}
+    return {**promoted, **report.get("staging", {})}
 
 
 def unreported(cursor: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
@@ -52,13 +58,18 @@ def total(each: str, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _added(reports: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
-    """The counts of each staging table over several streams."""
+def _added(reports: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, int | None]]:
+    """The counts of each staging table over several streams; None if a stream does not know one."""
     names = dict.fromkeys(name for tables in reports for name in tables)
     return {
         name: {
-            count: sum(tables[name].get(count, 0) for tables in reports if name in tables)
+            count: _sum([tables[name].get(count, 0) for tables in reports if name in tables])
             for count in _COUNTS
         }
         for name in names
     }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
