@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -23,6 +24,7 @@ import (
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/staged"
 )
@@ -56,7 +58,7 @@ func stageCommand(p process) *cobra.Command {
 	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		call.Table, call.files, call.source = args[0], args[1:], flags.text()
-		if err := call.Check(); err != nil {
+		if err := call.check(); err != nil {
 			return cmdline.Error{Err: err}
 		}
 		if uri, err := p.serverOf(flags.sourceFlags); err != nil || uri {
@@ -84,6 +86,18 @@ type stageCall struct {
 	fileFlags
 	source string // the flag of the source
 	asJSON bool
+}
+
+// check returns an error for a command that a server would refuse, such as one with a table name that no other command accepts.
+func (c stageCall) check() error {
+	if err := c.Check(); err != nil { // which names flags
+		return err
+	}
+	text, err := json.Marshal(map[string]any{"stage": c.TableWrite})
+	if err == nil {
+		_, err = decode.Stage(text)
+	}
+	return err
 }
 
 // stage stages files in process and prints the result.

@@ -280,6 +280,7 @@ func TestMistakesInStage(t *testing.T) {
 		"--buckets many: want a whole number":           {"stage", "features.history", a, "--buckets", "many"},
 		"give buckets or like":                          {"stage", "features.history", a, "--buckets", "2", "--like", "ml.x"},
 		"give --config FILE":                            {"stage", "features.history", a},
+		"has spaces or quotes":                          {"stage", "features.my table", a, "--config", l.config},
 		"needs a table and a branch":                    {"publish", "features.history"},
 		"needs a table\n":                               {"undo"},
 		"--from needs the id of a snapshot":             {"undo", "features.history", "--from", "x"},

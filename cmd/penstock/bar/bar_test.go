@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +22,30 @@ const erased = "\r\x1b[K"
 // last returns what a terminal shows on the line that was written to.
 func last(written string) string { return written[strings.LastIndex(written, erased)+len(erased):] }
 
+// screen is a terminal to which a bar and a test write.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// String returns everything that was written.
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 // spec: change-12
 func TestBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out screen
 		line := bar.NewLine(&out, func() int { return 200 })
 		b := bar.Start(line, time.Now)
 		at := func(d time.Duration) string {
@@ -55,7 +76,7 @@ func TestBar(t *testing.T) {
 		require.Contains(t, at(200*time.Millisecond), "10 files")
 		b.End()
 		require.Empty(t, last(out.String()), "the end erases the bar")
-		before := out.Len()
+		before := len(out.String())
 		_, err = io.WriteString(line.Before(&out), "result\n")
 		require.NoError(t, err)
 		require.Equal(t, "result\n", out.String()[before:])
@@ -65,7 +86,7 @@ func TestBar(t *testing.T) {
 func TestBarFitsItsLine(t *testing.T) {
 	for width, want := range map[int]int{12: 11, 0: 79, 500: 104} {
 		synctest.Test(t, func(t *testing.T) {
-			var out bytes.Buffer
+			var out screen
 			b := bar.Start(bar.NewLine(&out, func() int { return width }), time.Now)
 			defer b.End()
 			b.Set(bar.State{Title: strings.Repeat("ü", 100)})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 // holding starts a process that locks a byte of the file of owners. The returned function kills it.
 func holding(t *testing.T, folder string, at int64) (kill func()) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0], fmt.Sprint(at))
+	c := exec.CommandContext(t.Context(), os.Args[0], strconv.FormatInt(at, 10))
 	c.Env = append(os.Environ(), childVariable+"="+filepath.Join(folder, File))
 	_, err := c.StdinPipe()
 	require.NoError(t, err)
