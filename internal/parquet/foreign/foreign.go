@@ -92,8 +92,9 @@ type openFile struct {
 	parquet *file.Reader
 	columns []int // of the file, in the order of the schema
 	types   []arrow.DataType
-	started int // row groups
-	left    int // row groups that are not read to their end
+	int96   []int // columns of the file that are stored as INT96
+	started int   // row groups
+	left    int   // row groups that are not read to their end
 }
 
 // Open returns a reader of all rows of some files, in their order. All files have the columns of the
@@ -242,6 +243,8 @@ func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 	if err != nil {
 		return o.unreadable(ctx, err)
 	}
+	o.int96 = o.int96Columns()
+	schema = inMicros(schema, o.int96)
 	if r.schema == nil {
 		r.schema = schema
 	}

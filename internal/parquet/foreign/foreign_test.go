@@ -112,3 +112,40 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, r.Err(), context.Canceled)
 	r.Release()
 }
+
+// Times that are stored as INT96, as by Spark, are microseconds, and equal to those that other files store as such.
+//
+// spec: stage-140
+func TestInt96IsReadAsMicroseconds(t *testing.T) {
+	schema := func(unit arrow.TimeUnit) *arrow.Schema {
+		return arrow.NewSchema([]arrow.Field{
+			{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "at", Type: &arrow.TimestampType{Unit: unit, TimeZone: "UTC"}, Nullable: true},
+		}, nil)
+	}
+	path := filepath.Join(t.TempDir(), "int96.parquet")
+	file, err := os.Create(path) //nolint:gosec // a test's own folder
+	require.NoError(t, err)
+	w, err := pqarrow.NewFileWriter(schema(arrow.Nanosecond), file, parquet.NewWriterProperties(), pqarrow.NewArrowWriterProperties(pqarrow.WithDeprecatedInt96Timestamps(true)))
+	require.NoError(t, err)
+	times := array.NewRecordBuilder(memory.DefaultAllocator, schema(arrow.Nanosecond))
+	times.Field(0).(*array.Int64Builder).AppendValues([]int64{1, 2, 3}, nil)
+	times.Field(1).(*array.TimestampBuilder).AppendValues([]arrow.Timestamp{1_790_856_000_000_001_999, -999, 0}, []bool{true, true, false})
+	b := times.NewRecordBatch()
+	require.NoError(t, w.Write(b))
+	require.NoError(t, w.Close())
+	other := write(t, schema(arrow.Microsecond), `[{"id": 4, "at": 1790856000000002}]`)
+	limit := budget.New(64 << 20)
+	r, err := foreign.Open(t.Context(), []string{path, other}, foreign.Options{Budget: limit})
+	require.NoError(t, err)
+	var got []string
+	for r.Next() {
+		for i := range int(r.RecordBatch().NumRows()) {
+			got = append(got, r.RecordBatch().Column(1).ValueStr(i))
+		}
+	}
+	require.NoError(t, r.Err())
+	require.Equal(t, arrow.FixedWidthTypes.Timestamp_us, r.Schema().Field(1).Type)
+	require.Equal(t, []string{"2026-10-01T12:00:00.000001Z", "1969-12-31T23:59:59.999999Z", array.NullValueStr, "2026-10-01T12:00:00.000002Z"}, got)
+	r.Release()
+	require.Zero(t, limit.Used())
+}

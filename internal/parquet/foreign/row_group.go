@@ -107,7 +107,9 @@ func (g *rowGroup) some(ctx context.Context, held *budget.Reservation, rows, aft
 			g.giveBack(held, memory.end())
 			continue
 		}
-		rest := b.NewSlice(from, b.NumRows())
+		slice := b.NewSlice(from, b.NumRows())
+		rest := microsOf(slice, g.of.int96, memory)
+		slice.Release()
 		err = g.send(ctx, held, rest, memory.end())
 		if err == nil {
 			sent += rest.NumRows()
