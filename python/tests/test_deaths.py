@@ -72,7 +72,7 @@ def test_lost_answers_at_each_call(lake: BucketLake, tmp_path: Path, name: str) 
 #
 # spec: write-22, compact-12, compact-26, promote-6, promote-9, promote-12
 @pytest.mark.parametrize("lake", ["sql"], indirect=True)
-@pytest.mark.parametrize(("name", "nth"), [("compact", 10), ("restore", 4), ("promote", 14), ("demote", 1)])
+@pytest.mark.parametrize(("name", "nth"), [("compact", 9), ("restore", 4), ("promote", 14), ("demote", 1)])
 def test_killed_rewrites_are_made_when_repeated(
     lake: BucketLake, tmp_path: Path, name: str, nth: int
 ) -> None:

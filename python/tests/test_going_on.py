@@ -43,8 +43,9 @@ def test_stream_resumes_where_it_broke(
     assert list(pairs(stream)) == whole
     assert len(whole) == len(stream)
     lines = warnings(caplog)
-    assert len(lines) == stream.stats.resumed == 5  # it breaks behind each third batch
+    assert len(lines) == 2 * stream.stats.resumed == 10  # it breaks behind each third batch, and resumes
     assert "broke after 192 rows; retry 1 in" in lines[0]
+    assert all("resumed after" in line for line in lines[1::2])
     report = stream.report
     assert (report["rows"], report["batches"], report["cursor"]) == (ROWS, 16, whole[-1][1])
     assert [(part["rows"], part["batches"]) for part in report["parts"]] == [(192, 3)] * 5 + [(40, 1)]
@@ -142,9 +143,9 @@ def test_an_unknown_ticket_is_planned_again(lasting: penstock.Client) -> None:
 def test_retry_delays_grow(lasting: penstock.Client, caplog: pytest.LogCaptureFixture) -> None:
     stream = lasting.read("down 4")
     assert stream.read_all().column("n").to_pylist() == numbers(0, 1)
-    waits = [
-        float(line.partition("; retry ")[2].split(" in ")[1].split(" s")[0]) for line in warnings(caplog)
-    ]
+    *lines, last = warnings(caplog)
+    assert "resumed after" in last
+    waits = [float(line.partition("; retry ")[2].split(" in ")[1].split(" s")[0]) for line in lines]
     assert len(waits) == 5
     assert stream.stats.resumed == 1
     for i, wait in enumerate(waits):

@@ -356,7 +356,7 @@ def test_reports_do_not_wait_for_the_server() -> None:
 
 def test_package_works_without_unix_modules() -> None:
     program = (
-        "import ssl, sys, pyarrow.compute, pyarrow.flight\n"
+        "import asyncio, ssl, sys, pyarrow.compute, pyarrow.flight\n"
         "sys.platform = 'win32'; sys.modules['fcntl'] = None\n"
         "import penstock.local\n"
     )

@@ -109,7 +109,7 @@ def test_error_names_the_missing_extra(
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     stream = fake.read("good")
-    with pytest.raises(ImportError, match=rf"python\[{library}\]"):
+    with pytest.raises(ImportError, match=rf"penstock\[{library}\]"):
         getattr(stream, f"to_{library}")()
     assert stream.read_all().num_rows == 1000, "nothing was taken from it"
 
