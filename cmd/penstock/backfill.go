@@ -157,7 +157,8 @@ func namesIn(list string) []string {
 	return out
 }
 
-// backfillTarget returns a dataset of the config file, or a new dataset if name is that of a table, with its tables.
+// backfillTarget returns a dataset of the config file and its tables. If name is a table, the
+// dataset is a new one with that training table.
 func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalog, name string) (backfill.Target, error) {
 	target := backfill.Target{}
 	var known []string
@@ -188,7 +189,8 @@ func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalo
 	return target, nil
 }
 
-// unusedName returns the last part of a table's name, or the whole name if a dataset is already named like the last part.
+// unusedName returns the last part of a table's name, or, if a dataset already has that name, the
+// whole name with underscores instead of dots.
 func unusedName(table string, known []string) string {
 	short := table[strings.LastIndexByte(table, '.')+1:]
 	if slices.Contains(known, short) {
@@ -197,7 +199,8 @@ func unusedName(table string, known []string) string {
 	return short
 }
 
-// checkAbsent returns an error if a table already exists, or if the config file could not name it after its creation.
+// checkAbsent returns an error if a table already exists, or if no catalog of the config file could
+// contain it.
 func checkAbsent(ctx context.Context, c *config.Config, tables catalog.Catalog, table string) error {
 	if !strings.Contains(table, ".") {
 		return fault.InvalidField("--table", "%q has no namespace", table).WithRemedy("write namespace.table")
@@ -222,8 +225,8 @@ func catalogOf(c *config.Config, table string) string {
 	return ""
 }
 
-// sparkName returns the name of a table in Spark, given the name of its catalog there; "": the table has the name that it has in
-// the config file.
+// sparkName returns the name of a table in Spark, where its catalog is called name. If name is "",
+// it returns the table's name in the config file.
 func sparkName(c *config.Config, table, name string) string {
 	if name == "" {
 		return table

@@ -35,7 +35,7 @@ type catFlags struct {
 	format, output *string
 	limit          *int64
 	width          *int
-	ends           bool // whether the query is limited, so that its stream ends with a report soon after the limit
+	ends           bool // whether the query has a limit, so that its stream ends with a report soon after it
 }
 
 func catCommand(p process) *cobra.Command {
@@ -87,7 +87,8 @@ func catCommand(p process) *cobra.Command {
 	return c
 }
 
-// catProgress returns the progress of a call that writes a file; nil for another one.
+// catProgress returns the progress of a command that writes a file, or nil if it prints to standard
+// output.
 func (p process) catProgress(rows *client.Shards, flags catFlags, args []string) *commandProgress {
 	if *flags.output == "" || *flags.output == "-" {
 		return nil
@@ -102,9 +103,9 @@ func (p process) catProgress(rows *client.Shards, flags catFlags, args []string)
 	return g
 }
 
-// limited returns the query with a limit of one row more than the given one, so that the stream ends
-// with a report of what these rows matched. It returns the query unchanged, and false, if there is no
-// limit (0), or if the query has a limit or a field that does not allow one.
+// limited returns the query with the limit limit+1, so that the stream ends with a report on these
+// rows. It returns the query unchanged and false if limit is 0, or if the query has a limit or a
+// field that excludes one.
 func limited(query []byte, limit int64) ([]byte, bool) {
 	fields := map[string]json.RawMessage{}
 	if limit == 0 || limit == math.MaxInt64 || json.Unmarshal(query, &fields) != nil {
@@ -136,7 +137,7 @@ func (p terminal) writeOutput(path string, f func(io.Writer) error) error {
 }
 
 // resolveFormat sets the format from the extension of the output file if no format was given. It
-// returns an error if the extension is that of another format.
+// returns an error if the extension belongs to another format.
 func (f catFlags) resolveFormat() error {
 	named := strings.TrimPrefix(filepath.Ext(*f.output), ".")
 	if !slices.Contains(rowformat.Names(), named) {
@@ -228,8 +229,8 @@ func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags, g *com
 	return nil
 }
 
-// matchedSoFar describes how many of the rows that were read matched each staging table. It returns "" if the
-// query is not limited to these rows, so that the stream does not end with a report, or if the report cannot be read.
+// matchedSoFar describes how many of the rows that were read matched each staging table. It returns
+// "" if there is no report: if the query has no limit, or if reading fails.
 func matchedSoFar(rows *client.Shards, flags catFlags) string {
 	if !flags.ends {
 		return ""

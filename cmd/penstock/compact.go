@@ -65,7 +65,7 @@ func compactCommand(p process) *cobra.Command {
 	return c
 }
 
-// oneTable checks that a command is given one table.
+// oneTable returns an error unless a command has exactly one argument.
 func oneTable(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return cmdline.Errorf("%s needs a table", c.CommandPath())

@@ -15,10 +15,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// completionTime is how long the shell waits for names of datasets and tables. After it, there are none.
+// completionTime bounds the time to look up names of datasets and tables.
 const completionTime = time.Second
 
-// completions completes the arguments and the values of flags of a command and of those below it, by the words for them in its usage.
+// completions sets up completion of the arguments of a command and its subcommands, by the words
+// for them in the usage.
 func (p process) completions(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		p.completions(below)
@@ -29,7 +30,7 @@ func (p process) completions(c *cobra.Command) {
 	if names == nil {
 		return
 	}
-	all := strings.HasSuffix(first, "…") // of the arguments
+	all := strings.HasSuffix(first, "…") // whether all arguments are completed
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0 || all:
@@ -41,7 +42,7 @@ func (p process) completions(c *cobra.Command) {
 	}
 }
 
-// completeFlags completes the values of flags of a command and of those below it.
+// completeFlags sets up completion of flag values of a command and its subcommands.
 func (p process) completeFlags(c *cobra.Command) error {
 	values := map[string]func(*cobra.Command) []string{
 		"format":       fixedValues(rowformat.Names()...),
@@ -77,12 +78,12 @@ func beginning(names []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
-// fixedValues returns a function that returns some values.
+// fixedValues returns a function that returns the given values.
 func fixedValues(values ...string) func(*cobra.Command) []string {
 	return func(*cobra.Command) []string { return values }
 }
 
-// namesFor returns what lists the names for a word in the usage of a command; nil if nothing does.
+// namesFor returns the function that lists the names for a word in the usage of a command, or nil.
 func (p process) namesFor(word string) func(*cobra.Command) []string {
 	switch strings.TrimSuffix(word, "…") {
 	case "TABLE":
@@ -93,7 +94,7 @@ func (p process) namesFor(word string) func(*cobra.Command) []string {
 	return nil
 }
 
-// sourceOf returns the config file or the server that the flags of a command name, or else the environment.
+// sourceOf returns the source flags of a command. Flags that the command lacks are empty.
 func (p process) sourceOf(c *cobra.Command) sourceFlags {
 	text := func(name string) *string {
 		value := ""
@@ -105,7 +106,8 @@ func (p process) sourceOf(c *cobra.Command) sourceFlags {
 	return sourceFlags{config: text("config"), uri: text("uri"), tlsCA: text("tls-ca"), tlsCert: text("tls-cert"), tlsKey: text("tls-key"), token: text("token-file")}
 }
 
-// configured returns the config file that a command names, or else the environment; nil if a server is named, or the file is wrong.
+// configured returns the config file that the flags name or, without --uri, the environment. It
+// returns nil if there is no file, or if it cannot be loaded.
 func (p process) configured(flags sourceFlags) *config.Config {
 	file := *flags.config
 	if file == "" && *flags.uri == "" {
@@ -121,7 +123,8 @@ func (p process) configured(flags sourceFlags) *config.Config {
 	return c
 }
 
-// datasetNames returns the names of the datasets of a command's config file or server, or none.
+// datasetNames returns the names of the datasets of a command's config file or server, or nil on
+// failure.
 func (p process) datasetNames(c *cobra.Command) (out []string) {
 	flags := p.sourceOf(c)
 	if conf := p.configured(flags); conf != nil {
@@ -139,8 +142,8 @@ func (p process) datasetNames(c *cobra.Command) (out []string) {
 	return out
 }
 
-// tableNames returns the names of the tables of a command's catalogs or server: those of the datasets of a config file if the
-// catalogs do not answer in time.
+// tableNames returns the names of the tables in a command's catalogs or server. If the catalogs do
+// not answer in time, it returns the tables of the config file's datasets.
 func (p process) tableNames(c *cobra.Command) (out []string) {
 	flags := p.sourceOf(c)
 	conf := p.configured(flags)
@@ -170,7 +173,8 @@ func (p process) tableNames(c *cobra.Command) (out []string) {
 	return out
 }
 
-// ask calls f with a client of the server that flags name, until the shell no longer waits.
+// ask calls f with a client of the server that the flags or the environment name, for at most
+// completionTime. It does nothing if there is no such server.
 func (p process) ask(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client)) {
 	if remote, err := p.serverOf(flags); err != nil || !remote || *flags.uri == "" && p.orEnv("", envURI) == "" {
 		return
@@ -185,7 +189,8 @@ func (p process) ask(c *cobra.Command, flags sourceFlags, f func(context.Context
 	f(ctx, s)
 }
 
-// commandContext returns the context of a command, which completion may not have set.
+// commandContext returns the context of a command, or the background context if completion has set
+// none.
 func commandContext(c *cobra.Command) context.Context {
 	if ctx := c.Context(); ctx != nil {
 		return ctx

@@ -55,7 +55,7 @@ func datasetsCommand(p process) *cobra.Command {
 	return c
 }
 
-// datasetOf returns only the dataset with a name.
+// datasetOf returns a list of only the dataset with a name.
 func datasetOf(all []client.Dataset, name string) ([]client.Dataset, error) {
 	var names []string
 	for _, d := range all {
@@ -187,7 +187,7 @@ func (p terminal) printColumns(d client.Dataset) error {
 	return nil
 }
 
-// printTable prints a head and lines as aligned columns.
+// printTable prints a header and lines as aligned columns.
 func (p terminal) printTable(head []string, lines [][]string) error {
 	lines = slices.Insert(lines, 0, head)
 	widths := make([]int, len(head))

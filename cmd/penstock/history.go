@@ -64,7 +64,7 @@ func (p terminal) printTables(found []history.Description) error {
 	return p.printTable([]string{"table", "rows", "bytes", "files", "time", "partitions", "datasets"}, lines)
 }
 
-// countText returns a count that may be unknown.
+// countText formats a count; nil is unknown.
 func countText(n *int64) string {
 	if n == nil {
 		return "?"
@@ -72,7 +72,7 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// bytesText returns a number of bytes that may be unknown.
+// bytesText formats a number of bytes; nil is unknown.
 func bytesText(n *int64) string {
 	if n == nil {
 		return "?"
@@ -113,7 +113,8 @@ func logCommand(p process) *cobra.Command {
 	return c
 }
 
-// logText describes the snapshots of a table. Source has the flag of the server of the command.
+// logText describes the snapshots of a table. The printed commands end with source, the result of
+// sourceFlags.text.
 func logText(l history.Log, source string) string {
 	if len(l.Snapshots) == 0 {
 		return fmt.Sprintf("%s of table %s has no snapshot\n", l.Branch, l.Table)
@@ -138,7 +139,7 @@ func olderText(n int) string {
 	return strconv.Itoa(n) + " older snapshots"
 }
 
-// writeEntry writes a snapshot, the i-th of its branch.
+// writeEntry writes snapshot i of the log; 0 is the newest.
 func writeEntry(b *strings.Builder, l history.Log, i int, e history.Entry, source string) {
 	fmt.Fprintf(b, "snapshot %d  %s  %s", e.Snapshot, e.Time.Format(time.RFC3339), cmp.Or(e.Operation, "unknown operation"))
 	if e.Writer != "" {

@@ -125,13 +125,13 @@ func (p process) propose(ctx context.Context, given []dataset.Property, output s
 	return nil
 }
 
-// proposalJSON is the JSON form of what init wrote.
+// proposalJSON is the JSON form of the result of init.
 type proposalJSON struct {
 	File      string   `json:"file"`
 	Tables    []string `json:"tables"`
 	Datasets  []string `json:"datasets"`
 	LeftOut   []string `json:"left_out"`
-	Variables []string `json:"variables"` // of the environment, which replace secrets
+	Variables []string `json:"variables"` // environment variables that replace secrets
 }
 
 // proposalOf returns the JSON form of a proposal.
@@ -146,8 +146,8 @@ func proposalOf(file string, found *proposal.Proposal, secrets []proposal.Secret
 	return out
 }
 
-// configOf loads the catalog's block as a config file beside output, so that its errors are
-// those of output.
+// configOf loads the catalog's properties through a temporary config file in the folder of output,
+// so that it fails as output would.
 func (p process) configOf(written []dataset.Property, secrets []proposal.Secret, output string) (_ *config.Config, err error) {
 	folder := filepath.Dir(output)
 	file, err := os.CreateTemp(folder, ".penstock-init-*.yaml")

@@ -1,9 +1,9 @@
-// Command penstock serves joined Iceberg tables to trainers over Arrow Flight, and prints
-// what a server would serve.
+// Command penstock serves joined Iceberg tables to trainers over Arrow Flight. Its other commands
+// print and change the tables.
 //
-// This package has the commands. Package engine names the concrete types of all that reads and
-// writes tables, serve.go and local.go those of the servers. What the commands share is in the
-// packages below it.
+// This package contains the commands, and the packages below it contain code that the commands
+// share. Package engine assembles the readers and writers of tables; serve.go and source.go
+// assemble the servers.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailure     = 1
-	exitFindings    = 1 // of verify, which fails with exitUnverified
+	exitFindings    = 1 // verify has findings; other failures of verify are exitUnverified
 	exitUnverified  = 3
 	exitUsage       = 2
 	exitInterrupted = 130 // as in shells, for SIGINT
@@ -44,11 +44,11 @@ type process struct {
 	clock   func() time.Time
 }
 
-// terminal is what commands read and print to.
+// terminal holds the input and the outputs of commands.
 type terminal struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	width          int       // characters per line of the terminal; 0: stdout is none
+	width          int       // characters per line of stdout; 0: stdout is no terminal
 	line           *bar.Line // for bars; nil: stderr is no terminal
 	answers        bool      // whether stdin is a terminal, so that questions can be asked
 }
@@ -64,7 +64,7 @@ func main() {
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
-// withBars returns the terminal with a line for bars, which all other output erases.
+// withBars returns the terminal with a line for bars. All other output erases the bar first.
 func (p terminal) withBars(line *bar.Line) terminal {
 	p.line, p.stdout, p.stderr = line, line.Before(p.stdout), line.Before(p.stderr)
 	return p
@@ -84,7 +84,7 @@ func (p process) run(ctx context.Context, args []string) int {
 		Version:          version(),
 	}
 	root.SetVersionTemplate(versionText())
-	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
@@ -105,7 +105,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	return p.finish(command, err)
 }
 
-// interruptible returns a context that also ends with a signal to terminate.
+// interruptible returns a context that ends with ctx or at a termination signal.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, terminations()...)
 }
@@ -120,7 +120,8 @@ func terminations() []os.Signal {
 	return all
 }
 
-// serverTerminations returns the signals that terminate a server, which loads its files again after SIGHUP.
+// serverTerminations returns the signals that terminate a server. SIGHUP is not one of them: it
+// makes the server reload its files.
 func serverTerminations() []os.Signal {
 	if signal.Ignored(os.Interrupt) {
 		return []os.Signal{syscall.SIGTERM}
@@ -159,7 +160,7 @@ func (p process) finish(command *cobra.Command, err error) int {
 	return exitFailure
 }
 
-// note prints to standard error, and ignores its errors.
+// note prints to standard error and ignores write errors.
 func (p terminal) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stderr, format, args...)
 }
@@ -170,7 +171,7 @@ func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
 
-// describe renders a failure as text, a line for each of its parts.
+// describe renders a failure as text, with one line per part.
 func describe(e *fault.Error) string {
 	var b strings.Builder
 	message := e.Message

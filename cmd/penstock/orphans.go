@@ -61,7 +61,7 @@ func orphansCommand(p process) *cobra.Command {
 	return c
 }
 
-// printOrphans prints the orphan files of tables, or how many of them are removed.
+// printOrphans prints the orphan files of tables, or how many were removed.
 func (p process) printOrphans(found []orphans.TableOrphans, request decode.OrphansCommand, asJSON bool) error {
 	if asJSON {
 		return p.printJSON(found)
@@ -85,7 +85,7 @@ func (p process) printOrphans(found []orphans.TableOrphans, request decode.Orpha
 	return nil
 }
 
-// printTableOrphans prints the orphan files of a table, or how many of them are removed.
+// printTableOrphans prints the orphan files of a table, or how many were removed.
 func (p process) printTableOrphans(f orphans.TableOrphans, removed bool) error {
 	if removed {
 		bytes := int64(0)

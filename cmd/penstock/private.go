@@ -26,24 +26,26 @@ const (
 	privateSpool = "spool"
 )
 
-// A private server is gone within a second of its owner: parentPoll, exitGrace and what removing its folder takes.
+// A private server exits within a second after its owners: parentPoll, exitGrace and the removal of
+// its folder.
 const (
-	parentPoll = 100 * time.Millisecond // between two looks at the parent process, or at the locks of owners
-	exitGrace  = 500 * time.Millisecond // until the process exits with calls that have not ended
+	parentPoll = 100 * time.Millisecond // between checks of the parent process or of the locks of owners
+	exitGrace  = 500 * time.Millisecond // until the process exits, even if calls have not ended
 )
 
-// privateServer serves its owners on sockets in a folder of its own, until they have gone. If the folder has a file of owners,
-// these are the processes that hold locks in it. Otherwise, the process that started the server is the only one.
+// privateServer serves its owners on sockets in its folder until the owners are gone. If the folder
+// has a file of owners, the owners are the processes that hold locks in that file. Otherwise, the
+// only owner is the process that started the server.
 type privateServer struct {
 	folder string
 	parent int
-	owners *owners.Owners // nil: the parent
-	gone   chan struct{}  // closed when the owners have gone
+	owners *owners.Owners // nil: the parent is the owner
+	gone   chan struct{}  // closed when the owners are gone
 	remove func()         // removes the folder, once
 }
 
-// newPrivateServer returns the private server of a folder, for the parent process. The folder must be new, since it is removed
-// with all that is in it.
+// newPrivateServer returns a private server for a folder. The folder must be new, since the server
+// removes it with its content.
 func newPrivateServer(folder string) (*privateServer, error) {
 	s := &privateServer{parent: os.Getppid(), gone: make(chan struct{})}
 	var err error
@@ -60,8 +62,9 @@ func newPrivateServer(folder string) (*privateServer, error) {
 	return s, nil
 }
 
-// removeFolder removes the folder. One that is shared gets another name first, since a new owner may make one of its name at
-// any time. What cannot be removed is in a temporary folder.
+// removeFolder removes the folder. It renames a folder with a file of owners first, since a new
+// owner may create a folder of the same name at any time. Errors are ignored: leftovers are in a
+// temporary folder.
 func (s *privateServer) removeFolder() {
 	folder := s.folder
 	if s.owners != nil {
@@ -73,7 +76,7 @@ func (s *privateServer) removeFolder() {
 	_ = os.RemoveAll(folder)
 }
 
-// servePrivately serves on sockets in a folder until the owner has gone.
+// servePrivately serves on sockets in a folder until the owners are gone.
 func (p process) servePrivately(ctx context.Context, folder, file string, given map[string]string) error {
 	owner, err := newPrivateServer(folder)
 	if err != nil {
@@ -87,7 +90,8 @@ func (p process) servePrivately(ctx context.Context, folder, file string, given 
 	return p.serve(ctx, settings, func() (*config.Config, error) { return owner.load(p, file, given) }, owner)
 }
 
-// checkNew checks that a folder is for this user alone, and empty but for a log and a file of owners.
+// checkNew returns an error unless a folder is accessible only to this user, and is empty except
+// for a log and a file of owners.
 func checkNew(folder string) error {
 	const remedy = "name a new folder of mode 0700, such as one of mktemp -d: it is removed with the server"
 	stat, err := os.Lstat(folder)
@@ -109,9 +113,10 @@ func checkNew(folder string) error {
 	return nil
 }
 
-// watch closes gone when the owners have gone: when none holds a lock, or, if the parent is the only one, when it has closed
-// input, even by being killed, or when the parent is another process, while a process that it forked holds input. What has not
-// ended soon after is left: the process exits.
+// watch closes s.gone when the owners are gone: when no process holds a lock or, without a file of
+// owners, when input is closed or the parent process has changed. (If the parent is killed, a
+// process that it forked may keep input open.) After exitGrace, watch removes the folder and exits
+// the process, even if calls have not ended.
 func (s *privateServer) watch(input io.Reader) {
 	if s.owners != nil {
 		s.waitForOwners()
@@ -121,10 +126,10 @@ func (s *privateServer) watch(input io.Reader) {
 	close(s.gone)
 	time.Sleep(exitGrace)
 	s.remove()
-	os.Exit(exitOK) // the owners, who would read the code, have gone
+	os.Exit(exitOK) // nobody reads the exit code: the owners are gone
 }
 
-// waitForOwners returns when all owners have gone.
+// waitForOwners returns when all owners are gone.
 func (s *privateServer) waitForOwners() {
 	poll := time.NewTicker(parentPoll)
 	defer poll.Stop()
@@ -133,12 +138,12 @@ func (s *privateServer) waitForOwners() {
 	}
 }
 
-// waitForParent returns when the parent has closed input or has gone.
+// waitForParent returns when the parent has closed input or is gone.
 func (s *privateServer) waitForParent(input io.Reader) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		_, _ = io.Copy(io.Discard, input) // an error is an end, too
+		_, _ = io.Copy(io.Discard, input) // an error also means that the input has ended
 	}()
 	poll := time.NewTicker(parentPoll)
 	defer poll.Stop()
@@ -151,7 +156,8 @@ func (s *privateServer) waitForParent(input io.Reader) {
 	}
 }
 
-// settings returns the flags of a private server: those given, which must not say where it listens, and its own.
+// settings returns the flags of a private server: the given flags and its own addresses. It returns
+// an error if the given flags set an address.
 func (s *privateServer) settings(given map[string]string) (map[string]string, error) {
 	out := privateOff()
 	maps.Copy(out, given)
@@ -168,17 +174,18 @@ func (s *privateServer) settings(given map[string]string) (map[string]string, er
 	return out, nil
 }
 
-// privateOff are the settings that a private server does without unless flags give them: what protects it from other
-// clients, and what only one server of a file can use.
+// privateOff returns the settings that a private server turns off unless flags set them: protection
+// from other clients, and resources that only one server per config file can use.
 func privateOff() map[string]string {
-	off := map[string]string{"pprof": "false"} // which needs metrics
+	off := map[string]string{"pprof": "false"} // needs metrics
 	for name := range strings.FieldsSeq("tls-cert tls-key tls-client-ca tokens jwt-issuer jwt-audience jwt-keys policy audit-log ticket-keys advertise metrics cache-dir") {
 		off[name] = ""
 	}
 	return off
 }
 
-// load loads a config file with the settings of a private server. What spills goes to its folder, unless they name another.
+// load loads a config file with the settings of a private server. Spilled data goes to the server's
+// folder, unless a spool is set.
 func (s *privateServer) load(p process, file string, given map[string]string) (*config.Config, error) {
 	flags, err := s.settings(given)
 	if err != nil {
@@ -191,7 +198,7 @@ func (s *privateServer) load(p process, file string, given map[string]string) (*
 	return c, err
 }
 
-// ended returns a channel that is closed when the owners have gone; nil for a server that has none.
+// ended returns a channel that is closed when the owners are gone; nil if s is nil.
 func (s *privateServer) ended() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -199,7 +206,8 @@ func (s *privateServer) ended() <-chan struct{} {
 	return s.gone
 }
 
-// clean removes the folder if the owners have gone. Otherwise, they do, who may want the log.
+// clean removes the folder if the owners are gone. Otherwise the owners remove it, since they may
+// want the log.
 func (s *privateServer) clean() {
 	select {
 	case <-s.ended():

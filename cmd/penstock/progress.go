@@ -20,7 +20,7 @@ import (
 // progressEvery is the time between two lines of progress.
 const progressEvery = 5 * time.Second
 
-// The forms of progress, and the steps that every command ends with.
+// The values of --progress, the step that reads rows, and the final steps of all commands.
 const (
 	progressText = "text"
 	progressJSON = "json"
@@ -35,21 +35,22 @@ func progressFlag(c *cobra.Command) *string {
 	return cmdline.Text(c, "progress", "text|json", "how far the command is, on standard error: a bar on a terminal, and otherwise lines of text (the default), or lines of JSON")
 }
 
-// commandProgress prints to standard error how far a command is. All commands print one form, so that one program reads
-// them all:
+// commandProgress prints a command's progress to standard error. The form is the same for all
+// commands:
 //
-//	g, err := p.progressOf(*flag, "stage", table)  // before anything is done
-//	g.report(changes.Progress{Step: "read"})        // when a step begins, and as often as there is something new
+//	g, err := p.progressOf(*flag, "stage", table)  // before the command starts work
+//	g.report(changes.Progress{Step: "read"})        // when a step begins, and whenever the counts change
 //	return g.end(err)                              // once, with the error of the command
 //
-// On a terminal, a bar shows the newest counts. As text, a line is printed at most every 5 seconds. As JSON, each step, the counts at its end and the end of the command are
-// lines too, and the last one tells what went wrong. It is not safe for concurrent use.
+// On a terminal, a bar shows the latest counts. Otherwise, a line is printed at most every 5
+// seconds. JSON also has lines for the start of each step, for the counts at its end, and for the
+// end of the command, with its failure. commandProgress is not safe for concurrent use.
 type commandProgress struct {
 	p        process
 	asJSON   bool
 	bar      *bar.Bar     // on a terminal; otherwise nil
-	line     progressLine // the last one, with the newest counts
-	unsaid   bool         // counts that no line has
+	line     progressLine // the current line, with the latest counts
+	unsaid   bool         // whether line has counts that were not printed
 	begun    time.Time
 	lastLine time.Time
 }
@@ -66,7 +67,7 @@ type progressLine struct {
 	Failure *progressFailure `json:"failure,omitempty"`
 }
 
-// progressFailure is why a command failed.
+// progressFailure is the failure of a command.
 type progressFailure struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -96,7 +97,7 @@ func (p process) readingProgress(command, dataset string) *commandProgress {
 	return g
 }
 
-// report reports how far a server is.
+// report shows the progress that a server sent.
 func (g *commandProgress) report(now changes.Progress) {
 	if now.Table != "" && now.Table != g.line.Table {
 		g.of(now.Table)
@@ -105,7 +106,7 @@ func (g *commandProgress) report(now changes.Progress) {
 	g.at(now.ProgressCounts)
 }
 
-// of begins to report on another table of the command.
+// of switches to another table of the command.
 func (g *commandProgress) of(table string) {
 	g.flush()
 	g.line.Table, g.line.ProgressCounts = table, changes.ProgressCounts{}
@@ -124,7 +125,8 @@ func (g *commandProgress) step(name string) {
 	}
 }
 
-// at reports how much the step has done. It prints a line if the last one is 5 seconds old.
+// at sets the counts of the step. Without a bar, it prints a line if the last line is 5 seconds
+// old.
 func (g *commandProgress) at(counts changes.ProgressCounts) {
 	g.unsaid = g.unsaid || counts != g.line.ProgressCounts
 	g.line.ProgressCounts = counts
@@ -136,7 +138,7 @@ func (g *commandProgress) at(counts changes.ProgressCounts) {
 	}
 }
 
-// rows reports how many rows the step has read. The progress may be nil.
+// rows sets the number of rows that the step has read. g may be nil.
 func (g *commandProgress) rows(read int64) {
 	if g != nil {
 		counts := g.line.ProgressCounts
@@ -145,7 +147,7 @@ func (g *commandProgress) rows(read int64) {
 	}
 }
 
-// end reports the end of the command, and returns its error. The progress may be nil.
+// end reports the end of the command and returns err. g may be nil.
 func (g *commandProgress) end(err error) error {
 	if g == nil {
 		return err
@@ -169,7 +171,7 @@ func (g *commandProgress) end(err error) error {
 	return err
 }
 
-// flush prints the counts that no line of JSON has.
+// flush prints a line of JSON for counts that were not printed. It prints no text.
 func (g *commandProgress) flush() {
 	if g.asJSON && g.unsaid {
 		g.say()
@@ -190,7 +192,7 @@ func (g *commandProgress) say() {
 	}
 }
 
-// draw gives the newest counts to the bar, if there is one.
+// draw passes the latest counts to the bar, and reports whether there is a bar.
 func (g *commandProgress) draw() bool {
 	if g.bar != nil {
 		g.bar.Set(g.line.state())
@@ -198,7 +200,8 @@ func (g *commandProgress) draw() bool {
 	return g.bar != nil
 }
 
-// state returns the line as a bar shows it: the rows of the step if their number is known, or else its files or bytes.
+// state converts the line to the state of a bar. It counts rows if their total is known or if there
+// is no other total, and otherwise files or bytes.
 func (l progressLine) state() bar.State {
 	out := bar.State{Title: strings.TrimSpace(l.Command + " " + l.Table), Step: l.Step, Unit: "rows"}
 	rows, all := l.RowsRead+l.RowsWritten, l.OfRowsRead+l.OfRowsWritten
@@ -222,7 +225,7 @@ func (l progressLine) state() bar.State {
 	return out
 }
 
-// text returns the line as people read it.
+// text returns the line in human-readable form.
 func (l progressLine) text() string {
 	var parts []string
 	add := func(what string, done, all int64) {

@@ -150,8 +150,8 @@ func demoteCommand(p process) *cobra.Command {
 	return c
 }
 
-// askDemotion lists what a call would take back and asks whether to go on. It returns false if there is nothing to take back, and an
-// error unless the answer is yes.
+// askDemotion lists the columns that a call would drop and asks for confirmation. It returns false
+// if there are none, and an error unless the answer is yes.
 func (p process) askDemotion(ctx context.Context, s *client.Client, request decode.DemoteCommand) (bool, error) {
 	request.DryRun, request.Progress = true, false
 	var out promote.Demotion
@@ -188,7 +188,7 @@ func demotionText(request decode.DemoteCommand, r promote.Demotion) string {
 		r.Table, columns, strings.Join(r.Entries, ", "), restored, r.Schema, r.Before)
 }
 
-// sparkPrint are the flags that print a promotion as Spark SQL.
+// sparkPrint holds the flags to print a promotion as Spark SQL.
 type sparkPrint struct{ as, catalog *string }
 
 // printSpark is the value of --print.
@@ -202,7 +202,7 @@ func sparkPrintFlags(c *cobra.Command) sparkPrint {
 	}
 }
 
-// wanted reports whether SQL is printed.
+// wanted reports whether to print SQL.
 func (s sparkPrint) wanted() (bool, error) {
 	switch {
 	case *s.as == printSpark:

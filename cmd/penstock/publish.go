@@ -56,12 +56,13 @@ func publishText(table, branch string, move client.Move, source string) string {
 		undoText(client.Move{Table: table, From: move.From, To: move.To}, source)
 }
 
-// undoText has the command that takes a move of a branch of a table back. Source has the flag of the server of the command that made it.
+// undoText returns a line with the command that undoes a move of a branch. source is the result of
+// sourceFlags.text.
 func undoText(move client.Move, source string) string {
 	return "to take it back: " + undoLine(move) + source + "\n"
 }
 
-// undoLine returns the command that takes a move of a branch of a table back, without the flag of its server.
+// undoLine returns the command that undoes a move of a branch, without the source flag.
 func undoLine(move client.Move) string {
 	from := noneBefore
 	if move.From != 0 {
@@ -123,7 +124,8 @@ func undoCommand(p process) *cobra.Command {
 	return c
 }
 
-// undoneMove returns the move that the flags of undo name. Its To is 0 if they name none, and the last change is taken back.
+// undoneMove returns the move that the flags of undo describe. If they describe none, To is 0, and
+// undo applies to the last change.
 func undoneMove(table, branch, from, to string) (client.Move, error) {
 	made := client.Move{Table: table, Branch: branch}
 	if from == "" && to == "" {
@@ -139,7 +141,7 @@ func undoneMove(table, branch, from, to string) (client.Move, error) {
 	return made, err
 }
 
-// undoneText describes a move that took changes back, or in a dry run would take them back.
+// undoneText describes the move that undid changes or, in a dry run, would undo them.
 func undoneText(back client.Move, dry bool) string {
 	var b strings.Builder
 	did := "took back"

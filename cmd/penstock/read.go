@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 )
 
-// withClient calls f with a client of the source that the flags name, until the user
-// interrupts it.
+// withClient calls f with a client of the source that the flags name. Termination signals end the
+// context of f.
 func (p process) withClient(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client) error) (err error) {
 	ctx, stop := interruptible(c.Context())
 	defer stop()

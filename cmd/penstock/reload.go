@@ -18,29 +18,31 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// maxCheckTime bounds how long a reload plans the datasets that changed. Those that are not planned by then are served anyway.
+// maxCheckTime bounds the time in which a reload plans new and changed datasets. Datasets that are
+// not planned by then are served anyway.
 const maxCheckTime = time.Minute
 
-// configFiles is the watcher's name of the config file.
+// configFiles is the config file's name in the watcher.
 const configFiles = "the configuration"
 
-// configReloader applies changes of the config file to a running server. All datasets of an accepted file are served from
-// the same moment on; a refused file changes nothing. Open streams, and tickets and cursors of unchanged datasets, are not
-// affected.
+// configReloader applies changes of the config file to a running server. All datasets of an
+// accepted file take effect at the same time; a refused file changes nothing. Open streams, and
+// tickets and cursors of unchanged datasets, are not affected.
 //
-// Catalogs are opened, and the settings of the server applied, when the server starts: a file with other catalogs is
-// refused, since the name of a table could then mean another table, and changed settings are logged.
+// Catalogs and server settings take effect only when the server starts. A file with different
+// catalogs is refused, since the name of a table could then refer to another table. Changed
+// settings are logged.
 type configReloader struct {
 	read    func() (*config.Config, error)
 	loader  *loader.Loader
 	log     *slog.Logger
 	started *config.Config         // the configuration that the server started with
-	count   func(telemetry.Reload) // nil: nothing counts
+	count   func(telemetry.Reload) // nil: the file is not watched
 	clock   func() time.Time
 	reloads reloadStatus
 }
 
-// reloadStatus counts the reloads so far, and has the last one's result.
+// reloadStatus counts the reloads and holds the result of the last one.
 type reloadStatus struct {
 	mu   sync.Mutex
 	last flight.ConfigStatus
@@ -59,7 +61,7 @@ func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
 	s.last.Error = fault.Shorten(fault.Redact(err.Error()), maxReloadError)
 }
 
-// read returns the status of the reloads so far.
+// read returns the status of the reloads.
 func (s *reloadStatus) read() flight.ConfigStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +71,8 @@ func (s *reloadStatus) read() flight.ConfigStatus {
 // maxReloadError bounds the error of a reload in the status, in bytes.
 const maxReloadError = 1024
 
-// status returns the reads of the file for the action status; nil if it is not watched.
+// status returns the function that reads the reload status for the action status; nil if the file
+// is not watched.
 func (r *configReloader) status() func() flight.ConfigStatus {
 	if r.count == nil {
 		return nil
@@ -77,9 +80,9 @@ func (r *configReloader) status() func() flight.ConfigStatus {
 	return r.reloads.read
 }
 
-// watch makes a watcher load the file when it changes. It loads it once now, for a change since the server began to start. A pipe
-// cannot be read again, and is not watched. A policy that changes with the file is loaded first: datasets that the file adds are
-// not served by the previous rules.
+// watch makes a watcher load the file when it changes, and once now, in case it has changed since
+// the server read it. A pipe is not watched, since it cannot be read again. If the policy changes
+// too, it is loaded first, so that its previous rules do not apply to new datasets.
 func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
 	file := r.started.File
 	if !isWatched(file) {
@@ -93,7 +96,8 @@ func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *t
 	return nil
 }
 
-// loadedLast is the watcher's name of the last file that is loaded when the policy and the config file change.
+// loadedLast returns the watcher's name of the files that are loaded last when both the policy and
+// the config file change.
 func (r *configReloader) loadedLast() string {
 	if isWatched(r.started.File) {
 		return configFiles
@@ -101,7 +105,7 @@ func (r *configReloader) loadedLast() string {
 	return auth.PolicyFiles
 }
 
-// isWatched reports whether changes of a file can be read: a pipe can be read once.
+// isWatched reports whether a file can be read again, which a pipe cannot.
 func isWatched(file string) bool {
 	stat, err := os.Stat(file)
 	return err != nil || stat.Mode().IsRegular()
@@ -121,7 +125,8 @@ func (r *configReloader) load(ctx context.Context) error {
 	return err
 }
 
-// apply serves the datasets of a configuration, unless it cannot be used.
+// apply makes the server use the datasets of a configuration, or returns an error if it refuses the
+// configuration.
 func (r *configReloader) apply(ctx context.Context, next *config.Config) (telemetry.Reload, error) {
 	if names := r.started.CatalogsUnlike(next); len(names) > 0 {
 		return telemetry.ReloadRefused, fault.New(fault.Invalid, "catalogs differ from those in use: %s", strings.Join(names, ", ")).In("", next.File).
@@ -142,7 +147,7 @@ func (r *configReloader) apply(ctx context.Context, next *config.Config) (teleme
 	return telemetry.ReloadWhole, nil
 }
 
-// datasetChange is how two lists of datasets differ.
+// datasetChange is the difference between two lists of datasets.
 type datasetChange struct {
 	added, changed, removed []dataset.Dataset
 	before                  map[string]dataset.Dataset // by name
@@ -182,8 +187,8 @@ func names(datasets []dataset.Dataset) []string {
 	return out
 }
 
-// check returns an error if a dataset that can be read could not be read any more because of what it changed to. Other
-// datasets that cannot be read are logged: their tables may be created later, or storage may be down.
+// check returns an error if the change would make a readable dataset unreadable. Other unreadable
+// datasets are only logged: their tables may be created later, or storage may be down.
 func (r *configReloader) check(ctx context.Context, c datasetChange) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()

@@ -87,8 +87,8 @@ func serveCommand(p process) *cobra.Command {
 	return c
 }
 
-// serverSignals receives the signals that end a server, and those after which it loads its files again, until restore is
-// called.
+// serverSignals returns channels that receive the signals to terminate (ends) and to reload files
+// (hangups) until restore is called.
 func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 	ends, hangups = make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(ends, serverTerminations()...)
@@ -101,8 +101,8 @@ func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 	}
 }
 
-// serve serves until a signal ends the process, or until its owner has gone; a nil owner is none. again reads the configuration
-// again.
+// serve serves until a termination signal arrives or the owner is gone. owner is nil unless the
+// server is private. again rereads the configuration.
 func (p process) serve(ctx context.Context, c *config.Config, again func() (*config.Config, error), owner *privateServer) error {
 	defer owner.clean()
 	signals, hangups, restore := serverSignals()
@@ -121,7 +121,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // Serve usually closes it
-	// Until the server serves, a signal also ends its pending reads.
+	// While the server starts, a signal also cancels its pending reads.
 	starting, started := signal.NotifyContext(ctx, serverTerminations()...)
 	defer started()
 	e, err := engine.Assemble(starting, c)
@@ -129,7 +129,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer func() {
-		// Abandoned calls use the engine until the process ends.
+		// Abandoned calls may use the engine until the process ends.
 		if !errors.Is(err, flight.ErrCallsAbandoned) {
 			e.Close()
 		}
@@ -182,7 +182,8 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	return running.run(ctx, listener)
 }
 
-// serverLog returns the log of a server. Its first lines name the variables that look like misspelled ones of settings.
+// serverLog returns the log of a server. It first logs environment variables that look like
+// misspelled settings.
 func (p process) serverLog(c *config.Config) *slog.Logger {
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
 	if p.environ == nil {
@@ -195,27 +196,27 @@ func (p process) serverLog(c *config.Config) *slog.Logger {
 	return log
 }
 
-// transitDivisor bounds the batches that clients have not read: they may take
-// 1/transitDivisor of the memory budget.
+// transitDivisor bounds the memory of batches that clients have not read, to 1/transitDivisor of
+// the memory budget.
 const transitDivisor = 2
 
-// maxConnections returns how many connections may be open: what gRPC holds of an idle one, about 60 KB, must be small beside
-// the memory budget.
+// maxConnections returns the maximum number of open connections. gRPC uses about 60 KB per idle
+// connection; their total must be small compared to the memory budget.
 func maxConnections(memory int64) int { return int(min(max(memory/(256<<10), 256), 4096)) }
 
-// runningServer is a server that serves, and what ends it.
+// runningServer is a running server, with the channels that end it.
 type runningServer struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
-	hangups <-chan os.Signal // each loads the files again
+	hangups <-chan os.Signal // each reloads the files
 	server  *flight.Server
 	engine  *engine.Engine
 	mapped  engine.MappedMemory
 	entry   *auth.Guard
 	drain   time.Duration
-	// ownerGone is closed when the owner of a private server has gone; nil: it has none.
+	// ownerGone is closed when the owners of a private server are gone; nil for other servers.
 	ownerGone <-chan struct{}
-	drains    func()       // called when the server takes no more calls
+	drains    func()       // called when the server stops accepting calls
 	metrics   net.Listener // nil: off
 	handler   http.Handler
 }
@@ -227,7 +228,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { s.engine.ReturnIdleMemory(background); return nil })
-	// Not in the group: a file system that hangs must not keep the server from ending.
+	// Not in the group: a hanging file system must not prevent the server from ending.
 	go s.entry.Run(background, s.hangups)
 	web := webserver.New(s.handler, s.log)
 	web.BaseContext = func(net.Listener) context.Context { return ctx }
@@ -286,7 +287,7 @@ func (s *runningServer) checkDatasets(ctx context.Context) {
 	}
 }
 
-// serveGroups are the flags of serve as its help lists them. Every setting is in one group.
+// serveGroups returns the groups of flags in the help of serve. Every setting is in one group.
 func serveGroups() []cmdline.FlagGroup {
 	return []cmdline.FlagGroup{
 		{Title: "General", Flags: []string{"config", "private", "help"}},

@@ -21,7 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
-// Variables of the environment that name the source.
+// Environment variables for the source flags.
 const (
 	envConfig = "PENSTOCK_CONFIG"
 	envURI    = "PENSTOCK_URI"
@@ -34,7 +34,8 @@ func configFlag(c *cobra.Command) *string {
 	return cmdline.Text(c, "config,c", "FILE", "the config file ("+envConfig+")")
 }
 
-// sourceFlags are --config and --uri, one of which is required, and what a server at the URI needs.
+// sourceFlags holds --config and --uri, one of which is required, and the TLS and token flags for
+// --uri.
 type sourceFlags struct {
 	config, uri            *string
 	tlsCA, tlsCert, tlsKey *string
@@ -47,7 +48,7 @@ func newSourceFlags(c *cobra.Command) sourceFlags {
 	return out
 }
 
-// newServerFlags adds the flags of a command that asks a server, and has no --config.
+// newServerFlags adds the source flags except --config.
 func newServerFlags(c *cobra.Command) sourceFlags {
 	return sourceFlags{
 		config:  new(string),
@@ -59,7 +60,8 @@ func newServerFlags(c *cobra.Command) sourceFlags {
 	}
 }
 
-// text returns the flag that names the source as it is written on a command line; "" if the environment does.
+// text returns the source flag as text to append to a command line; "" if the environment names the
+// source.
 func (f sourceFlags) text() string {
 	switch {
 	case *f.config != "":
@@ -70,7 +72,8 @@ func (f sourceFlags) text() string {
 	return ""
 }
 
-// serverOf reports whether the flags, or else the environment, name a server and not a config file.
+// serverOf reports whether the flags or, without them, the environment name a server instead of a
+// config file.
 func (p process) serverOf(f sourceFlags) (bool, error) {
 	if *f.config != "" || *f.uri != "" {
 		if *f.config != "" && *f.uri != "" {
@@ -79,12 +82,12 @@ func (p process) serverOf(f sourceFlags) (bool, error) {
 		return *f.uri != "", nil
 	}
 	if p.orEnv("", envConfig) == "" {
-		return true, nil // open says what is missing
+		return true, nil // open reports the missing source
 	}
 	return p.orEnv("", envURI) != "", nil
 }
 
-// open returns a client of the source that the flags name, or else the environment.
+// open returns a client of the source that the flags or, without them, the environment names.
 func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error) {
 	file, uri := *f.config, *f.uri
 	if file != "" && uri != "" {
@@ -106,7 +109,7 @@ func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error
 	return nil, cmdline.Errorf("give --config FILE to run in process, or --uri grpc://host:port to call a server")
 }
 
-// orEnv returns the text of a flag, or else of a variable.
+// orEnv returns flag or, if it is "", the environment variable with the given name.
 func (p process) orEnv(flag, name string) string {
 	if flag != "" || p.env == nil {
 		return flag
@@ -115,7 +118,8 @@ func (p process) orEnv(flag, name string) string {
 	return text
 }
 
-// configFile returns the config file of a command that writes, which takes no server.
+// configFile returns the config file that the flag or the environment names, for commands that
+// cannot use a server.
 func (p process) configFile(flag string) (string, error) {
 	if file := p.orEnv(flag, envConfig); file != "" {
 		return file, nil
@@ -123,7 +127,7 @@ func (p process) configFile(flag string) (string, error) {
 	return "", cmdline.Errorf("give --config FILE, the config file with the table's catalog")
 }
 
-// load reads a config file, with flags and the environment.
+// load reads a config file, overridden by flags and the environment.
 func (p process) load(file string, flags map[string]string) (*config.Config, error) {
 	return config.Load(config.Origin{
 		File: file, Env: p.env, Flags: flags, Memory: machineMemory(), Storage: engine.StorageProperties(),
@@ -132,7 +136,8 @@ func (p process) load(file string, flags map[string]string) (*config.Config, err
 
 func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }
 
-// withEngine runs a function with what a config file names, until a signal ends it.
+// withEngine calls use with the engine of a config file. Termination signals end the context of
+// use.
 func (p process) withEngine(ctx context.Context, flag string, use func(context.Context, *engine.Engine) error) error {
 	return p.withConfig(ctx, flag, func(ctx context.Context, _ *config.Config, e *engine.Engine) error { return use(ctx, e) })
 }
@@ -164,8 +169,8 @@ const (
 	localDetails = 1 << 20       // of a failure: the header limits of other clients do not apply
 )
 
-// openLocal serves a config file to a client in this process, over a connection in memory:
-// its answers are those of a server. No port is opened.
+// openLocal serves a config file to a client in this process over an in-memory connection, so that
+// the answers are those of a server. No port is opened.
 func (p process) openLocal(ctx context.Context, file string) (*client.Client, error) {
 	c, err := p.load(file, nil)
 	if err != nil {
@@ -183,7 +188,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
 		Budget: e.Budget, History: e.TableHistory(), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
-		// Only bugs: the client reports other failures.
+		// Log only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
 	})
 	listener := bufconn.Listen(localBuffer)
@@ -209,7 +214,7 @@ func newChangeFlags(c *cobra.Command) changeFlags {
 	return changeFlags{sourceFlags: newSourceFlags(c), progress: progressFlag(c)}
 }
 
-// change calls f with a client of the server that changes tables, and with what reports how far the command is.
+// change calls f with a client of the server that changes tables, and with the command's progress.
 func (p process) change(c *cobra.Command, flags changeFlags, table string, f func(context.Context, *client.Client, *commandProgress) error) error {
 	g, err := p.progressOf(*flags.progress, c.Name(), table)
 	if err != nil {
@@ -218,7 +223,7 @@ func (p process) change(c *cobra.Command, flags changeFlags, table string, f fun
 	return g.end(p.withClient(c, flags.sourceFlags, func(ctx context.Context, s *client.Client) error { return f(ctx, s, g) }))
 }
 
-// printResult prints the result of a command that wrote: as JSON, or else as text.
+// printResult prints the result of a command, as JSON or as text.
 func (p terminal) printResult(asJSON bool, result any, text string) error {
 	if asJSON {
 		return p.printJSON(result)

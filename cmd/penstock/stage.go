@@ -80,7 +80,7 @@ func stageCommand(p process) *cobra.Command {
 	return c
 }
 
-// stageCall is what to stage, and how to print the result.
+// stageCall holds the arguments and flags of a stage command.
 type stageCall struct {
 	dataset.TableWrite
 	fileFlags
@@ -88,9 +88,10 @@ type stageCall struct {
 	asJSON bool
 }
 
-// check returns an error for a command that a server would refuse, such as one with a table name that no other command accepts.
+// check returns an error for a command that a server would refuse, such as one with an invalid
+// table name.
 func (c stageCall) check() error {
-	if err := c.Check(); err != nil { // which names flags
+	if err := c.Check(); err != nil { // its errors name flags
 		return err
 	}
 	text, err := json.Marshal(map[string]any{"stage": c.TableWrite})
@@ -203,7 +204,7 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	return b.String()
 }
 
-// madeBy returns what a stage did to its branch.
+// madeBy returns the move of the branch that a stage made.
 func madeBy(request dataset.TableWrite, r stage.WriteResult) client.Move {
 	out := client.Move{Table: request.Table, Branch: request.Branch, From: r.Parent, To: r.Snapshot}
 	if r.Branched {
@@ -212,7 +213,7 @@ func madeBy(request dataset.TableWrite, r stage.WriteResult) client.Move {
 	return out
 }
 
-// fileFlags say which files to read, and how.
+// fileFlags holds the files to read and the flags for reading them.
 type fileFlags struct {
 	files           []string
 	stdin           io.Reader
@@ -229,7 +230,8 @@ func (s *fileFlags) inputFlags(c *cobra.Command, stdin io.Reader) {
 	c.Flags().BoolVar(&s.noFolderColumns, "no-folder-columns", false, "do not read columns from the names of folders such as day=2026-01-01")
 }
 
-// rows returns the rows of the files. The caller releases them. The types of --schema replace those of o.
+// rows returns the rows of the files. The caller releases them. The types of --schema override
+// those of o.
 func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordReader, error) {
 	given, err := inputs.ParseTypes(*s.schema)
 	if err != nil {
@@ -260,7 +262,8 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 	return inputs.Open(ctx, files, o)
 }
 
-// inputRows estimates how many rows some files have, from those that were opened. It is safe for concurrent use.
+// inputRows estimates the number of rows of all files from the opened ones. It is safe for
+// concurrent use.
 type inputRows struct {
 	mu     sync.Mutex
 	rows   int64 // of the files that were opened
@@ -275,14 +278,15 @@ func (r *inputRows) add(rows int64, left int) {
 	r.rows, r.opened, r.left = r.rows+rows, r.opened+1, left
 }
 
-// all returns the number of rows of all files, as if those that are not open were as large as the others.
+// all estimates the number of rows of all files. It assumes the average of the opened files for the
+// others.
 func (r *inputRows) all() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rows + r.rows*int64(r.left)/int64(max(r.opened, 1))
 }
 
-// staging returns a function that reports how far a stage of rows is.
+// staging returns a function that reports the progress of staging rows.
 func (g *commandProgress) staging(rows *inputRows) func(changes.Progress) {
 	return func(now changes.Progress) {
 		now.OfRowsRead = rows.all()
@@ -290,7 +294,7 @@ func (g *commandProgress) staging(rows *inputRows) func(changes.Progress) {
 	}
 }
 
-// stageProgress returns the progress of a stage in this process as a server sends it.
+// stageProgress converts the progress of a stage in this process to the form that servers send.
 func stageProgress(at datafile.Progress) changes.Progress {
 	return changes.Progress{Step: at.Step.String(), ProgressCounts: changes.ProgressCounts{
 		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, OfRowsWritten: at.OfRowsWritten, Files: int64(at.Files), Bytes: at.Bytes,

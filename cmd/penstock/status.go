@@ -83,7 +83,7 @@ func (p process) watchStatus(ctx context.Context, s *client.Client, every time.D
 	}
 }
 
-// printStatus prints a status on a screen of its own.
+// printStatus prints a status. On a terminal, it clears the screen first.
 func (p terminal) printStatus(now flight.ServerStatus, before *flight.ServerStatus) error {
 	var b bytes.Buffer
 	switch {
@@ -99,7 +99,7 @@ func (p terminal) printStatus(now flight.ServerStatus, before *flight.ServerStat
 	return err
 }
 
-// printSent prints JSON as the server sent it, indented, or in one line without an indent.
+// printSent prints the server's JSON, indented, or on one line if indent is "".
 func (p terminal) printSent(sent json.RawMessage, indent string) error {
 	var b bytes.Buffer
 	err := json.Compact(&b, sent)

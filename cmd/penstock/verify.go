@@ -16,7 +16,7 @@ type findingsError struct{}
 
 func (findingsError) Error() string { return "there are findings" }
 
-// unverifiedError is returned if a verification could not be made.
+// unverifiedError is returned if a verification could not be completed.
 type unverifiedError struct{ err error }
 
 func (e unverifiedError) Error() string { return e.err.Error() }

@@ -16,11 +16,11 @@ import (
 // (python/src/penstock/version.py).
 const treeVersion = "0.1.0"
 
-// linkedCommit is the commit of a build that Go does not stamp with one, as from an archive of the sources:
-// go build -ldflags "-X main.linkedCommit=$(git rev-parse HEAD)".
+// linkedCommit is the commit of a build that has no VCS stamp, such as a build from a source
+// archive. Set it with go build -ldflags "-X main.linkedCommit=$(git rev-parse HEAD)".
 var linkedCommit string //nolint:gochecknoglobals // the linker sets variables only
 
-// commitForm is the form of a commit. Nothing else is printed as one, such as a path of the machine that built.
+// commitForm matches a commit. Other values, such as paths of the build machine, are not printed.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 func versionCommand(p process) *cobra.Command {
@@ -45,7 +45,7 @@ type versionJSON struct {
 	Platform string `json:"platform"`
 }
 
-// buildInfo is what the Go linker records of the program.
+// buildInfo is the version information that the Go linker records.
 type buildInfo struct {
 	module   string // the version of the module; "" if the build had none
 	revision string // the commit; "" if unknown
@@ -60,7 +60,7 @@ func readBuildInfo() buildInfo {
 	return buildInfoOf(build, linkedCommit)
 }
 
-// buildInfoOf returns what build records, and the linked commit if it records none.
+// buildInfoOf returns the version information of build, with the linked commit if build has none.
 func buildInfoOf(build *debug.BuildInfo, linked string) buildInfo {
 	var b buildInfo
 	if build.Main.Version != "(devel)" {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// How often a bar is drawn, and how long its command runs before it appears.
+// The drawing interval of a bar, and the delay before it first appears.
 const (
 	drawEvery = 200 * time.Millisecond
 	appears   = time.Second
 )
 
-// State is how far a command is.
+// State is the progress of a command.
 type State struct {
 	Title string // the command and its subject
 	Step  string
-	// Done of All are complete; All is 0 if it is unknown. Both count units.
+	// Done of All units are complete. All is 0 if it is unknown.
 	Done, All int64
 	Unit      string // plural: rows, files
 	Detail    string // more about the step; "" for nothing
@@ -38,7 +38,8 @@ type Bar struct {
 	since time.Time // when the step began
 }
 
-// Start begins to draw a bar on a line. The first drawing comes after a second, so that short commands draw none.
+// Start starts drawing a bar on a line. The bar first appears after one second, so that short
+// commands show none.
 func Start(line *Line, clock func() time.Time) *Bar {
 	now := clock()
 	b := &Bar{line: line, clock: clock, begun: now, since: now, stop: make(chan struct{}), ended: make(chan struct{})}
@@ -46,7 +47,7 @@ func Start(line *Line, clock func() time.Time) *Bar {
 	return b
 }
 
-// Set changes the state. The rate begins again with each step.
+// Set changes the state. The rate restarts with each step.
 func (b *Bar) Set(s State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +57,7 @@ func (b *Bar) Set(s State) {
 	b.state = s
 }
 
-// End erases the bar and ends its drawing. It is called once.
+// End stops the drawing and erases the bar. It must be called only once.
 func (b *Bar) End() {
 	close(b.stop)
 	<-b.ended
@@ -79,7 +80,7 @@ func (b *Bar) run() {
 	}
 }
 
-// text returns the line at a time.
+// text returns the text of the bar at a given time.
 func (b *Bar) text(now time.Time) string {
 	b.mu.Lock()
 	s, done, inStep := b.state, b.state.Done-b.from, now.Sub(b.since)
@@ -102,7 +103,8 @@ func (b *Bar) text(now time.Time) string {
 	return strings.Join(parts, "  ")
 }
 
-// pace returns the rate of a step and the time that it still needs, or else the time since the command began.
+// pace returns the rate of a step, if known, and the remaining time or, if that is unknown, the
+// time since the command began.
 func pace(s State, done int64, inStep, all time.Duration) []string {
 	elapsed := all.Truncate(time.Second).String()
 	if done <= 0 || inStep < appears {
@@ -126,7 +128,7 @@ func meter(share float64) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", meterWidth-full)
 }
 
-// digits writes a number with a comma between groups of three digits.
+// digits formats a number with commas between groups of three digits.
 func digits(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for at := len(text) - 3; at > 0; at -= 3 {
@@ -135,7 +137,7 @@ func digits(n int64) string {
 	return text
 }
 
-// short writes a number with at most three digits and the letter of its thousands.
+// short formats a number with at most three digits and a unit prefix (k, M or G).
 func short(v float64) string {
 	letters := []string{"", " k", " M", " G"}
 	at := 0

@@ -1,5 +1,5 @@
-// Package bar draws how far a command is on the last line of a terminal, and erases the drawing before anything else
-// is written there.
+// Package bar draws a progress bar on the last line of a terminal and erases it before other
+// output.
 package bar
 
 import (
@@ -16,7 +16,8 @@ type Line struct {
 	drawn bool
 }
 
-// NewLine returns the last line of the terminal that out writes to. width returns its current width, or 0.
+// NewLine returns the last line of the terminal that out writes to. width returns its current
+// width, or 0 if unknown.
 func NewLine(out io.Writer, width func() int) *Line { return &Line{out: out, width: width} }
 
 // Control sequences of terminals.
@@ -25,8 +26,8 @@ const (
 	unknownFit = 80 // characters of a line whose width is unknown
 )
 
-// Before returns a writer to w that first erases the drawing. All output of the program that may reach the terminal goes
-// through such writers.
+// Before returns a writer to w that first erases the drawing. All output that may reach the
+// terminal must go through such writers.
 func (l *Line) Before(w io.Writer) io.Writer { return writer{line: l, to: w} }
 
 type writer struct {

@@ -8,8 +8,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
-// Change calls an action that takes long, with a body that is sent as JSON, or as it is if it is bytes. It calls progress with the server's messages,
-// and decodes the result into out. After a failure, out may describe the part of the change that was made.
+// Change calls a long-running action. It sends the body as JSON, or unchanged if it is a []byte,
+// calls progress with the server's messages, and decodes the result into out. After a failure, out
+// may describe the part of the change that was made.
 func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(changes.Progress)) error {
 	text, err := bodyOf(action, body)
 	if err != nil {
@@ -42,13 +43,14 @@ func (c *Client) Change(ctx context.Context, action string, body, out any, progr
 	return err
 }
 
-// Move is a move of a table's branch from one snapshot to another. The snapshot 0 means that the branch has none.
+// Move is a move of a table's branch from one snapshot to another. Snapshot 0 means that the branch
+// has no snapshot.
 type Move struct {
 	Table  string `json:"table"`
 	Branch string `json:"branch,omitempty"` // "": main
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
-	// Undone are the snapshots that an undo of the last change took back, the newest first.
+	// Undone lists the snapshots that UndoLast undid, newest first.
 	Undone []history.Entry `json:"undone,omitempty"`
 }
 
@@ -57,13 +59,14 @@ func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, e
 	return out, c.actJSON(ctx, "publish", map[string]string{"table": table, "branch": branch}, &out)
 }
 
-// Undo moves a branch back from the snapshot To to the snapshot From, and returns the move back.
+// Undo moves a branch from the snapshot made.To back to the snapshot made.From, and returns that
+// move.
 func (c *Client) Undo(ctx context.Context, made Move) (back Move, err error) {
 	return back, c.actJSON(ctx, "undo", made, &back)
 }
 
-// UndoLast takes the last change of Penstock to a branch of a table back ("" is main), and returns the move back. A dry run only says
-// what that would be.
+// UndoLast undoes Penstock's last change to a branch of a table ("" is main), and returns the move.
+// A dry run only returns the move that would be made.
 func (c *Client) UndoLast(ctx context.Context, table, branch string, dryRun bool) (back Move, err error) {
 	body := map[string]any{"table": table, "dry_run": dryRun}
 	if branch != "" {

@@ -1,10 +1,9 @@
-// Package client calls a Flight server as any other client would, on behalf of the
-// commands that print what a server answers.
+// Package client calls a Flight server on behalf of the commands, as any other client would.
 //
-// Queries are JSON, as clients write them, and are judged by the server alone. Every
-// failure is a *fault.Error: the server's own, decoded from the details that it sends, or
-// one that says why no Penstock server answered. A stream without its report, or with
-// other rows than its report counts, is a failure: rows are never lost in silence.
+// Queries are JSON; only the server checks them. Every failure is a *fault.Error (decoded from the
+// details that the server sends, or an explanation why no Penstock server answered) or the error of
+// an ended context. A stream fails if it lacks its report or if the report has another number of
+// rows: rows are never lost silently.
 package client
 
 import (
@@ -34,7 +33,7 @@ import (
 // Client calls one server.
 type Client struct {
 	flight arrowflight.Client
-	name   string       // of the server, in messages
+	name   string       // of the server, in error messages
 	end    func() error // shuts down a server in this process; nil for any other
 
 	target   string      // of gRPC
@@ -42,8 +41,9 @@ type Client struct {
 	versions *versions
 }
 
-// Dial returns a client of the server at a URI. It connects with the first call. Failures that
-// another version of the server may explain name it beside the given version of this program.
+// Dial returns a client of the server at a URI. It connects with the first call. If a version
+// mismatch may explain a failure, its remedy names the server's version and the given version of
+// this program.
 func Dial(uri string, security Security, version string) (*Client, error) {
 	target, encrypted, err := target(uri)
 	if err != nil {
@@ -61,11 +61,10 @@ func Dial(uri string, security Security, version string) (*Client, error) {
 	return c, nil
 }
 
-// Local returns a client of a server in this process, whose connections dial opens and
-// whose messages have at most maxMessage bytes. Close also calls end, which shuts the
-// server down.
+// Local returns a client of a server in this process, which it connects to with dial. Messages have
+// at most maxMessage bytes. Close also calls end, which shuts the server down.
 func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end func() error) (*Client, error) {
-	c, err := connect("passthrough:///in-process", maxMessage, // the scheme of gRPC that looks nothing up
+	c, err := connect("passthrough:///in-process", maxMessage, // gRPC's scheme without name resolution
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 	if err != nil {
@@ -105,7 +104,7 @@ type Dataset struct {
 	Err     *fault.Error // why it cannot be read; nil if it can
 }
 
-// Datasets lists the datasets of the server, those that cannot be read too.
+// Datasets lists the datasets of the server, including those that cannot be read.
 func (c *Client) Datasets(ctx context.Context) ([]Dataset, error) {
 	flights, err := c.flight.ListFlights(ctx, &arrowflight.Criteria{})
 	if err != nil {
@@ -145,7 +144,7 @@ func datasetOf(f *arrowflight.FlightInfo) Dataset {
 	return one
 }
 
-// Explain returns the plan of a query as text: one screen, or everything with its splits.
+// Explain returns the plan of a query as text: one screen or, with splits, everything.
 func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string, error) {
 	action := "explain"
 	if splits {
@@ -167,7 +166,7 @@ func (c *Client) Verify(ctx context.Context, query []byte, progress func(changes
 	return &found, nil
 }
 
-// Status returns what runs on the server, and its JSON as the server sent it.
+// Status returns the status of the server, decoded and as the JSON that the server sent.
 func (c *Client) Status(ctx context.Context) (out flight.ServerStatus, sent json.RawMessage, err error) {
 	sent, err = c.act(ctx, "status", nil)
 	if err != nil {
@@ -183,12 +182,12 @@ func (c *Client) Status(ctx context.Context) (out flight.ServerStatus, sent json
 	return out, sent, nil
 }
 
-// CacheList returns what the server keeps for later streams.
+// CacheList lists the content of the server's cache.
 func (c *Client) CacheList(ctx context.Context) (out flight.CacheList, err error) {
 	return out, c.actJSON(ctx, "cache_ls", nil, &out)
 }
 
-// CacheDrop drops the cached columns of a table, or everything that is kept if it is "".
+// CacheDrop drops the cached columns of a table, or the whole cache if table is "".
 func (c *Client) CacheDrop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
 	return out, c.actJSON(ctx, "cache_drop", map[string]string{"table": table}, &out)
 }
@@ -224,7 +223,7 @@ func bodyOf(action string, body any) ([]byte, error) {
 	return text, nil
 }
 
-// unread is the failure to read an answer of the server.
+// unread returns the error for a server's answer that cannot be read.
 func (c *Client) unread(format string, args ...any) error {
 	return c.versions.compared(fault.New(fault.Internal, format, args...))
 }
@@ -243,7 +242,7 @@ func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, err
 	return out, nil
 }
 
-// each calls an action, and take with each of its results.
+// each calls an action and passes each of its results to take.
 func (c *Client) each(ctx context.Context, name string, body []byte, take func([]byte) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -290,10 +289,10 @@ func (c *Client) describe(ctx context.Context, query []byte) (*arrowflight.Fligh
 	return described, schema, nil
 }
 
-// Open plans a query and returns the rows of its shards. Nothing is read before the first
-// Next. Where each stream could choose its own wire (auto), all batches are plain, so that
-// they have one schema. All shards are read from this server, whatever locations the
-// endpoints name: any server with the same keys redeems their tickets.
+// Open plans a query and returns the rows of its shards. Nothing is read before the first Next.
+// With wire auto, all batches are plain, so that they have one schema, although each stream could
+// choose its own wire. All shards are read from this server, whatever locations the endpoints name:
+// any server with the same keys redeems their tickets.
 func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
 	query, wire := fixedWire(query)
 	described, schema, err := c.describe(ctx, query)
@@ -307,8 +306,8 @@ func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
 	return out, nil
 }
 
-// fixedWire returns the wire that a query names, and the query without the wire auto. It returns
-// a query that cannot be decoded unchanged: the server reports what is wrong with it.
+// fixedWire returns the wire that a query names, and the query without the wire auto. It returns an
+// undecodable query unchanged: the server reports the error.
 func fixedWire(query []byte) (fixed []byte, wire string) {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(query, &fields) != nil || json.Unmarshal(fields["wire"], &wire) != nil || wire != "auto" {

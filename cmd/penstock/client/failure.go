@@ -17,9 +17,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// fault converts the gRPC error and the trailer of a call. It returns the failure that the server
-// sent in the trailer. Without one, it returns a failure of the same kind as the gRPC error, which
-// explains why no Penstock server answered if that is the reason.
+// fault converts the gRPC error and the trailer of a call. If ctx has ended, it returns the error
+// of ctx. Otherwise it returns the failure that the server sent in the trailer or, without one, a
+// failure of the gRPC error's kind. If no Penstock server answered, that failure says why.
 func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

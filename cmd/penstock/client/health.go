@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Health returns an error unless the server at a URI takes calls. It does not check who the server is.
+// Health returns an error unless the server at a URI accepts calls. It does not check the server's
+// identity.
 func Health(ctx context.Context, uri string) error {
 	target, encrypted, err := target(uri)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-// Tables lists the tables that the client may read: all, or those within a catalog or namespace.
+// Tables lists the tables that the client may read, in the catalog or namespace within, or all if
+// it is "".
 func (c *Client) Tables(ctx context.Context, within string) ([]history.Description, error) {
 	out := struct {
 		Tables []history.Description `json:"tables"`

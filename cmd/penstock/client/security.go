@@ -18,15 +18,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Security is what a client needs to trust a server and be trusted by it. Its fields are paths of files, of certificates and
-// keys in PEM form; "" is none.
+// Security names the files that authenticate the server and this client. Certificates and keys are
+// in PEM form; "" means no file.
 type Security struct {
-	CA        string // of the server's certificate; "" is those of the system
+	CA        string // of the server's certificate; "": the system's CAs
 	Cert, Key string // of this client
 	Token     string // of this client, read again for each call
 }
 
-// options returns the options of a connection to a gRPC target, and the configuration of TLS; nil: it is not encrypted.
+// options returns the dial options for a gRPC target, and the TLS configuration, which is nil if
+// the connection is not encrypted.
 func (s Security) options(target string, encrypted bool) ([]grpc.DialOption, *tls.Config, error) {
 	if !encrypted && s.CA+s.Cert+s.Key != "" {
 		return nil, nil, fault.InvalidField("uri", "connects without TLS, and certificates are given").WithRemedy("write grpc+tls://host:port")
@@ -51,7 +52,7 @@ func (s Security) options(target string, encrypted bool) ([]grpc.DialOption, *tl
 	return out, config, nil
 }
 
-// staysHere reports whether what is sent to a gRPC target stays on this machine.
+// staysHere reports whether data sent to a gRPC target stays on this machine.
 func staysHere(target string) bool {
 	if strings.HasPrefix(target, "unix:") {
 		return true
@@ -73,10 +74,11 @@ func (f tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]st
 	return map[string]string{"authorization": "Bearer " + strings.TrimSpace(string(text))}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials. Security has checked it: a loopback needs none.
+// RequireTransportSecurity implements credentials.PerRPCCredentials. It returns false because
+// Security.options allows tokens without TLS only to this machine.
 func (tokenFile) RequireTransportSecurity() bool { return false }
 
-// config returns the configuration of TLS.
+// config returns the TLS configuration.
 func (s Security) config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.CA != "" {
@@ -99,11 +101,12 @@ func (s Security) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// probeTimeout bounds the check whether a server speaks TLS.
+// probeTimeout bounds the time to check whether a server uses TLS.
 const probeTimeout = 2 * time.Second
 
-// explainTLS changes the failure of a connection that TLS explains, and reports whether it did. A server and a client that
-// disagree on TLS often see no more than a connection that breaks: then one more is opened, and nothing is sent on it.
+// explainTLS rewrites a connection failure that TLS explains, and reports whether it did. If server
+// and client disagree on TLS, the error often says only that the connection broke. Therefore
+// explainTLS opens another connection, on which it sends no data.
 func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
 	switch {
 	case c.target == "" || strings.HasPrefix(c.target, "unix:") || strings.Contains(e.Message, "connection refused"):
@@ -120,7 +123,7 @@ func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
 	return true
 }
 
-// explainHandshake is explainTLS for the error of a handshake.
+// explainHandshake is like explainTLS, for the error text of a handshake.
 func (c *Client) explainHandshake(e *fault.Error, text string) bool {
 	text = trimStatus(text)
 	switch {
@@ -139,7 +142,8 @@ func (c *Client) explainHandshake(e *fault.Error, text string) bool {
 	return true
 }
 
-// probe makes a TLS connection to an address and waits for the server's first bytes. It returns what failed; "" is nothing.
+// probe makes a TLS connection to an address and waits for the server's first bytes. It returns the
+// error as text, or "" if there is none.
 func probe(ctx context.Context, address string, config *tls.Config) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -16,11 +16,11 @@ type Report struct {
 	Staging  map[string]Counts `json:"staging"`
 }
 
-// Counts is how many training rows matched one staging table.
+// Counts holds the number of training rows, and of those that matched one staging table.
 type Counts struct {
 	Rows    int64  `json:"rows"`
 	Matched int64  `json:"matched"`
-	Warning string `json:"warning"` // the first one that a stream reported
+	Warning string `json:"warning"` // the first that a stream reported
 }
 
 // parseReport decodes the JSON of a report.
@@ -52,7 +52,7 @@ type Shards struct {
 	Planned int64  // rows of all streams; -1: unknown
 	Total   Report // of the streams that have ended
 
-	pending []func() (*stream, error) // open the next streams, in order
+	pending []func() (*stream, error) // open the remaining streams, in order
 	open    *stream                   // nil before, between and after streams
 	err     error
 }

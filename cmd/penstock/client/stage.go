@@ -34,7 +34,7 @@ func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows arr
 	}
 	schema := arrowflight.NewRecordWriter(stream, ipc.WithSchema(rows.Schema()))
 	schema.SetFlightDescriptor(&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: text})
-	_ = schema.Close() // sends the schema; the answers say why the server has ended the call
+	_ = schema.Close() // sends the schema; the server's answers explain a failure
 	a := &stageAnswers{client: c, stream: stream, progress: progress, limit: make(chan int64, 1), ended: make(chan struct{})}
 	go a.receive(ctx)
 	if limit, begun := <-a.limit; begun {
@@ -59,8 +59,8 @@ type stageAnswers struct {
 	client   *Client
 	stream   arrowflight.FlightService_DoPutClient
 	progress func(changes.Progress)
-	limit    chan int64    // receives the bytes of a message when the server wants rows, and is closed at the end
-	ended    chan struct{} // closed when the call has ended; err and result do not change any more
+	limit    chan int64    // gets the maximum bytes of a message when the server is ready for rows; closed at the end
+	ended    chan struct{} // closed when the call has ended, and err and result are final
 	err      error
 	result   *stage.WriteResult
 }
@@ -95,7 +95,7 @@ func (a *stageAnswers) all(ctx context.Context) error {
 		case message.Begin != nil:
 			select {
 			case a.limit <- message.Begin.MaxMessage:
-			default: // a second one
+			default: // repeated: ignored
 			}
 		case message.Progress != nil:
 			a.progress(*message.Progress)
@@ -105,7 +105,7 @@ func (a *stageAnswers) all(ctx context.Context) error {
 	}
 }
 
-// withoutSchema sends all messages but the first one, which has the schema.
+// withoutSchema sends all messages except the first, which has the schema.
 type withoutSchema struct {
 	arrowflight.DataStreamWriter
 	begun bool
@@ -120,8 +120,9 @@ func (w *withoutSchema) Send(m *arrowflight.FlightData) error {
 	return w.DataStreamWriter.Send(m)
 }
 
-// send sends all rows in messages of at most limit bytes, and their number. It returns the error of the rows. A server that has
-// ended the call takes no more: its answers say why.
+// send sends all rows in messages of at most limit bytes, then their number. It returns the error
+// of rows or of the connection. If the server has ended the call, send returns nil: the server's
+// answers say why.
 func send(stream arrowflight.FlightService_DoPutClient, rows array.RecordReader, limit int64) error {
 	w := arrowflight.NewRecordWriter(&withoutSchema{DataStreamWriter: stream}, ipc.WithSchema(rows.Schema()))
 	sent := int64(0)
@@ -144,7 +145,7 @@ func send(stream arrowflight.FlightService_DoPutClient, rows array.RecordReader,
 	return gone(stream.CloseSend())
 }
 
-// gone returns nil for the error of a call that the server has ended.
+// gone converts the error of sending rows. It returns nil if the server has ended the call.
 func gone(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
@@ -152,7 +153,8 @@ func gone(err error) error {
 	return fault.New(fault.Unavailable, "send rows: %w", err).WithRemedy("repeat the command with the same --token")
 }
 
-// sendBatch sends a batch in parts of about half of limit. A row that does not fit is refused by the server.
+// sendBatch sends a batch in parts of about half of limit. The server refuses a row that is too
+// large.
 func sendBatch(w *arrowflight.Writer, b arrow.RecordBatch, limit int64) error {
 	parts := 2*batch.Size(b)/max(limit, 1) + 1
 	step := max(b.NumRows()/parts, 1)

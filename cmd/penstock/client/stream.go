@@ -16,7 +16,7 @@ func (c *Client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bo
 	ctx, cancel := context.WithCancel(ctx)
 	calls, err := c.flight.DoGet(ctx, ticket)
 	if err != nil {
-		err = c.fault(ctx, err, nil) // before cancel: it looks at ctx
+		err = c.fault(ctx, err, nil) // before cancel, since fault checks ctx
 		cancel()
 		return nil, err
 	}
@@ -44,8 +44,8 @@ type stream struct {
 	failure error
 }
 
-// Recv implements arrowflight.DataStreamReader. It keeps messages without an Arrow header
-// from the reader: the last one carries the report.
+// Recv implements arrowflight.DataStreamReader. It does not pass messages without an Arrow header
+// to the reader: the last of them has the report.
 func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	for {
 		message, err := s.calls.Recv()
@@ -91,8 +91,8 @@ func (s *stream) Release() {
 	s.Reader.Release()
 }
 
-// Report returns the server's report of the stream. It fails if the stream had none, or
-// other rows than the report counts.
+// Report returns the server's report of the stream. It fails if the stream had no report, or if the
+// report has another number of rows.
 func (s *stream) Report() (Report, error) {
 	if s.last == nil {
 		return Report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.client.name)

@@ -16,7 +16,7 @@ import (
 // DefaultPort is the port that servers listen on by default. Errors propose it for a URI without a port.
 const DefaultPort = "8815"
 
-// example is the remedy for a URI that does not tell which server is meant.
+// example is the remedy for a URI that does not identify a server.
 const example = "write grpc://127.0.0.1:" + DefaultPort + " for a server on this machine, or what penstock serve prints first"
 
 // target returns the gRPC target of a URI, and whether the connection is encrypted.
@@ -45,7 +45,7 @@ func target(uri string) (of string, encrypted bool, err error) {
 	return address, scheme == "grpc+tls", nil
 }
 
-// splitURI returns the scheme of a URI, grpc if it names none, and the rest.
+// splitURI returns the scheme of a URI (grpc if it has none) and the rest.
 func splitURI(uri string) (scheme, address string) {
 	scheme, address, found := strings.Cut(uri, "://")
 	if !found {
@@ -62,8 +62,8 @@ func isPort(text string) bool {
 // schemes are the schemes of a server's URI.
 func schemes() []string { return []string{"grpc", "grpc+tcp", "grpc+tls", "grpc+unix"} }
 
-// checkURI returns an error for a URI with another scheme, without a host, or without a port: on the default port of
-// its host another server may listen. It leaves other faults to target.
+// checkURI returns an error for a URI with an unknown scheme or without a host or port. It does not
+// assume the default port, since another server may listen there. target checks for other faults.
 func checkURI(uri string) error {
 	scheme, address := splitURI(uri)
 	switch path, socket := strings.CutPrefix(uri, "unix://"); {

@@ -18,7 +18,7 @@ type versions struct {
 	server atomic.Pointer[string]
 }
 
-// options returns the options with which a connection notes the server's version.
+// options returns dial options that record the server's version.
 func (v *versions) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(v.unary), grpc.WithChainStreamInterceptor(v.stream)}
 }
@@ -30,7 +30,7 @@ func (v *versions) note(headers metadata.MD) {
 	}
 }
 
-// unary notes the server's version from the headers of a unary call.
+// unary records the server's version from the headers of a unary call.
 func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error { //nolint:revive // gRPC's type has these arguments
 	var headers metadata.MD
 	err := call(ctx, method, asked, answer, conn, append(options, grpc.Header(&headers))...)
@@ -38,7 +38,7 @@ func (v *versions) unary(ctx context.Context, method string, asked, answer any, 
 	return err
 }
 
-// stream notes the server's version from the headers of a streaming call.
+// stream records the server's version from the headers of a streaming call.
 func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:revive // gRPC's type has these arguments
 	answers, err := open(ctx, of, conn, method, options...)
 	if err != nil {
@@ -47,7 +47,7 @@ func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.C
 	return &notingStream{ClientStream: answers, versions: v}, nil
 }
 
-// notingStream is a stream that notes the server's version when the first message arrives.
+// notingStream is a stream that records the server's version when the first message arrives.
 type notingStream struct {
 	grpc.ClientStream
 	versions *versions
@@ -66,8 +66,9 @@ func (s *notingStream) RecvMsg(answer any) error {
 	return err
 }
 
-// compared returns e. If the versions of the server and this program differ, and that may be the cause of the failure, because
-// the server refused a query or its answer cannot be read, compared adds both versions to the remedy. It ignores commits.
+// compared returns e. It adds the versions of the server and this program to the remedy if they
+// differ and may explain the failure: the server refused a query, or its answer cannot be read.
+// Commits in versions are ignored.
 func (v *versions) compared(e *fault.Error) *fault.Error {
 	server := v.server.Load()
 	if server == nil || v.own == "" || number(*server) == number(v.own) {
@@ -85,7 +86,7 @@ func (v *versions) compared(e *fault.Error) *fault.Error {
 	return e
 }
 
-// number returns a version without its commit: "0.1.0" of "0.1.0+e02146467bd4".
+// number returns a version without its commit: "0.1.0" for "0.1.0+e02146467bd4".
 func number(version string) string {
 	number, _, _ := strings.Cut(version, "+")
 	return number

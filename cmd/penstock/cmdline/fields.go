@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// AddFields adds the flags of described fields. Each sets its field of into.
+// AddFields adds a flag for each field that has a help text. The flag sets the field of into.
 func AddFields[S any](c *cobra.Command, into *S, fields []dataset.Field[S]) {
 	for _, f := range fields {
 		if f.Flag.Help == "" {
@@ -75,7 +75,7 @@ func (v *fieldValue[S]) Set(given string) error {
 	return nil
 }
 
-// Items splits a list whose items commas separate.
+// Items splits a comma-separated list. It trims the items and drops empty ones.
 func Items(text string) []string {
 	var out []string
 	for one := range strings.SplitSeq(text, ",") {
@@ -86,7 +86,7 @@ func Items(text string) []string {
 	return out
 }
 
-// wantedError describes the values that a flag takes.
+// wantedError describes the values that a flag accepts.
 type wantedError string
 
 func (e wantedError) Error() string { return "want " + string(e) }

@@ -1,9 +1,7 @@
-// Package cmdline reads command lines: flags, the query that flags make, and what is wrong
-// with a line that cannot be read.
+// Package cmdline parses command lines and queries made of flags, and describes mistakes in them.
 //
-// Every mistake in the use of a command is an Error, and names the flag or argument, the
-// nearest right one, and what to write. The values of a query are left to the server, which
-// judges the queries of all clients alike.
+// A mistake in the use of a command is an Error. It names the flag or argument, the nearest valid
+// one, and the remedy. The values of a query are checked by the server, as for all clients.
 package cmdline
 
 import (
@@ -23,7 +21,7 @@ func (e Error) Unwrap() error { return e.Err }
 // Errorf returns an Error with a formatted message.
 func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
 
-// errFlagFollows means that a flag was taken for the value of the flag before it.
+// errFlagFollows means that the value of a flag begins with --, so it is probably the next flag.
 var errFlagFollows = errors.New("a flag follows")
 
 // repeatedText is the value of a flag that may be given several times.
@@ -59,7 +57,7 @@ func (t text) String() string { return *t.value }
 // Set implements pflag.Value.
 func (t text) Set(given string) error {
 	if strings.HasPrefix(given, "--") {
-		return errFlagFollows // no value of these flags begins like this
+		return errFlagFollows // no valid value of these flags begins with --
 	}
 	*t.value = given
 	return nil
@@ -68,7 +66,7 @@ func (t text) Set(given string) error {
 // Type implements pflag.Value.
 func (t text) Type() string { return t.shape }
 
-// Text adds a flag that takes a text. The name may end with a comma and a shorthand letter.
+// Text adds a flag with a text value. The name may end with a comma and a shorthand letter.
 func Text(c *cobra.Command, name, shape, usage string) *string {
 	value := new(string)
 	name, letter, _ := strings.Cut(name, ",")
@@ -76,7 +74,7 @@ func Text(c *cobra.Command, name, shape, usage string) *string {
 	return value
 }
 
-// Texts adds a flag that takes a text and may be given several times.
+// Texts adds a flag with a text value that may be given several times.
 func Texts(c *cobra.Command, name, shape, usage string) *[]string {
 	values := new([]string)
 	c.Flags().Var(repeatedText{values: values, shape: shape}, name, usage)

@@ -11,23 +11,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagGroup is some flags of a command, which its help lists together.
+// FlagGroup is a group of flags that the help of a command lists together.
 type FlagGroup struct {
 	Title string
 	Flags []string // in the order of the help
 }
 
-// ungrouped is the title of the flags that no group has.
+// ungrouped is the title of flags without a group.
 const ungrouped = "Other"
 
-// Form of the help of grouped flags, in characters.
+// Layout of the help of grouped flags, in characters.
 const (
 	helpWidth = 100 // of a line
 	helpText  = 30  // where the text of a flag begins
 )
 
-// SetGroups makes the help of a command list its flags in groups. Flags that no group has come last, so that
-// none is hidden.
+// SetGroups makes the help of a command list its flags in groups. Flags without a group come last,
+// so that no flag is missing.
 func SetGroups(c *cobra.Command, groups []FlagGroup) {
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		var b strings.Builder
@@ -47,7 +47,7 @@ func SetGroups(c *cobra.Command, groups []FlagGroup) {
 	})
 }
 
-// write writes the flags of a group that the command has.
+// write writes those flags of a group that the command has, except hidden ones.
 func (g FlagGroup) write(b *strings.Builder, flags *pflag.FlagSet) {
 	title := "\n" + g.Title + ":\n"
 	for _, name := range g.Flags {
@@ -82,7 +82,7 @@ func writeFlag(b *strings.Builder, f *pflag.Flag) {
 	}
 }
 
-// brief returns the text of a flag without what follows its first semicolon, but with its default.
+// brief returns the usage of a flag up to its first semicolon, and its default.
 func brief(usage string) string {
 	text, byDefault := usage, ""
 	if at := strings.LastIndex(usage, " (default"); at >= 0 {
@@ -92,7 +92,8 @@ func brief(usage string) string {
 	return text + byDefault
 }
 
-// wrapped breaks a text between words into lines of at most width characters, if its words are not longer.
+// wrapped breaks a text between words into lines of at most width characters. Longer words are not
+// broken.
 func wrapped(text string, width int) []string {
 	var lines []string
 	line := ""

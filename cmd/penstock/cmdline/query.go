@@ -15,12 +15,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Query is the flags that make a query, as JSON.
+// Query holds the flags of a command that form a query.
 type Query struct {
 	command *cobra.Command
 	query   *string
 	with    *[]string
-	fields  []dataset.About // that have a flag of this command
+	fields  []dataset.About // with a flag in this command
 }
 
 // NewQuery adds the flags of a whole query.
@@ -31,7 +31,7 @@ func NewRows(c *cobra.Command) Query {
 	return newQuery(c, func(field string) bool { return field == "with" || field == "filter" })
 }
 
-// newQuery adds a flag for the whole query, and those of some of its fields.
+// newQuery adds the flag for a whole query, and the flags of the fields that has selects.
 func newQuery(c *cobra.Command, has func(field string) bool) Query {
 	q := Query{command: c, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
 	for _, field := range dataset.QueryFields() {
@@ -57,7 +57,8 @@ func newQuery(c *cobra.Command, has func(field string) bool) Query {
 // flagOf returns the name of the flag that sets a field.
 func flagOf(field dataset.About) string { return strings.ReplaceAll(field.Name, "_", "-") }
 
-// read returns the JSON of a flag: the text itself, a file's, or standard input's.
+// read returns the JSON of a flag: the text itself, or the content of @FILE or of standard input
+// (-).
 func read(name, given string, stdin io.Reader) ([]byte, error) {
 	var out []byte
 	var err error
@@ -132,7 +133,7 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 	return nil
 }
 
-// value returns the value of a field for the text of its flag.
+// value converts the text of a flag to the value of its field.
 func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, error) {
 	switch {
 	case field.Number:
@@ -185,7 +186,7 @@ func entriesOf(given []string) ([]any, error) {
 	return out, nil
 }
 
-// parseShard reads i/n, or /n for all.
+// parseShard parses i/n, or /n for all shards.
 func parseShard(text string) (map[string]int, error) {
 	index, of, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(of)
@@ -202,7 +203,7 @@ func parseShard(text string) (map[string]int, error) {
 	return map[string]int{"index": i, "of": n}, nil
 }
 
-// parseEvery reads w/n.
+// parseEvery parses w/n.
 func parseEvery(text string) (map[string]int, error) {
 	step, of, _ := strings.Cut(text, "/")
 	w, err := strconv.Atoi(step)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// plainWord matches a text that shells take as one word as it is.
+// plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // Quote returns a text as one word of a command line of a POSIX shell.

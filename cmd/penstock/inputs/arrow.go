@@ -12,7 +12,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Bounds of a batch of an Arrow file: a share of the budget, between two sizes; and the rows of the slices that it is divided into.
+// Bounds of Arrow files: a batch has at most the budget divided by arrowShare, but this limit is at
+// least arrowLeast and at most arrowMost bytes. Slices have arrowRows rows, and the read buffer has
+// arrowBuffer bytes. Files begin with arrowFile, and streams with arrowStreams.
 const (
 	arrowShare              = 32
 	arrowLeast, arrowMost   = 64 << 20, 1 << 30
@@ -22,7 +24,7 @@ const (
 
 // arrow returns the rows of an Arrow IPC file or stream.
 //
-// Errors: Invalid for bytes that are not valid, and for rows that are not complete; Exhausted for batches that are too large.
+// Errors: Invalid for malformed or truncated input; Exhausted for batches that are too large.
 func (o Options) arrow(ctx context.Context, f File) (array.RecordReader, error) {
 	content, err := o.content(ctx, f)
 	if err != nil {
@@ -45,14 +47,14 @@ func (o Options) arrow(ctx context.Context, f File) (array.RecordReader, error) 
 	}), nil
 }
 
-// arrowSlices divides batches, which may have millions of rows.
+// arrowSlices splits batches, which may have millions of rows, into slices.
 type arrowSlices struct {
 	name string
 	rows array.RecordReader
-	from int64 // the row of the current batch that comes next
+	from int64 // the next row of the current batch
 }
 
-// batch returns the next slice; nil is the end.
+// batch returns the next slice, or nil at the end.
 func (a *arrowSlices) batch() (arrow.RecordBatch, error) {
 	for a.rows.RecordBatch() == nil || a.from == a.rows.RecordBatch().NumRows() {
 		if a.from = 0; !a.rows.Next() {

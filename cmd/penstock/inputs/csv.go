@@ -20,8 +20,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Bounds of CSV files: rows and bytes of a batch, bytes of a row, the buffer that files are read through, bytes that a value of a
-// fixed width takes while a batch is built, and memory of a decompressor.
+// Bounds of CSV files, in this order: rows and bytes of a batch, bytes of a row, bytes of the read
+// buffer, bytes per fixed-width value while a batch is built, and the memory and the zstd window of
+// a decompressor.
 const (
 	csvRows     = 8192
 	csvBytes    = 1 << 20
@@ -41,8 +42,8 @@ type csvRowsOf struct {
 	close   func()
 }
 
-// rowLimit is the content of a file, without rows that take too many bytes, such as the rest of a file behind a quote that is
-// not closed.
+// rowLimit reads a file and fails in a row that is too long: after an unclosed quote, for example,
+// the rest of the file is one row.
 type rowLimit struct {
 	io.Reader
 	left int64
@@ -60,10 +61,11 @@ func (l *rowLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// csv returns the rows of a CSV file, whose first line names the columns. The types are those of o.Types.
+// csv returns the rows of a CSV file, whose first line names the columns. o.Types returns the
+// types.
 //
-// Errors: Invalid for a text that is not a value of its column's type, with its line and column, for lines of other lengths than the
-// first one, and for columns without a type.
+// Errors: Invalid for a text that is not a value of its column's type (the error has its position),
+// for a line with another number of fields than the first line, and for columns without a type.
 func (o Options) csv(ctx context.Context, f File) (_ array.RecordReader, err error) {
 	held, err := o.Budget.Reserve("a CSV file to stage", 0)
 	if err != nil {
@@ -99,7 +101,8 @@ func (o Options) csv(ctx context.Context, f File) (_ array.RecordReader, err err
 	return batch.FromFuncContext(ctx, r.builder.Schema(), r.batch, r.close), nil
 }
 
-// unzipped returns the content of a file without the compression that its name says.
+// unzipped decompresses a file whose name ends with .gz or .zst, and returns other files unchanged.
+// The returned function, unless nil, closes the decompressor.
 func unzipped(ctx context.Context, name string, in io.Reader, held *budget.Reservation) (io.Reader, func(), error) {
 	if !strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".zst") {
 		return in, nil, nil
@@ -121,7 +124,7 @@ func unzipped(ctx context.Context, name string, in io.Reader, held *budget.Reser
 	return z, z.Close, nil
 }
 
-// begin reads the first line.
+// begin reads the first line and creates the builder.
 func (r *csvRowsOf) begin(ctx context.Context, o Options, held *budget.Reservation) error {
 	r.in, r.limit.left = csv.NewReader(r.limit), csvRowBytes
 	names, err := r.in.Read()
@@ -172,7 +175,7 @@ func (r *csvRowsOf) broken(err error) error {
 		WithRemedy("write fields with commas, quotes or line breaks in double quotes, and as many fields in each line as in the first")
 }
 
-// batch returns the next batch; nil is the end.
+// batch returns the next batch, or nil at the end.
 func (r *csvRowsOf) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	begin, rows := r.in.InputOffset(), 0
 	for rows < csvRows && r.in.InputOffset()-begin < csvBytes {

@@ -1,8 +1,9 @@
-// Package inputs finds the files that a command names, and reads their rows: the rows that penstock stage writes to a table.
+// Package inputs finds and reads the files whose rows penstock stage writes to a table.
 //
-// A name is a local file or folder, a file:// URI, a location on remote storage, or a pattern with *, ? or [ of one of
-// these, or "-" for standard input. Files are in Parquet, CSV or Arrow's IPC format. Find returns the files that names stand for, and Open returns their rows as one reader. All files are read as one
-// input: they have the same columns. An error names the file, and no row is left out without an error.
+// A name is a local file or folder, a file:// URI, a location on remote storage, a pattern of these
+// with *, ? or [, or "-" for standard input. Files are in Parquet, CSV or Arrow IPC format. Find
+// resolves names to files, and Open returns the rows of all files as one reader; the files must
+// have the same columns. Errors name the file, and no row is skipped silently.
 package inputs
 
 import (
@@ -17,21 +18,23 @@ import (
 
 // Options configure Find and Open.
 type Options struct {
-	// Remote returns the store of a location that is not local. A store that also is a store.FolderLister lists folders.
+	// Remote returns the store of a location that is not local. Folders can be listed only if the
+	// store is a store.FolderLister.
 	Remote func(ctx context.Context, location string) (store.Store, error)
-	// Budget is charged for what is read; nil is unlimited.
+	// Budget is charged for the memory of reading; nil is unlimited.
 	Budget *budget.Budget
-	// Threads is the number of parts of local files that are read at the same time.
+	// Threads is the number of parts of local files that are read concurrently.
 	Threads int
-	// Types returns the types of columns, by name: of CSV files, and of the columns of folders. It may be nil, and is not called
-	// unless a file has such columns.
+	// Types returns the types of the columns of CSV files and of folder names, by column name. It
+	// may be nil. It is called only if there are such columns.
 	Types func(ctx context.Context) (map[string]arrow.DataType, error)
 	// Stdin is read for the name "-", as an Arrow stream or, with StdinCSV, as CSV.
 	Stdin    *bufio.Reader
 	StdinCSV bool
-	// NoFolderColumns leaves out the columns that the names of folders have, as in day=2026-01-01.
+	// NoFolderColumns ignores columns in the names of folders, such as day=2026-01-01.
 	NoFolderColumns bool
-	// Opened is called when a file was opened, with its rows and the number of files that are not open yet; nil: it is not called.
+	// Opened, unless nil, is called after a Parquet file is opened, with its number of rows and the
+	// number of files that are not open yet.
 	Opened func(rows int64, left int)
 }
 
@@ -45,7 +48,7 @@ type File struct {
 	stdin bool // standard input; the name is stdinName
 }
 
-// stdinName is standard input in errors. The command line names it "-".
+// stdinName is the name of standard input in errors. On the command line, it is "-".
 const stdinName = "standard input"
 
 // remote reports whether the file is on remote storage.

@@ -15,12 +15,13 @@ import (
 // maxFiles bounds the files of one call.
 const maxFiles = 1_000_000
 
-// Find returns the files that names stand for. The files of a folder, at any depth, and those of a pattern are in the order
-// of their names. In folders, files and folders are skipped whose names begin with a dot, or with an underscore
-// unless they are of the form _name=value.
+// Find resolves names to files. A folder includes files at any depth. Files of a folder or a
+// pattern are sorted by name. In folders, Find skips entries whose names begin with a dot, or with
+// an underscore unless they contain "=".
 //
-// Errors: NotFound for a name or a pattern that no file has, Invalid for a folder without files, for a folder of a table
-// that has a log of its own, for two names of one file, and for a link to a folder in a folder.
+// Errors: NotFound for a name or a pattern that matches no file; Invalid for a folder without
+// files, for the folder of a Delta, Hudi or Iceberg table, for a file that is named twice, and for
+// a link to a folder within a folder; Exhausted for more than maxFiles files.
 func Find(ctx context.Context, names []string, o Options) ([]File, error) {
 	f := &finder{options: o, seen: map[string]bool{}}
 	for _, name := range names {
@@ -85,8 +86,8 @@ func (f *finder) local(ctx context.Context, name string) ([]File, error) {
 	return nil, localError(err, path)
 }
 
-// localPath returns the path of a name. A file:// URI may be encoded with percent signs or not: a path that exists as it is
-// written is taken as it is written.
+// localPath returns the path of a local name. The path of a file:// URI is percent-decoded only if
+// no file has the undecoded path.
 func localPath(name string) (string, error) {
 	if store.Scheme(name) != "file" {
 		return name, nil
@@ -111,12 +112,12 @@ func localError(err error, path string) error {
 	return fault.New(fault.Unavailable, "%w", err).In("", path).WithRemedy("check the rights to the folder, and the disk")
 }
 
-// skipped reports whether a file or a folder in a folder is not read, as Spark and Hive do not read it.
+// skipped reports whether an entry of a folder is ignored, as Spark and Hive do.
 func skipped(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
 }
 
-// isPattern reports whether a name has characters of patterns.
+// isPattern reports whether a name contains *, ? or [.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
 // emptyFolder is the error for a folder without files.
@@ -125,14 +126,14 @@ func emptyFolder(folder string) error {
 		WithRemedy("name a folder that has files: names that begin with a dot or an underscore are skipped")
 }
 
-// noMatch is the error for a pattern that no file has.
+// noMatch is the error for a pattern that matches no file.
 func noMatch(pattern string) error {
 	return fault.New(fault.NotFound, "no file matches %s", pattern).In("", pattern).
 		WithRemedy("check the pattern: * and ? stand for characters of one name, and do not match a slash")
 }
 
-// tableLog reports whether an entry of a folder is the log of a table, whose folder may have files that are not part of the
-// table. It returns an error that names the kind of table.
+// tableLog returns an error if an entry of a folder belongs to the metadata of a Delta, Hudi or
+// Iceberg table: the folder of such a table may have files that are not part of the table.
 func tableLog(folder, entry string) error {
 	refuse := func(kind, remedy string) error {
 		return fault.New(fault.Invalid, "folder %s is a table of %s: some of its files may hold rows that the table does not have", folder, kind).

@@ -56,14 +56,15 @@ func folderValues(name string) ([]folderValue, error) {
 	return out, nil
 }
 
-// folderColumns are the columns that the names of folders have: for each file, one value of each.
+// folderColumns holds the columns in the names of folders, and the value of each column for each
+// file.
 type folderColumns struct {
 	fields []arrow.Field
 	values [][]folderValue // of each file
 }
 
-// folderColumns returns the columns in the names of the folders of files. Their types are those of o.Types or else, as Spark
-// infers them from all values, int, long, date or string.
+// folderColumns returns the columns in the names of the folders of files. Types that o.Types does
+// not return are inferred from all values, as in Spark: int, long, date or string.
 func (o Options) folderColumns(ctx context.Context, files []File) (*folderColumns, error) {
 	out := &folderColumns{}
 	for i, f := range files {
@@ -97,7 +98,7 @@ func (o Options) folderColumns(ctx context.Context, files []File) (*folderColumn
 	return out, nil
 }
 
-// infer returns the first type that all values of a column have.
+// infer returns the first of int, long, date and string that fits all values of a column.
 func (c *folderColumns) infer(column int) arrow.DataType {
 	for _, t := range []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.FixedWidthTypes.Date32} {
 		if c.check(column, t, nil) == nil {
@@ -107,7 +108,8 @@ func (c *folderColumns) infer(column int) arrow.DataType {
 	return arrow.BinaryTypes.String
 }
 
-// check returns an error if a value of a column cannot be read as a type. files name the values; nil for no names.
+// check returns an error if a value of a column cannot be read as a type. The error names the file
+// of the value, unless files is nil.
 func (c *folderColumns) check(column int, t arrow.DataType, files []File) error {
 	if !readable(t) {
 		return fault.New(fault.Invalid, "column %s of the folders cannot be read as %s", c.values[0][column].column, t).
@@ -134,7 +136,7 @@ func (c *folderColumns) check(column int, t arrow.DataType, files []File) error 
 	return nil
 }
 
-// withFolders is a reader of rows with the columns of their folders.
+// withFolders adds the columns of folders to rows.
 type withFolders struct {
 	rows    fileRows
 	files   []File
@@ -144,7 +146,8 @@ type withFolders struct {
 	held    *budget.Reservation
 }
 
-// with returns rows with the columns of their folders. It owns the rows, also if it fails.
+// with returns rows with the columns of their folders. It takes ownership of rows, even if it
+// fails.
 func (c *folderColumns) with(ctx context.Context, rows fileRows, files []File, memory *budget.Budget) (array.RecordReader, error) {
 	if len(c.fields) == 0 {
 		return rows, nil
@@ -178,7 +181,7 @@ func (w *withFolders) close() {
 	w.held.Release()
 }
 
-// batch returns the next batch; nil is the end.
+// batch returns the next batch, or nil at the end.
 func (w *withFolders) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	if !w.rows.Next() {
 		return nil, w.rows.Err()
@@ -207,7 +210,7 @@ func (w *withFolders) batch(ctx context.Context) (arrow.RecordBatch, error) {
 // constantBytes bounds the bytes of one value, without its text.
 const constantBytes = 32
 
-// repeat returns an array of rows that all have one value. Its memory is reserved until the next batch.
+// repeat returns an array that repeats one value. Its memory is reserved until the next batch.
 func (w *withFolders) repeat(ctx context.Context, v folderValue, t arrow.DataType, rows int) (arrow.Array, error) {
 	const growth = 3 // a builder doubles its buffers while it grows
 	if err := w.held.GrowWait(ctx, growth*int64(rows)*int64(constantBytes+len(v.text))); err != nil {

@@ -46,8 +46,8 @@ func walk(ctx context.Context, folder string) (files []File, err error) {
 	return files, nil
 }
 
-// entry returns the files of an entry of a folder. A link to a file is read; a link to a folder may lead back to a folder
-// that is read already.
+// entry returns the files of an entry of a folder. Links to files are followed. Links to folders
+// are errors, since they may form a cycle.
 func entry(ctx context.Context, name string, e os.DirEntry) ([]File, error) {
 	if e.IsDir() {
 		return walk(ctx, name)
@@ -63,7 +63,7 @@ func entry(ctx context.Context, name string, e os.DirEntry) ([]File, error) {
 	return []File{{Name: name, Size: stat.Size()}}, nil
 }
 
-// matching returns the local files of a pattern, and those in the folders that match it.
+// matching returns the local files that match a pattern, and the files in folders that match it.
 func matching(ctx context.Context, pattern string) ([]File, error) {
 	at := []string{""} // the paths that match the parts so far
 	if strings.HasPrefix(pattern, "/") {
@@ -141,8 +141,8 @@ func matchingIn(ctx context.Context, folder, part string) ([]string, error) {
 	return out, nil
 }
 
-// matches reports whether a name matches one part of a pattern. A name that folders skip matches only a part that
-// begins with the same character.
+// matches reports whether a name matches one part of a pattern. A name that is skipped in folders
+// matches only a part that begins with the same character.
 func matches(part, name string) (bool, error) {
 	ok, err := path.Match(part, name)
 	if err != nil {

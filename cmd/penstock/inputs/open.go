@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
-// Parts of files on remote storage that are read at the same time, and bytes of one request: a request takes long, so fewer
-// and larger ones are made than on local disks.
+// Number of concurrent reads from remote storage, and bytes per request. Requests are slow, so they
+// are fewer and larger than for local disks.
 const (
 	remoteThreads = 8
 	remoteBuffer  = 1 << 20
@@ -25,14 +25,16 @@ const (
 // fileRows are the rows of some files, in their order.
 type fileRows interface {
 	array.RecordReader
-	// File returns the number of the file that the current batch is from. A batch is of one file.
+	// File returns the index of the current batch's file. A batch has rows of one file only.
 	File() int
 }
 
-// Open returns the rows of files, in their order. All files have the columns of the first one, in any order, and the columns of
-// their folders, unless o leaves them out. The caller releases the reader.
+// Open returns the rows of files, in their order. All files must have the columns of the first
+// file, in any order. Columns of folders are added, unless o.NoFolderColumns is set. The caller
+// releases the reader.
 //
-// Errors: those of foreign.Open; Invalid for files of several formats, and for CSV files as Options.csv has it.
+// Errors: those of foreign.Open, Options.csv and Options.arrow; Invalid for files of several
+// formats.
 func Open(ctx context.Context, files []File, o Options) (array.RecordReader, error) {
 	folders := &folderColumns{}
 	if !o.NoFolderColumns {
@@ -48,14 +50,14 @@ func Open(ctx context.Context, files []File, o Options) (array.RecordReader, err
 	return folders.with(ctx, rows, files, o.Budget)
 }
 
-// Names of files of a format.
+// Patterns of file names for each format.
 var (
 	csvName     = regexp.MustCompile(`(?i)\.csv(\.gz|\.zst)?$`)
 	arrowName   = regexp.MustCompile(`(?i)\.(arrows?|feather|ipc)$`)
 	parquetName = regexp.MustCompile(`(?i)\.(parquet|parq|pq)$`)
 )
 
-// format is a format of files.
+// format is a file format.
 type format int
 
 // Formats.
@@ -91,7 +93,8 @@ func (o Options) open(ctx context.Context, files []File) (fileRows, error) {
 	return o.parquet(ctx, files)
 }
 
-// format returns the format of a file: from its name or, for other names, from its first bytes.
+// format determines the format of a file from its name or, if the name is unknown, from its first
+// bytes.
 func (o Options) format(ctx context.Context, f File) (format, error) {
 	switch {
 	case f.stdin:
@@ -115,7 +118,7 @@ func (o Options) format(ctx context.Context, f File) (format, error) {
 	return magic(string(start[:n]), f.Name)
 }
 
-// magic returns the format that begins with some bytes.
+// magic returns the format of a file that begins with the given bytes.
 func magic(start, name string) (format, error) {
 	switch {
 	case strings.HasPrefix(start, "PAR1"):
@@ -132,7 +135,7 @@ func (o Options) stdinFormat() (format, error) {
 	if o.StdinCSV {
 		return formatCSV, nil
 	}
-	start, _ := o.Stdin.Peek(len(arrowFile)) // reading it again returns the error
+	start, _ := o.Stdin.Peek(len(arrowFile)) // a later read returns the error
 	is, err := magic(string(start), stdinName)
 	if err != nil {
 		return 0, fault.As(err).WithRemedy("write an Arrow stream to it, or CSV with --input-format csv")

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// remote returns the files of a location on remote storage: of a folder, whose location ends with a slash, of a pattern, or
-// of one file.
+// remote returns the files of a location on remote storage: a folder, whose location ends with a
+// slash, a pattern, or one file.
 func (f *finder) remote(ctx context.Context, location string) ([]File, error) {
 	files, err := f.options.store(ctx, location)
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *finder) remote(ctx context.Context, location string) ([]File, error) {
 	return found, nil
 }
 
-// list returns the files of a folder that match a pattern; all of them for "".
+// list returns the files of a folder that match a pattern; all files for "".
 func list(ctx context.Context, files store.Store, folder, pattern string) (found []File, err error) {
 	lister, ok := files.(store.FolderLister)
 	if !ok {
@@ -99,7 +99,7 @@ func wanted(folder, below, pattern string) (bool, error) {
 // oneRemote returns a file on remote storage, which must exist.
 func oneRemote(ctx context.Context, files store.Store, location string) ([]File, error) {
 	object, err := files.Open(ctx, location, store.SizeUnknown)
-	if fault.KindOf(err) == fault.Corrupt { // what a store returns for a missing file, as if metadata named it
+	if fault.KindOf(err) == fault.Corrupt { // stores assume that metadata names each file, so a missing file is Corrupt
 		return nil, fault.New(fault.NotFound, "%w", errors.New(fault.As(err).Message)).In("", location).
 			WithRemedy("check the name of the file; the name of a folder ends with a slash")
 	}
@@ -117,7 +117,7 @@ func (o Options) store(ctx context.Context, location string) (store.Store, error
 	return o.Remote(ctx, location)
 }
 
-// remoteContent reads a file on remote storage, in the context in which it was opened.
+// remoteContent reads a file on remote storage, with the context of openRemote.
 type remoteContent struct {
 	io.ReaderAt
 	io.Closer
@@ -127,14 +127,14 @@ type remoteContent struct {
 // Size implements foreign.Content.
 func (c remoteContent) Size() int64 { return c.size }
 
-// readerAt is a function as io.ReaderAt.
+// readerAt is a function that implements io.ReaderAt.
 type readerAt func(p []byte, off int64) (int, error)
 
 // ReadAt implements io.ReaderAt.
 func (f readerAt) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
 
-// openRemote opens a file on remote storage. A store may still write to the memory of a read that it abandoned, so
-// that each read has memory of its own.
+// openRemote opens a file on remote storage. Each read allocates a buffer, since a store may still
+// write to the buffer of an abandoned read.
 func (o Options) openRemote(ctx context.Context, f File) (foreign.Content, error) {
 	files, err := o.store(ctx, f.Name)
 	if err != nil {

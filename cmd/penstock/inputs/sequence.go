@@ -14,18 +14,19 @@ import (
 // opener opens the rows of one file. The caller releases them.
 type opener func(ctx context.Context, f File) (array.RecordReader, error)
 
-// sequence is the rows of files that are read one after the other.
+// sequence reads files one after the other.
 type sequence struct {
 	array.RecordReader
 	files   []File
 	open    opener
 	current array.RecordReader // nil before the first file and after the last
 	schema  *arrow.Schema
-	columns []int // of the current file, in the order of the schema
+	columns []int // of the current file: the index for each column of the schema
 	number  int   // of the current file
 }
 
-// inSequence returns the rows of files, all of which have the columns of the first one.
+// inSequence returns the rows of files, one file after the other. All files must have the columns
+// of the first file.
 func inSequence(ctx context.Context, files []File, open opener) (fileRows, error) {
 	s := &sequence{files: files, open: open, number: -1}
 	if err := s.next(ctx); err != nil {
@@ -65,7 +66,7 @@ func (s *sequence) next(ctx context.Context) (err error) {
 	return err
 }
 
-// batch returns the next batch; nil is the end.
+// batch returns the next batch, or nil at the end.
 func (s *sequence) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	for !s.current.Next() {
 		if err := s.current.Err(); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// typeNames are the types that texts can be read as, besides decimals, by their names in Iceberg.
+// typeNames returns the types, except decimals, that can be parsed from texts, by their Iceberg
+// names.
 func typeNames() map[string]arrow.DataType {
 	return map[string]arrow.DataType{
 		"boolean": arrow.FixedWidthTypes.Boolean, "int": arrow.PrimitiveTypes.Int32, "long": arrow.PrimitiveTypes.Int64,
@@ -26,10 +27,11 @@ func typeNames() map[string]arrow.DataType {
 // typeRemedy lists the types.
 const typeRemedy = "write it as 'id: long, price: decimal(9,2)', with boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz or string"
 
-// schemaColumn is a column of a schema as users write it, and what follows it.
+// schemaColumn matches a column of --schema, such as "price: decimal(9,2)", and the comma after it.
 var schemaColumn = regexp.MustCompile(`^\s*([^:,]+?)\s*:\s*(\w+)\s*(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?\s*(?:,|$)`)
 
-// ParseTypes reads the types of columns from a text such as "id: long, price: decimal(9,2)". Other texts are Invalid.
+// ParseTypes parses the types of columns from a text such as "id: long, price: decimal(9,2)". It
+// returns Invalid for malformed texts.
 func ParseTypes(text string) (map[string]arrow.DataType, error) {
 	out, known := map[string]arrow.DataType{}, typeNames()
 	for rest := text; strings.TrimSpace(rest) != ""; {
@@ -73,8 +75,8 @@ var (
 	digits      = regexp.MustCompile(`^[+-]?\d+$`)
 )
 
-// appendText appends the value that a text has in the type of a builder. Only the whole text counts: no value is rounded, and
-// a number is not a date or a time.
+// appendText parses a text as the type of a builder and appends the value. The text must match
+// exactly: values are not rounded, and numbers are not accepted as dates or times.
 func appendText(b array.Builder, text string) error {
 	switch b := b.(type) {
 	case *array.StringBuilder:

@@ -1,8 +1,8 @@
 // Package outfile writes the file that --output names.
 //
-// A file is replaced as a whole or not at all: programs never read half of one. A symbolic
-// link at the path stays. Anything else that is not a regular file is refused, and so are
-// paths of open files, such as /dev/stdout, which others write to as well.
+// Files are replaced atomically: programs never read a partial file. A symbolic link at the path is
+// kept. Other files that are not regular are refused, and so are paths of open files, such as
+// /dev/stdout, because other programs may write to them.
 package outfile
 
 import (
@@ -22,7 +22,7 @@ import (
 // Modes of created files.
 const (
 	readable fs.FileMode = 0o666 // before the umask
-	private  fs.FileMode = 0o600 // until a file has the permissions of the one it replaces
+	private  fs.FileMode = 0o600 // until a file gets the permissions of the file that it replaces
 )
 
 // TargetError is returned for a path that cannot be an output.
@@ -88,8 +88,8 @@ func unwritten(path string, err error) error {
 // maxLinks bounds a chain of symbolic links, as Linux does.
 const maxLinks = 40
 
-// linked follows the symbolic links at path to the file that they name, which may not
-// exist. Like the system, it resolves folders before "..".
+// linked follows the symbolic links at path to the file that they name, which need not exist. Like
+// the operating system, it resolves folders before "..".
 func linked(path string) (string, error) {
 	for range maxLinks {
 		folder, name := filepath.Split(path)
@@ -119,15 +119,15 @@ func linked(path string) (string, error) {
 		}
 		path = to
 		if !filepath.IsAbs(to) {
-			// Not filepath.Join: it would take "link/.." for the link's own folder.
+			// Not filepath.Join, which would resolve "link/.." to the folder of the link.
 			path = folder + string(filepath.Separator) + to
 		}
 	}
 	return "", errors.New("too many symbolic links")
 }
 
-// replace lets f write a file beside path, and renames it to path. old is the file at path
-// now, or nil.
+// replace calls f to write a temporary file in the folder of path, and renames it to path. old
+// describes the existing file, or is nil.
 func replace(path string, old fs.FileInfo, f func(io.Writer) error) (err error) {
 	mode := readable
 	if old != nil {
@@ -158,7 +158,7 @@ func replace(path string, old fs.FileInfo, f func(io.Writer) error) (err error) 
 	return nil
 }
 
-// besideWriter writes to a file beside path. Its errors name path.
+// besideWriter writes to a temporary file in the folder of path. Its errors name path.
 type besideWriter struct {
 	file *os.File
 	path string
@@ -172,12 +172,12 @@ func (n besideWriter) Write(p []byte) (int, error) {
 	return written, err
 }
 
-// createBeside creates a new file in the folder of path, under a name that programs skip
-// when they list the folder.
+// createBeside creates a file in the folder of path. Its name begins with a dot, so that programs
+// skip it when they list the folder.
 func createBeside(path string, mode fs.FileMode) (*os.File, error) {
 	folder, _ := filepath.Split(path)
 	for {
-		// The name of path is no part of it: a long name could not be extended.
+		// The name does not include that of path, which may already have the maximum length.
 		file, err := os.OpenFile(folder+".penstock-"+rand.Text()[:8]+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, fs.ErrExist) {
 			return file, err

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a new file the owner and group of the file that it replaces, or only the
-// group, or neither, as this user's permissions allow.
+// keepOwner sets the owner and group of a new file to those of the file that it replaces, or only
+// the group, or neither, as this user's permissions allow.
 func keepOwner(file *os.File, old fs.FileInfo) {
 	owner, ok := old.Sys().(*syscall.Stat_t)
 	if ok && file.Chown(int(owner.Uid), int(owner.Gid)) != nil {

@@ -22,15 +22,15 @@ import (
 // Writer writes batches of one schema in some format.
 type Writer interface {
 	Write(batch arrow.RecordBatch) error
-	// Close writes the rest. It does not close the underlying writer.
+	// Close writes buffered rows. It does not close the underlying writer.
 	Close() error
 }
 
 // Names lists the formats.
 func Names() []string { return []string{"table", "csv", "jsonl", "arrow", "parquet"} }
 
-// New returns a writer of a format to w. A line of a table has at most width characters; 0
-// is no limit. Categories are written as the texts that they are.
+// New returns a writer of a format to w. A line of a table has at most width characters; 0 is no
+// limit. Categories are written as plain texts.
 func New(name string, w io.Writer, schema *arrow.Schema, width int) (Writer, error) {
 	if plain := withTexts(schema); plain != schema {
 		of, err := New(name, w, plain, width)

@@ -16,16 +16,16 @@ import (
 
 // Widths of a table's cells, in characters.
 const (
-	maxCell = 48 // however wide the terminal is
+	maxCell = 48 // even if the terminal is wider
 	minCell = 8  // before columns are left out
 	between = 2  // spaces between columns
 )
 
-// namedColumns is how many of the columns that are left out are named.
+// namedColumns is the maximum number of omitted columns that are named.
 const namedColumns = 11
 
-// layoutRows is how many rows determine the widths of the columns. Later values are cut to
-// those widths.
+// layoutRows is the number of rows that determine the widths of the columns. Later values are cut
+// to those widths.
 const layoutRows = 1000
 
 // table writes aligned columns: numbers flush right, nulls as null, ambiguous strings
@@ -88,7 +88,7 @@ func (t *table) Close() error {
 	return t.out.Flush()
 }
 
-// layOut determines the widths, and writes the head and the rows so far.
+// layOut determines the widths, and writes the header and the kept rows.
 func (t *table) layOut() {
 	widths := make([]int, t.schema.NumFields())
 	names := make([]string, len(widths))
@@ -128,8 +128,7 @@ func fit(widths []int, fixed []bool, limit int) []int {
 	}
 }
 
-// narrow takes characters from the widest columns until all fit, and reports whether they
-// do.
+// narrow shrinks the widest columns until the line fits, and reports whether it does.
 func narrow(widths []int, fixed []bool, limit int) bool {
 	for total(widths) > limit {
 		widest := -1

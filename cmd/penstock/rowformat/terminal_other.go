@@ -4,5 +4,5 @@ package rowformat
 
 import "os"
 
-// TerminalWidth returns 0: it is unknown on this system.
+// TerminalWidth returns 0: the width is unknown on this system.
 func TerminalWidth(*os.File) int { return 0 }

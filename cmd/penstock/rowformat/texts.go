@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// texts writes categories as texts: a file has one dictionary per column, while a stream has one per
-// batch, and text formats have none.
+// texts writes categories as plain texts, because files have one dictionary per column and text
+// formats have none, while streams have one per batch.
 type texts struct {
 	of     Writer
 	schema *arrow.Schema

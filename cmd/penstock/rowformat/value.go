@@ -133,8 +133,8 @@ func traits(t arrow.DataType) (quoted, nested bool) {
 	return !nested, nested
 }
 
-// isCuttable reports whether a table may cut values of a type: half a number is a wrong
-// number.
+// isCuttable reports whether a table may cut values of a type. Numbers and times are never cut,
+// because a part of one would be wrong.
 func isCuttable(t arrow.DataType) bool {
 	_, nested := traits(t)
 	return nested || arrow.IsBaseBinary(t.ID()) || arrow.IsFixedSizeBinary(t.ID()) && !arrow.IsDecimal(t.ID())

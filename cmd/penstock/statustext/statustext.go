@@ -1,6 +1,7 @@
 // Package statustext writes the status of a server as one screen of text.
 //
-// Shares of waits and rates are those since an earlier status of the same server, or else since each stream began.
+// Rates and shares of waiting time cover the time since an earlier status of the same server or,
+// without one, since each stream began.
 package statustext
 
 import (
@@ -20,10 +21,10 @@ import (
 // maxStreams is the number of streams on one screen.
 const maxStreams = 30
 
-// unknown is a cell without a value.
+// unknown is the text of a cell without a value.
 const unknown = "-"
 
-// Write writes a status. before is an earlier one of the same server; nil: there is none.
+// Write writes a status. before is an earlier status of the same server, or nil.
 func Write(w io.Writer, now flight.ServerStatus, before *flight.ServerStatus) error {
 	var b strings.Builder
 	writeServer(&b, now)
@@ -98,7 +99,7 @@ func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.Se
 		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
 			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), state(one), since.shares())
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder returns no errors
 	if more := len(now.Streams) - maxStreams; more > 0 {
 		fmt.Fprintf(b, "… %d more: --json has all\n", more)
 	}
@@ -111,7 +112,7 @@ func datasetOf(one flight.StreamStatus) string {
 	return one.Dataset
 }
 
-// done returns the share of the steps that were sent, or else of the rows.
+// done returns the share of the steps that were sent or, if their number is unknown, of the rows.
 func done(one flight.StreamStatus) string {
 	part, whole := one.Step, one.Steps
 	if whole < 0 {
@@ -126,7 +127,7 @@ func done(one flight.StreamStatus) string {
 	return fmt.Sprintf("%d%%", min(100, part*100/whole))
 }
 
-// state returns what a stream does now.
+// state returns the current activity of a stream.
 func state(one flight.StreamStatus) string {
 	switch {
 	case one.Parked:
@@ -137,13 +138,14 @@ func state(one flight.StreamStatus) string {
 	return "works"
 }
 
-// difference is what a stream did between two statuses.
+// difference is the change of a stream between two statuses.
 type difference struct {
 	ms, rows, bytes int64
 	waited          flight.WaitedTime
 }
 
-// change returns what a stream did since an earlier status, whose zero value is that of a stream that has not begun.
+// change returns the difference between a status and an earlier one. The zero value is the status
+// of a stream that has not begun.
 func change(now, before flight.StreamStatus) difference {
 	a, b := now.Waited, before.Waited
 	return difference{
@@ -178,7 +180,8 @@ func (d difference) byteRate() string {
 	return fault.Size(n)
 }
 
-// shares returns the shares of the time that the stream waited, by cause; those below one percent are left out.
+// shares returns the shares of time that a stream waited, by cause. Shares below one percent are
+// omitted.
 func (d difference) shares() string {
 	var out []string
 	for _, one := range []struct {
