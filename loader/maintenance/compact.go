@@ -28,8 +28,8 @@ type Compaction struct {
 	// Key has the names of the key columns. If it is empty, the key consists of the columns of the
 	// table's buckets.
 	Key []string
-	// AnyOrder also rewrites files if this changes the order in which readers find the rows of a
-	// key.
+	// AnyOrder allows rewriting files even if that changes the order in which readers find the rows
+	// of a key.
 	AnyOrder bool
 	// MinFiles is the minimum number of small files in a partition for rewriting them; 0 means 4.
 	MinFiles int
@@ -41,9 +41,9 @@ type Compaction struct {
 	Progress func(CompactionProgress)
 }
 
-// CompactionProgress describes how far a compaction has progressed.
+// CompactionProgress is the progress of a compaction.
 type CompactionProgress struct {
-	Done, All int // files rewritten, and to rewrite when it began
+	Done, All int // files rewritten so far, and files to rewrite at the start
 	// Progress counts the rows and bytes of all groups. Deleted rows count as written until their group is complete.
 	datafile.Progress
 }
@@ -102,9 +102,9 @@ type compacting struct {
 	tables  Tables
 	name    string          // the table's name in its catalog
 	made    map[string]bool // the locations of files that this call wrote
-	once    map[string]bool // the locations of files whose keys were counted: whether each key occurs in one row
+	once    map[string]bool // by location of files whose keys were counted: whether each key occurs in only one row
 	names   dataFileNames
-	all     int           // files to rewrite when it began
+	all     int           // files to rewrite at the start
 	allRows int64         // stored rows of these files
 	group   *compactGroup // the group of the last attempt to commit
 	result  CompactionResult
@@ -177,15 +177,15 @@ type compactGroup struct {
 	rows     *datafile.Call             // sorts and writes the rows
 	target   *datafile.Target           // of the new files
 	files    []catalog.File             // with the position deletes that name them
-	listed   map[string]catalog.Deletes // of files that the catalog lists with more, by location
-	read     *catalog.Table             // as readers name it
-	columns  []catalog.Field            // to read, with those of row lineage
+	listed   map[string]catalog.Deletes // by location: all deletes of files whose deletes were reduced
+	read     *catalog.Table             // with the name that users give it
+	columns  []catalog.Field            // to read, including row lineage
 	selected compact.FileSelection
 	sets     []compact.RewriteSet
 	change   commit.Change
 }
 
-// next returns the next group of a state of the table.
+// next returns the next group of files to rewrite, given the table's state.
 func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *compactGroup, err error) {
 	if c.request.DryRun { // a dry run fails where the call would fail
 		if _, err := c.tables.FileStore(ctx, c.name, state.DataFolder()); err != nil {
@@ -234,7 +234,7 @@ func (g *compactGroup) prepare(state *commit.TableState) error {
 	return err
 }
 
-// progress reports the progress of the rewriting: that of the group, and of the groups before it.
+// progress reports the progress of the group plus that of the groups before it.
 func (g *compactGroup) progress(at datafile.Progress) {
 	if g.request.Progress == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// changeOf returns the change that replaces the old files by new ones.
+// changeOf returns the change that replaces the old files with the new ones.
 func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) {
 	state := g.target.State
 	out := commit.Change{

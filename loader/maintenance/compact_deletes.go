@@ -29,9 +29,9 @@ func (c *compacting) holdNames(ctx context.Context) (err error) {
 	return err
 }
 
-// dropOthersDeletes drops those position deletes of a file that are in its partition but name only
-// other files, since they delete none of its rows. Otherwise each call would rewrite the file, as
-// long as another file has deletes in the same delete file.
+// dropOthersDeletes drops a file's position deletes that name only other files of its partition,
+// since they delete none of its rows. Otherwise each call would rewrite the file while another file
+// has deletes in the same delete file.
 func (g *compactGroup) dropOthersDeletes(ctx context.Context, chosen *partitionChoice) error {
 	if err := g.readNames(ctx, chosen); err != nil {
 		return err

@@ -15,15 +15,16 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Memory for counting keys: of each row, and its share of the budget.
+// Memory for counting keys: bytes per row, and the reciprocal of the share of the budget.
 const (
 	rowKeyBytes  = 16
 	rowKeysShare = 8
 	maxRowKeys   = 1 << 26 // rows, if the budget has no limit
 )
 
-// choose selects the files to rewrite. If files would stay because of the order of their rows, it counts the keys of the files
-// that may have the same ones: rows whose key occurs once have no order.
+// choose selects the files to rewrite. If some files would stay because of the order of their rows,
+// choose counts the keys of the files that may share keys with them. The order does not matter for
+// keys that occur once.
 func (g *compactGroup) choose(ctx context.Context, o compact.Options) error {
 	layout := g.layout()
 	g.selected = compact.Select(layout, o, g.files)
@@ -38,14 +39,14 @@ func (g *compactGroup) choose(ctx context.Context, o compact.Options) error {
 	return nil
 }
 
-// countKeys counts the keys of lists of files. Lists whose keys were counted are not read again, even if a group of them was
-// rewritten since.
+// countKeys counts the keys of each list of files. Lists that were counted before are not read
+// again, even if some of their files were rewritten since.
 func (g *compactGroup) countKeys(ctx context.Context, lists [][]catalog.File) error {
 	var key []catalog.Field
 	for _, at := range g.target.Layout.Key {
 		f, ok := g.read.ByID(g.target.FieldID(at))
 		if !ok || !bucket.Supported(f.Type) {
-			return nil // such values may be equal and have different bytes
+			return nil // equal values of such types may have different bytes
 		}
 		key = append(key, f)
 	}
@@ -67,14 +68,15 @@ func (g *compactGroup) countKeys(ctx context.Context, lists [][]catalog.File) er
 	return nil
 }
 
-// rowKey is the key of a row, as a hash, and the number of its file. Different keys with one hash count as the same key, which
-// does no harm: their files stay.
+// rowKey is the hash of a row's key, and the number of the row's file. Different keys with the same
+// hash count as the same key. This is harmless: their files are not rewritten.
 type rowKey struct {
 	hash uint64
 	file int
 }
 
-// countList counts the keys of some files. If these do not fit in their share of the budget, none counts as occurring once.
+// countList counts the keys of files. If the keys do not fit in their share of the budget, no key
+// counts as occurring once.
 func (g *compactGroup) countList(ctx context.Context, key []catalog.Field, files []catalog.File) error {
 	rows, most := int64(0), int64(maxRowKeys)
 	for _, f := range files {
@@ -114,7 +116,7 @@ type keysOfRows struct {
 	bytes []byte // of one key
 }
 
-// read adds the keys of a file. Deleted rows have none.
+// read adds the keys of a file's rows, except for deleted rows.
 func (k *keysOfRows) read(ctx context.Context, g *compactGroup, key []catalog.Field, number int, f catalog.File) error {
 	source := plan.Source{Table: g.read, Planned: catalog.FieldIDs(g.columns), Files: []plan.FileRange{{File: f, To: f.Rows}}}
 	rows, err := g.options.Read(ctx, source, key)
@@ -150,7 +152,7 @@ func (k *keysOfRows) hash(b arrow.RecordBatch, row int) (_ uint64, err error) {
 	return maphash.Bytes(k.seed, k.bytes), nil
 }
 
-// once reports of each file whether no key of its rows occurs in another row.
+// once reports for each file whether every key of its rows occurs in only one row.
 func (k *keysOfRows) once(files int) []bool {
 	out := slices.Repeat([]bool{true}, files)
 	slices.SortFunc(k.rows, func(a, b rowKey) int { return cmp.Compare(a.hash, b.hash) })

@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// asPython runs a script of the tests' Python, with the table t of PyIceberg, and returns what it prints.
+// asPython runs a Python script and returns its output. The script's variable t is the table, as
+// PyIceberg loads it.
 func (r *rig) asPython(t *testing.T, script string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), stagetest.Python(t), "-c", `
@@ -30,8 +31,8 @@ def rows():
 	return string(out)
 }
 
-// PyIceberg finds the same rows before and after, in a table whose columns and partition spec have changed; and DuckDB finds them
-// in the new files.
+// In a table whose columns and partition spec changed, PyIceberg finds the same rows before and
+// after a compaction. DuckDB finds them in the new files.
 //
 // spec: compact-1, compact-2, compact-3, compact-4
 func TestPyIcebergFindsTheSameRows(t *testing.T) {
@@ -45,7 +46,7 @@ func TestPyIcebergFindsTheSameRows(t *testing.T) {
 		} else {
 			r.eraseByVector(t, files[1], 1)
 		}
-		if version == 2 { // iceberg-python changes no tables of format version 3
+		if version == 2 { // PyIceberg cannot change tables of format version 3
 			r.asPython(t, `
 with t.update_schema() as u:
     u.rename_column("country", "nation")

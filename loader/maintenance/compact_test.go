@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// compact compacts the table and requires that it succeeds.
+// compact compacts the table and requires success.
 func (r *rig) compact(t *testing.T, request maintenance.Compaction) maintenance.CompactionResult {
 	t.Helper()
 	request.Table = stagetest.History
@@ -32,8 +32,8 @@ func (r *rig) compact(t *testing.T, request maintenance.Compaction) maintenance.
 	return out
 }
 
-// written returns all rows of a branch as readers find them, in the order in which they were written, with row
-// ids if there are any.
+// written returns all rows of a branch in the order in which they were written, with row ids if
+// there are any.
 func (r *rig) written(t *testing.T, branch string) []string {
 	t.Helper()
 	pinned, err := r.Tables.Table(t.Context(), stagetest.History, dataset.Ref{Name: branch})
@@ -67,7 +67,7 @@ func (r *rig) written(t *testing.T, branch string) []string {
 	return out
 }
 
-// sameByKey requires that two lists have the same rows, and those of each id in the same order.
+// sameByKey requires that two lists have the same rows, and the same order of the rows of each id.
 func sameByKey(t *testing.T, want, got []string) {
 	t.Helper()
 	require.ElementsMatch(t, want, got)
@@ -83,7 +83,7 @@ func sameByKey(t *testing.T, want, got []string) {
 	require.Equal(t, byKey(want), byKey(got))
 }
 
-// appends stages some rows, each call a few.
+// appends stages a few rows with each of several calls.
 func (r *rig) appends(t *testing.T, calls int) {
 	t.Helper()
 	for i := range calls {
@@ -133,7 +133,8 @@ func TestSmallFilesBecomeOne(t *testing.T) {
 	}
 }
 
-// Files of format version 1 have no sequence numbers that new ones could keep.
+// Files of format version 1 are not rewritten if row order matters: they have no sequence numbers
+// that new files could keep.
 //
 // spec: compact-6
 func TestFilesWithoutSequenceNumbersStay(t *testing.T) {
@@ -148,7 +149,7 @@ func TestFilesWithoutSequenceNumbersStay(t *testing.T) {
 	require.NotZero(t, out.Kept)
 }
 
-// All kinds of deletes are applied, and those that then have no file are removed.
+// All kinds of deletes are applied, and delete files that no longer apply to a file are removed.
 //
 // spec: compact-1, compact-2, compact-4, compact-5
 func TestDeletedRowsAreLeftOut(t *testing.T) {
@@ -165,7 +166,7 @@ func TestDeletedRowsAreLeftOut(t *testing.T) {
 			},
 		} {
 			if (name == "vector") != (version == 3) && name != "equality" {
-				continue // version 3 has no new position deletes
+				continue // position deletes cannot be added in version 3
 			}
 			t.Run(fmt.Sprint(name, " ", version), func(t *testing.T) {
 				r := newRig(t, stagetest.Unlimited, nil)
@@ -202,7 +203,8 @@ func (r *rig) plain(t *testing.T, version int) {
 	}))
 }
 
-// Partitions whose keys occur in one row each are compacted whatever the order of their commits, and others stay as they are.
+// Partitions whose keys occur in one row each are compacted regardless of the order of their
+// commits. Other partitions are not changed.
 //
 // spec: compact-6, compact-14
 func TestKeysThatOccurOnceAreCompactedInAnyOrder(t *testing.T) {
@@ -227,7 +229,8 @@ func TestKeysThatOccurOnceAreCompactedInAnyOrder(t *testing.T) {
 	require.Less(t, len(r.Listed(t, "")), files)
 	require.ElementsMatch(t, before, r.written(t, ""))
 
-	// A key in two days, with a file of the second day between two of the first.
+	// A key has rows in two days, and a file of the second day was written between two of the
+	// first.
 	for _, day := range []int{1, 2, 1, 2} {
 		stage(77, day)
 	}
@@ -287,7 +290,7 @@ func TestPartitionsAreChosen(t *testing.T) {
 	}
 }
 
-// What others commit meanwhile stays, and what they delete is deleted.
+// Rows that other writers commit during a compaction stay, and rows that they delete are deleted.
 //
 // spec: compact-8
 func TestOthersCommitDuringACompaction(t *testing.T) {
@@ -315,7 +318,8 @@ func TestOthersCommitDuringACompaction(t *testing.T) {
 	}
 }
 
-// Whichever call fails: groups that were committed stay, and the files of the open one are removed.
+// Whichever storage call fails, committed groups stay and the files of the current group are
+// removed.
 //
 // spec: compact-12
 func TestFailuresOfCompactionsLeaveNothing(t *testing.T) {
@@ -415,7 +419,8 @@ func TestDeletesOfOtherFilesStay(t *testing.T) {
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
-// twice stages three commits of rows of one key, of two days in turn, and deletes a row of each file of the first day.
+// twice commits rows of one key three times, for two days in turn, and deletes a row of each file
+// of the first day.
 func (r *rig) twice(t *testing.T) {
 	t.Helper()
 	r.Daily(t)
@@ -442,8 +447,8 @@ func (r *rig) eraseFirst(t *testing.T) {
 	}
 }
 
-// A delete file that does not name its data files goes with the last of them, though the new files are in its partition and
-// not newer.
+// A delete file that does not name its data files is removed with the last of them, although the
+// new files are in its partition and not newer.
 //
 // spec: compact-4, compact-9
 func TestDeletesOfRewrittenFilesGo(t *testing.T) {
@@ -459,7 +464,8 @@ func TestDeletesOfRewrittenFilesGo(t *testing.T) {
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
-// A file whose deleted rows are gone is not written again for the deletes of a file that stays, though one delete file has both.
+// A file without deleted rows is not rewritten because a delete file of its partition still has
+// deletes of another file.
 //
 // spec: compact-2, compact-4, compact-9
 func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
@@ -471,7 +477,8 @@ func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
 	kept := r.Listed(t, "")[2]
 	r.erasePositions(t, false, 0, files[0], kept)
 	before := r.written(t, "")
-	// The unsorted file stays, since rows of a country would be moved apart; the second file needs no rewriting.
+	// The unsorted file stays, since rewriting it would change the order of a country's rows. The
+	// second file needs no rewriting.
 	request := maintenance.Compaction{Key: []string{"country"}, FileBytes: 1}
 	out := r.compact(t, request)
 	require.Equal(t, []int{1, 1, 1, 0}, []int{out.Commits, out.Files, out.Kept, out.Deletes})
@@ -487,7 +494,8 @@ func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
-// Deletes that others commit between two groups may be of files that the compaction wrote.
+// Deletes that other writers commit between two groups stay, even if they apply to files that the
+// compaction wrote.
 //
 // spec: compact-1, compact-8
 func TestDeletesBetweenGroupsStay(t *testing.T) {

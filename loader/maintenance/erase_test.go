@@ -27,7 +27,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// load loads the table with iceberg-go, another writer.
+// load loads the table with iceberg-go, which acts as another writer.
 func (r *rig) load(t *testing.T) *icetable.Table {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "catalog.db"))

@@ -36,7 +36,7 @@ type RestorationResult struct {
 	Token string `json:"token"`
 	// Snapshot is the snapshot that has the rows; 0 for a dry run, and if there is nothing to change.
 	Snapshot int64 `json:"snapshot"`
-	Parent   int64 `json:"parent,omitempty"` // the snapshot before
+	Parent   int64 `json:"parent,omitempty"` // the snapshot before Snapshot
 	// Existed is true if an earlier call made the change. Then the counts are 0.
 	Existed bool `json:"existed,omitempty"`
 	// Copied and Rewritten are the numbers of files that are restored as unchanged copies, or
@@ -94,7 +94,7 @@ func (c *restoring) run(ctx context.Context) (err error) {
 	made, err = transaction.Transaction{Tables: c.tables, Table: c.name, Branch: c.request.Branch, Prepare: c.prepare}.Run(ctx)
 	if err == nil {
 		if made.Existed {
-			c.result = RestorationResult{Token: c.request.Token} // the counts are those of the earlier call
+			c.result = RestorationResult{Token: c.request.Token} // the counts are 0, since an earlier call made the change
 		}
 		c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, made.Existed
 	}
@@ -211,9 +211,9 @@ func (c *restoring) choose(state *commit.TableState, files []catalog.File) ([]ca
 	return out, nil
 }
 
-// split finds the files to restore and to remove. Files of the snapshot that the branch still has
-// with the same deletes stay, but only up to the first file that it does not have. Later files are
-// copied, because restored rows come after the rows of files that stay.
+// split finds the files to restore and to remove. Files that the branch still has with the same
+// deletes stay, up to the first file that is missing or has other deletes. Later files are
+// restored, because restored rows come after the rows of files that stay.
 func (o *restoreAttempt) split(then, now []catalog.File) {
 	then = slices.Clone(then)
 	slices.SortFunc(then, compact.ByWritten)
@@ -246,7 +246,7 @@ func deletesText(f catalog.File) string {
 	return string(text)
 }
 
-// change returns the change that replaces files of the branch by the restored files.
+// change returns the change that replaces files of the branch with the restored files.
 func (o *restoreAttempt) change(added []commit.DataFile) commit.Change {
 	change := commit.Change{
 		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,

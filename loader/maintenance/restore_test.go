@@ -24,7 +24,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// restore restores the table and requires that it succeeds.
+// restore restores the table and requires success.
 func (r *rig) restore(t *testing.T, request maintenance.Restoration) maintenance.RestorationResult {
 	t.Helper()
 	request.Table = stagetest.History
@@ -104,7 +104,7 @@ func withoutUpdated(rows []string) []string {
 	return out
 }
 
-// Deletes of the time are applied, and later ones are not.
+// Deletes at the time of the snapshot are applied, and later ones are not.
 //
 // spec: compact-23
 func TestDeletesOfTheTimeAreRestored(t *testing.T) {
@@ -146,7 +146,7 @@ func TestOtherPartitionsStay(t *testing.T) {
 	slices.Sort(ids)
 	require.Equal(t, []string{"(null)", "1", "2", "3", "7", "8"}, ids)
 
-	// A partition that was empty is emptied, and the first files that are as they were stay.
+	// A partition that was empty is emptied, and the first unchanged files stay.
 	out = r.restore(t, maintenance.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-02", "day=2026-10-03"}})
 	require.Equal(t, 2, out.Removed)
 	require.Equal(t, 2, out.Unchanged)
@@ -188,7 +188,8 @@ func TestOthersCommitDuringARestoration(t *testing.T) {
 	require.Len(t, r.Listed(t, ""), 2)
 }
 
-// Another call with the token that commits first has the change, and the files of this one go.
+// If another call with the same token commits first, this call removes its files and returns the
+// other's change.
 //
 // spec: compact-24
 func TestEqualTokensRestoreOnce(t *testing.T) {
@@ -237,8 +238,8 @@ func TestFailuresOfRestorationsLeaveNothing(t *testing.T) {
 	}
 }
 
-// Files of several commits and partitions come in the order that they had, and rows in them too; files that another program wrote
-// without an order stay without.
+// Restored files of several commits and partitions have their original order, and so do their rows.
+// Files that another program wrote without a sort order are restored without one.
 //
 // spec: compact-22, compact-23, compact-25
 func TestFilesAreRestoredAsTheyWere(t *testing.T) {
@@ -248,7 +249,7 @@ func TestFilesAreRestoredAsTheyWere(t *testing.T) {
 		r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}, {"id": 1, "country": "A", "day": "2026-10-0%[2]d"}]`, i, 4-i))
 	}
 	then, snapshot := r.written(t, ""), r.current(t)
-	// The second file changes, and with it all later ones are copied.
+	// The second file changes, so it and all later files are copied.
 	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}, stagetest.Schema(), `[{"id": 1, "country": "X", "day": "2026-10-03"}]`)
 	out := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 	require.Equal(t, 3, out.Copied)
@@ -256,7 +257,7 @@ func TestFilesAreRestoredAsTheyWere(t *testing.T) {
 	require.Equal(t, 3, out.Removed)
 	require.Equal(t, then, r.written(t, ""))
 
-	// An unsorted file with deletes, of the table's order by now.
+	// The snapshot has an unsorted file with deletes. The table has a sorted file in its place now.
 	sorted := newRig(t, stagetest.Unlimited, nil)
 	sorted.plain(t, 2)
 	sorted.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
@@ -271,13 +272,13 @@ func TestFilesAreRestoredAsTheyWere(t *testing.T) {
 	require.Equal(t, then, sorted.written(t, ""))
 	require.Equal(t, []int{one.SortOrder, 0}, []int{sorted.Listed(t, "")[0].SortOrder, sorted.Listed(t, "")[1].SortOrder})
 
-	// A file of a spec without days.
+	// A file has a partition spec without days.
 	sorted.asNewSpec(t)
 	_, err := sorted.rewriter.Restore(t.Context(), maintenance.Restoration{Table: stagetest.History, Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
 	require.ErrorContains(t, err, "older partition spec that does not tell whether it is in the partition")
 }
 
-// unsorted adds a file to the partition of another one, with rows in no order.
+// unsorted adds a file of unsorted rows to the partition of another file.
 func (r *rig) unsorted(t *testing.T, beside catalog.File) {
 	t.Helper()
 	ids := array.NewInt64Builder(memory.DefaultAllocator)

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// Tables is a catalog with tables whose files are rewritten. It is safe for concurrent use.
+// Tables is a catalog whose tables a Rewriter writes to. It is safe for concurrent use.
 type Tables interface {
 	PinnedTables
 	transaction.TableStates
@@ -43,11 +43,11 @@ type PinnedTables interface {
 type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (Tables, string, error)
-	// Read reads columns of the files of a table, which has the name that users give it.
+	// Read reads columns of a table's files. The table in source has the name that users give it.
 	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
 	// Named returns the locations of the data files whose rows a file of position deletes names.
 	Named func(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) ([]string, error)
-	// Files opens the files of tables with the names that users give them.
+	// Files opens files of tables. The tables have the names that users give them.
 	Files catalog.Opener
 	Clock func() time.Time
 	Rows  datafile.Options

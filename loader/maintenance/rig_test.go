@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a catalog in a folder, and what stages rows to it and rewrites files.
+// rig is a catalog in a folder, with a Stager and a Rewriter for it.
 type rig struct {
 	*stagetest.Rig
 	rewriter *maintenance.Rewriter
@@ -25,7 +25,7 @@ func newRig(t *testing.T, limit int64, change func(*icebergcat.Options), rules .
 	return over(stagetest.New(t, limit, change, rules...))
 }
 
-// over returns a rig over another one.
+// over adds a Rewriter to a stagetest.Rig.
 func over(r *stagetest.Rig) *rig {
 	return &rig{Rig: r, rewriter: maintenance.New(maintenance.Options{
 		Route: func(table string) (maintenance.Tables, string, error) { return &r.Tables, table, nil },
@@ -33,7 +33,7 @@ func over(r *stagetest.Rig) *rig {
 	})}
 }
 
-// broken returns the rig with storage that has accidents.
+// broken returns the rig with storage that fails according to the rules.
 func (r *rig) broken(t *testing.T, rules ...errstore.Rule) *rig {
 	t.Helper()
 	return over(r.Broken(t, rules...))

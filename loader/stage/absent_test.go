@@ -19,7 +19,8 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// Columns of each type that the input lacks are null in every row, whatever memory had before.
+// Columns that the input lacks are null in every row, for each type and regardless of the previous
+// content of memory.
 //
 // spec: stage-34
 func TestAbsentColumnsAreNull(t *testing.T) {
@@ -47,7 +48,7 @@ func TestAbsentColumnsAreNull(t *testing.T) {
 	}
 }
 
-// Columns that the input lacks take memory, even if they are null.
+// Memory for columns that the input lacks is reserved, although all values are null.
 //
 // spec: stage-42
 func TestAbsentColumnsAreCharged(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAbsentColumnsAreCharged(t *testing.T) {
 	}
 }
 
-// charged is an allocator that counts what was allocated beyond what the budget has reserved.
+// charged is an allocator that measures memory allocated beyond the budget's reservations.
 type charged struct {
 	memory.Allocator
 	budget *budget.Budget

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 )
 
-// agree checks that the table, which exists, has the layout that the request names, and that its key can equal that of
-// the table that the request names.
+// agree checks that an existing table has the layout of the request, and that its key can equal the
+// key of the table in the request's Like.
 func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 	table := t.State.Table
 	has := fieldsOf(table, table.Specs[t.State.Spec])
@@ -35,7 +35,8 @@ func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 	return nil
 }
 
-// agreeOnBuckets checks the number of buckets that the request gives, by itself or as that of another table.
+// agreeOnBuckets checks the number of buckets in the request, which is a number or that of the
+// table in Like.
 func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []partitionBy) error {
 	field, buckets := "buckets", c.request.Buckets
 	if c.request.Like != "" {
@@ -61,7 +62,7 @@ func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []
 	return c.otherLayout(field, "partitioned by", texts(has), fault.Count(buckets, "bucket"))
 }
 
-// otherLayout is the error for a request that names another layout than the table has.
+// otherLayout returns the error for a request whose layout differs from the table's.
 func (c *staging) otherLayout(field, how string, has []string, asked string) error {
 	is := "not " + how + " any column"
 	if len(has) > 0 {
@@ -71,8 +72,8 @@ func (c *staging) otherLayout(field, how string, has []string, asked string) err
 		WithRemedy("leave it out, or stage to a new table")
 }
 
-// equals checks that each column of a key can equal the column of this table that has its name. columns has those of the
-// rows, in the types of their table.
+// equals checks that the type of each key column can equal that of the column of the same name in
+// l. columns is the table that rows are staged to.
 func (l likeTable) equals(columns *catalog.Table, key []string) error {
 	for _, name := range key {
 		ours, ok := columns.Field(name)
@@ -86,7 +87,7 @@ func (l likeTable) equals(columns *catalog.Table, key []string) error {
 	return nil
 }
 
-// fieldsOf returns the fields of a partition spec, by the names of their columns.
+// fieldsOf returns the fields of a partition spec, with the names of their columns.
 func fieldsOf(table *catalog.Table, spec catalog.Spec) []partitionBy {
 	var out []partitionBy
 	for _, p := range spec {
@@ -97,7 +98,7 @@ func fieldsOf(table *catalog.Table, spec catalog.Spec) []partitionBy {
 	return out
 }
 
-// orderOf returns a sort order as requests name it.
+// orderOf returns a sort order as requests write it.
 func orderOf(table *catalog.Table, order catalog.SortOrder) []string {
 	var out []string
 	for _, s := range order {

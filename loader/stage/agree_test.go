@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// training creates the table ml.impressions with buckets of a key of a type.
+// training creates the table ml.impressions with buckets of a key, given the key's type.
 func training(t *testing.T, r *stagetest.Rig, key, buckets string) {
 	t.Helper()
 	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
@@ -23,8 +23,8 @@ func training(t *testing.T, r *stagetest.Rig, key, buckets string) {
 	}))
 }
 
-// A request that names another layout than the table has is refused before a row is read; one that names the same is
-// not.
+// A request whose layout differs from the table's is refused before a row is read. A request with
+// the same layout is accepted.
 //
 // spec: stage-57
 func TestLayoutsOfTablesAreNotChanged(t *testing.T) {
@@ -58,8 +58,8 @@ func TestLayoutsOfTablesAreNotChanged(t *testing.T) {
 	require.ErrorContains(t, err, "table ml.flat is not partitioned by any column, and the call names 4 buckets")
 }
 
-// Keys that cannot equal those of the table that is named are refused before a row is read, whether the table is new or not.
-// An int equals a long.
+// Keys whose type cannot equal that of the table in Like are refused before a row is read, for new
+// and existing tables. An int can equal a long.
 //
 // spec: stage-58
 func TestKeysOfOtherTypesAreRefused(t *testing.T) {
@@ -87,7 +87,8 @@ func TestKeysOfOtherTypesAreRefused(t *testing.T) {
 	}
 }
 
-// The index of a pandas data frame does not become a column. A table that has such a column is staged to.
+// The index of a pandas data frame does not become a column, unless the table already has the
+// column.
 //
 // spec: stage-34
 func TestIndicesOfPandasAreRefused(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// A branch is committed to, published and taken back.
+// Rows are staged to a branch, and the branch is published and undone.
 //
 // spec: stage-39
 func TestBranchesAreStagedTo(t *testing.T) {
@@ -34,7 +34,8 @@ func TestBranchesAreStagedTo(t *testing.T) {
 	require.Len(t, r.Column(t, "", "id"), 4)
 }
 
-// A token that main has makes the branch, at main: it has the rows of the token, once.
+// If main has the token's change, the call creates the branch at main, without writing the rows
+// again.
 //
 // spec: stage-39
 func TestBranchesBeginWithWhatMainHas(t *testing.T) {
@@ -72,7 +73,7 @@ func TestBranchesBeginWithWhatMainHas(t *testing.T) {
 	require.True(t, r.Stage(t, racing, stagetest.Schema(), stagetest.Few).Branched)
 }
 
-// A new branch is not there after a failure, wherever the call fails.
+// A call that fails creates no branch, whichever storage call fails.
 //
 // spec: stage-40
 func TestFailuresBeginNoBranch(t *testing.T) {
@@ -90,7 +91,7 @@ func TestFailuresBeginNoBranch(t *testing.T) {
 	}
 }
 
-// PyIceberg reads a table whose first snapshot was undone as an empty one, and writes to it.
+// PyIceberg reads a table whose first snapshot was undone as an empty table, and can write to it.
 //
 // spec: write-58
 func TestPyIcebergReadsTablesWithoutASnapshot(t *testing.T) {

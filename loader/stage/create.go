@@ -16,11 +16,11 @@ import (
 // newVersion is the format version of new tables.
 const newVersion = 2
 
-// descending ends the name of a column to sort by, of a new table.
+// descending is the suffix of columns to sort by in descending order.
 const descending = " desc"
 
-// plan returns the target of a request for a table that does not exist. The table is created
-// once all rows are read. Unknown is the error for the table.
+// plan returns the target of a request for a table that does not exist. The table is created after
+// all rows are read. unknown is the NotFound error for the table.
 func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, error) {
 	if len(c.request.Key) == 0 || c.request.Buckets == 0 && c.request.Like == "" {
 		e := *fault.As(unknown)
@@ -60,13 +60,13 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 	return t, c.tables.MayCreate(*p.table)
 }
 
-// planning makes a new table, and the state that it will have.
+// planning builds a new table and its future state.
 type planning struct {
 	table *commit.NewTable
 	state *commit.TableState
 }
 
-// sort gives the table its sort order.
+// sort sets the table's sort order.
 func (p *planning) sort(request dataset.TableWrite) error {
 	field, names := "sort", request.Sort
 	if len(names) == 0 {
@@ -90,8 +90,8 @@ func (p *planning) sort(request dataset.TableWrite) error {
 	return nil
 }
 
-// create creates the table and takes its field ids, which the catalog may choose. If another
-// call created it meanwhile, its layout must be the same.
+// create creates the table, and adopts its field ids, which the catalog may choose. If another call
+// created the table concurrently, its layout must be the same.
 func (c *staging) create(ctx context.Context) error {
 	planned := c.target
 	if err := c.tables.Create(ctx, *c.creates); err != nil && (fault.KindOf(err) != fault.Conflict || commit.Uncertain(err)) {

@@ -2,11 +2,11 @@
 // into the table's partitions, writes each partition as data files, and commits these as
 // one change.
 //
-// A Stager does the steps in this order. The token is looked for first: a change that was
-// made before returns its snapshot, and no row is read. Rows are sorted within the budget and
-// on local disk. Until the commit, nothing of the table has changed; after a failure the
-// uploads are discarded, and the files that are complete are removed unless it is uncertain
-// whether the change was made.
+// A Stager first looks for the token of the request. If an earlier call made the change, the Stager
+// returns its snapshot and reads no row. Rows are sorted within the memory budget and on local
+// disk. The rows of the table do not change before the commit. After a failure, the Stager discards
+// unfinished uploads. It also removes complete files, unless it is unknown whether the change was
+// made.
 //
-// The package knows catalogs, storage and disks by interfaces that it declares.
+// The package uses catalogs, storage and disks only through interfaces.
 package stage

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// evenKeys are the even keys. They count releases.
+// evenKeys is the set of even keys. It counts releases.
 type evenKeys struct{ released *int }
 
 func (evenKeys) Contains(_ context.Context, keys arrow.RecordBatch, found []bool) error {
@@ -29,8 +29,8 @@ func (evenKeys) Contains(_ context.Context, keys arrow.RecordBatch, found []bool
 
 func (k evenKeys) Release() { *k.released++ }
 
-// Rows whose key is not among those to keep are dropped, and so are those with a null in the key. The keys are read
-// once the columns fit and before the rows, and not for a change that was made.
+// Rows are dropped if KeptKeys lacks their key, or if the key has a null. The keys are read after
+// the columns are checked and before the rows, but not if an earlier call made the change.
 //
 // spec: stage-49
 func TestRowsWithOtherKeysAreDropped(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 )
 
-// partitionBy is a partition field of a new table, by the name of its column.
+// partitionBy is a partition field with the name of its column.
 type partitionBy struct {
 	column    string
 	transform catalog.Transform
@@ -32,7 +32,7 @@ func (p partitionBy) String() string {
 	return fmt.Sprintf("%s(%s)", p.transform.Kind, p.column)
 }
 
-// name returns the name of the field, as other writers of tables choose it.
+// name returns the name of the field. It follows the convention of other writers of tables.
 func (p partitionBy) name() string {
 	switch p.transform.Kind {
 	case catalog.Identity:
@@ -44,10 +44,10 @@ func (p partitionBy) name() string {
 	return p.column + "_" + string(p.transform.Kind)
 }
 
-// partitionForm is a transform, its width, and a column.
+// partitionForm matches a transform, an optional width, and a column.
 var partitionForm = regexp.MustCompile(`^(\w+)(?:\[(\d+)\])?\((.+)\)$`)
 
-// parsePartition reads a field as users write it: a column, or a transform of one.
+// parsePartition parses a field as users write it: a column, or a transform of a column.
 func parsePartition(text string) (partitionBy, error) {
 	parts := partitionForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -79,14 +79,14 @@ func parsePartition(text string) (partitionBy, error) {
 	return out, nil
 }
 
-// likeTable is the table that a new one is laid out like.
+// likeTable is the table whose layout a new table copies.
 type likeTable struct {
 	name  string
 	table *catalog.Table
 	spec  catalog.Spec
 }
 
-// like returns the table that the request names.
+// like returns the table in the request's Like.
 func (c *staging) like(ctx context.Context) (likeTable, error) {
 	tables, name, err := c.options.Route(c.request.Like)
 	if err != nil {
@@ -119,8 +119,8 @@ func (l likeTable) bucket(key []string) (partitionBy, error) {
 		WithRemedy("name the number of buckets")
 }
 
-// partition returns the fields of times and columns that the new table can have too, because it has the columns. The
-// column of the buckets is none of them.
+// partition returns the coarse fields whose columns the new table has too, except for the column of
+// the buckets.
 func (l likeTable) partition(columns *catalog.Table, bucketed string) []partitionBy {
 	var out []partitionBy
 	for _, p := range l.spec {
@@ -135,8 +135,8 @@ func (l likeTable) partition(columns *catalog.Table, bucketed string) []partitio
 	return out
 }
 
-// layout returns the partition fields of a new table: those of the request or of a table that it is like, and the
-// buckets last.
+// layout returns the partition fields of a new table: those of the request, or else of the table in
+// Like, followed by the buckets.
 func (c *staging) layout(ctx context.Context, columns *catalog.Table) ([]partitionBy, error) {
 	var out []partitionBy
 	for _, text := range c.request.Partition {
@@ -196,7 +196,7 @@ func (p *planning) partition(by partitionBy) error {
 		transform = fmt.Sprintf("%s[%d]", by.transform.Kind, by.transform.N)
 	}
 	for by.transform.Kind != catalog.Identity && slices.Contains(p.state.Table.Names(), name) {
-		name += "_partition" // names of other columns are not free
+		name += "_partition" // a field must not have the name of another column
 	}
 	p.table.Partition = append(p.table.Partition, commit.PartitionBy{Column: f.ID, Name: name, Transform: transform})
 	p.state.Table.Specs[0] = append(p.state.Table.Specs[0], catalog.PartitionField{Source: f.ID, Name: name, Transform: by.transform})

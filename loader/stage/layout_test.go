@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// New tables have the partition fields of the request in front of their buckets. Their days can be replaced.
+// New tables have the partition fields of the request before their buckets. Their days can be
+// replaced.
 //
 // spec: stage-51, stage-59
 func TestPartitionsOfNewTables(t *testing.T) {
@@ -46,7 +47,7 @@ func TestPartitionsOfNewTables(t *testing.T) {
 	require.ElementsMatch(t, []string{"8", "9"}, r.Column(t, "", "id"))
 }
 
-// A name of a partition field that a column has is not taken.
+// A partition field does not get the name of a column.
 //
 // spec: stage-51
 func TestPartitionNamesDifferFromColumns(t *testing.T) {
@@ -62,7 +63,7 @@ func TestPartitionNamesDifferFromColumns(t *testing.T) {
 	require.Equal(t, "id_bucket_partition", state.Table.Specs[state.Spec][1].Name)
 }
 
-// What cannot partition a table is refused before a row is read.
+// Invalid partition fields are refused before a row is read.
 //
 // spec: stage-51
 func TestPartitionsThatCannotBe(t *testing.T) {
@@ -92,7 +93,7 @@ func TestPartitionsThatCannotBe(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
 
-// A table like another one has those of its partition fields whose columns the rows have.
+// A new table gets the partition fields of the table in Like whose columns the rows have.
 //
 // spec: stage-52
 func TestNewTablesArePartitionedLikeOthers(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// numbers is a schema of numbers.
+// numbers returns a schema of numeric columns.
 func numbers(names ...string) *arrow.Schema {
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
@@ -21,7 +21,8 @@ func numbers(names ...string) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// Other engines take columns for one whose names differ only in case, and cannot read such a table.
+// Columns whose names differ only in case are refused: other engines treat them as the same column,
+// and cannot read the table.
 //
 // spec: stage-82
 func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
@@ -51,8 +52,8 @@ func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	r.Stage(t, evolve, numbers("id", "rank", "rank2"), `[{"id": 1, "rank": 2, "rank2": 3}]`)
 }
 
-// TestPathsThatAreNotUniqueAreRefused stages columns whose fields other engines do not tell apart: PyIceberg and Iceberg's
-// Java library refuse to load a table with two fields of one path.
+// Columns with two fields of the same path are refused, since PyIceberg and Iceberg's Java library
+// do not load a table with such fields.
 //
 // spec: stage-98
 func TestPathsThatAreNotUniqueAreRefused(t *testing.T) {

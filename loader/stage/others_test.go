@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// A token that a call makes itself is new, however old the snapshots are that others let expire meanwhile.
+// A token that the call made does not count as expired, even if other writers expire snapshots
+// concurrently.
 //
 // spec: write-9
 func TestFreshTokensAreNotExpired(t *testing.T) {
@@ -35,7 +36,7 @@ func TestFreshTokensAreNotExpired(t *testing.T) {
 	r.Stage(t, dataset.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, stagetest.Schema(), stagetest.Few)
 }
 
-// Many commits of others in a row do not end a replacement.
+// A replacement succeeds despite many concurrent commits in a row.
 //
 // spec: stage-37
 func TestPartitionsAreReplacedBesideManyCommits(t *testing.T) {

@@ -22,18 +22,18 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// large is a budget for several partitions at the same time.
+// large is a budget that suffices for writing several partitions at the same time.
 const large = 8 << 30
 
-// threads makes the rig's calls use a number of goroutines.
+// threads sets the number of goroutines of the rig's calls.
 func threads(r *stagetest.Rig, n int) {
 	o := r.Rows
 	o.Threads, o.FileBytes = n, 16<<10
 	r.Restart(o)
 }
 
-// days are rows of several days: few on the first, random numbers on the second, which are not worth any
-// encoding, and numbers that increase on the others.
+// days returns rows of several days: few on the first, random numbers on the second, which no
+// encoding makes smaller, and increasing numbers on the others.
 func days() array.RecordReader {
 	of := arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -61,12 +61,13 @@ func days() array.RecordReader {
 	return out
 }
 
-// byDay creates the table with a partition for each day.
+// byDay returns a request that creates the table with a partition for each day.
 func byDay() dataset.TableWrite {
 	return dataset.TableWrite{Table: stagetest.History, Key: []string{"id"}, Buckets: 1, Partition: []string{"day"}}
 }
 
-// contents returns the contents of the table's files, in the order of the manifest, after the names of their folders.
+// contents returns the folder name and content of each file of the table, in the order of the
+// manifest.
 func contents(t *testing.T, r *stagetest.Rig) []string {
 	t.Helper()
 	var out []string
@@ -82,7 +83,7 @@ func contents(t *testing.T, r *stagetest.Rig) []string {
 	return out
 }
 
-// The files are the same, however many partitions are written at the same time.
+// The files do not depend on the number of partitions that are written at the same time.
 //
 // spec: stage-54
 func TestFilesDoNotDependOnThreads(t *testing.T) {
@@ -102,7 +103,8 @@ func TestFilesDoNotDependOnThreads(t *testing.T) {
 	}
 }
 
-// Partitions for which memory is not enough while others are written are written once more, alone.
+// If memory is insufficient for a partition while others are written, the partition is written
+// again, alone.
 //
 // spec: stage-55
 func TestPartitionsWaitForMemory(t *testing.T) {
@@ -146,7 +148,7 @@ func TestPartitionsWaitForMemory(t *testing.T) {
 	})
 }
 
-// A budget that is small for the number of threads is not exceeded, and is enough.
+// A budget that is small for the number of threads is sufficient and not exceeded.
 //
 // spec: stage-42, stage-55
 func TestManyThreadsAndLittleMemory(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// pairs has the types of two columns, and a value of each.
+// pairs returns pairs of columns: the type and a value of each.
 func pairs() map[string][2]struct {
 	of    arrow.DataType
 	value string
@@ -32,7 +32,8 @@ func pairs() map[string][2]struct {
 	}
 }
 
-// Partitions of two columns whose values have a fixed length are committed, listed, replaced, and read by PyIceberg.
+// Tables partitioned by two columns of fixed-length values can be written, listed, replaced, and
+// read by PyIceberg.
 //
 // spec: stage-83
 func TestPartitionsOfFixedLengths(t *testing.T) {

@@ -12,20 +12,22 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// DatasetReader is one way in which a dataset of the server reads the table that rows are staged to.
+// DatasetReader describes how a dataset of the server reads the staged table.
 type DatasetReader struct {
 	Dataset  string // "" if the caller may not know its name
 	Training string // the training table, as the dataset names it
 	// Key has the columns by which the dataset joins the table. It is empty if the table is the training table.
 	Key []dataset.KeyPair
-	// Unique is true if several rows of a key are an error of the dataset. Such rows may differ in Time, a column; "" is none.
+	// Unique is true if the dataset fails on several rows of a key. Rows that differ in column Time
+	// are allowed; "" is no column.
 	Unique bool
 	Time   string
-	// Aligned is true if the dataset joins some partitions of the table at a time, so that each may have a row of a key.
+	// Aligned is true if the dataset joins each training partition to only one partition of the
+	// table. Then each partition may have a row of the same key.
 	Aligned bool
 }
 
-// String returns the name of the dataset in errors.
+// String returns the name of the dataset for errors.
 func (r DatasetReader) String() string {
 	if r.Dataset == "" {
 		return "a dataset of the server"
@@ -33,8 +35,8 @@ func (r DatasetReader) String() string {
 	return "dataset " + r.Dataset
 }
 
-// checkReaders checks that each column of the rows by which a dataset joins the table can equal the column of the training
-// table. Training tables that do not exist are not compared.
+// checkReaders checks that the columns by which datasets join the table have types that can equal
+// those of the training tables. Training tables that do not exist are skipped.
 func (c *staging) checkReaders(ctx context.Context) error {
 	loaded := map[string]*catalog.Table{}
 	for _, r := range c.readers {
@@ -77,12 +79,12 @@ func (c *staging) trainingOf(ctx context.Context, r DatasetReader) (*catalog.Tab
 	return state.Table, nil
 }
 
-// equals checks that a column of the key can equal the training table's.
+// equals checks that the type of a key column can equal that of the training table's column.
 func (r DatasetReader) equals(t *datafile.Target, training *catalog.Table, pair dataset.KeyPair) error {
 	at := columnOf(t, pair.Staging)
 	theirs, ok := training.Field(pair.Training)
 	if at < 0 || !ok {
-		return nil // every query of the dataset says so
+		return nil // every query of the dataset reports this
 	}
 	ours, err := conformed(t)
 	if err != nil {
@@ -104,15 +106,16 @@ func columnOf(t *datafile.Target, name string) int {
 	return at[0]
 }
 
-// uniqueColumns are columns whose values two rows must not share.
+// uniqueColumns are columns whose combined values must be unique.
 type uniqueColumns struct {
 	columns []int  // in the target's Fitted, ascending
 	aligned bool   // only rows of one partition are compared
-	needs   string // who needs it, as the subject of a sentence
+	needs   string // the reader that needs this, as the subject of a sentence
 }
 
-// unique returns the columns whose values two rows must not share: the key of each dataset that fails otherwise. If no dataset
-// reads the table and the call names the key, they are the key and the columns of the order.
+// unique returns the columns whose values must be unique: the key of each dataset that fails
+// otherwise. If no dataset reads the table and the call names the key, the columns are those of the
+// key and of the sort order.
 func (c *staging) unique() []uniqueColumns {
 	if c.request.AllowDuplicates {
 		return nil
@@ -133,8 +136,8 @@ func (c *staging) unique() []uniqueColumns {
 	return out
 }
 
-// unique returns the columns whose values two rows must not share; false if the dataset takes several rows of a key, or the
-// rows lack a column.
+// unique returns the columns whose values must be unique for the dataset. It returns false if the
+// dataset accepts several rows of a key, or if the rows lack one of the columns.
 func (r DatasetReader) unique(t *datafile.Target) (uniqueColumns, bool) {
 	names := []string{}
 	for _, pair := range r.Key {
@@ -155,7 +158,7 @@ func (r DatasetReader) unique(t *datafile.Target) (uniqueColumns, bool) {
 	return out, r.Unique && len(out.columns) > 0
 }
 
-// equal reports whether both have the same rows in common.
+// equal reports whether both make the same check. Their needs may differ.
 func (u uniqueColumns) equal(o uniqueColumns) bool {
 	return u.aligned == o.aligned && slices.Equal(u.columns, o.columns)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// coarse reports whether partitions of a field are replaced as a whole: those of a column or of
-// a time. Buckets and truncated values only divide these further.
+// coarse reports whether a field defines the partitions that are replaced as a whole. Columns and
+// times do; buckets and truncated values only subdivide these partitions.
 func coarse(p catalog.PartitionField) bool {
 	switch p.Transform.Kind {
 	case catalog.Identity, catalog.Year, catalog.Month, catalog.Day, catalog.Hour:
@@ -26,17 +26,18 @@ func coarse(p catalog.PartitionField) bool {
 	return false
 }
 
-// replaces reports whether files of a spec have partitions that can be replaced.
+// replaces reports whether a spec has partitions that can be replaced as a whole.
 func replaces(spec catalog.Spec) bool { return slices.ContainsFunc(spec, coarse) }
 
-// onlyBuckets is the error for replacing rows of a table without such partitions.
+// onlyBuckets returns the error for replacing partitions of a table without coarse fields.
 func onlyBuckets(table string) error {
 	return fault.InvalidField("mode", "table %s has no partitions of a time or of a column, only buckets: replacing the buckets of the new rows would drop all other rows in them, such as those of other days", table).
 		In(table, "").WithRemedy("append the rows, or partition the table by a day or another column too")
 }
 
-// replaced returns the files that new rows replace: those in the same partitions, whatever their
-// buckets. It counts them and their rows in the result. It is an error if the new rows are far fewer.
+// replaced returns the files that the new rows replace: all files in the same partitions,
+// regardless of buckets. It counts the files and their rows in the result. It fails if shrinks
+// returns an error.
 func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
 	state := c.target.State
 	c.result.Removed, c.result.RemovedRows = 0, 0
@@ -68,11 +69,11 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 	return out, c.shrinks()
 }
 
-// minKept is the reciprocal of the share of the replaced rows that the new rows must at least be in number.
+// minKept is the maximum ratio of replaced rows to new rows.
 const minKept = 2
 
-// shrinks is the error for new rows that are less than half as many as those that they replace: they may be the rows of a part of
-// the partitions.
+// shrinks returns an error if the new rows are less than half as many as the rows that they
+// replace, unless the request allows this. The new rows may cover only a part of the partitions.
 func (c *staging) shrinks() error {
 	if c.request.AllowShrink || c.result.Rows*minKept >= c.result.RemovedRows {
 		return nil
@@ -81,8 +82,9 @@ func (c *staging) shrinks() error {
 		In(c.request.Table, "").WithRemedy("stage all rows of the partitions, append the rows, or allow it with allow_shrink (--allow-shrink)")
 }
 
-// commitFiles commits the files that were written. Whenever others committed to the branch, files to replace are listed again,
-// since there may be new ones in the same partitions, and keys are compared with those of new files.
+// commitFiles commits the written files. Whenever another writer commits to the branch first,
+// commitFiles lists the files to replace again, since the partitions may have new files, and
+// compares the keys with those of new files.
 func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *datafile.Files, removed []string, parts []extsort.Partition) (commit.Committed, error) {
 	replaces := c.request.Mode.Replaces()
 	unmoved := replaces || len(c.checks) > 0
@@ -120,8 +122,7 @@ func (c *staging) replacedAt(ctx context.Context, state *commit.TableState, part
 	return c.replaced(ctx, parts)
 }
 
-// covers reports whether files of a spec have a value for each field of another one whose
-// partitions are replaced as a whole.
+// covers reports whether files of the first spec have a value for each coarse field of the second.
 func covers(of, spec catalog.Spec) bool {
 	for _, p := range spec {
 		if coarse(p) && of.SameField(p) < 0 {
@@ -131,8 +132,8 @@ func covers(of, spec catalog.Spec) bool {
 	return true
 }
 
-// coarseValues returns a text of the values, in a partition of a spec, of the fields that
-// partitions are replaced by.
+// coarseValues returns a text that identifies a partition's values of the coarse fields of spec.
+// The values are those of the fields of the second spec.
 func coarseValues(spec, of catalog.Spec, values []any) string {
 	var text strings.Builder
 	for _, p := range spec {

@@ -15,15 +15,15 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// Stage writes rows to a table as one change. It borrows the reader, and reads no row if the change
-// was made before. If ctx comes from Budget.Enter, Stage waits for memory; otherwise it fails at
-// once.
+// Stage writes rows to a table as one change. It borrows the reader, and reads no row if an earlier
+// call made the change. If memory is short, Stage waits if ctx comes from Budget.Enter, and fails
+// otherwise.
 //
-// Errors: Invalid if the columns do not fit the table, NotFound for an unknown table that the
-// request does not say how to create, Forbidden for a table that may not be written to,
-// Conflict and Expired as commit.Committer has them, Exhausted if memory or local disk is not
-// enough, Unavailable if storage or the catalog fails. After an error for which
-// commit.Uncertain is true the call may be repeated with the same token: the remedy names it.
+// Errors: Invalid if the columns do not fit the table, NotFound for an unknown table if the request
+// lacks the layout to create it, Forbidden for a table that may not be written to, Conflict and
+// Expired as in commit.Committer, Exhausted if memory or local disk is insufficient, Unavailable if
+// storage or the catalog fails. After an error for which commit.Uncertain is true, the call may be
+// repeated with the same token, which the remedy contains.
 func (s *Stager) Stage(ctx context.Context, o CallOptions, request dataset.TableWrite, rows array.RecordReader) (WriteResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
 	fresh := request.Token == ""
@@ -38,15 +38,15 @@ type staging struct {
 	onlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error) // nil: all
 	readers  []DatasetReader
 	request  dataset.TableWrite
-	shown    string // the name of the table in the request; request has that in its catalog
+	shown    string // the table's name in the caller's request; request.Table is its name in its catalog
 	fresh    bool   // the token was made for this call
 	tables   WritableTables
 	input    *arrow.Schema
 	rows     *datafile.Call
 	target   *datafile.Target
 	creates  *commit.NewTable // nil: the table exists
-	branches bool             // the branch does not exist and begins at the target's snapshot
-	checks   []*keyCheck      // of keys that two rows must not share
+	branches bool             // the branch is new and begins at the target's snapshot
+	checks   []*keyCheck      // one for each set of columns whose values must be unique
 	result   WriteResult
 }
 
@@ -90,8 +90,8 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	return c.result, c.write(ctx, sorted)
 }
 
-// made reports whether the change was made before. It returns an error for a table that may
-// not be written to.
+// made reports whether an earlier call made the change. It fails if the table may not be written
+// to.
 func (c *staging) made(ctx context.Context) (bool, error) {
 	if err := commit.CheckToken(c.request.Token, c.options.Clock()); err != nil {
 		return false, err
@@ -108,8 +108,8 @@ func (c *staging) made(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// madeInMain reports whether main has the change, for a branch that does not exist. The branch would begin at main, and so have
-// the change without another commit: it is created there.
+// madeInMain reports whether main has the change, for a branch that does not exist. If so, it
+// creates the branch at main, without another commit. A dry run creates no branch.
 func (c *staging) madeInMain(ctx context.Context) (bool, error) {
 	if c.request.Branch == commit.Main {
 		return false, nil
@@ -135,7 +135,8 @@ func (c *staging) madeInMain(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// committed records the snapshot of the result, which has no counts of rows that an earlier call wrote.
+// committed records the snapshot in the result. If an earlier call made the change, it sets the
+// counts to 0.
 func (c *staging) committed(made commit.Committed) {
 	if r := &c.result; made.Existed {
 		r.Rows, r.NullKeys, r.Dropped, r.Partitions, r.Files, r.Bytes, r.Removed, r.RemovedRows = 0, 0, 0, 0, 0, 0, 0, 0
@@ -162,7 +163,7 @@ func (c *staging) find(ctx context.Context) (*datafile.Target, error) {
 	return t, err
 }
 
-// branch returns the state of the branch. One that does not exist begins at that of main.
+// branch returns the state of the branch, or main's state if the branch does not exist yet.
 func (c *staging) branch(ctx context.Context, main *commit.TableState) (*commit.TableState, error) {
 	state, err := c.tables.State(ctx, c.request.Table, c.request.Branch)
 	switch {
@@ -210,7 +211,7 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 	return sorted, nil
 }
 
-// each takes the rows that are kept, in the order in which they are read.
+// each passes kept rows to the key checks, in the order in which the rows are read.
 func (c *staging) each(ctx context.Context, rows extsort.AddedRows) error {
 	for _, k := range c.checks {
 		if err := k.add(ctx, rows); err != nil {
@@ -220,14 +221,14 @@ func (c *staging) each(ctx context.Context, rows extsort.AddedRows) error {
 	return nil
 }
 
-// allDropped is the error for rows none of which has a key to keep: one that is read from a wrong column or written another
-// way would otherwise pass as a call without rows.
+// allDropped returns the error for a call whose rows were all dropped. Without the error, a key
+// from the wrong column or in another format would look like a call without rows.
 func (c *staging) allDropped(rows int64) error {
 	return fault.InvalidField("only_keys_of", "none of the %d rows has a key of a training row of %s: nothing was written", rows, c.request.OnlyKeysOf).
 		In(c.request.Table, "").WithRemedy("compare the values of the key with those of the training rows")
 }
 
-// keys returns the keys whose rows are kept.
+// keys returns the keys of the rows to keep.
 func (c *staging) keys(ctx context.Context) (KeptKeys, error) {
 	if len(c.target.Layout.Key) == 0 {
 		return nil, fault.InvalidField("key", "table %s has no buckets whose columns are the key", c.request.Table).
@@ -247,7 +248,7 @@ func (c *staging) keys(ctx context.Context) (KeptKeys, error) {
 // write writes the sorted rows and commits them.
 func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	if len(sorted.Partitions()) == 0 {
-		return nil // neither are columns added, nor is a table created
+		return nil // without rows, no column is added and no table created
 	}
 	columns := c.target.Added
 	for _, column := range columns {
@@ -296,7 +297,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	return err
 }
 
-// upload writes all partitions as files. After an error it has discarded them.
+// upload writes all partitions as files. If it fails, it discards them.
 func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*datafile.Files, error) {
 	folder := c.target.State.DataFolder()
 	store, err := c.tables.FileStore(ctx, c.request.Table, folder)

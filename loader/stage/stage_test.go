@@ -105,7 +105,7 @@ func TestTablesThatCannotBeCreated(t *testing.T) {
 	require.ErrorContains(t, err, "cannot begin at main, which has no snapshot")
 }
 
-// A new table is bucketed as another one, whatever its key is called there.
+// A new table gets the buckets of the table in Like, even if the key has another name there.
 //
 // spec: stage-31
 func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
@@ -122,7 +122,7 @@ func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
 	require.Equal(t, 7, state.Table.Specs[0][0].Transform.N)
 }
 
-// A key may have a name that identifiers cannot have.
+// A key may have a name that is not an identifier.
 //
 // spec: stage-31, write-29
 func TestKeysHaveAnyName(t *testing.T) {
@@ -138,7 +138,7 @@ func TestKeysHaveAnyName(t *testing.T) {
 	}
 }
 
-// Embeddings of a fixed size are lists of the table, with the same values; also of one that exists.
+// Embeddings of a fixed size become lists with the same values, in new and existing tables.
 //
 // spec: stage-48
 func TestEmbeddingsOfAFixedSizeAreStaged(t *testing.T) {
@@ -217,7 +217,8 @@ func TestColumnsAreAdded(t *testing.T) {
 	require.Empty(t, out.Added)
 }
 
-// Iceberg's library does not load a table with a column that has the name of a partition field.
+// A column must not have the name of a partition field: Iceberg's library does not load such a
+// table.
 //
 // spec: stage-35
 func TestColumnsAreNotNamedLikePartitionFields(t *testing.T) {
@@ -231,7 +232,7 @@ func TestColumnsAreNotNamedLikePartitionFields(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
-// An added column of type uuid is one in the files too, as it is in a new table.
+// An added column of type uuid has this type in the files too, as in a new table.
 //
 // spec: stage-35
 func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
@@ -254,7 +255,7 @@ func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
 	require.Contains(t, r.Column(t, "", "mark"), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 }
 
-// A default is not silently a null.
+// Absent columns with a default are refused: their values must not silently become null.
 //
 // spec: stage-34
 func TestColumnsWithDefaultsAreRequired(t *testing.T) {
@@ -292,7 +293,7 @@ func TestPartitionsAreReplaced(t *testing.T) {
 	require.Zero(t, out.Removed)
 	require.Len(t, r.Column(t, "", "id"), 4)
 
-	r.Tables.Spec = 9 // one without days
+	r.Tables.Spec = 9 // a spec without days
 	_, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, replace, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 	require.ErrorContains(t, err, "is of an older partition spec")
 	require.Len(t, r.Parquet(t), 6)
@@ -303,7 +304,8 @@ func TestPartitionsAreReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
 }
 
-// Rows that replace more than twice as many are refused, also if others commit some of those meanwhile.
+// Rows that would replace more than twice as many rows are refused, even if other calls commit some
+// of the replaced rows concurrently.
 //
 // spec: stage-112
 func TestReplacementsByFewRowsAreRefused(t *testing.T) {
@@ -336,7 +338,7 @@ func TestReplacementsByFewRowsAreRefused(t *testing.T) {
 	require.ElementsMatch(t, []string{"4", array.NullValueStr}, r.Column(t, "", "id"))
 }
 
-// Rows that others add to a partition while it is replaced are replaced too, or replace the others: never are both there.
+// A replacement also replaces the rows that another call commits to the partition concurrently.
 //
 // spec: stage-37, write-30
 func TestPartitionsAreReplacedByOneCallAtATime(t *testing.T) {
@@ -380,7 +382,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	require.Zero(t, r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[]`).Snapshot)
 }
 
-// Without rows, no table is created, no column added and no branch begun.
+// A call without rows creates no table, column or branch.
 //
 // spec: stage-38
 func TestCallsWithoutRowsWriteNothing(t *testing.T) {
@@ -405,7 +407,7 @@ func TestCallsWithoutRowsWriteNothing(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Whichever call fails: the table is unchanged, and no file stays.
+// Whichever storage call fails, the table is unchanged and no file remains.
 //
 // spec: stage-40
 func TestFailuresLeaveNothing(t *testing.T) {
@@ -437,7 +439,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	})
 }
 
-// A call whose caller leaves, while rows are read or written, leaves nothing either.
+// A call that is canceled while rows are read or written leaves no files.
 //
 // spec: stage-40
 func TestCallersThatLeave(t *testing.T) {
@@ -465,7 +467,7 @@ func TestCallersThatLeave(t *testing.T) {
 	}
 }
 
-// While it is unknown whether a change was made, its files stay, and the call can be repeated.
+// If it is unknown whether a change was made, its files stay and the call can be repeated.
 //
 // spec: stage-41
 func TestUncertainChangesAreRepeated(t *testing.T) {
@@ -491,7 +493,8 @@ func TestUncertainChangesAreRepeated(t *testing.T) {
 	}
 }
 
-// Another call with the token that commits first has the change, and the files of this one go.
+// If another call with the same token commits first, this call removes its files and returns the
+// other's change.
 //
 // spec: stage-33
 func TestEqualTokensCommitOnce(t *testing.T) {

@@ -14,25 +14,27 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// WritableTables is a catalog with tables that rows are staged to. It is safe for concurrent use.
+// WritableTables is a catalog whose tables a Stager writes to. It is safe for concurrent use.
 type WritableTables interface {
 	commit.Committer
 	commit.Brancher
-	// Made returns the snapshot of a branch that has the change of a token, or false. Errors
-	// are those of Commit.
+	// Made returns the commit of the change with a token on a branch, or false if there is none. It
+	// returns the same errors as Commit.
 	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
 	// Files lists the data files of a pinned table. See catalog.Catalog.
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
-	// FileStore returns what writes and removes data files of a table below a folder.
+	// FileStore returns a store that writes and removes data files of a table below a folder.
 	FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error)
 }
 
-// CallOptions are what the server adds to a request.
+// CallOptions are the options that the server adds to a request.
 type CallOptions struct {
-	// OnlyKeys returns the keys of the request's OnlyKeysOf: rows with other keys, or with a null in the key, are dropped.
-	// It is given the key's columns, and is called once, before a row is read. If it is nil, no row is dropped.
+	// OnlyKeys returns the keys of the request's OnlyKeysOf. Its argument has the key's columns. It
+	// is called once, before the first row is read. Rows with other keys, or with a null in the
+	// key, are dropped. If it is nil, no row is dropped.
 	OnlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error)
-	// Readers are the ways in which datasets read the table: rows that would break one of them are refused.
+	// Readers describe how datasets read the table. Rows that would make one of them fail are
+	// refused.
 	Readers []DatasetReader
 	// Progress is called from time to time; it may be nil.
 	Progress func(datafile.Progress)
@@ -44,41 +46,42 @@ type KeptKeys interface {
 	Release()
 }
 
-// WriteResult is what a call did, or would have done.
+// WriteResult describes what a call did, or what a dry run would do.
 type WriteResult struct {
 	Token string `json:"token"`
-	// Snapshot is the snapshot that has the rows; 0 for a dry run, and without rows.
+	// Snapshot is the snapshot that has the rows; 0 for a dry run or without rows.
 	Snapshot int64 `json:"snapshot"`
-	// Parent is the snapshot before, or 0.
+	// Parent is the snapshot before Snapshot; 0 if there is none.
 	Parent int64 `json:"parent,omitempty"`
 	// Existed is true if an earlier call made the change. Then the counts are 0.
 	Existed bool `json:"existed,omitempty"`
-	// Created is true if the table did not exist, Branched if the branch did not. A new branch begins at Parent, or at
-	// main's snapshot if Existed is true, too: then main has the change.
+	// Created is true if the table did not exist, Branched if the branch did not. A new branch
+	// begins at Parent. If Existed is also true, main had the change, and the branch begins at
+	// main's snapshot.
 	Created  bool `json:"created,omitempty"`
 	Branched bool `json:"branched,omitempty"`
-	// Partition has the partition fields of a new table; Taken are those of them, beside the buckets, that come from
-	// the table that it is like.
+	// Partition lists the partition fields of a new table. Taken lists the fields, except the
+	// buckets, that are copied from the table in the request's Like.
 	Partition []string `json:"partition,omitempty"`
 	Taken     []string `json:"taken,omitempty"`
-	// Added are the columns that the table did not have.
+	// Added lists the columns that are added to the table.
 	Added      []string `json:"added,omitempty"`
 	Rows       int64    `json:"rows"`
 	NullKeys   int64    `json:"null_keys"`
-	Dropped    int64    `json:"dropped"` // not in the set of keys
+	Dropped    int64    `json:"dropped"` // rows whose key was not among the kept keys
 	Partitions int      `json:"partitions"`
 	Files      int      `json:"files"`
 	Bytes      int64    `json:"bytes"`
 	Removed    int      `json:"removed"` // files that were replaced
-	// RemovedRows is the number of rows in the files that were replaced, with those that delete files remove.
+	// RemovedRows is the number of rows in the replaced files, including deleted rows.
 	RemovedRows int64 `json:"removed_rows"`
 }
 
-// Options are what a Stager works with. Route, Read, Clock and the Disk of Rows are required.
+// Options configure a Stager. Route, Read, Clock and Rows.Disk are required.
 type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (WritableTables, string, error)
-	// Read reads columns of the files of a table, which has the name that users give it.
+	// Read reads columns of a table's files. The table in source has the name that users give it.
 	Read  func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
 	Clock func() time.Time
 	Rows  datafile.Options

@@ -18,14 +18,14 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// Keys are sorted in a share of a call's budget, up to a limit.
+// The memory for sorting keys is a share of a call's budget, up to a limit.
 const (
-	keyMemoryShare = 16 // its reciprocal
+	keyMemoryShare = 16 // the reciprocal of the share
 	maxKeyMemory   = 64 << 20
 )
 
-// keyCheck finds rows that share the values of some columns. It sorts these columns once more: whatever the order of the
-// rows, and however many there are, equal keys are then adjacent.
+// keyCheck finds rows with equal values in some columns. It sorts these columns separately, which
+// makes equal keys adjacent.
 type keyCheck struct {
 	uniqueColumns
 	call   *staging
@@ -36,13 +36,13 @@ type keyCheck struct {
 	seen   map[string]bool // locations of files of the table whose keys were compared
 }
 
-// partitionNumbers numbers partitions by the values of their fields of times and columns.
+// partitionNumbers numbers partitions by the values of their coarse fields.
 type partitionNumbers struct {
 	byText   map[string]int32
-	byNumber map[int32]int32 // by the number in the sort, which differs for each bucket
+	byNumber map[int32]int32 // by the partition's number in the sort, which differs for each bucket
 }
 
-// partitionColumn is the name of the column of a partition's number.
+// partitionColumn is the name of the column that has the number of a row's partition.
 const partitionColumn = "partition"
 
 // conformed returns the schema of the sorted rows.
@@ -82,7 +82,7 @@ func releaseChecks(checks []*keyCheck) {
 	}
 }
 
-// columnsOf returns the schema of the columns to sort, given that of the rows.
+// columnsOf returns the schema of the columns to sort, given the schema of the rows.
 func (k *keyCheck) columnsOf(rows *arrow.Schema) *arrow.Schema {
 	var fields []arrow.Field
 	for _, at := range k.columns {
@@ -94,7 +94,7 @@ func (k *keyCheck) columnsOf(rows *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// newSorter returns a sorter of keys, of those in a set unless it is nil.
+// newSorter returns a sorter of keys. If set is not nil, keys outside it are dropped.
 func (k *keyCheck) newSorter(set extsort.KeySet) (*extsort.Sorter, error) {
 	rows := k.call.options.Rows
 	o := extsort.Options{Budget: rows.Budget, Memory: rows.Memory, Disk: rows.Disk, WorkingMemory: maxKeyMemory, Keys: set}
@@ -154,7 +154,7 @@ func (p partitionNumbers) number(text string) int32 {
 	return number
 }
 
-// finish ends the rows, and returns an error if several have a key.
+// finish sorts the added keys, and fails if several rows have the same key.
 func (k *keyCheck) finish(ctx context.Context) (err error) {
 	if k.sorted, err = k.sorter.Finish(ctx); err != nil {
 		return err
@@ -184,14 +184,15 @@ func (k *keyCheck) finish(ctx context.Context) (err error) {
 	return found.inRows()
 }
 
-// repeatedKeys are the keys that several rows have.
+// repeatedKeys counts repeated keys, and keeps the first ones for the error.
 type repeatedKeys struct {
 	check *keyCheck
 	keys  int64
 	shown []string
 }
 
-// shownKeys is how many keys an error shows, and maxShownKey the number of characters of each.
+// shownKeys is the number of keys that an error shows, and maxShownKey the maximum number of
+// characters of each.
 const (
 	shownKeys   = 3
 	maxShownKey = 60
@@ -205,7 +206,7 @@ func (r *repeatedKeys) add(at *keyCursor) {
 	for i := range r.check.columns {
 		values = append(values, at.batch.Column(i).ValueStr(at.row))
 	}
-	r.shown = append(r.shown, strings.Clone(fault.Shorten(strings.Join(values, ", "), maxShownKey))) // values are of the batch
+	r.shown = append(r.shown, strings.Clone(fault.Shorten(strings.Join(values, ", "), maxShownKey))) // the values point into the batch
 }
 
 // describe returns the columns and the first keys.
@@ -221,7 +222,8 @@ func (r *repeatedKeys) describe() string {
 	return text
 }
 
-// within says where rows of one key are an error.
+// within returns the words of an error that limit it to one partition, or "" if the check is not
+// aligned.
 func (r *repeatedKeys) within() string {
 	if r.check.aligned {
 		return " in one partition"
@@ -231,7 +233,7 @@ func (r *repeatedKeys) within() string {
 
 const allowRepeated = "read them with duplicates: last and order_by in the dataset's entry, or allow them with allow_duplicates (--allow-duplicates)"
 
-// inRows is the error for keys that several of the rows have.
+// inRows returns the error for keys that several of the new rows have, or nil if there are none.
 func (r *repeatedKeys) inRows() error {
 	if r.keys == 0 {
 		return nil
@@ -241,7 +243,7 @@ func (r *repeatedKeys) inRows() error {
 		In(r.check.call.request.Table, "").WithRemedy("leave out the repeated rows, %s", allowRepeated)
 }
 
-// inTable is the error for keys of the rows that the table has.
+// inTable returns the error for new keys that the table already has, or nil if there are none.
 func (r *repeatedKeys) inTable() error {
 	if r.keys == 0 {
 		return nil
@@ -258,7 +260,7 @@ func plural(n int64, one, several string) string {
 	return strconv.FormatInt(n, 10) + " " + several
 }
 
-// keyCursor goes through sorted keys, without those that have a null. The caller releases it.
+// keyCursor iterates over sorted keys, and skips keys with a null. The caller releases it.
 type keyCursor struct {
 	check *keyCheck
 	rows  *extsort.PartitionReader // nil: there are none
@@ -289,7 +291,7 @@ func (k *keyCheck) open(ctx context.Context, sorted *extsort.Sorted) (*keyCursor
 	return c, nil
 }
 
-// next goes to the next key, and returns false at the end.
+// next moves to the next key. It returns false at the end.
 func (c *keyCursor) next(ctx context.Context) (bool, error) {
 	for c.rows != nil {
 		if c.row++; c.batch == nil || c.row >= int(c.batch.NumRows()) {
@@ -304,7 +306,7 @@ func (c *keyCursor) next(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// nextBatch goes to the first row of the next batch, and returns false at the end.
+// nextBatch moves to the first row of the next batch. It returns false at the end.
 func (c *keyCursor) nextBatch(ctx context.Context) (bool, error) {
 	c.at = nil
 	if !c.rows.Next() {

@@ -19,12 +19,12 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// setShare is the reciprocal of the share of a call's budget that a set of the new keys may take.
+// setShare is the reciprocal of the share of a call's budget for the set of new keys.
 const setShare = 8
 
-// compareWithTable returns an error if the table, in a state, has keys of the new rows in files other than those that are
-// removed. It reads the columns of the key from files that may have some of the keys, judging by their partitions and the bounds
-// of the first column. Files that were compared before are not read again.
+// compareWithTable fails if files of the table, other than the removed ones, have keys of the new
+// rows. It reads the key columns of the files that may have such keys according to their partitions
+// and the bounds of the first column. Files that were compared before are not read again.
 func (c *staging) compareWithTable(ctx context.Context, state *commit.TableState, removed []string, parts []extsort.Partition) error {
 	if c.creates != nil || !state.Table.HasSnapshot() || len(parts) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (k *keyCheck) compareWithTable(ctx context.Context, state *commit.TableStat
 	return nil
 }
 
-// fields returns the columns in the table; false if the table does not have all of them yet.
+// fields returns the table's fields for the columns; false if the table lacks some of them.
 func (k *keyCheck) fields(table *catalog.Table) ([]catalog.Field, bool) {
 	var out []catalog.Field
 	for _, at := range k.columns {
@@ -113,7 +113,7 @@ func (k *keyCheck) bounds(ctx context.Context) (least, most *expr.Value, err err
 // boundedValue is a copy of a key's first value.
 type boundedValue struct {
 	integer int64
-	text    []byte // nil: it is an integer
+	text    []byte // nil for an integer
 }
 
 // set copies the first value of a key. It returns false if bounds of its type are not compared.
@@ -142,7 +142,7 @@ func (v *boundedValue) value() *expr.Value {
 	return &out
 }
 
-// touchedParts tells which files may have keys of the new rows.
+// touchedParts determines which files may have keys of the new rows.
 type touchedParts struct {
 	state       *commit.TableState
 	fields      []catalog.Field // of the key
@@ -160,7 +160,7 @@ func (t *touchedParts) mayHaveKeys(f catalog.File) bool {
 			continue
 		}
 		if f.Partition[at] == nil {
-			return false // all keys have a null
+			return false // every key in the file has a null
 		}
 		value := partitionValue(f.Partition[at])
 		if !slices.ContainsFunc(t.parts, func(new extsort.Partition) bool { return partitionValue(new.Values[i]) == value }) {
@@ -179,7 +179,7 @@ func (t *touchedParts) mayHaveKeys(f catalog.File) bool {
 // partitionValue returns a text of a partition value.
 func partitionValue(v any) string { return fmt.Sprintf("%T %[1]v", v) }
 
-// outside reports whether a range has none of the values between two.
+// outside reports whether a range has no value between least and most.
 func outside(r expr.Range, least, most *expr.Value) bool {
 	if least == nil {
 		return false
@@ -191,7 +191,7 @@ func outside(r expr.Range, least, most *expr.Value) bool {
 	return r.HasUpper && ok && order < 0
 }
 
-// readKeys reads the keys of files, and sorts those that the new rows may have.
+// readKeys reads the keys of files, and sorts those that may equal new keys.
 func (k *keyCheck) readKeys(ctx context.Context, state *commit.TableState, fields []catalog.Field, files []catalog.File) (*extsort.Sorted, error) {
 	set, err := k.set(ctx)
 	if err != nil {
@@ -217,7 +217,8 @@ func (k *keyCheck) readKeys(ctx context.Context, state *commit.TableState, field
 	return sorter.Finish(ctx)
 }
 
-// set returns the set of the new keys, or nil if it does not fit in its share of the budget: then all keys are sorted.
+// set returns the set of the new keys, or nil if it does not fit in its share of the budget.
+// Without the set, all keys of the files are sorted.
 func (k *keyCheck) set(ctx context.Context) (*keyset.DistinctKeys, error) {
 	rows := k.call.options.Rows
 	limit := rows.Budget.Limit()
@@ -288,8 +289,8 @@ func (k *keyCheck) readFile(ctx context.Context, table *catalog.Table, fields []
 	return rows.Err()
 }
 
-// numberOf returns the number of a file's partition for each of some rows. Rows of a file without a value for each partition
-// field are in none of the new rows' partitions.
+// numberOf returns an array that repeats the number of a file's partition for each row. If the file
+// lacks a value for a coarse field, the number is -1, which no partition of the new rows has.
 func (k *keyCheck) numberOf(table *catalog.Table, f catalog.File, rows int) arrow.Array {
 	number := int32(-1)
 	spec, of := table.Specs[k.call.target.State.Spec], table.Specs[f.Spec]
@@ -305,7 +306,7 @@ func (k *keyCheck) numberOf(table *catalog.Table, f catalog.File, rows int) arro
 	return b.NewArray()
 }
 
-// compare returns an error if sorted keys have some of the new keys.
+// compare fails if found has some of the new keys.
 func (k *keyCheck) compare(ctx context.Context, found *extsort.Sorted) error {
 	ours, err := k.open(ctx, k.sorted)
 	if err != nil {

@@ -22,18 +22,18 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// byID is a dataset that joins the table by its id.
+// byID returns the reader of a dataset that joins the table by its id.
 func byID() stage.DatasetReader {
 	return stage.DatasetReader{Dataset: "clicks", Training: "ml.impressions", Key: []dataset.KeyPair{{Training: "req", Staging: "id"}}, Unique: true}
 }
 
-// stageFor stages rows to a table that datasets read.
+// stageFor stages rows to a table that the readers read.
 func stageFor(t *testing.T, r *stagetest.Rig, request dataset.TableWrite, text string, readers ...stage.DatasetReader) (stage.WriteResult, error) {
 	t.Helper()
 	return r.Stager.Stage(t.Context(), stage.CallOptions{Readers: readers}, request, stagetest.Rows(t, stagetest.Schema(), text))
 }
 
-// requireRepeated requires that rows were refused for their keys.
+// requireRepeated requires that rows were refused because of repeated keys.
 func requireRepeated(t *testing.T, err error, text string) {
 	t.Helper()
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
@@ -41,7 +41,7 @@ func requireRepeated(t *testing.T, err error, text string) {
 	require.ErrorContains(t, err, "--allow-duplicates")
 }
 
-// repeated has three keys of several rows, in no order, and two rows with a null in the key.
+// repeated has three keys with several rows each, in no order, and two rows with a null key.
 const repeated = `[{"id": 9}, {"id": 2, "day": "2026-10-01"}, {"id": 7}, {"id": null}, {"id": 2, "day": "2026-10-02"}, {"id": 9}, {"id": 4}, {"id": null}, {"id": 9}, {"id": 7}]`
 
 // spec: stage-113, stage-114, stage-116
@@ -89,7 +89,8 @@ func TestRepeatedKeysAreRefused(t *testing.T) {
 	}
 }
 
-// A call that names the key and another order may have several rows of a key, and none twice.
+// If a call names both the key and a sort order, rows may share the key but not all columns of the
+// key and the order.
 //
 // spec: stage-114
 func TestRowsOfAnOrderDiffer(t *testing.T) {
@@ -103,13 +104,13 @@ func TestRowsOfAnOrderDiffer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stageFor(t, r, request, history+`, {"id": 3, "day": "2026-10-02"}]`)
 	requireRepeated(t, err, "2 keys of the rows are in table ml.history already")
-	request.Key = nil // nobody says what the key is
+	request.Key = nil // without a key, rows are not compared
 	request.Buckets, request.Sort = 0, nil
 	_, err = stageFor(t, r, request, history+`]`)
 	require.NoError(t, err)
 }
 
-// Keys of any number of rows in any order are counted exactly, in any memory.
+// Repeated keys are counted exactly, for any number and order of rows and any memory limit.
 //
 // spec: stage-113, stage-115, stage-42
 func TestRepeatedKeysAreCounted(t *testing.T) {
@@ -175,7 +176,8 @@ func TestRepeatedKeysAreCounted(t *testing.T) {
 	}
 }
 
-// Keys that the table has are refused, unless the rows that have them are replaced. Only files that may have them are read.
+// Keys that the table has are refused, unless their rows are replaced. Only files that may have the
+// new keys are read.
 //
 // spec: stage-115
 func TestKeysOfTheTableAreRefused(t *testing.T) {
@@ -224,7 +226,8 @@ func TestKeysOfTheTableAreRefused(t *testing.T) {
 	requireRepeated(t, err, "1 key of the rows is in table ml.history already in one partition")
 }
 
-// Of two calls with one key at the same time, one is refused. Rows with other keys are added beside others' commits.
+// If two concurrent calls have the same key, one is refused. Rows with other keys are added despite
+// concurrent commits.
 //
 // spec: stage-115
 func TestKeysOfConcurrentCallsAreRefused(t *testing.T) {
@@ -249,7 +252,7 @@ func TestKeysOfConcurrentCallsAreRefused(t *testing.T) {
 	}
 }
 
-// Keys of another type than those of a training table that a dataset joins are refused before a row is read.
+// Keys whose type cannot equal that of a dataset's training table are refused before a row is read.
 //
 // spec: stage-117
 func TestKeysThatNoDatasetCanJoinAreRefused(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package staged determines how the datasets of a server use a staging table that is written to:
-// which keys the joining training rows have, and whether datasets depend on the order in which the
+// which keys their training rows have, and whether datasets depend on the order in which the
 // table's rows were written.
 package staged
 
@@ -18,8 +18,9 @@ type Datasets struct {
 	Budget *budget.Budget // nil is unlimited
 }
 
-// Readers returns the ways in which the datasets read a table. A dataset is named if shown, unless it is nil, returns true for it.
-// Entries with a filter need unique keys among the rows that pass it alone, which are not checked.
+// Readers describes how the datasets read a table. It names a dataset only if shown is not nil and
+// returns true for it. Entries with a filter are not Unique: their keys need to be unique only
+// among the rows that pass the filter.
 func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage.DatasetReader {
 	var out []stage.DatasetReader
 	for _, of := range d.Loader.Datasets() {

@@ -51,7 +51,7 @@ func (k Keys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys,
 		Rows:    dataset.Rows{Inline: &dataset.Dataset{Training: training}},
 		Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}},
 	}
-	var at []int // the key's columns among those that are read, which are distinct
+	var at []int // positions of the key's columns in query.Columns, which are distinct
 	for _, name := range names {
 		i := slices.IndexFunc(query.Columns, func(c dataset.Column) bool { return c.Column == name })
 		if i < 0 {
@@ -72,7 +72,7 @@ func (k Keys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys,
 	return k.collect(ctx, plan, at)
 }
 
-// comparableKeys checks the types of a column of the key in both tables.
+// comparableKeys checks that the types of a key column in both tables can be compared.
 func comparableKeys(staged arrow.Field, name string, training arrow.DataType) error {
 	if keyset.Comparable(staged.Type, training) {
 		return nil
@@ -81,7 +81,7 @@ func comparableKeys(staged arrow.Field, name string, training arrow.DataType) er
 		staged.Name, staged.Type, name, training).WithRemedy("cast the column of the files to the type of the training table")
 }
 
-// columns returns the training table, and the names of the key's columns there.
+// columns returns the training table, and the names of the key's columns in it.
 func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 	names := make([]string, len(key))
 	for i, f := range key {
@@ -173,7 +173,7 @@ func (k Keys) add(ctx context.Context, keys *keyset.DistinctKeys, plan loader.Pl
 	return stream.Err()
 }
 
-// tooManyKeys adds to an error for lack of memory how much memory is enough.
+// tooManyKeys adds the sufficient amount of memory to an Exhausted error.
 func tooManyKeys(err error, read, rows int64) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err

@@ -38,7 +38,8 @@ func longs(names ...string) []arrow.Field {
 	return out
 }
 
-// joins is a dataset that joins table features.history by column rid of its key, and another table by others.
+// joins returns a dataset that joins table features.history by column rid of its key, and another
+// table by other columns.
 func joins(name string) dataset.Dataset {
 	return dataset.Dataset{
 		Name: name, Training: dataset.Training{Table: training},
@@ -49,7 +50,7 @@ func joins(name string) dataset.Dataset {
 	}
 }
 
-// Keys of a dataset are those of the columns by which it joins the table.
+// The keys of a dataset are the values of the columns by which it joins the table.
 //
 // spec: stage-50
 func TestKeysAreThoseThatTheDatasetJoins(t *testing.T) {
@@ -83,7 +84,7 @@ func TestKeysAreThoseThatTheDatasetJoins(t *testing.T) {
 	require.ErrorContains(t, err, "keys of these types cannot be compared")
 }
 
-// Keys that do not fit are an error that tells how much memory is enough.
+// Keys that do not fit in memory are an error that contains the sufficient amount of memory.
 //
 // spec: stage-50
 func TestKeysThatDoNotFit(t *testing.T) {
@@ -103,7 +104,8 @@ func TestKeysThatDoNotFit(t *testing.T) {
 	require.Zero(t, of.Budget.Used())
 }
 
-// The readers of a table are the entries of datasets. Keys need to be unique for those that take one row of a key.
+// The readers of a table are the dataset entries that read it. Entries that accept only one row of
+// a key need unique keys.
 //
 // spec: stage-113
 func TestReadersOfATable(t *testing.T) {
@@ -131,8 +133,8 @@ func TestReadersOfATable(t *testing.T) {
 	require.Empty(t, d.Readers("features.unread", shown))
 }
 
-// Only tables of which a dataset takes the first or last rows of a key depend on the order of their rows. The error
-// names no dataset that is not shown.
+// The row order of a table matters only if a dataset takes the first or last row of a key. The
+// error names only datasets that are shown.
 //
 // spec: compact-7, change-8
 func TestTablesWhoseOrderMatters(t *testing.T) {

@@ -49,8 +49,8 @@ type Attempt struct {
 	State *commit.TableState
 	// Commit makes the change; nil: there is nothing to change, and the transaction is done.
 	Commit func(ctx context.Context) (commit.Committed, error)
-	// Discard removes the files that were written for this attempt alone; nil: there are none. It is set
-	// before the first of them is written.
+	// Discard removes the files that were written for this attempt alone; nil: there are none. It
+	// is also called if Prepare fails.
 	Discard func(ctx context.Context)
 }
 
@@ -60,8 +60,8 @@ type Transaction struct {
 	Table, Branch string
 	// First is the state that the first attempt begins with; nil: it is loaded.
 	First *commit.TableState
-	// Once reports that the change does not depend on the state of the branch, so that a conflict
-	// is final.
+	// Once is true if the change does not depend on the state of the branch. Then a conflict is
+	// final.
 	Once bool
 	// Prepare prepares an attempt: it writes files and sets the attempt's Commit. Its errors are final.
 	Prepare func(ctx context.Context, a *Attempt) error
@@ -75,11 +75,11 @@ type Transaction struct {
 // all attempts failed because other writers committed.
 func (t Transaction) Run(ctx context.Context) (commit.Committed, error) {
 	var last attemptEnd
-	var seen *commit.TableState // by the last attempt
+	var seen *commit.TableState // the state of the last attempt
 	for attempts := range MaxAttempts {
 		state, err := t.next(ctx, attempts)
 		if last.err != nil && fault.KindOf(err) == fault.NotFound {
-			break // the branch was not made, and the conflict says why
+			break // the branch was not created, and the conflict is the reason
 		}
 		if err != nil {
 			last = attemptEnd{err: err}

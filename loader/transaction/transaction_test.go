@@ -26,7 +26,8 @@ var (
 	errUncertain = commit.AsUncertain(fault.New(fault.Conflict, "no answer"))
 )
 
-// table is a table whose snapshot changes with each commit of others. It records what a transaction does.
+// table is a table whose snapshot changes with each commit of another writer. It records the calls
+// of a transaction.
 type table struct {
 	snapshot int64
 	state    error
@@ -55,7 +56,8 @@ func (t *table) logs(what string) func(context.Context) {
 	}
 }
 
-// change returns a transaction whose attempts end with these errors, the last of them again and again.
+// change returns a transaction whose attempts end with these errors. After the last one, it
+// repeats.
 func (t *table) change(errs ...error) transaction.Transaction {
 	attempts := 0
 	return transaction.Transaction{
@@ -76,7 +78,7 @@ func (t *table) change(errs ...error) transaction.Transaction {
 	}
 }
 
-// moves makes others commit before each commit of a transaction.
+// moves changes a transaction so that another writer commits before each of its commits.
 func (t *table) moves(of transaction.Transaction) transaction.Transaction {
 	prepare := of.Prepare
 	of.Prepare = func(ctx context.Context, a *transaction.Attempt) error {
@@ -124,7 +126,7 @@ func TestConflictsWithAnUnchangedTableAreFinal(t *testing.T) {
 	})
 }
 
-// What decides is all that a change can depend on.
+// A conflict is retried if any state that a change can depend on has changed.
 func TestConflictsAfterChangesOfTheSchemaAreNotFinal(t *testing.T) {
 	for name, change := range map[string]func(*commit.TableState){
 		"table":       func(s *commit.TableState) { s.Table.Pin.UUID = "other" },

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/loader/upload"
 )
 
-// TestPartsAreReserved reserves the memory of parts until their handles are released, and
-// fails where it does not fit.
+// The memory of parts is reserved until their handles are released. Reserving fails if the memory
+// does not fit.
 func TestPartsAreReserved(t *testing.T) {
 	t.Parallel()
 	b := budget.New(100)
@@ -32,8 +32,8 @@ func TestPartsAreReserved(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestBytesOfAWriteThatHangsStayReserved: the bytes of a write that is abandoned stay reserved
-// until it returns. Those of a write that fails at once do not.
+// The bytes of an abandoned write stay reserved until it returns. The bytes of a write that fails
+// at once do not.
 func TestBytesOfAWriteThatHangsStayReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, gate := budget.New(1000), make(chan struct{})
@@ -65,8 +65,8 @@ func TestBytesOfAWriteThatHangsStayReserved(t *testing.T) {
 	})
 }
 
-// TestFilesAreRemovedAfterTheCallEnded: the context for removing files outlives that of the
-// call, keeps its values, and ends after a minute.
+// The context for removing files outlives the context of the call, keeps its values, and ends after
+// a minute.
 func TestFilesAreRemovedAfterTheCallEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}

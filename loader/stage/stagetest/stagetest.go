@@ -1,4 +1,5 @@
-// Package stagetest has a catalog in a folder for the tests of packages that write to tables, and what stages rows to it.
+// Package stagetest provides a catalog in a folder, and a Stager for it, to the tests of packages
+// that write to tables.
 package stagetest
 
 import (
@@ -39,10 +40,10 @@ import (
 // History is the name of the table of most tests.
 const History = "ml.history"
 
-// Unlimited is a budget that is enough for every test.
+// Unlimited is a budget that is large enough for every test.
 const Unlimited = 1 << 30
 
-// Rig is a catalog in a folder, and what stages rows to it.
+// Rig is a catalog in a folder, with a Stager for it.
 type Rig struct {
 	Dir    string
 	Tables Tables
@@ -53,14 +54,14 @@ type Rig struct {
 	spool  *spool.Spool
 }
 
-// Tables are those of an icebergcat.Catalog.
+// Tables are the tables of an icebergcat.Catalog, with faults that tests set.
 type Tables struct {
 	*icebergcat.Catalog
-	// MadeErr is the error of Made; nil: that of the catalog.
+	// MadeErr is the error that Made returns. If it is nil, Made calls the catalog.
 	MadeErr error
-	// OnCommit is called in place of Commit, unless it is nil.
+	// OnCommit replaces Commit, unless it is nil.
 	OnCommit func(ctx context.Context, change commit.Change) (commit.Committed, error)
-	// Spec is the partition spec of all files, unless it is 0.
+	// Spec replaces the partition spec of all listed files, unless it is 0.
 	Spec int
 }
 
@@ -94,7 +95,7 @@ func (c *Tables) Commit(ctx context.Context, change commit.Change) (commit.Commi
 	return c.Catalog.Commit(ctx, change)
 }
 
-// Read returns what reads files of the tables.
+// Read returns a function that reads files of the tables.
 func (c *Tables) Read(b *budget.Budget) func(context.Context, plan.Source, []catalog.Field) (array.RecordReader, error) {
 	return func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
 		scanner, err := scan.New(scan.Options{Files: c, Budget: b})
@@ -109,12 +110,13 @@ func (c *Tables) Read(b *budget.Budget) func(context.Context, plan.Source, []cat
 	}
 }
 
-// Named returns what reads the names in files of position deletes.
+// Named returns a function that reads the names in files of position deletes.
 func (c *Tables) Named(b *budget.Budget) func(context.Context, *catalog.Table, *catalog.DeleteFile) ([]string, error) {
 	return deletes.New(deletes.Options{Files: c, Read: c.Read(b), Budget: b}).Named
 }
 
-// New makes an empty catalog. Its budget has a limit in bytes. The storage has accidents by the rules.
+// New makes an empty catalog. limit is its budget in bytes. The storage fails according to the
+// rules.
 func New(t *testing.T, limit int64, change func(*icebergcat.Options), rules ...errstore.Rule) *Rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -139,7 +141,7 @@ func New(t *testing.T, limit int64, change func(*icebergcat.Options), rules ...e
 	return r
 }
 
-// open opens the catalog, with storage that has accidents by the rules.
+// open opens the catalog, with storage that fails according to the rules.
 func (r *Rig) open(t *testing.T, change func(*icebergcat.Options), rules ...errstore.Rule) {
 	t.Helper()
 	r.Files = errstore.New(store.Local{}, rules...)
@@ -157,7 +159,7 @@ func (r *Rig) open(t *testing.T, change func(*icebergcat.Options), rules ...errs
 	r.Restart(r.Rows)
 }
 
-// Restart replaces the Stager by one that writes rows with other options.
+// Restart replaces the Stager with one that has other options for writing rows.
 func (r *Rig) Restart(rows datafile.Options) {
 	r.Rows = rows
 	r.Stager = stage.New(stage.Options{
@@ -166,7 +168,8 @@ func (r *Rig) Restart(rows datafile.Options) {
 	})
 }
 
-// Broken returns the rig with storage that has accidents by the rules, and without parallel writers.
+// Broken returns the rig with storage that fails according to the rules, and without parallel
+// writers.
 func (r *Rig) Broken(t *testing.T, rules ...errstore.Rule) *Rig {
 	t.Helper()
 	out := *r
@@ -175,7 +178,7 @@ func (r *Rig) Broken(t *testing.T, rules ...errstore.Rule) *Rig {
 	return &out
 }
 
-// Schema is that of most rows of these tests.
+// Schema returns the schema of most rows in tests.
 func Schema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -203,12 +206,12 @@ const Few = `[
 	{"id": 2, "day": "2026-10-02", "items": [3, null], "country": "FR"}
 ]`
 
-// Create is a request that creates the table.
+// Create returns a request that creates the table.
 func Create() dataset.TableWrite {
 	return dataset.TableWrite{Table: History, Key: []string{"id"}, Buckets: 4}
 }
 
-// Stage stages rows, whether or not their keys are in the table, and requires that it succeeds.
+// Stage stages rows, even if their keys are repeated, and requires success.
 func (r *Rig) Stage(t *testing.T, request dataset.TableWrite, schema *arrow.Schema, text string) stage.WriteResult {
 	t.Helper()
 	request.AllowDuplicates = true
@@ -217,7 +220,7 @@ func (r *Rig) Stage(t *testing.T, request dataset.TableWrite, schema *arrow.Sche
 	return out
 }
 
-// Listed returns the data files of a branch, as a fresh reader lists them.
+// Listed returns the data files of a branch, as a new reader lists them.
 func (r *Rig) Listed(t *testing.T, branch string) []catalog.File {
 	t.Helper()
 	pinned, err := r.Tables.Table(t.Context(), History, dataset.Ref{Name: branch})
@@ -253,7 +256,7 @@ func (r *Rig) Column(t *testing.T, branch, name string) []string {
 	return out
 }
 
-// Parquet returns the Parquet files in the folder, with those that are being uploaded.
+// Parquet returns the Parquet files in the folder, including unfinished uploads.
 func (r *Rig) Parquet(t *testing.T) []string {
 	t.Helper()
 	out := []string{}
@@ -266,7 +269,7 @@ func (r *Rig) Parquet(t *testing.T) []string {
 	return out
 }
 
-// Python returns the Python with PyIceberg.
+// Python returns the path of a Python interpreter with PyIceberg.
 func Python(t *testing.T) string {
 	t.Helper()
 	found := os.Getenv("PENSTOCK_PYTHON")
