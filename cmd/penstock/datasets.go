@@ -121,7 +121,7 @@ func datasetsJSON(all []client.Dataset) []datasetJSON {
 	return out
 }
 
-// columnsJSON returns the columns of a schema, none if it is nil.
+// columnsJSON returns the columns of a schema, or an empty list if it is nil.
 func columnsJSON(schema *arrow.Schema) []columnJSON {
 	out := []columnJSON{}
 	if schema == nil {

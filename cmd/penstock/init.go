@@ -181,7 +181,7 @@ func (p process) configOf(written []dataset.Property, secrets []proposal.Secret,
 	return c, nil
 }
 
-// create writes a file that must not exist.
+// create writes a new file. It fails if the file exists.
 func create(path, text string) error {
 	const readable = 0o644
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readable)

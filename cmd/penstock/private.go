@@ -62,7 +62,7 @@ func newPrivateServer(folder string) (*privateServer, error) {
 	return s, nil
 }
 
-// removeFolder removes the folder. It renames a folder with a file of owners first, since a new
+// removeFolder removes the folder. A folder with a file of owners is renamed first, since a new
 // owner may create a folder of the same name at any time. Errors are ignored: leftovers are in a
 // temporary folder.
 func (s *privateServer) removeFolder() {

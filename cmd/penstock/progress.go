@@ -112,7 +112,7 @@ func (g *commandProgress) of(table string) {
 	g.line.Table, g.line.ProgressCounts = table, changes.ProgressCounts{}
 }
 
-// step reports that a step begins. Its counts begin at zero.
+// step begins a step, with all counts at zero. It does nothing if the step has begun already.
 func (g *commandProgress) step(name string) {
 	if g.line.Step == name {
 		return

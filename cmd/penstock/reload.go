@@ -48,7 +48,7 @@ type reloadStatus struct {
 	last flight.ConfigStatus
 }
 
-// note adds the result of a reload.
+// note records the result of a reload.
 func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

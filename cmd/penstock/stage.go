@@ -222,7 +222,7 @@ type fileFlags struct {
 	noFolderColumns bool
 }
 
-// inputFlags adds the flags.
+// inputFlags adds the flags for reading files.
 func (s *fileFlags) inputFlags(c *cobra.Command, stdin io.Reader) {
 	s.stdin = stdin
 	s.stdinFormat = cmdline.Text(c, "input-format", "arrow|csv", "the format of standard input, which is read for the FILE - (default: arrow)")

@@ -156,7 +156,7 @@ func probe(ctx context.Context, address string, config *tls.Config) string {
 	defer conn.Close() //nolint:errcheck // nothing was sent
 	until, _ := ctx.Deadline()
 	if err = conn.SetReadDeadline(until); err == nil {
-		_, err = conn.Read(make([]byte, 1)) // in TLS 1.3, a server checks the client's certificate after its own handshake
+		_, err = conn.Read(make([]byte, 1)) // in TLS 1.3, the server checks the client's certificate after the client has finished its handshake
 	}
 	if err != nil {
 		return err.Error()

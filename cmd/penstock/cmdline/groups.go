@@ -47,7 +47,7 @@ func SetGroups(c *cobra.Command, groups []FlagGroup) {
 	})
 }
 
-// write writes those flags of a group that the command has, except hidden ones.
+// write writes the flags of a group. It omits hidden flags and those that the command lacks.
 func (g FlagGroup) write(b *strings.Builder, flags *pflag.FlagSet) {
 	title := "\n" + g.Title + ":\n"
 	for _, name := range g.Flags {

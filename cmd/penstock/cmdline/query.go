@@ -31,7 +31,7 @@ func NewRows(c *cobra.Command) Query {
 	return newQuery(c, func(field string) bool { return field == "with" || field == "filter" })
 }
 
-// newQuery adds the flag for a whole query, and the flags of the fields that has selects.
+// newQuery adds the flag for a whole query, and the flags of the fields for which has returns true.
 func newQuery(c *cobra.Command, has func(field string) bool) Query {
 	q := Query{command: c, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
 	for _, field := range dataset.QueryFields() {
@@ -156,7 +156,7 @@ func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, er
 	return text, nil
 }
 
-// parseCursor returns the cursor of --cursor.
+// parseCursor reads the cursor that the value of --cursor contains or names.
 func parseCursor(given string, stdin io.Reader) (json.RawMessage, error) {
 	text, err := read("cursor", given, stdin)
 	if err != nil {

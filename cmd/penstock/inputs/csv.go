@@ -61,8 +61,8 @@ func (l *rowLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// csv returns the rows of a CSV file, whose first line names the columns. o.Types returns the
-// types.
+// csv returns the rows of a CSV file, whose first line names the columns. o.Types returns the types
+// of the columns.
 //
 // Errors: Invalid for a text that is not a value of its column's type (the error has its position),
 // for a line with another number of fields than the first line, and for columns without a type.

@@ -68,7 +68,7 @@ func (f *finder) find(ctx context.Context, name string) error {
 	return nil
 }
 
-// local returns the files of a local name.
+// local resolves a local name to files.
 func (f *finder) local(ctx context.Context, name string) ([]File, error) {
 	path, err := localPath(name)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	remoteBuffer  = 1 << 20
 )
 
-// fileRows are the rows of some files, in their order.
+// fileRows reads the rows of files, file by file.
 type fileRows interface {
 	array.RecordReader
 	// File returns the index of the current batch's file. A batch has rows of one file only.

@@ -96,7 +96,7 @@ func wanted(folder, below, pattern string) (bool, error) {
 	return true, nil
 }
 
-// oneRemote returns a file on remote storage, which must exist.
+// oneRemote returns a file on remote storage, or NotFound if it does not exist.
 func oneRemote(ctx context.Context, files store.Store, location string) ([]File, error) {
 	object, err := files.Open(ctx, location, store.SizeUnknown)
 	if fault.KindOf(err) == fault.Corrupt { // stores assume that metadata names each file, so a missing file is Corrupt

@@ -24,7 +24,7 @@ func typeNames() map[string]arrow.DataType {
 	}
 }
 
-// typeRemedy lists the types.
+// typeRemedy is the remedy that lists the types.
 const typeRemedy = "write it as 'id: long, price: decimal(9,2)', with boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz or string"
 
 // schemaColumn matches a column of --schema, such as "price: decimal(9,2)", and the comma after it.

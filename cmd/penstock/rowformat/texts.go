@@ -15,7 +15,7 @@ type texts struct {
 	schema *arrow.Schema
 }
 
-// withTexts returns a schema with texts in place of categories; the same one if it has none.
+// withTexts returns a schema with texts instead of categories, or the same schema if it has none.
 func withTexts(schema *arrow.Schema) *arrow.Schema {
 	fields, some := schema.Fields(), false
 	for i, f := range fields {
