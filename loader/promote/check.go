@@ -10,10 +10,12 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// checkThreads is the number of footers that a dry run reads at the same time: it waits for storage, not for processors.
+// checkThreads is the number of footers that a dry run reads concurrently. It does not depend on
+// the number of CPUs, because the reads wait for storage.
 const checkThreads = 16
 
-// checkFiles reads the footers of all files that a call would write again, and returns the error of one that it would refuse.
+// checkFiles reads the footers of all files that the call would rewrite, and returns an error if
+// the call would refuse one of them.
 func (p *promoting) checkFiles(ctx context.Context, pending []catalog.File) error {
 	options := p.columnOptions(p.definition)
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -33,7 +35,7 @@ func (p *promoting) checkFiles(ctx context.Context, pending []catalog.File) erro
 	return group.Wait()
 }
 
-// checkFile reads the footer of a file that a call would write again.
+// checkFile reads and checks the footer of a file that the call would rewrite.
 func (p *promoting) checkFile(ctx context.Context, f catalog.File, options extend.Options) error {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
@@ -49,7 +51,7 @@ func (p *promoting) checkFile(ctx context.Context, f catalog.File, options exten
 	return sameRows(f, rows)
 }
 
-// sameRows returns an error if a file has another number of rows than the table's manifests say.
+// sameRows returns an error if a file's row count differs from the one in the table's manifests.
 func sameRows(f catalog.File, rows int64) error {
 	if rows == f.Rows {
 		return nil

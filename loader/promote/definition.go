@@ -17,19 +17,21 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// definition is what a promotion computes: the entries, the snapshots of their tables, and the columns.
+// definition defines a promotion: the entries, the snapshots of their tables, and the new columns.
 type definition struct {
-	// dataset has the training table without a filter and the promoted entries, without rules that could fail for deleted rows.
+	// dataset has the unfiltered training table and the promoted entries. It omits the rules that
+	// could fail on deleted rows.
 	dataset dataset.Dataset
-	// checked is the dataset's training rows with these entries, as the dataset has them.
+	// checked is the original dataset, reduced to the promoted entries. Its filter and rules are
+	// unchanged.
 	checked dataset.Dataset
-	pins    map[string]dataset.TablePin // of the staging tables, by entry
+	pins    map[string]dataset.TablePin // snapshots of the staging tables, by entry
 	columns []newColumn
 	id      string
-	attempt int // the number of times that it was begun again with the same snapshots
+	attempt int // number of restarts with the same snapshots
 }
 
-// newColumn is a column that the training table gets.
+// newColumn is a column to add to the training table.
 type newColumn struct {
 	name     string // in the dataset and in the table
 	entry    string
@@ -43,7 +45,8 @@ type newColumn struct {
 	stored arrow.DataType   // with field ids
 }
 
-// chosenEntries returns the named entries of a dataset whose defaults are set, in its order.
+// chosenEntries returns the named entries of a dataset, in the dataset's order, or an error if one
+// cannot be promoted. The dataset's defaults must be set.
 func (t trainingTable) chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error) {
 	chosen, err := d.Promoted(names, resolve.PromotedNames(d, t.named()))
 	if err != nil {
@@ -70,7 +73,7 @@ func promotable(s dataset.Staging) error {
 	return nil
 }
 
-// hasUUID reports whether a nested type with field ids has one of some ids.
+// hasUUID reports whether a field inside a nested type has one of the ids.
 func hasUUID(t arrow.DataType, ids []int) bool {
 	nested, ok := t.(arrow.NestedType)
 	if !ok {
@@ -79,7 +82,7 @@ func hasUUID(t arrow.DataType, ids []int) bool {
 	return slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return slices.Contains(ids, fieldID(f)) || hasUUID(f.Type, ids) })
 }
 
-// defining finds out what a call promotes to the training table.
+// defining resolves a promotion request for a training table.
 type defining struct {
 	*Promoter
 	trainingTable
@@ -87,7 +90,8 @@ type defining struct {
 	request PromotionRequest
 }
 
-// define resolves the entries of a request. Pins are those of an earlier promotion; nil takes the current snapshots.
+// define resolves the entries of the request. It reads the staging tables at pins, the snapshots of
+// an earlier promotion, or at their current snapshots if pins is nil.
 func (p *defining) define(ctx context.Context, pins map[string]dataset.TablePin) (*definition, error) {
 	d := p.request.Dataset.Defaults()
 	chosen, err := p.chosenEntries(d, p.request.Entries)
@@ -122,7 +126,7 @@ func (p *defining) define(ctx context.Context, pins map[string]dataset.TablePin)
 	return out, nil
 }
 
-// staging opens the table of an entry, at its pin or else at its ref.
+// staging opens an entry's table at its pin, or at its ref if it has no pin.
 func (p *defining) staging(ctx context.Context, s dataset.Staging, pins map[string]dataset.TablePin) (*catalog.Table, error) {
 	of, name, err := p.options.Route(s.Table)
 	if err != nil {
@@ -138,7 +142,7 @@ func (p *defining) staging(ctx context.Context, s dataset.Staging, pins map[stri
 	return p.options.Catalog.Table(ctx, s.Table, s.Ref)
 }
 
-// outputs finds the columns of a definition.
+// outputs sets the columns of a definition.
 func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relation) error {
 	for _, o := range r.Outputs {
 		if len(o.Overlays) > 1 {
@@ -178,7 +182,7 @@ func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relati
 	return nil
 }
 
-// servable returns an error for a column that cannot be one of the table.
+// servable returns an error if a column cannot be added to the table.
 func (p *defining) servable(s resolve.Staging, o resolve.Output, source catalog.Field, replaces int) error {
 	if o.Type().ID() == arrow.NULL || !o.Matched && source.Type.ID() == arrow.NULL {
 		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not supported by this version", o.Name, s.Name).
@@ -191,7 +195,7 @@ func (p *defining) servable(s resolve.Staging, o resolve.Output, source catalog.
 	return nil
 }
 
-// uuids returns the ids of the uuids of a staging table, if a type may have one.
+// uuids returns the field ids of a staging table's uuids, or nil if the type cannot contain a uuid.
 func (p *defining) uuids(ctx context.Context, s resolve.Staging, of arrow.DataType) ([]int, error) {
 	if _, nested := of.(arrow.NestedType); !nested && of.ID() != arrow.FIXED_SIZE_BINARY {
 		return nil, nil
@@ -207,7 +211,7 @@ func (p *defining) uuids(ctx context.Context, s resolve.Staging, of arrow.DataTy
 	return state.UUIDs, nil
 }
 
-// number gives the columns field ids above the last one of the table.
+// number assigns the columns field ids above the table's highest.
 func (d *definition) number(state *commit.TableState) error {
 	last := state.LastColumn
 	for i := range d.columns {

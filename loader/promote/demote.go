@@ -12,26 +12,27 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// Demotion is what a call of Demote did, or would do.
+// Demotion is the result of Demote; for a dry run, the expected result.
 type Demotion struct {
 	Table string `json:"table"`
-	// Dropped are the names of the columns that were dropped, and Restored of those that have their names again. There are
-	// none if the promotions had been taken back before.
+	// Dropped has the names of the dropped columns, and Restored has the names that replaced
+	// columns regained. Both are empty if the promotions were already undone.
 	Dropped  []string `json:"dropped"`
 	Restored []string `json:"restored,omitempty"`
-	// Entries are the names of the entries that the dropped columns were promoted from. Datasets with these entries join them again.
+	// Entries has the names of the entries that the dropped columns came from. Datasets with these
+	// entries join them again.
 	Entries []string `json:"entries,omitempty"`
 	Schema  int      `json:"schema"`
 	Before  int      `json:"schema_before"`
 }
 
-// Demote takes promotions back, by changing the table's schema alone: the columns of the promotions that the named columns
-// belong to are dropped, and those that they replaced have their names again. No file is written or removed, and no
-// row is lost. The values stay in the files, so that the same promotion can be repeated. A call that is repeated changes nothing. A dry
-// run changes nothing either.
+// Demote undoes the promotions that the named columns belong to. It changes only the table's
+// schema: it drops all columns of these promotions and restores the names of the columns that they
+// replaced. No data file is written or removed, and no row is lost. The values stay in the files,
+// so that the same promotion can be repeated. Repeated calls and dry runs change nothing.
 //
-// Errors: Invalid for a column that no promotion made, Conflict if others do not stop changing the schema or dropped a replaced
-// column, and what Promote returns for tables and storage.
+// Errors: Invalid for a column that no promotion created, Conflict if other writers keep changing
+// the schema or have dropped a replaced column, and the errors of Promote for tables and storage.
 func (p *Promoter) Demote(ctx context.Context, table string, columns []string, dryRun bool) (Demotion, error) {
 	out := Demotion{Table: table}
 	tables, name, err := p.options.Route(table)
@@ -44,7 +45,7 @@ func (p *Promoter) Demote(ctx context.Context, table string, columns []string, d
 	return out, fault.Op(err, "take promoted columns of table %s back", table)
 }
 
-// prepare prepares to change the schema of the attempt's state.
+// prepare prepares the schema change of an attempt.
 func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, columns []string, dryRun bool) error {
 	state := a.State
 	*d = Demotion{Table: d.Table, Before: state.Current, Schema: state.Current}
@@ -66,7 +67,7 @@ func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, column
 	return nil
 }
 
-// edit returns the schema without the columns of the promotions that some columns belong to.
+// edit returns the schema change that undoes the promotions of the named columns.
 func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.SchemaEdit, error) {
 	current, _ := state.SchemaOf(state.Current)
 	out := commit.SchemaEdit{Table: state.Table.Name, UUID: state.Table.Pin.UUID, Base: state.Current, Rename: map[int]string{}}
@@ -95,8 +96,8 @@ func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.Sche
 	return out, nil
 }
 
-// promotionsOf returns the ids of the promotions that made some columns of the current schema. Columns that other schemas have
-// from a promotion, but not this one, are left out.
+// promotionsOf returns the ids of the promotions that created the named columns of the current
+// schema. It skips columns whose promotions were already undone.
 func promotionsOf(state *commit.TableState, s commit.TableSchema, columns []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	var promoted []string
@@ -123,8 +124,9 @@ func promotionsOf(state *commit.TableState, s commit.TableSchema, columns []stri
 	return out, nil
 }
 
-// takenBack reports whether a name is that of a promoted column in another schema, and in the current one that of no column,
-// or of the one that the promoted one replaced.
+// takenBack reports whether the promotion of a column was undone: some schema has a promoted column
+// of that name, and the current schema has no such name or has it for the column that the promoted
+// one replaced.
 func takenBack(state *commit.TableState, current commit.TableSchema, name string) bool {
 	at := slices.IndexFunc(current.Fields, func(f catalog.Field) bool { return f.Name == name })
 	for _, s := range state.Schemas {

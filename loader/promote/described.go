@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// describe returns a rewritten file as a manifest describes it, given the description of the old one: rows, partition, order, age
-// and row ids are those of the old file, and so are the statistics of its columns. The new columns have their own, also if the old file has
-// columns with their ids.
+// describe returns the manifest's description of a rewritten file. It copies rows, partition,
+// order, age, row ids and column statistics from the description of the old file. The statistics of
+// the new columns come from the rewritten file, even if the old file has columns with the same ids.
 func describe(old commit.DataFile, f rewritten) commit.DataFile {
 	out := old
 	out.Location, out.Bytes, out.Splits = f.location, f.made.Bytes, f.made.Splits
@@ -23,7 +23,7 @@ func describe(old commit.DataFile, f rewritten) commit.DataFile {
 	return out
 }
 
-// joined returns the entries of both maps, those of some columns from the second one alone.
+// joined merges two maps. The ids in of are taken only from more.
 func joined[V any](old, more map[int]V, of map[int]int64) map[int]V {
 	out := make(map[int]V, len(old)+len(more))
 	maps.Copy(out, old)

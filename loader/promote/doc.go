@@ -1,10 +1,13 @@
-// Package promote makes the columns of staging entries columns of the training table.
+// Package promote copies the columns of staging entries into the training table.
 //
-// Every data file of the training table is replaced by one with the same column chunks, byte for byte, and the new
-// columns behind them: for each row, deleted ones included, the values that reading the dataset gives it. First a schema
-// that is not current reserves the field ids of the new columns, and documents in them which snapshots their values come from. Files are then
-// replaced in groups. Under the current schema nothing changes by that, so readers continue. When all files have
-// the columns and the checks hold, one commit makes the schema current.
+// Each data file of the training table is replaced by a file with the same column chunks, byte for
+// byte, followed by the new columns. For each row, including deleted rows, the new columns have the
+// values that a read of the dataset returns. First, a schema that is not yet current reserves the
+// field ids of the new columns; the columns' documentation names the snapshots that the values come
+// from. Then files are replaced in groups. This does not affect readers, because the current schema
+// lacks the new columns. When all files have the columns and all checks pass, one commit makes the
+// schema current.
 //
-// A promotion that was interrupted continues where it stopped: files that have the columns are known by their names.
+// An interrupted promotion resumes where it stopped: it recognizes files that have the columns by
+// their names.
 package promote

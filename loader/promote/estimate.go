@@ -11,20 +11,22 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Estimate is what a promotion would cost, extrapolated from writing some files without keeping them.
+// Estimate is the expected cost of a promotion, extrapolated from writing and discarding some
+// files.
 type Estimate struct {
 	SampledRows int64 `json:"sampled_rows"`
-	// Seconds is the time that it would take here.
+	// Seconds is the expected time on this machine.
 	Seconds float64 `json:"seconds"`
-	// StagingBytes are those of the staging tables that an epoch reads now, and ColumnBytes those of the new columns that
-	// it would read instead.
+	// StagingBytes is the number of bytes that an epoch now reads from the staging tables.
+	// ColumnBytes is the number of bytes of the new columns, which it would read instead.
 	StagingBytes int64 `json:"staging_bytes_per_epoch"`
 	ColumnBytes  int64 `json:"column_bytes_per_epoch"`
-	// Epochs is after how many epochs less was read than the promotion reads and writes; 0: never.
+	// Epochs is the number of epochs after which the saved bytes cover the bytes that the promotion
+	// reads and writes; 0: never.
 	Epochs int64 `json:"pays_after_epochs"`
 }
 
-// estimate estimates what a call would do.
+// estimate sets the result of a dry run.
 func (p *promoting) estimate(ctx context.Context) error {
 	pending, err := p.pending(ctx)
 	if err != nil {
@@ -74,7 +76,7 @@ type costSample struct {
 	stagingBytes      int64 // of all files of the plan
 }
 
-// sampleOf writes the first files of a plan, without keeping them.
+// sampleOf measures the cost of writing the first files of a plan, and discards them.
 func (p *promoting) sampleOf(ctx context.Context, values *valuePlan) (costSample, error) {
 	runs, err := values.runs(1)
 	if err != nil {
@@ -104,7 +106,7 @@ func (p *promoting) sampleOf(ctx context.Context, values *valuePlan) (costSample
 	return out, nil
 }
 
-// nowhere is a store that keeps nothing.
+// nowhere is a store that discards all content.
 type nowhere struct{}
 
 // Begin implements store.Uploader.
@@ -118,7 +120,7 @@ func (nowhere) Create(context.Context, string, *memory.Buffer) error { return ni
 // Remove implements store.Writer.
 func (nowhere) Remove(context.Context, string) error { return nil }
 
-// forgetting is an upload that keeps nothing, by its location.
+// forgetting is an upload that discards its content. Its value is its location.
 type forgetting string
 
 // Write implements store.Upload.

@@ -1,6 +1,7 @@
 package promote
 
-// SetSizes makes a Promoter read at least some rows as one stream, and commit some files at a time.
+// SetSizes sets the minimum number of rows that are read as one stream, and the number of files per
+// commit.
 func (p *Promoter) SetSizes(runRows int64, groupFiles int) {
 	p.runRows, p.groupFiles = runRows, groupFiles
 }

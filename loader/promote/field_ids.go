@@ -18,7 +18,7 @@ func fieldID(f arrow.Field) int {
 	return id
 }
 
-// highestID returns the highest of a field's id and those inside its type.
+// highestID returns the highest id of a field and the fields inside its type.
 func highestID(id int, t arrow.DataType) int {
 	if nested, ok := t.(arrow.NestedType); ok {
 		for _, f := range nested.Fields() {

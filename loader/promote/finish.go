@@ -7,8 +7,9 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// finish writes what files lack, checks what was written, and prepares to make the schema current. If others commit first,
-// their files are taken in by another attempt.
+// finish rewrites the files that lack the new columns, checks the new values, and prepares the
+// commit that makes the schema current. If another writer commits first, the next attempt also
+// rewrites its files.
 func (p *promoting) finish(ctx context.Context, a *transaction.Attempt) error {
 	p.state = a.State
 	if made, err := p.rewrite(ctx); made || err != nil {

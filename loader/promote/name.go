@@ -9,17 +9,18 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// filePrefix begins the names of files that have the columns of a promotion, given the field id of the first one: if the schemas with
-// them are removed from the table, the same promotion gets other field ids, which these files do not have.
+// filePrefix returns the prefix of the names of files that have a promotion's columns. It includes
+// the field id of the first column: if the schemas with these columns are removed from the table,
+// the same promotion gets other field ids, which the existing files lack.
 func filePrefix(id string, first int) string {
 	return commit.FilePrefix("promotion-" + id + "-" + strconv.Itoa(first))
 }
 
-// maxMarks bounds the number of earlier promotions that the name of a file tells.
+// maxMarks is the maximum number of earlier promotions in a file name.
 const maxMarks = 8
 
-// hasPromotion reports whether a file has the columns of the promotion with a prefix: it was written by that promotion, or is a copy
-// of such a file by a later one. All of these are named by this package.
+// hasPromotion reports whether a file has the columns of the promotion with a prefix: that
+// promotion wrote the file, or a later one copied such a file. This package names all such files.
 func hasPromotion(location, prefix string) bool {
 	name := path.Base(location)
 	if strings.HasPrefix(name, prefix+"-") {
@@ -31,9 +32,10 @@ func hasPromotion(location, prefix string) bool {
 
 const (
 	fileExtension = ".parquet"
-	// unmarkedParts is the number of parts of a name before the marks: the two of the prefix, the attempt, and the number of the file.
+	// unmarkedParts is the number of parts of a name before the marks: two for the prefix, one for
+	// the attempt, and one for the file number.
 	unmarkedParts = 4
 )
 
-// has reports whether a file has the columns.
+// has reports whether a file has the new columns.
 func (p *promoting) has(location string) bool { return hasPromotion(location, p.prefix) }

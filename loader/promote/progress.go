@@ -2,14 +2,14 @@ package promote
 
 import "sync"
 
-// progressReport counts what a call has done, and reports it.
+// progressReport counts and reports the progress of a call.
 type progressReport struct {
 	mu     sync.Mutex
 	now    PromotionProgress
 	report func(PromotionProgress)
 }
 
-// list sets the number of files.
+// list sets the numbers of all files and of finished files.
 func (r *progressReport) list(files, done int) {
 	r.update(func(now *PromotionProgress) { now.Files, now.FilesDone = files, done })
 }

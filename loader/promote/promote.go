@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// promoting is one call of Promote. Its fields belong to the goroutine of the call; those that write files only read them.
+// promoting is one call of Promote. Only the call's goroutine sets its fields; goroutines that
+// write files read them and update progress.
 type promoting struct {
 	*Promoter
 	trainingTable
@@ -22,21 +23,23 @@ type promoting struct {
 	tables     PromotedTables
 	definition *definition
 	prefix     string // of the names of files that have the columns
-	rounds     int    // in which files were rewritten, over all attempts
+	rounds     int    // number of passes over the pending files, in all attempts
 	result     PromotionResult
 	progress   progressReport
 	checks     rowChecks
 	held       *release.Handle // keeps the snapshots of the staging tables
-	made       bool            // the table had the columns
+	made       bool            // the table already has the columns
 }
 
-// Promote makes the columns of staging entries columns of the dataset's training table. A call that is repeated continues where
-// an earlier one ended, and does nothing if the table has the columns.
+// Promote copies the columns of staging entries into the dataset's training table. A repeated call
+// resumes where the earlier one ended, and does nothing if the table already has the columns.
 //
-// Errors: Invalid for entries that cannot be promoted, Forbidden for a table that may not be written to, Conflict if the table or
-// an earlier promotion does not fit, Expired for a snapshot that is gone, Corrupt if what was written differs from the
-// join, Exhausted if memory or local disk is not enough, Unavailable if storage or the catalog fails. After any error the columns
-// of the table are as they were, unless commit.Uncertain is true: then they may be the new ones, and the call may be repeated.
+// Errors: Invalid for entries that cannot be promoted, Forbidden for a table that may not be
+// written to, Conflict if the table or an earlier promotion is incompatible, Expired if a snapshot
+// no longer exists, Corrupt if the written values differ from the join, Exhausted if memory or
+// local disk is not enough, Unavailable if storage or the catalog fails. After any error the
+// table's columns are unchanged, unless commit.Uncertain is true: then the new columns may be
+// current, and the caller may repeat the call.
 func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (PromotionResult, error) {
 	tables, name, err := p.options.Route(request.Dataset.Training.Table)
 	if err != nil {
@@ -52,7 +55,8 @@ func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (Promo
 	return c.result, fault.Op(err, "promote entries of dataset %s", request.Dataset.Name)
 }
 
-// run promotes in two transactions: one reserves the field ids of the new columns, and one makes these current.
+// run promotes in two transactions: the first reserves the field ids of the new columns, and the
+// second makes the columns current.
 func (p *promoting) run(ctx context.Context) error {
 	defer func() { p.held.Release() }()
 	reserving := transaction.Transaction{Tables: p.tables, Table: p.table, Branch: commit.Main, Prepare: p.begin}
@@ -70,8 +74,8 @@ func (p *promoting) run(ctx context.Context) error {
 	return err
 }
 
-// begin prepares to reserve the field ids that are free in a state of the table. If others take them first, another
-// attempt chooses others: no file has them yet.
+// begin prepares to reserve field ids that are free in the attempt's state. If another writer takes
+// them first, the next attempt chooses other ids, since no file has them yet.
 func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err error) {
 	p.state = a.State
 	if p.made, err = p.prepare(ctx); p.made || err != nil {
@@ -81,7 +85,8 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 	if p.held, err = p.hold(ctx); err != nil {
 		return err
 	}
-	// What would be refused later is refused before a file is written, and by a dry run.
+	// Check access now, so that a call without it fails before it writes files, and a dry run fails
+	// too.
 	if _, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder()); err != nil {
 		return err
 	}
@@ -92,7 +97,8 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 	return nil
 }
 
-// rewrite writes files until all of the table have the columns. It returns true if another call has made these current.
+// rewrite rewrites files until all files of the table have the columns. It returns true if another
+// call has made the columns current.
 func (p *promoting) rewrite(ctx context.Context) (bool, error) {
 	for ; p.rounds < transaction.MaxAttempts; p.rounds++ {
 		if p.madeBefore(p.definition) { // another call was faster
@@ -115,7 +121,8 @@ func (p *promoting) rewrite(ctx context.Context) (bool, error) {
 		WithRemedy("pause other writers and repeat the call, which continues where this one ended")
 }
 
-// prepare finds out what to promote. It returns true if the table has the columns already.
+// prepare sets the definition of the promotion. It returns true if the table already has the
+// columns.
 func (p *promoting) prepare(ctx context.Context) (bool, error) {
 	if made, err := p.complete(); made || err != nil {
 		return made, err
@@ -162,7 +169,8 @@ func (p *promoting) hold(ctx context.Context) (*release.Handle, error) {
 	return release.All(held...), nil
 }
 
-// describe sets what the result has of the definition.
+// describe sets the prefix of file names, and the parts of the result that follow from the
+// definition.
 func (p *promoting) describe() {
 	d := p.definition
 	p.prefix = filePrefix(d.id, d.columns[0].column.ID)
@@ -181,8 +189,8 @@ func (p *promoting) describe() {
 	}
 }
 
-// complete reports whether the current schema has the columns of all entries of the request, whose tables may be gone. It returns an
-// error if it has those of some.
+// complete reports whether the current schema has the columns of all requested entries. It does not
+// need the entries' tables. It returns an error if the schema has the columns of only some entries.
 func (p *promoting) complete() (bool, error) {
 	d := p.request.Dataset.Defaults()
 	chosen, err := p.chosenEntries(d, p.request.Entries)
@@ -213,7 +221,7 @@ func (p *promoting) complete() (bool, error) {
 		WithRemedy("name only entries that were not promoted")
 }
 
-// pending returns the files of main that do not have the columns, in the catalog's order.
+// pending returns the nonempty files of main that lack the columns, in the catalog's order.
 func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
 	all, err := p.files(ctx, p.options.Catalog)
 	if err != nil {

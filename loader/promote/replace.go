@@ -17,13 +17,13 @@ import (
 
 // Sizes of runs and of commits.
 const (
-	runRows     = 1 << 20 // of consecutive files that are read as one stream, at least
+	runRows     = 1 << 20 // minimum rows of the consecutive files that are read as one stream
 	groupFiles  = 128
-	groupsOfAll = 32      // commits of a table with more files
-	groupBytes  = 4 << 30 // of old files: what an interruption may lose
+	groupsOfAll = 32      // number of commits of a table with many files
+	groupBytes  = 4 << 30 // bytes of old files per commit, which bound the work that an interruption loses
 )
 
-// rewriteAll writes files with the new columns in place of some files, and commits them in groups.
+// rewriteAll replaces files by files with the new columns, and commits them in groups.
 func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) error {
 	files, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder())
 	if err != nil {
@@ -36,7 +36,8 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 		}
 		specs[f.Spec][f.Location] = true
 	}
-	// The splits of one spec's buckets are not interrupted by those of another.
+	// Plan each spec separately, so that the splits of one spec's buckets do not interrupt those of
+	// another.
 	for _, spec := range slices.Sorted(maps.Keys(specs)) {
 		values, err := p.plan(ctx, func(f catalog.File) bool { return specs[spec][f.Location] })
 		if err != nil {
@@ -52,14 +53,14 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 	return nil
 }
 
-// replacing commits files in groups while other goroutines write them. Only the goroutine that commits uses it and the
-// call's result.
+// replacing commits files in groups while other goroutines write them. Only the committing
+// goroutine uses it and the call's result.
 type replacing struct {
 	*promoting
 	files PromotedFiles
-	limit int         // files of a group
-	group []rewritten // complete, and not committed
-	bytes int64       // of their old files
+	limit int         // files per group
+	group []rewritten // complete but not committed
+	bytes int64       // size of their old files
 }
 
 // all writes and commits the files of a plan.
@@ -84,7 +85,7 @@ func (r *replacing) all(ctx context.Context, values *valuePlan) error {
 	return r.commit(ctx)
 }
 
-// writeRuns writes runs in several goroutines. The receiver takes runs until the channel is closed.
+// writeRuns writes runs in several goroutines. The caller must receive until the channel is closed.
 func (p *promoting) writeRuns(ctx context.Context, values *valuePlan, files PromotedFiles, runs []splitRun, written chan<- writtenRun) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(p.options.Threads)
@@ -106,7 +107,8 @@ func (p *promoting) writeRuns(ctx context.Context, values *valuePlan, files Prom
 	return context.Cause(ctx)
 }
 
-// commitRuns commits runs as they are written, whenever there are enough for a group. After an error it stops the writers.
+// commitRuns collects the files of written runs, and commits them when they fill a group. After an
+// error it stops the writers.
 func (r *replacing) commitRuns(ctx context.Context, written <-chan writtenRun, stop context.CancelCauseFunc) (failed error) {
 	for run := range written {
 		r.count(run.matches)
@@ -123,8 +125,8 @@ func (r *replacing) commitRuns(ctx context.Context, written <-chan writtenRun, s
 	return failed
 }
 
-// keepComplete commits the complete files of a call that failed, so that the next call does not write them again. If it
-// cannot, it removes them.
+// keepComplete commits the complete files of a failed call, so that the next call need not write
+// them again. If it cannot commit them, it removes them.
 func (r *replacing) keepComplete(ctx context.Context, failed error) {
 	if !commit.Uncertain(failed) && ctx.Err() == nil {
 		_ = r.commit(ctx)
@@ -141,7 +143,7 @@ func locationsOf(group []rewritten) []string {
 	return out
 }
 
-// commit replaces the old files of the group, which is empty afterwards.
+// commit replaces the old files of the group, and empties the group.
 func (r *replacing) commit(ctx context.Context) error {
 	if len(r.group) == 0 {
 		return nil
@@ -181,7 +183,7 @@ func (r *replacing) prepareGroup(ctx context.Context, a *transaction.Attempt, to
 	return nil
 }
 
-// missing returns the new locations of the files of a group that are not in another one.
+// missing returns the new locations of the files in group that are not in live.
 func missing(group, live []rewritten) []string {
 	var out []string
 	for _, f := range group {
@@ -192,14 +194,15 @@ func missing(group, live []rewritten) []string {
 	return out
 }
 
-// liveGroup is the files of a group whose old files are in main, as they are there.
+// liveGroup has the files of a group whose old files are still in main, with main's listing of the
+// old files.
 type liveGroup struct {
 	files     []rewritten
 	state     *commit.TableState
 	locations map[string]bool // of all files of main
 }
 
-// live returns the files of the group whose old files are in a state of main.
+// live returns the files of the group whose old files are still in a state of main.
 func (r *replacing) live(ctx context.Context, state *commit.TableState) (out liveGroup, err error) {
 	out.state = state
 	if uuid := out.state.Table.Pin.UUID; uuid != r.state.Table.Pin.UUID {
@@ -225,8 +228,8 @@ func (r *replacing) live(ctx context.Context, state *commit.TableState) (out liv
 	return out, nil
 }
 
-// change returns the change that replaces the old files of a group, and the locations of the delete files that were written
-// for it, also after an error.
+// change returns the change that replaces the old files of a group, and the locations of the delete
+// files written for it. It returns the locations even after an error.
 func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Change, deletes []string, err error) {
 	t := now.state.Table
 	out = commit.Change{
@@ -252,7 +255,8 @@ func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Chang
 	return out, deletes, err
 }
 
-// committed counts the commit of the group. It moved rows, so what was found out about those of its parent holds for its own.
+// committed counts the commit of the group. The commit only moved rows, so a check of its parent's
+// rows holds for its own snapshot too.
 func (r *replacing) committed(made commit.Committed) {
 	if r.checks.matchedAt != 0 && r.checks.matchedAt == made.Parent {
 		r.checks.matchedAt = made.Snapshot
@@ -267,7 +271,7 @@ func (r *replacing) committed(made commit.Committed) {
 	}
 }
 
-// count adds the counts of a run to those of the entries.
+// count adds a run's match counts to the result.
 func (p *promoting) count(of map[string]stream.StagingReport) {
 	for name, s := range of {
 		sum := p.result.Matches[name]

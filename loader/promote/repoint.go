@@ -8,8 +8,9 @@ import (
 	"github.com/penstock/penstock/loader/repoint"
 )
 
-// repoint writes the deletes by position of replaced files again, for the files that replace them, and adds them to a change. It
-// returns the locations of what it wrote, also after an error. Equality deletes continue to hold: files keep their sequence numbers.
+// repoint rewrites the position deletes and deletion vectors of replaced files for their
+// replacements, and adds them to a change. It returns the locations of the written files, even
+// after an error. Equality deletes still apply, because files keep their sequence numbers.
 func (r *replacing) repoint(ctx context.Context, out *commit.Change, now liveGroup) (written []string, err error) {
 	moved := make([]repoint.MovedFile, len(now.files))
 	for i, f := range now.files {

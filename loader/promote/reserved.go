@@ -19,19 +19,19 @@ type madeColumn struct {
 	dataset.ColumnOrigin
 }
 
-// earlier are the columns of an earlier promotion.
+// earlier is an earlier promotion.
 type earlier struct {
 	id      string
 	columns []madeColumn // by field id
 }
 
-// last returns the highest field id, by which later promotions are found.
+// last returns the highest field id. Later promotions have higher ones.
 func (e earlier) last() int { return e.columns[len(e.columns)-1].ID }
 
-// attempt returns the number of times that the promotion was begun again with the same snapshots.
+// attempt returns the number of restarts with the same snapshots.
 func (e earlier) attempt() int { return e.columns[0].Attempt }
 
-// pins returns the snapshots of the staging tables.
+// pins returns the snapshots of the staging tables, by entry.
 func (e earlier) pins() map[string]dataset.TablePin {
 	out := map[string]dataset.TablePin{}
 	for _, c := range e.columns {
@@ -40,7 +40,7 @@ func (e earlier) pins() map[string]dataset.TablePin {
 	return out
 }
 
-// promotions returns the promotions that schemas of a table have, the last one first.
+// promotions returns the promotions in a table's schemas, newest first.
 func promotions(schemas []commit.TableSchema) []earlier {
 	found := map[string]map[int]madeColumn{}
 	for _, s := range schemas {
@@ -67,8 +67,8 @@ func promotions(schemas []commit.TableSchema) []earlier {
 	return out
 }
 
-// continued finds an earlier promotion of the same entries, with the same meaning, and returns its definition; nil if there is none
-// to continue.
+// continued returns the definition of an earlier promotion of the same entries, with the same
+// meaning, or nil if there is none to resume.
 func (p *defining) continued(ctx context.Context, current *definition) (*definition, error) {
 	if p.request.Earlier == Restart {
 		return nil, nil //nolint:nilnil // there is none
@@ -88,7 +88,7 @@ func (p *defining) continued(ctx context.Context, current *definition) (*definit
 			equal = equal && pins[name].Whole()
 		}
 		if !equal || !p.isOf(e, &d) {
-			continue // of other entries, or of entries that meant something else
+			continue // of other entries, or of entries with another meaning
 		}
 		if p.isCurrent(e) {
 			return nil, nil //nolint:nilnil // it is complete, and this one replaces its columns
@@ -106,7 +106,7 @@ func (p *defining) continued(ctx context.Context, current *definition) (*definit
 	return nil, nil //nolint:nilnil // there is none
 }
 
-// unlikeEarlier is the error for an unfinished promotion with values of other snapshots.
+// unlikeEarlier returns the error for an unfinished promotion with values of other snapshots.
 func unlikeEarlier(table string, e earlier, current *definition) error {
 	var differ []string
 	for _, name := range slices.Sorted(maps.Keys(current.pins)) {
@@ -119,7 +119,7 @@ func unlikeEarlier(table string, e earlier, current *definition) error {
 		WithRemedy("continue with its values with --continue, or begin again with the current ones with --restart")
 }
 
-// numberAs gives the columns the field ids of an earlier promotion.
+// numberAs assigns the columns the field ids of an earlier promotion.
 func (d *definition) numberAs(e earlier, state *commit.TableState) error {
 	like := *state
 	like.LastColumn = e.columns[0].ID - 1
@@ -140,7 +140,8 @@ func (d *definition) numberAs(e earlier, state *commit.TableState) error {
 // oldSuffix is appended to the name of a column that a promoted one replaces.
 const oldSuffix = "__before_promotion"
 
-// reserve adds the schema with the new columns, which is not current, and returns its id. A dry run only checks that it can.
+// reserve adds the schema with the new columns without making it current, and returns its id. A dry
+// run only checks that the schema can be added.
 func (p *promoting) reserve(ctx context.Context) (int, error) {
 	edit := commit.SchemaEdit{Table: p.table, UUID: p.state.Table.Pin.UUID, Base: p.state.Current, Rename: map[int]string{}, DryRun: p.request.DryRun}
 	edit.Add = p.columns()

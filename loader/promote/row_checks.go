@@ -15,17 +15,18 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// rowChecks reads rows of the training table, to find what cannot be promoted and whether the new columns are right. It
-// knows what was checked before.
+// rowChecks reads rows of the training table to check that the entries can be promoted and that the
+// new columns are correct. It records what it has checked.
 type rowChecks struct {
 	options   Options
 	compared  map[string]bool // files whose new columns were compared with the join
-	matchedAt int64           // the snapshot whose rows were checked by the rules of the entries that could fail; 0: none
+	matchedAt int64           // the snapshot whose rows passed the rules of the entries; 0: none
 }
 
-// matches reads the keys of the training rows, if an entry has a rule that could fail: for missing keys, or few matches, and in a dry
-// run for keys of several rows, which the join itself refuses. Rows that were checked before, and moved to other files since, are not
-// read again.
+// matches joins the keys of the training rows if an entry has a rule that can fail: for missing
+// keys, for too few matches and, in a dry run, for duplicate keys, which otherwise fail the
+// rewrite. It does not reread rows that it checked earlier and that were only moved to other files
+// since.
 func (c *rowChecks) matches(ctx context.Context, t trainingTable, of *definition, dryRun bool) error {
 	d := of.checked
 	fails := func(s dataset.Staging) bool {
@@ -61,7 +62,7 @@ func (c *rowChecks) matches(ctx context.Context, t trainingTable, of *definition
 	return fault.Op(err, "check the matches of the training rows")
 }
 
-// read calls each with all batches of a query, and returns the report of the stream.
+// read calls each for every batch of a query, and returns the report of the stream.
 func (c *rowChecks) read(ctx context.Context, reader *loader.Loader, query dataset.Query, each func(arrow.RecordBatch) error) (out stream.Report, err error) {
 	ctx, entered := c.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
@@ -83,18 +84,19 @@ func (c *rowChecks) read(ctx context.Context, reader *loader.Loader, query datas
 	return rows.Report(), rows.Err()
 }
 
-// compareRows is about the number of rows that are read again.
+// compareRows is the approximate number of rows that are read back.
 const compareRows = 1 << 20
 
-// storedName is the name of the stored column while it is compared with the joined one.
+// storedName returns the name of the stored column while it is compared with the joined one.
 func (c newColumn) storedName() string { return c.name + "__promoted_" + strconv.Itoa(c.column.ID) }
 
-// column returns the column of a name.
+// column returns the column with a name.
 func column(b arrow.RecordBatch, name string) arrow.Array {
 	return b.Column(b.Schema().FieldIndices(name)[0])
 }
 
-// compare reads rows of the new files, compares the new columns with the join, and returns how many.
+// compare compares the new columns of some files with the join, and returns the number of compared
+// rows.
 func (c *rowChecks) compare(ctx context.Context, t trainingTable, of *definition, schema int) (rows int64, err error) {
 	files, err := t.files(ctx, c.options.Catalog)
 	if err != nil {
@@ -130,7 +132,7 @@ func (c *rowChecks) compare(ctx context.Context, t trainingTable, of *definition
 	return rows, fault.Op(err, "read the new columns again")
 }
 
-// sample chooses files that were not compared before, evenly.
+// sample returns an even sample of the files that were not compared before.
 func (c *rowChecks) sample(files []catalog.File) map[string]bool {
 	var fresh []catalog.File
 	rows := int64(0)
@@ -142,7 +144,7 @@ func (c *rowChecks) sample(files []catalog.File) map[string]bool {
 	out := map[string]bool{}
 	seen, taken := int64(0), int64(0)
 	for _, f := range fresh {
-		// A file is taken if the share of rows that were taken is behind.
+		// Take a file if too small a share of the rows was taken so far.
 		if rows <= compareRows || taken*rows <= seen*compareRows {
 			out[f.Location], taken = true, taken+f.Rows
 		}
@@ -151,8 +153,9 @@ func (c *rowChecks) sample(files []catalog.File) map[string]bool {
 	return out
 }
 
-// withNew returns the training table with the reserved schema, in which joined columns have their names and stored ones another. It has
-// no origins, so that the entries are joined.
+// withNew returns the training table with the reserved schema. It renames the stored columns, so
+// that the joined columns can have their names, and removes the origins, so that the entries are
+// joined.
 func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition, schema int) (rawTable, error) {
 	pin := t.state.Table.Pin
 	pin.Schema = schema
@@ -175,7 +178,7 @@ func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition
 	return rawTable{Catalog: c.options.Catalog, name: t.shown, table: &renamed}, nil
 }
 
-// equal compares the stored columns of a batch with the joined ones.
+// equal returns an error if a stored column of a batch differs from the joined one.
 func equal(t trainingTable, of *definition, b arrow.RecordBatch) error {
 	for _, c := range of.columns {
 		want, got := column(b, c.name), column(b, c.storedName())

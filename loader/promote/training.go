@@ -33,12 +33,13 @@ func (t trainingTable) madeBefore(d *definition) bool {
 	return slices.ContainsFunc(promotions(t.state.Schemas), func(e earlier) bool { return t.isOf(e, d) && t.isCurrent(e) })
 }
 
-// isOf reports whether an earlier promotion is of a definition.
+// isOf reports whether an earlier promotion has a definition.
 func (t trainingTable) isOf(e earlier, d *definition) bool {
 	return identity(t.state.Table.Pin.UUID, d, e.attempt()) == e.id
 }
 
-// renew gives a definition an id that no earlier promotion has: files of these have other columns.
+// renew gives a definition an id that no earlier promotion has, because the files of earlier
+// promotions have other columns.
 func (t trainingTable) renew(d *definition) {
 	for _, e := range promotions(t.state.Schemas) {
 		if t.isOf(e, d) {
@@ -54,7 +55,7 @@ func (t trainingTable) isCurrent(e earlier) bool {
 	return slices.ContainsFunc(current.Fields, func(f catalog.Field) bool { return f.ID == e.columns[0].ID })
 }
 
-// oldName returns the name that a replaced column gets.
+// oldName returns the new name of a replaced column.
 func (t trainingTable) oldName(c newColumn) string {
 	name := c.name + oldSuffix
 	if f, taken := t.state.Table.Field(name); taken && f.ID != c.replaces {
@@ -63,7 +64,7 @@ func (t trainingTable) oldName(c newColumn) string {
 	return name
 }
 
-// partitioned reports whether a partition field of the table has a name.
+// partitioned reports whether the table has a partition field with a name.
 func (t trainingTable) partitioned(name string) bool {
 	for _, spec := range t.state.Table.Specs {
 		if slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Name == name }) {
@@ -73,7 +74,8 @@ func (t trainingTable) partitioned(name string) bool {
 	return false
 }
 
-// folderOf returns the folder for the file that replaces another one: that of the old file, if it is the table's.
+// folderOf returns the folder for the replacement of a file: the old file's folder if it is in the
+// table's data folder, and the data folder otherwise.
 func (t trainingTable) folderOf(location string) string {
 	folder := t.state.DataFolder()
 	if dir := location[:strings.LastIndexByte(location, '/')]; strings.HasPrefix(dir+"/", folder+"/") {
@@ -82,8 +84,8 @@ func (t trainingTable) folderOf(location string) string {
 	return folder
 }
 
-// marksOf returns what the name of a file ends with that replaces another one, for the earlier promotions whose columns that one has:
-// the copy has them, too.
+// marksOf returns the marks in the name of a file's replacement: one for each earlier promotion
+// whose columns the file has, because the replacement has them too.
 func (t trainingTable) marksOf(location, prefix string) string {
 	var out []string
 	for _, e := range promotions(t.state.Schemas) {
@@ -94,7 +96,8 @@ func (t trainingTable) marksOf(location, prefix string) string {
 	return strings.Join(out, "")
 }
 
-// columnOptions are the new columns, and how old files get them. They lack what is different in each run.
+// columnOptions returns the options for adding the new columns to old files, except those that
+// differ by run.
 func (t trainingTable) columnOptions(d *definition) extend.Options {
 	out := extend.Options{OtherNames: true, Write: write.Options{FormatVersion: t.state.Version, PageRows: sampleRows}}
 	if mapping := t.state.Table.Mapping; mapping != nil {

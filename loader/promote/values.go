@@ -50,7 +50,7 @@ func (r rawTable) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 	return out, nil
 }
 
-// raw returns the training table of the state with some of its files.
+// raw returns the training table at the state, restricted to the wanted files.
 func (p *promoting) raw(wanted func(catalog.File) bool) rawTable {
 	return rawTable{Catalog: p.options.Catalog, name: p.shown, table: p.named(), wanted: wanted}
 }
@@ -59,10 +59,10 @@ func (p *promoting) raw(wanted func(catalog.File) bool) rawTable {
 type valuePlan struct {
 	loader *loader.Loader
 	loader.Planned
-	at []int // the column of each new column
+	at []int // index of each new column in the batches
 }
 
-// plan plans the reading of the new columns' values for the rows of some files, in stored order.
+// plan plans a read of the new columns' values for the rows of the wanted files, in stored order.
 func (p *promoting) plan(ctx context.Context, wanted func(catalog.File) bool) (*valuePlan, error) {
 	raw := p.raw(wanted)
 	out := &valuePlan{loader: p.options.Loader(raw)}
@@ -91,18 +91,19 @@ func (p *promoting) plan(ctx context.Context, wanted func(catalog.File) bool) (*
 	return out, nil
 }
 
-// splitRun is the rows of consecutive whole files in consecutive splits of a plan.
+// splitRun has the rows of consecutive whole files, in consecutive splits of a plan.
 type splitRun struct {
 	part  plan.Part
 	files []catalog.File
 	rows  int64
 }
 
-// runs divides a plan into runs of whole files, each of at least some rows if there are as many. Splits that share a file are in one run.
+// runs divides a plan into runs of whole files. Each run but the last has at least the given number
+// of rows. Splits that share a file are in the same run.
 func (v *valuePlan) runs(rows int64) ([]splitRun, error) {
 	var out []splitRun
 	open := splitRun{}
-	left := int64(0) // rows of the last file that later splits have
+	left := int64(0) // rows of the last file in later splits
 	for i, s := range v.Splits {
 		if len(open.files) == 0 {
 			open.part.From = i
@@ -126,7 +127,7 @@ func (v *valuePlan) runs(rows int64) ([]splitRun, error) {
 	return out, nil
 }
 
-// add adds rows of a file. left is the number of rows of the last file that are still to come.
+// add adds rows of a file. left is the number of remaining rows of the last file.
 func (r *splitRun) add(f plan.FileRange, left *int64) error {
 	if *left == 0 {
 		r.files, *left = append(r.files, f.File), f.File.Rows

@@ -19,10 +19,10 @@ import (
 	"github.com/penstock/penstock/loader/upload"
 )
 
-// sampleRows is the number of rows that encodings are chosen by.
+// sampleRows is the number of rows from which encodings are chosen.
 const sampleRows = 20_000
 
-// rewritten is a file with the new columns, and the one that it replaces.
+// rewritten is a file with the new columns, and the file that it replaces.
 type rewritten struct {
 	old      catalog.File
 	location string
@@ -39,16 +39,16 @@ type runRewriter struct {
 	held   *budget.Reservation
 	choice *write.EncodingChoice
 	done   []rewritten
-	tried  []string // locations of files that are complete, or may be
+	tried  []string // locations of files that are or may be complete
 }
 
-// writtenRun is the files of a run, and the counts of the entries in its rows.
+// writtenRun has the files of a run, and the match counts of its rows by entry.
 type writtenRun struct {
 	files   []rewritten
 	matches map[string]stream.StagingReport
 }
 
-// rewriteRun writes the files of a run. After an error it has discarded them.
+// rewriteRun writes the files of a run. It discards them after an error.
 func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files PromotedFiles, run splitRun) (out writtenRun, err error) {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
@@ -73,7 +73,7 @@ func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files Pro
 	return writtenRun{w.done, w.stream.Report().Staging}, nil
 }
 
-// all writes all files, and requires that the stream has their rows and no other.
+// all writes all files of a run, and returns an error if the stream has more or fewer rows.
 func (w *runRewriter) all(ctx context.Context, run splitRun) error {
 	for _, f := range run.files {
 		if err := w.file(ctx, f); err != nil {
@@ -87,7 +87,7 @@ func (w *runRewriter) all(ctx context.Context, run splitRun) error {
 	return err
 }
 
-// next makes sure that there is a batch with rows. It returns false after the last one.
+// next ensures that w.batch has rows. It returns false at the end of the stream.
 func (w *runRewriter) next() (bool, error) {
 	for w.batch == nil {
 		if !w.stream.Next() {
@@ -101,14 +101,14 @@ func (w *runRewriter) next() (bool, error) {
 	return true, nil
 }
 
-// file writes the file that replaces another one.
+// file writes the replacement of a file.
 func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 	from, err := w.tables.Open(ctx, w.state.Table, f.Location, f.Bytes)
 	if err != nil {
 		return err
 	}
 	defer from.Close() //nolint:errcheck // it was only read
-	// Another attempt, whose files may be the table's, has other names.
+	// Each attempt has its own names, because the files of another attempt may be in the table.
 	location := fmt.Sprintf("%s/%s-%s-%05d%s%s", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried), w.marksOf(f.Location, w.prefix), fileExtension)
 	to, err := w.files.Begin(ctx, location, upload.ReserveParts(w.options.Budget))
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *runRewriter) copy(ctx context.Context, to store.Upload, from store.Obje
 	return made, err
 }
 
-// add adds the first n rows of the batch to a file, and keeps the others.
+// add writes the first n rows of the batch to a file, and keeps the rest.
 func (w *runRewriter) add(ctx context.Context, out *write.DataWriter, n int64) error {
 	columns := make([]arrow.Array, len(w.values.at))
 	for i, at := range w.values.at {
@@ -182,7 +182,7 @@ func (w *runRewriter) add(ctx context.Context, out *write.DataWriter, n int64) e
 	return out.Write(ctx, rows)
 }
 
-// schemaOf returns the schema of the new columns as a batch has them.
+// schemaOf returns the schema of the new columns in a batch.
 func (w *runRewriter) schemaOf(b arrow.RecordBatch) *arrow.Schema {
 	fields := make([]arrow.Field, len(w.values.at))
 	for i, at := range w.values.at {
@@ -191,7 +191,8 @@ func (w *runRewriter) schemaOf(b arrow.RecordBatch) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// discard removes files that no table has. Errors are ignored: orphan files are harmless and recognized by name.
+// discard removes files that belong to no table. Errors are ignored: orphan files are harmless and
+// recognized by name.
 func discard(ctx context.Context, files PromotedFiles, locations []string) {
 	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()
