@@ -102,7 +102,7 @@ type compacting struct {
 	tables  Tables
 	name    string          // the table's name in its catalog
 	made    map[string]bool // the locations of files that this call wrote
-	once    map[string]bool // by location of files whose keys were counted: whether each key occurs in only one row
+	once    map[string]bool // by location, for files whose keys were counted: whether each key occurs in only one row
 	names   dataFileNames
 	all     int           // files to rewrite at the start
 	allRows int64         // stored rows of these files
@@ -177,7 +177,7 @@ type compactGroup struct {
 	rows     *datafile.Call             // sorts and writes the rows
 	target   *datafile.Target           // of the new files
 	files    []catalog.File             // with the position deletes that name them
-	listed   map[string]catalog.Deletes // by location: all deletes of files whose deletes were reduced
+	listed   map[string]catalog.Deletes // by location: all deletes of the files for which dropOthersDeletes dropped some
 	read     *catalog.Table             // with the name that users give it
 	columns  []catalog.Field            // to read, including row lineage
 	selected compact.FileSelection

@@ -464,8 +464,7 @@ func TestDeletesOfRewrittenFilesGo(t *testing.T) {
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
-// A file without deleted rows is not rewritten because a delete file of its partition still has
-// deletes of another file.
+// Deletes of other files in the same delete file do not cause a file to be rewritten.
 //
 // spec: compact-2, compact-4, compact-9
 func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// Rows are staged to a branch, and the branch is published and undone.
+// Rows are staged to a branch, the branch is published, and the publication is undone.
 //
 // spec: stage-39
 func TestBranchesAreStagedTo(t *testing.T) {

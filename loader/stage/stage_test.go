@@ -29,7 +29,7 @@ import (
 	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// unread is a reader that must not be read.
+// unread returns a reader that must not be read.
 func unread(t *testing.T, schema *arrow.Schema) array.RecordReader {
 	return batch.FromFunc(schema, func() (arrow.RecordBatch, error) {
 		require.Fail(t, "rows are read")

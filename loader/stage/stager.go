@@ -31,7 +31,7 @@ type WritableTables interface {
 type CallOptions struct {
 	// OnlyKeys returns the keys of the request's OnlyKeysOf. Its argument has the key's columns. It
 	// is called once, before the first row is read. Rows with other keys, or with a null in the
-	// key, are dropped. If it is nil, no row is dropped.
+	// key, are dropped. If OnlyKeys is nil, no row is dropped.
 	OnlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error)
 	// Readers describe how datasets read the table. Rows that would make one of them fail are
 	// refused.

@@ -56,8 +56,7 @@ func (t *table) logs(what string) func(context.Context) {
 	}
 }
 
-// change returns a transaction whose attempts end with these errors. After the last one, it
-// repeats.
+// change returns a transaction whose attempts end with these errors. The last error repeats.
 func (t *table) change(errs ...error) transaction.Transaction {
 	attempts := 0
 	return transaction.Transaction{
