@@ -1,23 +1,23 @@
-// Package compact chooses the files of a table that are rewritten together. It knows no catalog,
-// no storage and no clock: a listing of files is mapped to a selection.
+// Package compact chooses the files of a table that are rewritten together. It uses no catalog,
+// storage or clock: it maps a listing of files to a selection.
 //
-// Files are rewritten that are small, have deletes on them, are of an older partition spec, or do
-// not declare the table's sort order. The files that become new ones together are a RewriteSet:
-// files of one partition, or files of older specs.
+// Files are rewritten if they are small, have deletes, have an older partition spec, or do not
+// declare the table's sort order. Files that are rewritten together are a RewriteSet: files of one
+// partition, or files of older specs.
 //
-// Readers take some rows by the order in which they were written: by sequence number, then by the
+// Some reads depend on the order in which rows were written: by sequence number, then by the
 // location of the file and the position in it. Unless Options.AnyOrder is set, a selection keeps
 // this order among the rows of each key:
 //
-//   - A set is of consecutive files of its partition, and its rows get one sequence number.
-//   - No other file that may have the same keys has a sequence number between those of the set.
-//     Files of other partitions may have them, unless a partition field of the key tells them apart.
+//   - A set has consecutive files of its partition, and its rows get one sequence number.
+//   - No other file that may share keys has a sequence number between those of the set. Files of
+//     other partitions may share keys, unless the partitions differ in a field of the key.
 //   - Rows with equal keys have equal sort keys, so that sorting does not move them apart.
 //
-// Files that cannot be rewritten like that stay, and FileSelection has them.
+// Files that cannot be rewritten under these rules stay, and FileSelection.Kept lists them.
 //
-// Rows whose key occurs once have no order. If the caller knows that all keys of a partition do (Options.Once), its files are
-// rewritten in any order.
+// A row whose key occurs once has no order to keep. If the caller knows that all keys of a
+// partition occur once (Options.Once), its files are rewritten in any order.
 package compact
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// TableLayout is what new files of a table are like.
+// TableLayout describes the new files of a table.
 type TableLayout struct {
 	Specs map[int]catalog.Spec
 	Spec  int // id of the current one
@@ -39,43 +39,45 @@ type TableLayout struct {
 	Sort []int
 	// Order is the id of the sort order that new files declare; 0: they declare none.
 	Order int
-	// Folder returns the folder of new files of a partition of the current spec, without a
-	// slash at its end.
+	// Folder returns the folder of new files of a partition of the current spec, without a trailing
+	// slash.
 	Folder func(partition []any) string
 }
 
-// Options are what to rewrite.
+// Options controls which files are rewritten.
 type Options struct {
-	// MinFiles is the least number of small files of a partition that are rewritten.
+	// MinFiles is the minimum number of small files in a set that has no other reason to be
+	// rewritten.
 	MinFiles int
-	// FileBytes is the size of files to aim at. Files that have three quarters of it are not small.
+	// FileBytes is the target size of files. Files below three quarters of it are small.
 	FileBytes int64
-	// SetBytes bounds the bytes of a set, unless it has one file. A set may be WideSet times larger if equality deletes reach
-	// beyond it.
+	// SetBytes is the maximum size of a set of several files. The limit is WideSet times larger if
+	// equality deletes on a set also apply to later files.
 	SetBytes int64
-	// AnyOrder does not keep the order in which rows of a key were written.
+	// AnyOrder allows rewrites to change the order of the rows of a key.
 	AnyOrder bool
-	// Once reports files whose keys are known to occur in one row of the table only; nil: none. Partitions that have only such
-	// files are rewritten in any order.
+	// Once reports whether each key of a file is known to occur in only one row of the table; nil:
+	// no file. Partitions with only such files are rewritten in any order.
 	Once func(f catalog.File) bool
-	// Leave reports files that stay as they are, whatever they are like; nil: none.
+	// Leave reports whether a file must not be rewritten; nil: no file.
 	Leave func(f catalog.File) bool
 }
 
-// WideSet is how much larger than Options.SetBytes a set may be whose equality deletes also apply to the files after it. The new files
-// are as new as the deletes that were applied to them, so that none of the files could be rewritten without the others.
+// WideSet is the factor by which a set may exceed Options.SetBytes if its equality deletes also
+// apply to the files after it. The new files get the sequence number of the deletes that were
+// applied to them, so these files can only be rewritten together.
 const WideSet = 16
 
 // RewriteSet is a set of files whose rows become new files, sorted together.
 type RewriteSet struct {
 	// Files are in the order in which they were written.
 	Files []catalog.File
-	// Partition has the values of all their rows in the current spec, unless Mixed is true: then
-	// the files are of older specs, and their rows may be of any partition.
+	// Partition is the partition of all their rows in the current spec, unless Mixed is true: then
+	// the files have older specs, and their rows may belong to any partition.
 	Partition []any
 	Mixed     bool
-	// Sequence is the data sequence number of the new files; 0 is that of the new snapshot.
-	// Equality deletes that were applied do not apply to it.
+	// Sequence is the data sequence number of the new files; 0: the number of the new snapshot. The
+	// equality deletes that were applied to the rows do not apply to files with this number.
 	Sequence int64
 }
 
@@ -95,16 +97,16 @@ func (s RewriteSet) Rows() (rows int64) {
 	return rows
 }
 
-// FileSelection is what is rewritten of a table.
+// FileSelection has the files of a table to rewrite.
 type FileSelection struct {
 	Sets []RewriteSet
-	// Kept are the files that stay only because rows of a key would change their order: with Options.AnyOrder they would be
-	// rewritten.
+	// Kept has the files that stay only because a rewrite would change the order of the rows of a
+	// key. Options.AnyOrder would rewrite them.
 	Kept []catalog.File
 }
 
-// First returns the first sets of different partitions that have together at most a number of
-// bytes, or the first set. Sets of older specs come alone.
+// First returns the first sets of different partitions whose total size is at most a number of
+// bytes, but at least one set. It returns a Mixed set alone.
 func (s FileSelection) First(bytes int64) []RewriteSet {
 	var out []RewriteSet
 	seen, sum := map[string]bool{}, int64(0)
@@ -122,10 +124,10 @@ func (s FileSelection) First(bytes int64) []RewriteSet {
 	return out
 }
 
-// textOf identifies the values of a partition.
+// textOf returns a string that identifies the values of a partition.
 func textOf(partition []any) string { return string(catalog.AppendPartition(nil, partition)) }
 
-// Select selects the files to rewrite of all data files of a snapshot.
+// Select selects the files to rewrite from all data files of a snapshot.
 func Select(layout TableLayout, options Options, files []catalog.File) FileSelection {
 	s := &selecting{TableLayout: layout, Options: options, shared: map[string][]catalog.File{}}
 	partitions, older := map[string][]catalog.File{}, []catalog.File(nil)
@@ -174,7 +176,7 @@ func Select(layout TableLayout, options Options, files []catalog.File) FileSelec
 	return s.out
 }
 
-// without returns the files that another selection has and this one does not have.
+// without returns the files that are in the other selection but not in this one.
 func (s FileSelection) without(other FileSelection) (files []catalog.File) {
 	rewritten := map[string]bool{}
 	for _, set := range s.Sets {
@@ -192,8 +194,9 @@ func (s FileSelection) without(other FileSelection) (files []catalog.File) {
 	return files
 }
 
-// WithKeysOf returns lists of files that may have the keys of some files, themselves included: a list for each group of
-// partitions that may have the same keys. Files of older specs may have any keys, and are in every list.
+// WithKeysOf returns the files that may share keys with some files, including these files. It
+// returns one list for each group of partitions that may share keys. Every list includes the files
+// of older specs, because they may have any key.
 func WithKeysOf(layout TableLayout, some, files []catalog.File) [][]catalog.File {
 	s := &selecting{TableLayout: layout}
 	lists, older := map[string][]catalog.File{}, []catalog.File(nil)
@@ -219,7 +222,7 @@ func WithKeysOf(layout TableLayout, some, files []catalog.File) [][]catalog.File
 	return out
 }
 
-// ByWritten compares files by when they were written.
+// ByWritten compares files by the order in which they were written.
 func ByWritten(a, b catalog.File) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
 }
@@ -228,12 +231,12 @@ func ByWritten(a, b catalog.File) int {
 type selecting struct {
 	TableLayout
 	Options
-	shared map[string][]catalog.File // files of the current spec that may have the same keys, by group, as written
-	older  []catalog.File            // of older specs: they may have any keys
+	shared map[string][]catalog.File // files of the current spec by group of partitions that may share keys, in written order
+	older  []catalog.File            // files of older specs, which may have any key
 	out    FileSelection
 }
 
-// group returns the group of partitions that may have the same keys as one of the current spec.
+// group identifies the partitions that may share keys with a partition of the current spec.
 func (s *selecting) group(partition []any) string {
 	var values []any
 	for i, p := range s.Specs[s.Spec] {
@@ -244,10 +247,10 @@ func (s *selecting) group(partition []any) string {
 	return textOf(values)
 }
 
-// small reports whether a file is smaller than wanted.
+// small reports whether a file is well below the target size.
 func (s *selecting) small(f catalog.File) bool { return f.Bytes < s.FileBytes-s.FileBytes/4 }
 
-// must reports whether a file is to be rewritten even if no other one is.
+// must reports whether a file should be rewritten even alone.
 func (s *selecting) must(f catalog.File) bool {
 	return !f.Deletes.None() || f.Spec != s.Spec || s.Order != 0 && f.SortOrder != s.Order
 }
@@ -257,7 +260,7 @@ func (s *selecting) wanted(f catalog.File) bool {
 	return (s.small(f) || s.must(f)) && (s.Leave == nil || !s.Leave(f))
 }
 
-// pays reports whether rewriting some files makes fewer or better ones.
+// pays reports whether rewriting some files reduces their number or improves one of them.
 func (s *selecting) pays(files []catalog.File) bool {
 	bytes, small := int64(0), 0
 	for _, f := range files {
@@ -272,7 +275,7 @@ func (s *selecting) pays(files []catalog.File) bool {
 	return small >= max(s.MinFiles, 2) && (bytes+s.FileBytes-1)/s.FileBytes < int64(len(files))
 }
 
-// freely selects files of one partition, or of older specs, whatever their order.
+// freely selects files of one partition, or of older specs, without regard to their order.
 func (s *selecting) freely(files []catalog.File, mixed bool) {
 	var set RewriteSet
 	end := func() {
@@ -297,8 +300,8 @@ func (s *selecting) freely(files []catalog.File, mixed bool) {
 	end()
 }
 
-// span returns the lowest sequence number of the rows of some files, and the highest that their
-// rows or the equality deletes on them have.
+// span returns the lowest sequence number of some files, and the highest of the files and the
+// equality deletes on them.
 func span(files []catalog.File) (low, high int64) {
 	low = files[0].Sequence
 	for _, f := range files {
@@ -312,7 +315,7 @@ func span(files []catalog.File) (low, high int64) {
 	return low, high
 }
 
-// commitsOf divides files into those of one sequence number.
+// commitsOf groups sorted files by sequence number.
 func commitsOf(files []catalog.File) [][]catalog.File {
 	var out [][]catalog.File
 	for i, f := range files {

@@ -25,16 +25,16 @@ func (s *selecting) runs(files []catalog.File) {
 	r.end()
 }
 
-// fileRun is consecutive files of a partition, in the order in which they were written.
+// fileRun has consecutive files of a partition, in the order in which they were written.
 type fileRun struct {
 	*selecting
-	own   []catalog.File // all of the partition
-	group []catalog.File // all of the current spec that may have the same keys, own included
+	own   []catalog.File // all files of the partition
+	group []catalog.File // all files of the current spec that may share keys, including own
 	files []catalog.File
 }
 
-// extends reports whether the run with the files of the next sequence number is not too large, and
-// no file of another partition lies between.
+// extends reports whether the run can take the files of the next sequence number: it does not
+// exceed the size limit, and no file of another partition lies between.
 func (r *fileRun) extends(commit []catalog.File) bool {
 	all := slices.Concat(r.files, commit)
 	low, high := span(all)
@@ -45,7 +45,8 @@ func (r *fileRun) extends(commit []catalog.File) bool {
 	return RewriteSet{Files: all}.Bytes() <= limit && r.others(low, high) == 0
 }
 
-// others returns the number of files of other partitions with sequence numbers in a range.
+// others returns the number of files of other partitions that may share keys and have sequence
+// numbers in a range.
 func (r *fileRun) others(low, high int64) int {
 	return between(r.group, low, high) - between(r.own, low, high) + between(r.older, low, high)
 }
@@ -56,7 +57,7 @@ func between(files []catalog.File, low, high int64) int {
 	return sort.Search(len(files), func(i int) bool { return files[i].Sequence > high }) - first
 }
 
-// end selects the files of the run if it pays and the order stays.
+// end ends the run. It selects the run's files if rewriting them pays and keeps the order.
 func (r *fileRun) end() {
 	files := r.files
 	r.files = nil
@@ -70,8 +71,8 @@ func (r *fileRun) end() {
 	r.out.Sets = append(r.out.Sets, RewriteSet{Files: files, Partition: files[0].Partition, Sequence: high})
 }
 
-// keeps reports whether rows of a key stay in their order if some files of the partition are
-// rewritten with a sequence number.
+// keeps reports whether the rows of each key stay in order if some files of the partition are
+// rewritten with the sequence number high.
 func (r *fileRun) keeps(files []catalog.File, low, high int64) bool {
 	switch {
 	case high == 0: // files without sequence numbers are ordered by their snapshots
@@ -94,9 +95,10 @@ func (s *selecting) together() bool {
 	return true
 }
 
-// inPlace reports whether new files take the places of others in the order of locations, among the
-// files of their sequence number. All are in the folder of the new ones, and no other file of
-// the number is in a folder inside it or around it.
+// inPlace reports whether new files take the places of the old ones in the order of locations,
+// among the files of their sequence number. They do if all old files are in the folder of the new
+// ones, and no file of another partition with this number is in that folder, below it, or in a
+// folder above it.
 func (r *fileRun) inPlace(files []catalog.File, sequence int64) bool {
 	folder := r.Folder(files[0].Partition) + "/"
 	for _, f := range files {
@@ -121,11 +123,12 @@ func (r *fileRun) inPlace(files []catalog.File, sequence int64) bool {
 	return true
 }
 
-// folderOf returns the folder of a file, with a slash at its end.
+// folderOf returns the folder of a file, with a trailing slash.
 func folderOf(location string) string { return location[:strings.LastIndexByte(location, '/')+1] }
 
-// commits selects files of older specs: all of a sequence number together. The order stays if each
-// key is in one partition of the current spec, and no other file has the sequence number.
+// commits selects files of older specs, keeping all files of a sequence number together. The order
+// stays if each key is in one partition of the current spec, and no other file has the sequence
+// number.
 func (s *selecting) commits(older []catalog.File) {
 	for _, files := range commitsOf(older) {
 		if s.Leave != nil && slices.ContainsFunc(files, s.Leave) {
@@ -143,7 +146,7 @@ func (s *selecting) commits(older []catalog.File) {
 	}
 }
 
-// divides reports whether the key tells the partition in the current spec.
+// divides reports whether the key determines the partition in the current spec.
 func (s *selecting) divides() bool {
 	return !slices.ContainsFunc(s.Specs[s.Spec], func(p catalog.PartitionField) bool { return !slices.Contains(s.Key, p.Source) })
 }

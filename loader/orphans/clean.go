@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// orphanBytes is what an entry takes in a result, beside its texts.
+// orphanBytes is the memory of an entry in a result, excluding its strings.
 const orphanBytes = 128
 
 // SearchedTable is a table of a catalog.
@@ -21,32 +21,34 @@ type SearchedTable struct {
 	Shown   string // in results and errors
 }
 
-// CleanProgress is how far Clean is.
+// CleanProgress is the progress of Clean.
 type CleanProgress struct {
 	Table           string
 	Removing        bool // false: the search of the table begins
 	Removed, All    int
-	Bytes, AllBytes int64 // as far as the sizes are known
+	Bytes, AllBytes int64 // of entries with known sizes
 }
 
 // TableOrphans are the orphan files of a table, as JSON.
 type TableOrphans struct {
 	Table string `json:"table"`
-	// Removed is the number of orphan files that are removed: the first of the list.
+	// Removed is the number of orphan files that were removed. They are the first ones of Files.
 	Removed int          `json:"removed"`
 	Bytes   int64        `json:"bytes"`
 	Files   []OrphanFile `json:"files"`
-	// TooYoung is the number of other files and unfinished uploads that nothing names, and that were written too recently to judge.
+	// TooYoung is the number of other unreferenced files and unfinished uploads that were written
+	// too recently to judge.
 	TooYoung int `json:"too_young,omitempty"`
-	// NotSearched are folders that the table's properties name.
+	// NotSearched has the folders outside the table's folder that its properties name. They are not
+	// searched.
 	NotSearched []string `json:"not_searched,omitempty"`
 }
 
 // maxPage is the maximum number of orphan files of a page.
 const maxPage = 1000
 
-// Pages divides the orphan files of tables into pages, which share their memory: each has at most 1,000 orphan files of one table,
-// and the counts of a table are on its first page.
+// Pages divides the orphan files of tables into pages of at most 1,000 orphan files of one table.
+// The pages share the memory of found. The counts of a table are on its first page.
 func Pages(found []TableOrphans) []TableOrphans {
 	var out []TableOrphans
 	for _, t := range found {
@@ -60,7 +62,8 @@ func Pages(found []TableOrphans) []TableOrphans {
 	return out
 }
 
-// Paged are the orphan files of tables, decoded page by page: each call of UnmarshalJSON adds a list of pages.
+// Paged has the orphan files of tables. It is decoded page by page: each call of UnmarshalJSON adds
+// a list of pages.
 type Paged []TableOrphans
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -80,10 +83,10 @@ func (p *Paged) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// OrphanFile is a file, or an unfinished upload of one.
+// OrphanFile is an orphan file or an unfinished upload.
 type OrphanFile struct {
 	Location string `json:"location"`
-	// Upload is the name of an unfinished upload; "" is a file.
+	// Upload is the name of an unfinished upload; "" for a file.
 	Upload   string    `json:"upload,omitempty"`
 	Bytes    *int64    `json:"bytes,omitempty"` // absent: unknown
 	Modified time.Time `json:"modified"`
@@ -97,9 +100,9 @@ func (l OrphanFile) Size() int64 {
 	return *l.Bytes
 }
 
-// Clean finds the orphan files of all tables, and then removes them if remove is true. If the search of one table fails, nothing
-// is removed. If an orphan file cannot be removed, Clean returns the error together with what was found and removed. It reserves
-// the memory of the result from held.
+// Clean finds the orphan files of all tables, and then removes them if remove is true. If the
+// search of one table fails, nothing is removed. If an orphan file cannot be removed, Clean returns
+// the error together with the results so far. It reserves the memory of the result from held.
 func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, held *budget.Reservation, progress func(CleanProgress)) ([]TableOrphans, error) {
 	found := make([]FolderOrphans, len(tables))
 	for i, t := range tables {
@@ -131,7 +134,7 @@ func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, 
 	return out, nil
 }
 
-// remove removes the orphan files of a table, and returns how many are removed.
+// remove removes the orphan files of a table, and returns the number of removed files.
 func (l FolderOrphans) remove(ctx context.Context, table string, progress func(CleanProgress)) (int, error) {
 	at := CleanProgress{Table: table, Removing: true, All: len(l.Entries), AllBytes: l.Bytes()}
 	progress(at)
@@ -145,7 +148,7 @@ func (l FolderOrphans) remove(ctx context.Context, table string, progress func(C
 	return len(l.Entries), nil
 }
 
-// orphanFileOf returns an entry as JSON.
+// orphanFileOf converts an entry to an OrphanFile.
 func orphanFileOf(e store.FolderEntry) OrphanFile {
 	out := OrphanFile{Location: e.Location, Upload: e.Upload, Modified: e.Modified.UTC()}
 	if e.Size != store.SizeUnknown {

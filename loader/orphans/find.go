@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// TableFolder is where the files of a table are.
+// TableFolder is the folder of a table's files.
 type TableFolder struct {
 	UUID     string // of the table
 	Location string
-	// Elsewhere are folders outside of Location that the table's properties name. They are not
-	// searched: other tables may write there, and names of files do not tell whose they are.
+	// Elsewhere has the folders outside Location that the table's properties name. They are not
+	// searched: other tables may write there, and a file's name does not identify its table.
 	Elsewhere []string
 }
 
@@ -25,15 +25,16 @@ type TableFolder struct {
 type SearchedTables interface {
 	// Folder returns the folder of a table.
 	Folder(ctx context.Context, table string) (TableFolder, error)
-	// Files returns what lists and removes the files below a table's folder. It returns
-	// Forbidden for a table that may not be changed.
+	// Files returns a Remover for the files below a table's folder, or Forbidden if the table may
+	// not be changed.
 	Files(ctx context.Context, table, folder string) (Remover, error)
-	// LiveFiles calls each with the location of every file that the current metadata of a table
-	// leads to, or fails. A table with another uuid is an error.
+	// LiveFiles calls each with the location of every file that is reachable from a table's current
+	// metadata, or returns an error. It returns an error if the table has another uuid.
 	LiveFiles(ctx context.Context, table, uuid string, each func(location string)) error
-	// MetadataFile reads a metadata file below the folder of a table with a uuid. It returns the
-	// uuid of the table that the file describes and its number of snapshots, and calls each with
-	// the locations that it names. A file that describes no table has neither.
+	// MetadataFile reads a metadata file below the folder of the table with the given uuid. It
+	// returns the uuid and the number of snapshots of the table that the file describes, and calls
+	// each with the locations that the file names. It returns "" and 0 for a file that describes no
+	// table.
 	MetadataFile(ctx context.Context, table, uuid, location string, each func(location string)) (owner string, snapshots int, err error)
 	// CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog does not
 	// list them.
@@ -44,13 +45,13 @@ type SearchedTables interface {
 type FolderOrphans struct {
 	TableFolder
 	Entries []store.FolderEntry
-	// TooYoung is the number of files and uploads that may belong to a write that runs.
+	// TooYoung is the number of files and uploads that may belong to a running write.
 	TooYoung int
 	// Files removes the entries; see Remove.
 	Files Remover
 }
 
-// Bytes returns the size of all entries, as far as it is known.
+// Bytes returns the total size of the entries with known sizes.
 func (l FolderOrphans) Bytes() (sum int64) {
 	for _, e := range l.Entries {
 		sum += max(e.Size, 0)
@@ -59,8 +60,8 @@ func (l FolderOrphans) Bytes() (sum int64) {
 }
 
 // Find finds the orphan files of a table. It changes nothing. It reserves the memory of the result
-// from held. If anything cannot be listed or read, or the folder has files of another table,
-// nothing is an orphan file.
+// from held. If anything cannot be listed or read, or the folder has files of another table, Find
+// returns an error and no orphan files.
 func (s Search) Find(ctx context.Context, tables SearchedTables, table string, held *budget.Reservation) (FolderOrphans, error) {
 	folder, err := tables.Folder(ctx, table)
 	if err != nil {
@@ -74,7 +75,8 @@ func (s Search) Find(ctx context.Context, tables SearchedTables, table string, h
 	if err != nil {
 		return FolderOrphans{}, err
 	}
-	// Only now: a file that is committed meanwhile is named by the metadata.
+	// Load the metadata only after the listing, so that it names the files that were committed in
+	// the meantime.
 	if err := tables.LiveFiles(ctx, table, folder.UUID, found.Keep); err != nil {
 		return FolderOrphans{}, fault.Op(err, "look for orphan files of table %s", table)
 	}
@@ -85,10 +87,10 @@ func (s Search) Find(ctx context.Context, tables SearchedTables, table string, h
 	return out, nil
 }
 
-// checkOthers returns Conflict if the folder has metadata of another table, whose files may lie
-// there too: after a table was renamed, another may have been created in its folder. Metadata
-// files that the table does not name are read, the newest first. Those that an older one of the
-// same table names are not.
+// checkOthers returns Conflict if the folder has metadata of another table, whose files may be
+// there too: after a table was renamed, another may have been created in its folder. It reads the
+// metadata files that the table does not name, newest first, and skips those that a newer file of
+// the same table names.
 func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table string, folder TableFolder) error {
 	if len(f.files)+len(f.uploads) == 0 {
 		return nil
@@ -124,15 +126,15 @@ func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table st
 	return f.keepEmpty(ctx, tables, table, folder, empty)
 }
 
-// sharedFolder is the error for a folder that has files of two tables.
+// sharedFolder returns the error for a folder that has files of two tables.
 func sharedFolder(table string, folder TableFolder, owner, location string) error {
 	return fault.New(fault.Conflict, "folder %s of table %s has metadata of another table, %s, whose files may be there too: %s", folder.Location, table, cmp.Or(owner, "without a uuid"), location).
 		In(table, location).WithRemedy("if that table was dropped, remove its metadata files; if not, remove orphan files of neither table")
 }
 
-// keepEmpty drops the metadata files of other tables without snapshots, if these are tables of the catalog. Others are of a
-// table whose creation failed before the catalog had it, or that was dropped. Where the catalog does not list its tables, all
-// are dropped.
+// keepEmpty keeps the metadata files of other tables without snapshots if the catalog has these
+// tables. The remaining ones belong to tables that were dropped, or whose creation failed. If the
+// catalog does not list its tables, keepEmpty keeps all of these files.
 func (f *Found) keepEmpty(ctx context.Context, tables SearchedTables, table string, folder TableFolder, empty []store.FolderEntry) error {
 	if !slices.ContainsFunc(empty, func(e store.FolderEntry) bool { return f.files[nameOf(e.Location)] != nil }) {
 		return nil
@@ -151,7 +153,7 @@ func (f *Found) keepEmpty(ctx context.Context, tables SearchedTables, table stri
 			continue
 		}
 		f.Keep(location)
-		// Earlier metadata files, which it names, are the table's too.
+		// The earlier metadata files that it names belong to the same table.
 		switch owner, snapshots, err := tables.MetadataFile(ctx, table, folder.UUID, location, f.Keep); {
 		case err != nil:
 			return err
@@ -162,7 +164,8 @@ func (f *Found) keepEmpty(ctx context.Context, tables SearchedTables, table stri
 	return nil
 }
 
-// below reports whether a file is in a folder. A file has many locations, such as file:/a and file:///a.
+// below reports whether a file is in a folder. It ignores the scheme and slashes, because a file
+// can have several locations, such as file:/a and file:///a.
 func below(folder, location string) bool {
 	path := func(of string) string {
 		if _, after, ok := strings.Cut(of, ":"); ok {

@@ -1,12 +1,11 @@
-// Package orphans finds the files below a table's folder that Penstock wrote and that nothing
-// needs: those of writes that failed, and unfinished uploads.
+// Package orphans finds the unneeded files that Penstock wrote below a table's folder: files of
+// failed writes, and unfinished uploads.
 //
-// A wrong answer would remove a file of the table, so the search errs on the other side. It
-// only takes files that are ours by their names, and that are older than an age, since a file
-// is written before a snapshot names it. It first lists storage, and then drops each file
-// whose name the table's metadata has: a file that is committed meanwhile is dropped too.
-// Names are compared without their folders, because one file has many locations, such as
-// file:/a and file:///a; our names are unique.
+// A wrong answer would remove a file of the table, so the search is conservative. It selects only
+// files with Penstock's names that are older than a given age, since a file is written before a
+// snapshot names it. It first lists storage, and then drops each file that the table's metadata
+// names, including files committed after the listing. Names are compared without folders, because
+// one file can have several locations, such as file:/a and file:///a; Penstock's names are unique.
 package orphans
 
 import (
@@ -21,22 +20,22 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// metadataMark is in the names of all metadata files of tables.
+// metadataMark is part of the name of every metadata file.
 const metadataMark = ".metadata.json"
 
-// entryBytes is what an entry takes beside its texts.
+// entryBytes is the memory of an entry, excluding its strings.
 const entryBytes = 256
 
 // Search selects the files that may be orphan files.
 type Search struct {
 	// Owned reports whether a file is ours, by its name.
 	Owned func(location string) bool
-	// Before is the time before which an orphan file was last written.
+	// Before is the age limit: orphan files were last written before this time.
 	Before time.Time
 }
 
-// Found are the files that may be orphan files. They are fewer with each call of Keep. It is not
-// safe for concurrent use.
+// Found has the files that may be orphan files. Keep drops files from it. It is not safe for
+// concurrent use.
 type Found struct {
 	files    map[string][]store.FolderEntry // by name, without folder
 	uploads  []store.FolderEntry
@@ -46,10 +45,9 @@ type Found struct {
 	held     *budget.Reservation
 }
 
-// List lists what may be an orphan file below a folder. It reserves the memory of the result from
-// held, which the caller releases. The caller then calls Keep with every file that a snapshot
-// in the table's metadata needs, whichever ref leads to it, and that the metadata itself names;
-// it loads the metadata after List has returned.
+// List lists the possible orphan files below a folder. It reserves the memory of the result from
+// held, which the caller releases. After List returns, the caller must load the table's metadata,
+// and call Keep with every file that the metadata names or that any of its snapshots needs.
 func (s Search) List(ctx context.Context, from store.FolderLister, folder string, held *budget.Reservation) (*Found, error) {
 	f := &Found{files: map[string][]store.FolderEntry{}, young: map[string]int{}, metadata: map[string][]store.FolderEntry{}, held: held}
 	for _, list := range []func(context.Context, string) (store.FolderListing, error){from.List, from.Unfinished} {
@@ -64,7 +62,7 @@ func (s Search) List(ctx context.Context, from store.FolderLister, folder string
 	return f, nil
 }
 
-// add adds an entry, if it is ours and old. One of unknown age is not.
+// add adds an entry if it is ours and old. It skips an entry of unknown age.
 func (f *Found) add(s Search, e store.FolderEntry) error {
 	name := nameOf(e.Location)
 	if e.Upload == "" && strings.Contains(name, metadataMark) {
@@ -100,8 +98,8 @@ func (f *Found) addYoung(name string, upload bool) error {
 	return f.held.Grow(int64(entryBytes + len(name)))
 }
 
-// TooYoung returns the number of files and unfinished uploads that the table does not need now, and that were written too recently:
-// a write that runs may need them.
+// TooYoung returns the number of unneeded files and unfinished uploads that were written too
+// recently: a running write may need them.
 func (f *Found) TooYoung() int {
 	sum := f.begun
 	for _, n := range f.young {
@@ -113,8 +111,8 @@ func (f *Found) TooYoung() int {
 // nameOf returns the name of a file without its folder.
 func nameOf(location string) string { return location[strings.LastIndexByte(location, '/')+1:] }
 
-// Keep drops the files with the name of one that the table needs. Unfinished uploads stay: what
-// is needed is complete.
+// Keep drops all files with the name of a file that the table needs. Unfinished uploads stay,
+// because needed files are complete.
 func (f *Found) Keep(location string) {
 	name := nameOf(location)
 	delete(f.files, name)

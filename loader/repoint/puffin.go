@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The parts of a Puffin file, as its specification has them.
+// Constants of the Puffin specification.
 const (
 	puffinMagic = "PFA1"
 	vectorType  = "deletion-vector-v1"
@@ -25,13 +25,13 @@ type puffinBlob struct {
 	Properties map[string]string `json:"properties"`
 }
 
-// puffinFile is a Puffin file of deletion vectors that is being put together.
+// puffinFile builds a Puffin file of deletion vectors.
 type puffinFile struct {
 	content []byte
 	blobs   []puffinBlob
 }
 
-// add appends the deletion vector of a data file, and returns where it is.
+// add appends the deletion vector of a data file, and returns its offset and length.
 func (f *puffinFile) add(vector []byte, rows int64, data string) (offset, length int64) {
 	if len(f.content) == 0 {
 		f.content = append(f.content, puffinMagic...)
@@ -39,7 +39,7 @@ func (f *puffinFile) add(vector []byte, rows int64, data string) (offset, length
 	offset, length = int64(len(f.content)), int64(len(vector))
 	f.content = append(f.content, vector...)
 	f.blobs = append(f.blobs, puffinBlob{
-		Type: vectorType, Fields: []int{rowPosition}, Snapshot: -1, Sequence: -1, // the commit decides
+		Type: vectorType, Fields: []int{rowPosition}, Snapshot: -1, Sequence: -1, // set by the commit
 		Offset: offset, Length: length,
 		Properties: map[string]string{"referenced-data-file": data, "cardinality": strconv.FormatInt(rows, 10)},
 	})

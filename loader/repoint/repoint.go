@@ -17,33 +17,32 @@ type MovedFile struct {
 	New string       // the location of the other file
 }
 
-// Options say how deletes are read and written.
+// Options configures how deletes are read and written.
 type Options struct {
 	// Version is the format version of the table.
 	Version int
 	// Deletes reads the deletes of the old files.
 	Deletes *deletes.Pool
-	// Files writes delete files. After an error, and if they do not become the table's, the caller
-	// removes them: all that Name was called for.
+	// Files writes delete files. After an error, or if the files are not committed, the caller
+	// removes the files at all locations that Name returned.
 	Files store.Writer
 	// Name returns the location of the next delete file, with an extension such as .parquet.
 	Name func(extension string) string
-	// Stays reports whether a data file that is not moved stays in the table. It is asked about files that
-	// position deletes name. If it is nil, all of them stay.
+	// Stays reports whether a data file that is not moved stays in the table. It is called for
+	// files that position deletes name. If it is nil, all of these files stay.
 	Stays func(location string) bool
-	// Budget is charged for what is written; nil is unlimited.
+	// Budget is charged for the written files; nil is unlimited.
 	Budget *budget.Budget
 }
 
-// Repointed are changes of the delete files of a table, to be committed along with its data files.
+// Repointed has the changes to a table's delete files, to be committed along with its data files.
 type Repointed struct {
 	Add    []catalog.DeleteFile // for commit.Change.AddDeletes
 	Remove []string             // for commit.Change.RemoveDeletes
 }
 
-// Write writes the deletes of files again for the files that have their rows now. Deletes of
-// rows of other files stay where they are. The result has nothing for files without deletes by
-// position.
+// Write rewrites the deletes of files for the files that have their rows now. Deletes of rows of
+// other files are unchanged. Files without position deletes or deletion vectors are skipped.
 func Write(ctx context.Context, t *catalog.Table, moved []MovedFile, o Options) (out Repointed, err error) {
 	held, err := o.Budget.ReserveFor(ctx, "delete files of table "+t.Name, 0)
 	if err != nil {
@@ -71,9 +70,9 @@ func Write(ctx context.Context, t *catalog.Table, moved []MovedFile, o Options) 
 	return out, err
 }
 
-// Obsolete returns the locations of files of position deletes that apply to no data file any more once
-// some data files are removed, in order. Deletion vectors are not among them, since a commit removes
-// them along with their data files. See Options about stays.
+// Obsolete returns the sorted locations of the position delete files that apply to no data file
+// once some data files are removed. It excludes deletion vectors, since a commit removes these
+// along with their data files. See Options.Stays for stays.
 func Obsolete(ctx context.Context, t *catalog.Table, removed []catalog.File, pool *deletes.Pool, stays func(location string) bool) ([]string, error) {
 	gone := make(map[string]bool, len(removed))
 	for _, f := range removed {

@@ -15,13 +15,14 @@ import (
 	"github.com/penstock/penstock/loader/deletes"
 )
 
-// The format versions that have position deletes and deletion vectors.
+// The first format versions with position deletes and with deletion vectors.
 const (
 	positionsVersion = 2
 	vectorsVersion   = 3
 )
 
-// Memory of a deletion vector that is written: copies of its blob, while the file grows, and its description.
+// Memory for writing a deletion vector: copies of its blob while the file grows, and bytes of its
+// description.
 const (
 	blobCopies = 4
 	perBlob    = 512
@@ -36,11 +37,11 @@ type deleteWriter struct {
 	table *catalog.Table
 	held  *budget.Reservation
 	added []catalog.DeleteFile
-	// vectors is the file of deletion vectors that is being put together.
+	// vectors builds the file of deletion vectors.
 	vectors puffinFile
 }
 
-// file writes the deletes of one file again.
+// file rewrites the deletes of one file.
 func (w *deleteWriter) file(ctx context.Context, m MovedFile) error {
 	if w.Version < positionsVersion {
 		return fault.New(fault.Corrupt, "table %s of format version %d has deletes, which are of version 2", w.table.Name, w.Version).In(w.table.Name, m.Old.Location).
@@ -52,7 +53,7 @@ func (w *deleteWriter) file(ctx context.Context, m MovedFile) error {
 	}
 	defer positions.Release()
 	if positions.Count() == 0 {
-		return nil // the position deletes of the partition are of other files
+		return nil // the partition's position deletes apply to other files
 	}
 	d := catalog.DeleteFile{
 		Kind: catalog.PositionDeletes, Rows: positions.Count(), Spec: m.Old.Spec, Partition: m.Old.Partition, Data: m.New,
@@ -69,7 +70,7 @@ func (w *deleteWriter) file(ctx context.Context, m MovedFile) error {
 	return err
 }
 
-// vector adds a deletion vector to the file of all of them.
+// vector adds a deletion vector to the file of deletion vectors.
 func (w *deleteWriter) vector(ctx context.Context, positions *deletes.FilePositions, d *catalog.DeleteFile) error {
 	if err := w.held.GrowWait(ctx, blobCopies*positions.Bytes()+perBlob+2*int64(len(d.Data))); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (w *deleteWriter) create(ctx context.Context, location string, content []by
 	return nil
 }
 
-// positions writes a file of position deletes of one data file.
+// positions writes a position delete file for one data file.
 func (w *deleteWriter) positions(ctx context.Context, positions *deletes.FilePositions, d *catalog.DeleteFile) error {
 	batchBytes := int64(batchRows) * (2*int64(len(d.Data)) + 16) //nolint:mnd // texts while they are built, and positions
 	if err := w.held.GrowWait(ctx, batchBytes); err != nil {
@@ -118,7 +119,7 @@ func (w *deleteWriter) positions(ctx context.Context, positions *deletes.FilePos
 	schema := deleteSchema()
 	file, err := write.New(ctx, content, write.Options{
 		Schema: schema, FormatVersion: positionsVersion, Memory: w.held,
-		Dictionary: []int{catalog.PathField}, // PyIceberg reads locations as codes, which pyarrow does not decode from deltas
+		Dictionary: []int{catalog.PathField}, // PyIceberg reads locations as dictionary codes, which pyarrow cannot decode from delta encoding
 		Sorting:    []write.SortingColumn{{FieldID: catalog.PathField}, {FieldID: catalog.PositionField}},
 	})
 	if err != nil {
@@ -144,7 +145,7 @@ func (w *deleteWriter) positions(ctx context.Context, positions *deletes.FilePos
 	return err
 }
 
-// deleteSchema returns the columns of position deletes, as the specification has them.
+// deleteSchema returns the schema that the specification defines for position deletes.
 func deleteSchema() *arrow.Schema {
 	id := func(n int) arrow.Metadata {
 		return arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(n)})
@@ -155,7 +156,7 @@ func deleteSchema() *arrow.Schema {
 	}, nil)
 }
 
-// deletesOf returns rows of position deletes.
+// deletesOf returns a batch of position deletes of a data file.
 func deletesOf(schema *arrow.Schema, data string, run []int64) arrow.RecordBatch {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
