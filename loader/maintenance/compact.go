@@ -31,7 +31,7 @@ type Compaction struct {
 	// AnyOrder allows rewriting files even if that changes the order in which readers find the rows
 	// of a key.
 	AnyOrder bool
-	// MinFiles is the minimum number of small files in a partition for rewriting them; 0 means 4.
+	// MinFiles is the smallest number of small files in a partition that are rewritten; 0 means 4.
 	MinFiles int
 	// FileBytes is the target size of files; 0 means the Rewriter's.
 	FileBytes int64

@@ -51,10 +51,11 @@ func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) 
 	return out, nil
 }
 
-// partitionText identifies the values of a partition.
+// partitionText returns a text that identifies the values of a partition.
 func partitionText(values []any) string { return string(catalog.AppendPartition(nil, values)) }
 
-// removableDeletes returns the delete files that apply to files to remove and to no others. Deletion vectors are removed with their files.
+// removableDeletes returns the delete files that apply only to removed files. It omits deletion
+// vectors, which are removed with their data files.
 func removableDeletes(all, removed []catalog.File) []string {
 	going, applies := map[string]bool{}, map[string]bool{}
 	for _, f := range removed {

@@ -240,7 +240,8 @@ func TestKeysThatOccurOnceAreCompactedInAnyOrder(t *testing.T) {
 	sameByKey(t, before, r.written(t, ""))
 }
 
-// Rows of a key in several days stay in the order of their commits, unless the call says that the order does not matter.
+// Rows of a key in several days stay in the order of their commits, unless the call allows any
+// order.
 //
 // spec: compact-6, compact-7
 func TestRowsOfAKeyStayInTheirOrder(t *testing.T) {

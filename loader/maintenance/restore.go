@@ -39,9 +39,9 @@ type RestorationResult struct {
 	Parent   int64 `json:"parent,omitempty"` // the snapshot before Snapshot
 	// Existed is true if an earlier call made the change. Then the counts are 0.
 	Existed bool `json:"existed,omitempty"`
-	// Copied and Rewritten are the numbers of files that are restored as unchanged copies, or
-	// without their deleted rows. Rows and Bytes count these files at the snapshot, including
-	// deleted rows.
+	// Copied is the number of files that are restored as unchanged copies, and Rewritten the number
+	// of files that are restored without their deleted rows. Rows and Bytes count these files at
+	// the snapshot, including deleted rows.
 	Copied    int   `json:"copied"`
 	Rewritten int   `json:"rewritten"`
 	Rows      int64 `json:"rows"`
@@ -237,7 +237,7 @@ func (o *restoreAttempt) split(then, now []catalog.File) {
 	}
 }
 
-// deletesText identifies the deletes of a file.
+// deletesText returns a text that identifies the deletes of a file.
 func deletesText(f catalog.File) string {
 	var text []byte
 	for _, d := range f.Deletes.All(f.Sequence) {

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// write writes the restored files, with names in the order in which the originals were written. If
-// it fails, it discards the files.
+// write writes the restored files. Their names sort in the order in which the originals were
+// written. If it fails, it discards the files.
 func (o *restoreAttempt) write(ctx context.Context) (*datafile.Files, error) {
 	described, err := o.describe(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (o *restoreAttempt) write(ctx context.Context) (*datafile.Files, error) {
 	for _, f := range o.restored {
 		o.rows.WillWrite(f.Rows)
 	}
-	files := o.rows.NewFiles(store, folder, o.request.Token, true) // readers find files of one sequence number in the order of their locations
+	files := o.rows.NewFiles(store, folder, o.request.Token, true) // readers order files of the same sequence number by location
 	for _, f := range o.restored {
 		if f.Deletes.None() {
 			err = o.copy(ctx, files, described[f.Location])

@@ -144,7 +144,7 @@ func (c *staging) committed(made commit.Committed) {
 	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }
 
-// find returns the target of a request.
+// find returns the target of the request: an existing or a planned table.
 func (c *staging) find(ctx context.Context) (*datafile.Target, error) {
 	state, err := c.tables.State(ctx, c.request.Table, commit.Main)
 	if fault.KindOf(err) == fault.NotFound {
@@ -177,7 +177,7 @@ func (c *staging) branch(ctx context.Context, main *commit.TableState) (*commit.
 	return main, nil
 }
 
-// match matches the columns of the rows to those of the table in a state.
+// match matches the columns of the rows to the table's columns.
 func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
 	t, err := datafile.Match(c.input, state, datafile.MatchOptions{Key: c.request.Key, Evolve: c.request.Evolve})
 	if err == nil && c.request.Mode.Replaces() && !replaces(state.Table.Specs[state.Spec]) {

@@ -127,7 +127,7 @@ func (k *keyCheck) add(ctx context.Context, rows extsort.AddedRows) error {
 	return k.sorter.Add(ctx, b)
 }
 
-// numbers returns the numbers of the partitions of rows.
+// numbers returns the partition number of each row.
 func (k *keyCheck) numbers(rows extsort.AddedRows) arrow.Array {
 	state := k.call.target.State
 	spec := state.Table.Specs[state.Spec]
@@ -267,7 +267,7 @@ type keyCursor struct {
 	spec  *sortkey.KeySpec
 	batch arrow.RecordBatch
 	at    *sortkey.RowKeys
-	held  *budget.Reservation // of at
+	held  *budget.Reservation // the memory of at
 	row   int
 }
 

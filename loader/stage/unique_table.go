@@ -176,7 +176,7 @@ func (t *touchedParts) mayHaveKeys(f catalog.File) bool {
 	return !known || !outside(r, t.least, t.most)
 }
 
-// partitionValue returns a text of a partition value.
+// partitionValue returns a text that identifies a partition value.
 func partitionValue(v any) string { return fmt.Sprintf("%T %[1]v", v) }
 
 // outside reports whether a range has no value between least and most.

@@ -1,4 +1,4 @@
-// Package staged determines how the datasets of a server use a staging table that is written to:
+// Package staged determines how the datasets of a server use a staging table that is being written:
 // which keys their training rows have, and whether datasets depend on the order in which the
 // table's rows were written.
 package staged

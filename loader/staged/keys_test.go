@@ -20,7 +20,8 @@ import (
 	"github.com/penstock/penstock/loader/staged"
 )
 
-// training is the table of the tests, with n different items and n/5 different requests.
+// training is the training table of the tests. Its n rows have n different items and n/5 different
+// requests.
 const training = "ml.train"
 
 func newDatasets(t *testing.T, rows int, configured ...dataset.Dataset) staged.Datasets {

@@ -1,5 +1,5 @@
-// Package upload has code that all writers of data files share. It charges the bytes of a file that
-// is being written to the budget, and limits the time for removing the files of a failed call.
+// Package upload has code that all writers of data files share. It charges to the budget the bytes
+// of each file that is being written, and limits the time for removing the files of a failed call.
 package upload
 
 import (
