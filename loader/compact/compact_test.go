@@ -21,7 +21,7 @@ const (
 	userColumn
 )
 
-// bucketsAndDays is a spec of two buckets of the key and of days.
+// bucketsAndDays returns a spec with two buckets of the key, and days.
 func bucketsAndDays() catalog.Spec {
 	return catalog.Spec{
 		{ID: 1000, Source: keyColumn, Name: "key_bucket", Transform: catalog.Transform{Kind: catalog.Bucket, N: 2}},
@@ -29,7 +29,7 @@ func bucketsAndDays() catalog.Spec {
 	}
 }
 
-// layout is that of a table whose current spec has buckets and perhaps days.
+// layout returns the layout of a table whose current spec has buckets and, if days is true, days.
 func layout(days bool, sort ...int) compact.TableLayout {
 	out := compact.TableLayout{
 		Specs: map[int]catalog.Spec{0: nil, 1: bucketsAndDays(), 2: bucketsAndDays()[:1]}, Spec: 2, Key: []int{keyColumn}, Sort: sort, Order: 1,
@@ -52,7 +52,7 @@ func options(minFiles int) compact.Options {
 	return compact.Options{MinFiles: minFiles, FileBytes: 100, SetBytes: 1000}
 }
 
-// sets returns the names of the files of each set, and its sequence number.
+// sets returns, for each set, the names of its files and its sequence number.
 func sets(s compact.FileSelection) []string {
 	out := []string{}
 	for _, set := range s.Sets {
@@ -102,7 +102,7 @@ func TestFilesThatAreRewritten(t *testing.T) {
 	require.Empty(t, sets(compact.Select(l, options(4), unsorted)), "files of a table without an order need none")
 }
 
-// Equality deletes that were applied do not apply to the new file, or it would be rewritten again and again.
+// Applied equality deletes do not apply to the new file; otherwise it would be rewritten forever.
 //
 // spec: compact-2
 func TestDeletesThatWereAppliedApplyNoMore(t *testing.T) {
@@ -114,8 +114,8 @@ func TestDeletesThatWereAppliedApplyNoMore(t *testing.T) {
 	require.Equal(t, []string{"ab 5"}, sets(compact.Select(l, options(2), []catalog.File{first, second, third})))
 }
 
-// Equality deletes that apply to more files than a set has make the set larger: without the later files, the earlier ones could not become
-// as new as the deletes and stay in front.
+// A set grows if its equality deletes also apply to later files: without these, the earlier files
+// could not get the deletes' sequence number and stay before the later files.
 //
 // spec: compact-2, compact-6
 func TestDeletesOfSeveralSets(t *testing.T) {
@@ -243,7 +243,7 @@ type stored struct {
 	rows []row
 }
 
-// orders returns the ids of the rows of each key, in the order in which they were written.
+// orders returns the ids of the rows of each key, in written order.
 func orders(files []stored) map[int][]int {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b stored) int { return compact.ByWritten(a.File, b.File) })
@@ -302,7 +302,7 @@ func (w *world) add(number int) {
 	w.files = append(w.files, f)
 }
 
-// sort sorts rows as the table is.
+// sort sorts rows by the table's sort order.
 func (w *world) sort(rows []row) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		for _, id := range w.Sort {
@@ -314,7 +314,7 @@ func (w *world) sort(rows []row) {
 	})
 }
 
-// once returns which files have keys that occur in no other row.
+// once returns a function that reports whether each key of a file occurs in no other row.
 func (w *world) once() func(f catalog.File) bool {
 	rows, alone := map[int]int{}, map[string]bool{}
 	for _, f := range w.files {
@@ -328,12 +328,12 @@ func (w *world) once() func(f catalog.File) bool {
 	return func(f catalog.File) bool { return alone[f.Location] }
 }
 
-// rewrite replaces the files of a set by a file for each partition.
+// rewrite replaces the files of a set by one file for each partition.
 func (w *world) rewrite(t *testing.T, set compact.RewriteSet) {
 	t.Helper()
 	byPartition, values := map[string][]row{}, map[string][]any{}
 	if w.ids++; set.Sequence == 0 {
-		set.Sequence = 100 // that of the new snapshot
+		set.Sequence = 100 // the number of the new snapshot
 	}
 	for _, f := range set.Files {
 		at := slices.IndexFunc(w.files, func(s stored) bool { return s.Location == f.Location })
@@ -360,7 +360,7 @@ func (w *world) rewrite(t *testing.T, set compact.RewriteSet) {
 	}
 }
 
-// The rows of each key are in the same order, whatever the files are like.
+// The rows of each key stay in order for any files.
 //
 // spec: compact-1, compact-6, compact-9
 func TestRandomTables(t *testing.T) {
@@ -377,7 +377,7 @@ func TestRandomTables(t *testing.T) {
 		for i := range 1 + random.IntN(12) {
 			w.add(i)
 		}
-		if slices.Contains(w.Key, userColumn) { // the key tells the user
+		if slices.Contains(w.Key, userColumn) { // the key determines the user
 			for i := range w.files {
 				for j := range w.files[i].rows {
 					w.files[i].rows[j].user = w.files[i].rows[j].key % 3

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/orphans"
 )
 
-// Orphan files that are sent page by page are those that were found.
+// Orphan files that are sent page by page equal the orphan files that were found.
 //
 // spec: change-3
 func TestOrphanFilesArePaged(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/orphans"
 )
 
-// metadataText is what a metadata file says.
+// metadataText is the content of a metadata file.
 type metadataText struct {
 	owner     string
 	snapshots int
@@ -34,11 +34,11 @@ type oneTable struct {
 	live     []string
 	metadata map[string]metadataText
 	loading  func() // called when the metadata is loaded; may be nil
-	failed   error  // of that
+	failed   error  // error of loading the metadata
 	read     []string
 	current  []string // metadata files of all tables
 	unlisted bool     // the catalog does not list its tables
-	broken   error    // of listing them
+	broken   error    // error of listing the tables
 }
 
 func (o *oneTable) Folder(context.Context, string) (orphans.TableFolder, error) {
@@ -81,7 +81,7 @@ func (o *oneTable) find(t *testing.T) ([]string, error) {
 	return locations(found.Entries), err
 }
 
-// A file that a commit names after the listing is kept, since the metadata is loaded then.
+// A file that is committed after the listing is kept, since the metadata is loaded later.
 //
 // spec: orphan-4
 func TestFilesCommittedMeanwhileAreKept(t *testing.T) {
@@ -136,8 +136,9 @@ func TestFoldersOfSeveralTables(t *testing.T) {
 	require.Empty(t, o.read, "without orphan files, nothing more is read")
 }
 
-// A metadata file of a table without snapshots is kept if the catalog has that table, which may have been renamed: the current
-// one, and those that it names. Any other is of a table that was not created in the end.
+// The metadata files of a table without snapshots are kept if the catalog has that table, which may
+// have been renamed. These are its current metadata file and the files that it names. Other
+// metadata files belong to tables whose creation failed.
 //
 // spec: orphan-9
 func TestEmptyTablesInAFolder(t *testing.T) {
@@ -171,7 +172,7 @@ func TestEmptyTablesInAFolder(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// On S3, unfinished uploads and files are found and removed.
+// Unfinished uploads and files on S3 are found and removed.
 //
 // spec: orphan-1, orphan-7
 func TestOrphanFilesOnS3(t *testing.T) {

@@ -20,12 +20,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func old() time.Time { return time.Date(2026, time.October, 5, 0, 0, 0, 0, time.UTC) }
 
-// search takes files whose names begin with own-.
+// search returns a Search for files whose names begin with own-.
 func search() orphans.Search {
 	return orphans.Search{Owned: func(location string) bool { return strings.Contains(location, "/own-") }, Before: old().Add(time.Hour)}
 }
 
-// table has files and uploads, all of them old.
+// table returns a store with old files and old uploads.
 func table(t *testing.T, files, uploads []string) *storetest.Memory {
 	t.Helper()
 	m := storetest.NewMemory()
@@ -49,7 +49,7 @@ func locations(entries []store.FolderEntry) []string {
 	return out
 }
 
-// TestOrphanFiles are files and uploads of ours that are old and that nothing needs.
+// Orphan files are old and unneeded files and uploads of ours.
 //
 // spec: storage-40, storage-41
 func TestOrphanFiles(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOrphanFiles(t *testing.T) {
 	require.Len(t, storetest.Entries(t, m.List, "/t2"), 1)
 }
 
-// TestEqualNames are kept in all folders: one of them is needed.
+// If one file is needed, files with the same name are kept in all folders.
 //
 // spec: storage-41
 func TestEqualNames(t *testing.T) {
@@ -92,7 +92,7 @@ func TestEqualNames(t *testing.T) {
 	require.NotEmpty(t, left[1].Upload)
 }
 
-// TestListsThatFail name no orphan files.
+// A failed listing returns no orphan files.
 func TestListsThatFail(t *testing.T) {
 	for nth := range 3 {
 		s := errstore.New(table(t, []string{"/t/own-1", "/t/own-2"}, []string{"/t/own-3"}), errstore.Rule{Call: errstore.ListPage, Nth: nth + 1, Action: errstore.Fail(nil)})
@@ -103,7 +103,7 @@ func TestListsThatFail(t *testing.T) {
 	}
 }
 
-// TestMemoryOfOrphans is reserved, and that of the metadata files of others.
+// Memory is reserved for orphan files and for the metadata files of other writers.
 func TestMemoryOfOrphans(t *testing.T) {
 	for _, names := range [][]string{{"/t/own-1", "/t/own-2"}, {"/t/1.metadata.json", "/t/2.metadata.json"}} {
 		b := budget.New(400)

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// interrupted makes the tables, and promotes the entry up to the last commit.
+// interrupted creates the tables, and promotes the entry up to the last commit.
 func interrupted(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -31,7 +31,7 @@ func interrupted(t *testing.T) *rig {
 	return r
 }
 
-// appendPromoted stages training rows that have the promoted column.
+// appendPromoted stages training rows with values of the promoted column.
 func (r *rig) appendPromoted(t *testing.T, rows string) {
 	t.Helper()
 	var fields []arrow.Field
@@ -47,7 +47,8 @@ func (r *rig) appendPromoted(t *testing.T, rows string) {
 	require.NoError(t, err)
 }
 
-// Another entry is promoted while a promotion is interrupted. Its files have columns of both.
+// An interrupted promotion resumes after another entry was promoted, and the files get the columns
+// of both.
 //
 // spec: promote-1, promote-6
 func TestInterruptedPromotionsContinueAfterOthers(t *testing.T) {
@@ -65,8 +66,9 @@ func TestInterruptedPromotionsContinueAfterOthers(t *testing.T) {
 	require.Equal(t, want(), r.read(t, "row", "g"))
 }
 
-// Files of a later promotion are copies of those of an earlier one, with its columns: these are not written again. Those that others
-// wrote with the columns are.
+// Files of a later promotion are copies that have the columns of an earlier one, so a repeated
+// earlier promotion does not rewrite them. It rewrites files that other programs wrote with the
+// columns.
 //
 // spec: promote-6, promote-12
 func TestLaterPromotionsKeepTheColumnsOfEarlierOnes(t *testing.T) {
@@ -89,8 +91,8 @@ func TestLaterPromotionsKeepTheColumnsOfEarlierOnes(t *testing.T) {
 	require.Equal(t, append(want(), "8 10"), r.read(t, "row", "g"))
 }
 
-// The schemas with a promotion's columns may be removed from the table, after demote. The promotion has other field ids then, and
-// uses no file that was written for the first ones.
+// After demote, the schemas with a promotion's columns may be removed from the table. A repeated
+// promotion then gets other field ids, and uses no file that was written for the first ones.
 //
 // spec: promote-1, promote-12
 func TestPromotionsWhoseSchemasWereRemoved(t *testing.T) {
@@ -119,7 +121,7 @@ func TestPromotionsWhoseSchemasWereRemoved(t *testing.T) {
 	require.Equal(t, want(), r.read(t, "row", "f"))
 }
 
-// Two promotions choose the same field ids. The one that comes second takes others.
+// If two promotions choose the same field ids, the second one takes other ids.
 //
 // spec: promote-16
 func TestFieldIDsThatOthersTakeFirst(t *testing.T) {
@@ -140,7 +142,7 @@ func TestFieldIDsThatOthersTakeFirst(t *testing.T) {
 	require.Equal(t, want(), r.read(t, "row", "f"))
 	require.Equal(t, want(), r.read(t, "row", "g"))
 
-	// A conflict that stays is returned.
+	// A persistent conflict is returned.
 	r.tables.addSchema = func(context.Context, commit.SchemaEdit) (int, error) {
 		return 0, fault.New(fault.Conflict, "the name is taken")
 	}
@@ -151,7 +153,8 @@ func TestFieldIDsThatOthersTakeFirst(t *testing.T) {
 	require.ErrorContains(t, err, "the name is taken")
 }
 
-// Files that others wrote while the columns were the table's have values of their own.
+// A repeated promotion replaces the values that other programs wrote to the columns while these
+// were current.
 //
 // spec: promote-1, promote-12
 func TestRepeatedPromotionsReplaceValuesOfOthers(t *testing.T) {
@@ -178,7 +181,8 @@ func TestRepeatedPromotionsReplaceValuesOfOthers(t *testing.T) {
 	}
 }
 
-// Nothing of an unfinished promotion is used when it begins again, though the staging tables are where they were.
+// A restarted promotion reuses nothing of the unfinished one, even if the staging tables are
+// unchanged.
 //
 // spec: promote-10
 func TestPromotionsBeginAgain(t *testing.T) {
@@ -206,7 +210,8 @@ func TestPromotionsBeginAgain(t *testing.T) {
 	require.Equal(t, got.Promotion, again.Promotion)
 }
 
-// A column that was dropped cannot have its name again, and the one that replaced it is the only one.
+// Demote returns a conflict if the replaced column was dropped, and keeps the column that replaced
+// it.
 //
 // spec: promote-12
 func TestReplacedColumnsThatWereDropped(t *testing.T) {
@@ -227,7 +232,7 @@ func TestReplacedColumnsThatWereDropped(t *testing.T) {
 	require.Equal(t, []string{"key", "row"}, r.names(t))
 }
 
-// Another call of the same promotion is faster.
+// Another call completes the same promotion first.
 //
 // spec: promote-7, promote-8
 func TestTheSamePromotionTwiceAtOnce(t *testing.T) {

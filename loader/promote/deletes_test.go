@@ -31,7 +31,7 @@ type deleted struct {
 	name string
 }
 
-// partition is that of the file.
+// partition returns the partition of the file.
 func (d deleted) partition() map[int]any {
 	if bucket, ok := d.of.Partition[0].(int64); ok {
 		return map[int]any{1000: int32(bucket)} //nolint:gosec // a bucket of three
@@ -54,7 +54,8 @@ func (d deleted) parquet(t *testing.T, ids []int, fields []arrow.Field, rows str
 	return "file://" + path, int64(out.Len()), b.NumRows()
 }
 
-// positions deletes the first row of the file, whose name only the content has.
+// positions deletes the first row of the file with a position delete file that names the file only
+// in its content.
 func (d deleted) positions(t *testing.T) {
 	t.Helper()
 	fields := []arrow.Field{{Name: "file_path", Type: arrow.BinaryTypes.String}, {Name: "pos", Type: arrow.PrimitiveTypes.Int64}}
@@ -65,7 +66,7 @@ func (d deleted) positions(t *testing.T) {
 	d.rig.add(t, b.Build())
 }
 
-// equal deletes the rows of the file's partition with some values.
+// equal deletes the rows with some values from the file's partition.
 func (d deleted) equal(t *testing.T, rows string) {
 	t.Helper()
 	location, size, n := d.parquet(t, []int{1}, []arrow.Field{{Name: "row", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, rows)
@@ -75,7 +76,7 @@ func (d deleted) equal(t *testing.T, rows string) {
 	d.rig.add(t, b.EqualityFieldIDs([]int{1}).Build())
 }
 
-// vector deletes the first row of the file by a deletion vector.
+// vector deletes the first row of the file with a deletion vector.
 func (d deleted) vector(t *testing.T) {
 	t.Helper()
 	tbl := d.rig.load(t)
@@ -105,7 +106,8 @@ func (r *rig) load(t *testing.T) *icetable.Table {
 	return out
 }
 
-// Rows that were deleted before a promotion, and while it runs, stay deleted; the others get their values.
+// Rows that were deleted before or during a promotion stay deleted; the other rows get their
+// values.
 //
 // spec: promote-1, promote-7
 func TestDeletedRowsStayDeleted(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// answer is what a query returned.
+// answer is the result of a query.
 type answer struct {
 	Schema  *arrow.Schema
 	Rows    []string // in order
@@ -27,7 +27,7 @@ type answer struct {
 	Pin     dataset.Pin
 }
 
-// ask reads a query of a dataset.
+// ask runs a query on a dataset.
 func (r *rig) ask(t *testing.T, d dataset.Dataset, q dataset.Query) answer {
 	t.Helper()
 	out, err := r.tryAsk(t, d, q)
@@ -40,7 +40,7 @@ func (r *rig) tryAsk(t *testing.T, d dataset.Dataset, q dataset.Query) (answer, 
 	return r.askAs(t, d, q, policy.Rights{})
 }
 
-// askAs is tryAsk for a client with rights.
+// askAs is tryAsk with the rights of a client.
 func (r *rig) askAs(t *testing.T, d dataset.Dataset, q dataset.Query, rights policy.Rights) (out answer, err error) {
 	t.Helper()
 	l := r.loader(t)(&r.tables)
@@ -81,14 +81,15 @@ func (r *rig) promoteAll(t *testing.T, d dataset.Dataset, entries ...string) {
 	require.NoError(t, err)
 }
 
-// same compares what a query returns now with what it returned before.
+// same requires that a query returns the same schema and rows as before.
 func same(t *testing.T, before, now answer, text string) {
 	t.Helper()
 	require.True(t, before.Schema.Equal(now.Schema), "%s: %s\n%s", text, before.Schema, now.Schema)
 	require.Equal(t, before.Rows, now.Rows, text)
 }
 
-// features3 is a dataset with a left entry, one that reports its matches and has defaults, and an overlay.
+// features3 returns a dataset with three entries: a left join, a left join with defaults that
+// reports its matches, and an overlay.
 func features3() dataset.Dataset {
 	return dataset.Dataset{
 		Name: "home", Training: dataset.Training{Table: rowsTable}, Key: []string{"key"},
@@ -103,7 +104,8 @@ func features3() dataset.Dataset {
 	}
 }
 
-// A dataset returns the same rows and columns while its entries are joined, and after they were promoted, demoted, and promoted again.
+// A dataset returns the same rows and columns while its entries are joined and after they are
+// promoted, demoted, and promoted again.
 //
 // spec: promote-18, promote-19, promote-24
 func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
@@ -126,7 +128,7 @@ func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
 			for name, q := range queries {
 				q.Wire = wire
 				same(t, before[name], r.ask(t, d, q), text+" "+name)
-				for _, c := range before[name].Cursors { // of before the first promotion
+				for _, c := range before[name].Cursors { // from before the first promotion
 					rest := q
 					rest.Cursor = dataset.Cursors{c}
 					rest.BatchRows = q.BatchRows
@@ -156,8 +158,8 @@ func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
 	}
 }
 
-// A query after the promotion reads the promoted values, whatever the staging table has since. One that pins another snapshot of the
-// staging table joins that one.
+// A query after the promotion reads the promoted values, even if the staging table has changed. A
+// query that pins another snapshot of the staging table joins that snapshot.
 //
 // spec: promote-20, promote-21
 func TestPromotedValuesAreThoseOfTheirSnapshot(t *testing.T) {
@@ -177,7 +179,7 @@ func TestPromotedValuesAreThoseOfTheirSnapshot(t *testing.T) {
 	got = r.ask(t, d, columns)
 	require.Contains(t, got.Rows, "9 90 90")
 	require.Equal(t, now.Pin, got.Pin.Staging["over"])
-	// A cursor of either reading resumes it.
+	// A cursor resumes the read at the pinned snapshot.
 	columns.BatchRows = 2
 	whole := r.ask(t, d, columns)
 	rest := columns
@@ -185,7 +187,7 @@ func TestPromotedValuesAreThoseOfTheirSnapshot(t *testing.T) {
 	require.Equal(t, whole.Rows[2:], r.ask(t, d, rest).Rows)
 }
 
-// The staging table of a promoted entry may be gone.
+// A promoted entry is readable after its staging table was dropped.
 //
 // spec: promote-20
 func TestPromotedEntriesNeedNoStagingTable(t *testing.T) {
@@ -201,7 +203,7 @@ func TestPromotedEntriesNeedNoStagingTable(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
 }
 
-// An entry that is not the promoted one is not read from the promoted columns.
+// An entry that differs from the promoted one is not read from the promoted columns.
 //
 // spec: promote-22
 func TestEntriesThatDifferFromThePromotedOnes(t *testing.T) {
@@ -227,7 +229,7 @@ func TestEntriesThatDifferFromThePromotedOnes(t *testing.T) {
 	d.Staging = d.Staging[1:]
 	d.Staging[0].MinMatch, d.Staging[1].MaxAmplification = 0.9, 50
 	require.Len(t, r.ask(t, d, dataset.Query{}).Rows, 8)
-	// Others dropped a column.
+	// Another program drops a column.
 	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
 	require.NoError(t, err)
 	has, _ := state.Table.Field("has")
@@ -279,7 +281,8 @@ func TestRightsApplyToPromotedEntries(t *testing.T) {
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
 }
 
-// A checkpoint of before a promotion, whose dataset has no entry any more, names the entry itself.
+// A query with a checkpoint from before a promotion names the entry itself if its dataset no longer
+// has the entry.
 //
 // spec: promote-19
 func TestCheckpointsOfDatasetsWithoutTheirEntry(t *testing.T) {
@@ -297,14 +300,14 @@ func TestCheckpointsOfDatasetsWithoutTheirEntry(t *testing.T) {
 	require.ErrorContains(t, err, "it was promoted from entry left of table "+features+"; give the query that entry")
 	query.With = d.Staging
 	require.Equal(t, before.Rows[3:], r.ask(t, without, query).Rows)
-	// The entry of a query is read from the promoted columns, too.
+	// An entry named by the query is also read from the promoted columns.
 	query.Cursor = nil
 	got := r.ask(t, without, query)
 	same(t, before, got, "with")
 	require.Contains(t, got.Report.Promoted, "left")
 }
 
-// Rows of a staging table cannot be sent when its columns are those of the training table.
+// Staging rows cannot be sent by index if the entry's columns were promoted.
 //
 // spec: promote-24
 func TestPromotedEntriesHaveNoRowsToIndex(t *testing.T) {
@@ -319,7 +322,8 @@ func TestPromotedEntriesHaveNoRowsToIndex(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Overlays of one column are promoted one after the other, and each reading in between has the same values.
+// Overlays of one column are promoted one after the other, and reads in between return the same
+// values.
 //
 // spec: promote-18, promote-25
 func TestOverlaysOfOneColumn(t *testing.T) {
@@ -331,7 +335,7 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	second := d.Staging[2]
 	second.Nulls = rule.NullsKeep
 	d.Staging = []dataset.Staging{first, second}
-	d.Training.Filter = dataset.MustFilter("row < 7") // of the values before any overlay
+	d.Training.Filter = dataset.MustFilter("row < 7") // on the values before any overlay
 	before := r.ask(t, d, dataset.Query{})
 	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"first", "over"}})
 	require.ErrorContains(t, err, "both overlay column row")
@@ -341,7 +345,7 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	same(t, before, r.ask(t, d, dataset.Query{}), "first")
 	r.promoteAll(t, d, "over")
 	same(t, before, r.ask(t, d, dataset.Query{}), "both")
-	// Without the last one, the values of the first are no longer in the column.
+	// Without the last overlay, the column no longer has the values of the first.
 	alone := d
 	alone.Staging = d.Staging[:1]
 	_, err = r.tryAsk(t, alone, dataset.Query{})

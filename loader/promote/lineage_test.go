@@ -24,7 +24,8 @@ const (
 	rowID     = 2147483540
 )
 
-// addStored adds a file as Spark writes it when it rewrites rows: with the columns of row lineage, and their statistics.
+// addStored adds a file like those that Spark writes when it rewrites rows, with the columns of row
+// lineage and their statistics.
 func (r *rig) addStored(t *testing.T) {
 	t.Helper()
 	var fields []arrow.Field
@@ -55,7 +56,8 @@ func (r *rig) addStored(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rows whose file stores their ids and sequence numbers keep them, and so do the others of the file.
+// Rows keep the ids and sequence numbers that their file stores; the other rows of the file keep
+// theirs too.
 //
 // spec: promote-4, promote-17
 func TestFilesThatStoreTheirLineage(t *testing.T) {

@@ -50,10 +50,10 @@ func TestRowsKeepTheirAgeAndIDs(t *testing.T) {
 	}
 }
 
-// errBroken is the failure of a call.
+// errBroken is the error of a failed call.
 var errBroken = fault.New(fault.Unavailable, "the catalog does not answer")
 
-// Whichever call fails or loses its answer, a repeated call completes the promotion, once.
+// If any call fails or loses its response, a repeated call completes the promotion exactly once.
 //
 // spec: promote-6, promote-8
 func TestInterruptedPromotionsContinue(t *testing.T) {
@@ -95,7 +95,7 @@ func TestInterruptedPromotionsContinue(t *testing.T) {
 	}
 }
 
-// Each call of the storage fails once, and a repeated call completes the promotion.
+// If any storage call fails once, a repeated call completes the promotion.
 //
 // spec: promote-6, promote-9
 func TestStorageThatFailsOnce(t *testing.T) {
@@ -120,7 +120,8 @@ func TestStorageThatFailsOnce(t *testing.T) {
 	}
 }
 
-// What was written is removed if the table cannot be listed when it is to be committed, or when others were faster.
+// Written files are removed if the table cannot be listed before the first commit attempt, or
+// before the second one after a conflict.
 //
 // spec: promote-9
 func TestCatalogsThatFailBeforeACommit(t *testing.T) {
@@ -164,7 +165,7 @@ func (r *rig) written(t *testing.T) (n int) {
 	return n
 }
 
-// Rows that others append while files are rewritten are promoted, too.
+// Rows that another program appends while files are rewritten are promoted, too.
 //
 // spec: promote-7
 func TestFilesOfOthersAreTakenIn(t *testing.T) {
@@ -193,7 +194,7 @@ func TestFilesOfOthersAreTakenIn(t *testing.T) {
 	require.Equal(t, append(want(), "8 20", "9 20"), r.read(t, "row", "f"))
 }
 
-// A file that others replace while it is rewritten is rewritten again, and what was written for it is removed.
+// If another program removes a file while it is rewritten, the rewritten file is not committed.
 //
 // spec: promote-7
 func TestFilesThatOthersReplaceAreLeftOut(t *testing.T) {
@@ -216,7 +217,7 @@ func TestFilesThatOthersReplaceAreLeftOut(t *testing.T) {
 	require.Len(t, r.read(t, "row", "f"), int(8-old.Rows))
 }
 
-// An interrupted promotion has values of one snapshot of each staging table only.
+// An interrupted promotion has the values of only one snapshot of each staging table.
 //
 // spec: promote-10
 func TestValuesOfTwoSnapshotsAreNeverMixed(t *testing.T) {
@@ -292,7 +293,7 @@ func TestDemotedColumnsAreGone(t *testing.T) {
 	require.ErrorContains(t, err, "no promoted column nothing")
 }
 
-// A demotion beside others that change the schema begins again with theirs.
+// A demotion restarts from the new schema if another program changes the schema first.
 //
 // spec: promote-12
 func TestDemotionsBesideOtherChangesOfTheSchema(t *testing.T) {
@@ -313,7 +314,8 @@ func TestDemotionsBesideOtherChangesOfTheSchema(t *testing.T) {
 	require.Equal(t, []string{"position", "key"}, r.names(t))
 }
 
-// A changed feature is a new column, and names are swapped at the end. Undone, the old column has its name and its values.
+// An overlay becomes a new column, and the names are swapped at the end. After demote, the old
+// column has its name and values again.
 //
 // spec: promote-12, promote-13
 func TestOverlaidColumnsSwapNames(t *testing.T) {
@@ -378,7 +380,7 @@ func TestEntriesThatAreNotPromoted(t *testing.T) {
 	require.Len(t, state.Schemas, 1)
 }
 
-// Values that differ from the join are found before the columns are the table's.
+// Values that differ from the join are detected before the columns become current.
 //
 // spec: promote-11
 func TestValuesAreComparedWithTheJoin(t *testing.T) {
@@ -411,7 +413,7 @@ func TestValuesAreComparedWithTheJoin(t *testing.T) {
 	require.Equal(t, []string{"row", "key"}, r.names(t))
 }
 
-// A share of matches below that of the entry ends the call, however small the table is.
+// The call fails if the share of matches is below the entry's min_match, even in a small table.
 //
 // spec: promote-11
 func TestFewMatchesEndThePromotion(t *testing.T) {
@@ -427,7 +429,7 @@ func TestFewMatchesEndThePromotion(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Files that a commit has are not written again.
+// Committed files are not rewritten.
 //
 // spec: promote-6
 func TestWhatIsCommittedIsNotWrittenAgain(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/promote"
 )
 
-// What a call refuses is refused by its dry run, and before a file is written.
+// A call refuses invalid requests before it writes a file, and its dry run refuses them too.
 //
 // spec: promote-2, promote-11, promote-15
 func TestRefusalsComeBeforeTheFirstFile(t *testing.T) {
@@ -27,9 +27,9 @@ func TestRefusalsComeBeforeTheFirstFile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		entry  func(s *dataset.Staging)
-		rows   string // of the entry, after the first ones
+		rows   string // rows added to the entry's table
 		others func(t *testing.T, r *rig)
-		late   bool // the call finds it by the first row, perhaps after other files
+		late   bool // the join detects the error, perhaps after other files were written
 		want   string
 	}{
 		"few matches":  {entry: func(s *dataset.Staging) { s.MinMatch = 0.9 }, want: "5 of 8 training rows match"},
@@ -75,7 +75,7 @@ func TestRefusalsComeBeforeTheFirstFile(t *testing.T) {
 	}
 }
 
-// Rows that others add while files are written are checked, too.
+// Rows that another program adds while files are written are checked, too.
 //
 // spec: promote-11
 func TestMatchesOfRowsThatCameMeanwhile(t *testing.T) {
@@ -94,7 +94,8 @@ func TestMatchesOfRowsThatCameMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A dry run reads the footer of each file that the call would write again, and not only those of the files that it samples.
+// A dry run reads the footer of each file that the call would rewrite, not only the footers of the
+// sampled files.
 //
 // spec: promote-15
 func TestDryRunsReadAllFooters(t *testing.T) {

@@ -44,7 +44,7 @@ const (
 	features  = "features.history"
 )
 
-// rig is a catalog in a folder, and what promotes its entries.
+// rig is a catalog in a folder, and a Promoter for its tables.
 type rig struct {
 	dir      string
 	tables   tables
@@ -56,14 +56,14 @@ type rig struct {
 	stager   *stage.Stager
 }
 
-// tables are those of an icebergcat.Catalog. Its commits can be replaced.
+// tables is an icebergcat.Catalog some of whose methods tests can replace.
 type tables struct {
 	*icebergcat.Catalog
 	commit    func(ctx context.Context, change commit.Change) (commit.Committed, error)
 	at        func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error)
 	setSchema func(ctx context.Context, move commit.SchemaMove) error
 	addSchema func(ctx context.Context, edit commit.SchemaEdit) (int, error)
-	listing   error // of Files
+	listing   error // error of Files
 }
 
 func (c *tables) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
@@ -105,14 +105,14 @@ func (c *tables) AddSchema(ctx context.Context, edit commit.SchemaEdit) (int, er
 	return c.Catalog.AddSchema(ctx, edit)
 }
 
-// staged are the tables as rows are staged to them.
+// staged adapts tables to the interface of the stager.
 type staged struct{ *tables }
 
 func (s staged) FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error) {
 	return s.Catalog.FileStore(ctx, table, folder)
 }
 
-// newRig makes an empty catalog.
+// newRig creates an empty catalog.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -148,7 +148,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// loader returns what makes loaders.
+// loader returns a function that creates loaders.
 func (r *rig) loader(t *testing.T) func(of catalog.Catalog) *loader.Loader {
 	t.Helper()
 	scanner, err := scan.New(scan.Options{Files: &r.tables, Budget: r.budget})
@@ -167,7 +167,7 @@ func (r *rig) loader(t *testing.T) func(of catalog.Catalog) *loader.Loader {
 	}
 }
 
-// deletes returns what reads delete files.
+// deletes returns a pool that reads delete files.
 func (r *rig) deletes(t *testing.T) *deletes.Pool {
 	t.Helper()
 	scanner, err := scan.New(scan.Options{Files: &r.tables, Budget: r.budget})
@@ -180,7 +180,7 @@ func (r *rig) deletes(t *testing.T) *deletes.Pool {
 	})
 }
 
-// create makes the training table in a format version, bucketed by key, and the staging table.
+// create creates the training table, bucketed by key, in a format version, and the staging table.
 func (r *rig) create(t *testing.T, version int) {
 	t.Helper()
 	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
@@ -193,7 +193,7 @@ func (r *rig) create(t *testing.T, version int) {
 	r.append(t, features, `{"key": 1, "f": 10}, {"key": 2, "f": 20}, {"key": 4, "f": null}, {"key": null, "f": 5}`)
 }
 
-// createSmall makes a training table of two files, and the staging table.
+// createSmall creates a training table of two files, and the staging table.
 func (r *rig) createSmall(t *testing.T) {
 	t.Helper()
 	r.append(t, rowsTable, `{"row": 0, "key": 1}`)
@@ -220,12 +220,13 @@ func (r *rig) append(t *testing.T, table, rows string) {
 	require.NoError(t, err)
 }
 
-// want is the join of the rows of create with the first features, as read returns it.
+// want returns the join of the rows of create with the first features, in the form that read
+// returns.
 func want() []string {
 	return []string{"0 10", "1 20", "2 (null)", "3 10", "4 (null)", "5 (null)", "6 10", "7 (null)"}
 }
 
-// request promotes the entry.
+// request returns a request to promote the entry history.
 func request() promote.PromotionRequest {
 	return promote.PromotionRequest{
 		Dataset: dataset.Dataset{

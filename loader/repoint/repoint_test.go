@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/loader/repoint"
 )
 
-// Position deletes follow the rows of a file to its copy. A delete file stays while it is of other
-// files too, and goes with the last of them.
+// Position deletes follow the rows of a file to its copy. A delete file stays while it applies to
+// other files, and is removed with the last of these.
 //
 // spec: write-40, write-41
 func TestPositionDeletesFollowTheirRows(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPositionDeletesFollowTheirRows(t *testing.T) {
 	require.Equal(t, int64(1), copied.Sequence)
 	require.Len(t, copied.Deletes.Positions, 2, "its own, and those of the partition")
 
-	// A file whose rows are not deleted gets no delete file, and takes none away.
+	// A file without deleted rows adds and removes no delete file.
 	change, _ = r.copies(t, 2, nil, 2)
 	require.Empty(t, change.AddDeletes)
 	require.Empty(t, change.RemoveDeletes)
@@ -95,7 +95,7 @@ func TestVectorsFollowTheirRows(t *testing.T) {
 	require.Equal(t, want, r.ids(t))
 }
 
-// Vectors of files that are not moved stay in the manifest that is written again.
+// Vectors of files that are not moved stay in the rewritten manifest.
 //
 // spec: write-38, write-40
 func TestVectorsOfOtherFilesStay(t *testing.T) {
@@ -112,7 +112,7 @@ func TestVectorsOfOtherFilesStay(t *testing.T) {
 	require.Equal(t, "2", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
-// vectors are the positions of the table's deletion vectors, as iceberg-go reads them.
+// vectors returns the positions in the table's deletion vectors, read by iceberg-go.
 func (r *rig) vectors(t *testing.T) map[string][]uint64 {
 	t.Helper()
 	tbl := r.load(t)
@@ -135,7 +135,7 @@ func (r *rig) vectors(t *testing.T) map[string][]uint64 {
 	return out
 }
 
-// Tables that came from format version 2 have position deletes, which become deletion vectors.
+// The position deletes of tables upgraded from format version 2 become deletion vectors.
 //
 // spec: write-40
 func TestPositionDeletesBecomeVectors(t *testing.T) {

@@ -42,10 +42,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const events = "ml.events"
 
-// rowsOfFile is the number of rows of each file: file n has the ids from n*rowsOfFile on.
+// rowsOfFile is the number of rows of each file. The ids of file n begin at n*rowsOfFile.
 const rowsOfFile = 100
 
-// rig is a table of ids, partitioned by day, and another program that deletes rows of it.
+// rig is a table of ids, partitioned by day, and another program that deletes its rows.
 type rig struct {
 	dir    string
 	tables *icebergcat.Catalog
@@ -117,8 +117,8 @@ func (r *rig) commit(t *testing.T, change commit.Change) commit.Committed {
 	return made
 }
 
-// deletePositions has the other program delete rows by their positions in files, in one delete file. Without a name, only
-// its content tells which files these are.
+// deletePositions commits one position delete file as the other program. If name is "", only the
+// content of the delete file names the data files.
 func (r *rig) deletePositions(t *testing.T, name string, of ...map[string][]int64) {
 	t.Helper()
 	paths, at := array.NewStringBuilder(memory.DefaultAllocator), array.NewInt64Builder(memory.DefaultAllocator)
@@ -142,7 +142,7 @@ func (r *rig) deletePositions(t *testing.T, name string, of ...map[string][]int6
 	r.deleteFiles(t, b.Build())
 }
 
-// deleteByVectors has the other program delete rows by deletion vectors, all in one Puffin file.
+// deleteByVectors commits deletion vectors in one Puffin file as the other program.
 func (r *rig) deleteByVectors(t *testing.T, of map[string][]int64) {
 	t.Helper()
 	tbl := r.load(t)
@@ -178,7 +178,7 @@ func (r *rig) load(t *testing.T) *icetable.Table {
 	return out
 }
 
-// live are the table at main and its files, by the name of the file.
+// live returns the table at main, and its files by name.
 func (r *rig) live(t *testing.T) (*catalog.Table, map[string]catalog.File) {
 	t.Helper()
 	pinned, err := r.tables.Table(t.Context(), events, dataset.Ref{})
@@ -192,7 +192,7 @@ func (r *rig) live(t *testing.T) (*catalog.Table, map[string]catalog.File) {
 	return pinned, out
 }
 
-// options are those of a call for a table of a version. A budget of 0 bytes is unlimited.
+// options returns the options of a call for a table of a format version.
 func (r *rig) options(version int) repoint.Options {
 	return repoint.Options{
 		Version: version, Deletes: r.pool, Files: store.Local{}, Budget: budget.New(64 << 20),
@@ -202,7 +202,7 @@ func (r *rig) options(version int) repoint.Options {
 	}
 }
 
-// copies replaces files by copies under other names, along with their deletes, and returns the change.
+// copies replaces files and their deletes by copies under other names, and returns the change.
 func (r *rig) copies(t *testing.T, version int, stays func(string) bool, files ...int) (commit.Change, commit.Committed) {
 	t.Helper()
 	pinned, live := r.live(t)
@@ -224,7 +224,7 @@ func (r *rig) copies(t *testing.T, version int, stays func(string) bool, files .
 	return change, r.commit(t, change)
 }
 
-// ids are the ids of the table's rows, as PyIceberg reads them.
+// ids returns the ids of the table's rows, read by PyIceberg.
 func (r *rig) ids(t *testing.T) []int {
 	t.Helper()
 	python := os.Getenv("PENSTOCK_PYTHON")
@@ -239,7 +239,7 @@ func (r *rig) ids(t *testing.T) []int {
 	return ids
 }
 
-// without are the ids of files without some of them.
+// without returns the ids of all rows of some files, except the deleted ids.
 func without(files int, deleted ...int) []int {
 	gone := map[int]bool{}
 	for _, id := range deleted {
