@@ -2,7 +2,7 @@
 // storage or clock: it maps a listing of files to a selection.
 //
 // Files are rewritten if they are small, have deletes, have an older partition spec, or do not
-// declare the table's sort order. Files that are rewritten together are a RewriteSet: files of one
+// declare the table's sort order. Files that are rewritten together form a RewriteSet: files of one
 // partition, or files of older specs.
 //
 // Some reads depend on the order in which rows were written: by sequence number, then by the

@@ -32,7 +32,7 @@ type CleanProgress struct {
 // TableOrphans are the orphan files of a table, as JSON.
 type TableOrphans struct {
 	Table string `json:"table"`
-	// Removed is the number of orphan files that were removed. They are the first ones of Files.
+	// Removed is the number of orphan files that were removed. They are the first ones in Files.
 	Removed int          `json:"removed"`
 	Bytes   int64        `json:"bytes"`
 	Files   []OrphanFile `json:"files"`
@@ -44,7 +44,7 @@ type TableOrphans struct {
 	NotSearched []string `json:"not_searched,omitempty"`
 }
 
-// maxPage is the maximum number of orphan files of a page.
+// maxPage is the maximum number of orphan files on a page.
 const maxPage = 1000
 
 // Pages divides the orphan files of tables into pages of at most 1,000 orphan files of one table.

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// checkThreads is the number of footers that a dry run reads concurrently. It does not depend on
-// the number of CPUs, because the reads wait for storage.
+// checkThreads is the number of footers that a dry run reads concurrently. The reads wait for
+// storage, so it does not depend on the number of CPUs.
 const checkThreads = 16
 
 // checkFiles reads the footers of all files that the call would rewrite, and returns an error if

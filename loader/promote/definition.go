@@ -35,7 +35,7 @@ type definition struct {
 type newColumn struct {
 	name     string // in the dataset and in the table
 	entry    string
-	typed    arrow.DataType // as the join returns it
+	typed    arrow.DataType // in the result of the join
 	uuid     bool
 	nullable bool
 	replaces int // field id of the column that it replaces; 0: none
@@ -73,7 +73,7 @@ func promotable(s dataset.Staging) error {
 	return nil
 }
 
-// hasUUID reports whether a field inside a nested type has one of the ids.
+// hasUUID reports whether a field inside a nested type has one of the given ids.
 func hasUUID(t arrow.DataType, ids []int) bool {
 	nested, ok := t.(arrow.NestedType)
 	if !ok {

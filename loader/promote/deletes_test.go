@@ -66,7 +66,7 @@ func (d deleted) positions(t *testing.T) {
 	d.rig.add(t, b.Build())
 }
 
-// equal deletes the rows with some values from the file's partition.
+// equal deletes the rows with the given values from the file's partition.
 func (d deleted) equal(t *testing.T, rows string) {
 	t.Helper()
 	location, size, n := d.parquet(t, []int{1}, []arrow.Field{{Name: "row", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, rows)

@@ -125,8 +125,8 @@ func promotionsOf(state *commit.TableState, s commit.TableSchema, columns []stri
 }
 
 // takenBack reports whether the promotion of a column was undone: some schema has a promoted column
-// of that name, and the current schema has no such name or has it for the column that the promoted
-// one replaced.
+// of that name, and the current schema has no column of that name or has the one that the promoted
+// column replaced.
 func takenBack(state *commit.TableState, current commit.TableSchema, name string) bool {
 	at := slices.IndexFunc(current.Fields, func(f catalog.Field) bool { return f.Name == name })
 	for _, s := range state.Schemas {

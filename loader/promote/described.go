@@ -23,7 +23,8 @@ func describe(old commit.DataFile, f rewritten) commit.DataFile {
 	return out
 }
 
-// joined merges two maps. The ids in of are taken only from more.
+// joined merges old and more, but ignores the entries of old for ids that are keys of the third
+// map.
 func joined[V any](old, more map[int]V, of map[int]int64) map[int]V {
 	out := make(map[int]V, len(old)+len(more))
 	maps.Copy(out, old)

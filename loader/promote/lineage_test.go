@@ -56,8 +56,7 @@ func (r *rig) addStored(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rows keep the ids and sequence numbers that their file stores; the other rows of the file keep
-// theirs too.
+// Rows keep their ids and sequence numbers, whether or not their file stores them.
 //
 // spec: promote-4, promote-17
 func TestFilesThatStoreTheirLineage(t *testing.T) {

@@ -85,8 +85,8 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 	if p.held, err = p.hold(ctx); err != nil {
 		return err
 	}
-	// Check access now, so that a call without it fails before it writes files, and a dry run fails
-	// too.
+	// Check now that files can be written, so that the call fails before it writes one. A dry run
+	// checks this, too.
 	if _, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder()); err != nil {
 		return err
 	}

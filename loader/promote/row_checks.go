@@ -90,7 +90,7 @@ const compareRows = 1 << 20
 // storedName returns the name of the stored column while it is compared with the joined one.
 func (c newColumn) storedName() string { return c.name + "__promoted_" + strconv.Itoa(c.column.ID) }
 
-// column returns the column with a name.
+// column returns the column with the given name.
 func column(b arrow.RecordBatch, name string) arrow.Array {
 	return b.Column(b.Schema().FieldIndices(name)[0])
 }

@@ -33,7 +33,7 @@ func (t trainingTable) madeBefore(d *definition) bool {
 	return slices.ContainsFunc(promotions(t.state.Schemas), func(e earlier) bool { return t.isOf(e, d) && t.isCurrent(e) })
 }
 
-// isOf reports whether an earlier promotion has a definition.
+// isOf reports whether an earlier promotion has the given definition.
 func (t trainingTable) isOf(e earlier, d *definition) bool {
 	return identity(t.state.Table.Pin.UUID, d, e.attempt()) == e.id
 }
@@ -64,7 +64,7 @@ func (t trainingTable) oldName(c newColumn) string {
 	return name
 }
 
-// partitioned reports whether the table has a partition field with a name.
+// partitioned reports whether the table has a partition field with the given name.
 func (t trainingTable) partitioned(name string) bool {
 	for _, spec := range t.state.Table.Specs {
 		if slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Name == name }) {
