@@ -8,8 +8,8 @@
                 train(batch)
                 save(cursor=stream.cursor)
 
-`open` starts a private server, and `connect` uses one that runs. Both create a `Client`, and its `read` a `Stream`.
-Every failure is an `Error`, of a class for its kind.
+`open` starts a private server, and `connect` uses a running one. Both return a `Client`, whose `read` returns a
+`Stream`. Every failure raises a subclass of `Error`.
 """
 
 from penstock.asynchronous import AsyncStream

@@ -13,7 +13,7 @@ from penstock.private import find_program
 
 
 def main(arguments: list[str]) -> None:
-    """Prints documentation, or replaces this process by the program, with the arguments. Exits if there is none."""
+    """Prints documentation, or replaces this process with the program. Exits if there is no program."""
     try:
         if arguments[:1] == ["docs"]:
             print(docs(arguments[1:]))
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
 
 
 def docs(asked: list[str]) -> str:
-    """The pages that were asked for, or the list of all."""
+    """Returns the text of the requested pages, or the list of all pages."""
     return "\n\n".join(pages.page(name).rstrip("\n") for name in asked) if asked else pages.contents()
 
 

@@ -23,10 +23,10 @@ _SCHEMES = ("grpc", "grpc+tcp", "grpc+tls", "grpc+unix")
 
 
 def locations(uri: Any) -> tuple[str, ...]:
-    """Returns the Flight locations of a server's URI, of comma-separated URIs, or of a list.
+    """Returns the Flight locations of one URI, of comma-separated URIs, or of a list of URIs.
 
     Raises:
-        Invalid: there is none, or the value has another type.
+        Invalid: there is no URI, or the value has another type.
     """
     if isinstance(uri, str):
         uris: list[Any] = uri.split(",")
@@ -46,8 +46,8 @@ def location(uri: str) -> str:
     """Returns the Flight location of a server's address.
 
     Raises:
-        Invalid: its scheme is another one, or it has no host or no port. On the default port of a host, another
-            server may listen.
+        Invalid: the scheme is unknown, or the host or port is missing. The default port is not assumed, because another
+            server may listen on it.
     """
     if uri.lower().endswith((".yaml", ".yml")):
         raise query.invalid(
@@ -59,7 +59,7 @@ def location(uri: str) -> str:
     scheme, _, rest = found.partition("://")
     rest = rest.removesuffix("/")
     if scheme != "grpc+unix" and "@" in rest:
-        # The value is not repeated, since it may contain a password.
+        # The error omits the value, which may contain a password.
         raise query.invalid("uri", "contains a user name, which is never sent; pass a token or headers")
     if scheme == "unix":
         raise query.invalid("uri", f"{uri!r} has the scheme of a socket, without grpc+; write 'grpc+{uri}'")
@@ -87,9 +87,9 @@ def location(uri: str) -> str:
 
 
 def _split(address: str) -> tuple[str, str]:
-    """What is wrong with an address as host:port, and one that may be meant.
+    """Returns what is wrong with an address as host:port, and an address that may be meant.
 
-    Both texts may be empty. They are those of the commands of `penstock`.
+    Both texts may be empty. The `penstock` commands use the same texts.
     """
     host, _, port = address.rpartition(":")
     bare = address.removeprefix("[").removesuffix(":").removesuffix("]")
@@ -121,10 +121,10 @@ def _is_ipv6(text: str) -> bool:
 
 
 def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
-    """Returns the headers of every call, with names in lower case.
+    """Returns the headers to send with every call, with names in lower case.
 
     Raises:
-        Invalid: a header cannot be sent. The error does not repeat its value, which may be a secret.
+        Invalid: a header cannot be sent. The error omits the value, which may be a secret.
     """
     if given is not None and not isinstance(given, Mapping):
         raise query.invalid(
@@ -140,10 +140,10 @@ def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
 
 
 def token_file(path: Any, token: Any) -> str | None:
-    """Returns the path of the file with the token, as an absolute path.
+    """Returns the absolute path of the token file.
 
     Raises:
-        Invalid: it is not a path, or a token is given too.
+        Invalid: the value is not a path, or `token` is set too.
     """
     if path is None:
         return None
@@ -151,15 +151,15 @@ def token_file(path: Any, token: Any) -> str | None:
         raise query.invalid("token_file", f"must be a path, not {type(path).__name__}")
     if token is not None:
         raise query.invalid("token_file", "cannot be combined with token")
-    # Links are not resolved: where tokens are replaced, a link leads to another file each time.
+    # Links are not resolved: token rotation may point the link to a new file each time.
     return str(Path(path).absolute())
 
 
 def check_token_is_safe(uris: Iterable[str]) -> None:
-    """Checks that a token can be sent to locations without being read on its way.
+    """Checks that a token can be sent to the locations without being exposed on the network.
 
     Raises:
-        Invalid: one of them is on another machine, and has no TLS.
+        Invalid: a location is on another machine and does not use TLS.
     """
     for found in uris:
         if not found.startswith("grpc+tls://") and not security.stays_here(found):
@@ -171,7 +171,7 @@ def check_token_is_safe(uris: Iterable[str]) -> None:
 
 
 def _header(at: str, value: Any) -> str:
-    """Checks that a header can contain a value, and returns it."""
+    """Checks that a header can contain the value, and returns the value."""
     if not isinstance(value, str):
         raise query.invalid(at, f"must be text, not {type(value).__name__}")
     if not (value.isascii() and value.isprintable()):
@@ -185,7 +185,7 @@ def pem(name: str, value: Any) -> bytes | None:
     """Checks certificates or a key in PEM form, and returns them.
 
     Raises:
-        Invalid: the value is not bytes; a file path, for example.
+        Invalid: the value is not bytes, but a file path, for example.
     """
     if value is None or isinstance(value, bytes | bytearray):
         return None if value is None else bytes(value)
@@ -195,10 +195,10 @@ def pem(name: str, value: Any) -> bytes | None:
 
 
 def seconds(name: str, value: Any, *, zero: bool = False) -> float:
-    """Checks a time in seconds, and returns it. It must be more than 0, or at least 0 if `zero` is set.
+    """Checks a time in seconds, and returns it. The time must be more than 0; `zero` also allows 0.
 
     Raises:
-        Invalid: it is not a number, or too small.
+        Invalid: the value is not a number, or is too small.
     """
     try:
         found = math.nan if isinstance(value, str | bytes) else float(value)

@@ -27,9 +27,9 @@ class AsyncStream:
             async for batch in stream:
                 await send(batch)
 
-    The query is planned when its block is entered, or with the first batch. A thread of its own plans, waits and decodes. If a
-    task is canceled while it waits for a batch, the stream is closed, also on the server. Close a stream that is not read to
-    its end: leaving its `async with` block does.
+    The query is planned when the `async with` block is entered, or when the first batch is requested. A separate thread
+    plans, waits and decodes. If a task is canceled while it waits for a batch, the stream is closed, on the server too.
+    Close a stream that is not read to its end; leaving the `async with` block closes it.
     """
 
     def __init__(self, opens: Callable[[], Stream]) -> None:
@@ -40,13 +40,13 @@ class AsyncStream:
         """
         self._opens = opens
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="penstock-async")
-        self._lock = threading.Lock()  # of the next two
+        self._lock = threading.Lock()  # guards _stream and _closed
         self._stream: Stream | None = None
         self._closed = False
 
     @property
     def stream(self) -> Stream:
-        """The stream that is read. Only this object may read it.
+        """The underlying stream. Only this object may read it.
 
         Raises:
             Invalid: the query is not planned yet.
@@ -85,14 +85,14 @@ class AsyncStream:
         return await self._run(lambda: self._opened().read_all())
 
     async def close(self) -> None:
-        """Closes the stream, also on the server. Its cursor remains available."""
+        """Closes the stream, on the server too. The cursor remains available."""
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._close))
 
     def __aiter__(self) -> Self:
         """The remaining batches.
 
         Raises:
-            Invalid: all batches were read.
+            Invalid: the stream was read to its end.
         """
         if self._stream is not None:
             iter(self._stream)
@@ -115,10 +115,10 @@ class AsyncStream:
         await self.close()
 
     async def _run(self, act: Callable[[], T]) -> T:
-        """Calls a function in the stream's thread. If the task is canceled meanwhile, the stream is closed."""
+        """Calls a function in the stream's thread. Closes the stream if the task is canceled during the call."""
         try:
             doing = self._worker.submit(act)
-        except RuntimeError:  # closed, or read to its end: the function says which, and does not wait
+        except RuntimeError:  # the stream is closed or has ended: the function reports it without waiting
             return act()
         try:
             return await asyncio.wrap_future(doing)
@@ -127,7 +127,7 @@ class AsyncStream:
             raise
 
     def _opened(self) -> Stream:
-        """The stream. It is opened by the first call, in the stream's thread."""
+        """Returns the stream. The first call opens it, in the stream's thread."""
         if self._stream is None and not self._closed:
             opened = self._opens()
             with self._lock:

@@ -10,27 +10,27 @@ MAX_WAIT = 10.0
 
 
 class Backoff:
-    """The delays between the retries of one stream, since its last batch.
+    """Backoff computes the delays between the retries of one stream since its last batch.
 
     The first delay is about a tenth of a second, and each one is twice as long as the previous one, up to
-    ten seconds. Delays are shortened at random by up to half, so that the many readers of a restarted
-    server do not all return at the same moment.
+    ten seconds. Each delay is shortened at random by up to half, so that the readers of a restarted server do not all
+    reconnect at the same moment.
     """
 
     def __init__(self, limit: float) -> None:
-        """Retries for `limit` seconds from the first failure; 0 never retries."""
+        """Allows retries for `limit` seconds after the first failure; 0 allows none."""
         self._limit = limit
         self._failed = 0.0  # when the first try failed
         self._deadline: float | None = None
         self.tries = 0
 
     def reset(self) -> None:
-        """Starts over after a success: the next failure is a first one again."""
+        """Starts over after a success: the next failure counts as the first one."""
         self._deadline = None
         self.tries = 0
 
     def next(self, at_least: float | None = None) -> float | None:
-        """Returns the seconds to wait before the next retry; None to give up.
+        """Returns the number of seconds to wait before the next retry; None means to give up.
 
         Args:
             at_least: the delay that the server asked for, if any.
@@ -49,7 +49,7 @@ class Backoff:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the first failure; 0 before one."""
+        """Seconds since the first failure; 0 if there was none."""
         return 0.0 if self._deadline is None else time.monotonic() - self._failed
 
     @property

@@ -1,4 +1,4 @@
-"""What streams and mixes have in common: batches that one thread reads at a time, until the end or a failure."""
+"""The common base of streams and mixes: an iterator of batches for one thread at a time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from penstock import errors
 class BatchIterator(ABC):
     """An iterator of record batches. After a failed read, every further read raises the same exception."""
 
-    _what: ClassVar[str]  # it is, for messages
-    _for_threads: ClassVar[str]  # what to open for each thread, likewise
+    _what: ClassVar[str]  # the name of this kind of iterator, for messages
+    _for_threads: ClassVar[str]  # what to open for each thread, for messages
     _closed = False
 
     def __init__(self) -> None:
@@ -26,8 +26,8 @@ class BatchIterator(ABC):
         self._failure: errors.Error | None = None
         self._done = False
         self._began: float | None = None
-        self._seconds = 0.0  # from the request for the first batch to the arrival of the last one
-        self._waited = 0.0  # for batches, of these seconds
+        self._seconds = 0.0  # from the first request to the latest batch
+        self._waited = 0.0  # the part of _seconds spent waiting for batches
         self._lock = threading.Lock()  # gRPC aborts the process if two threads read
 
     @abstractmethod
@@ -49,13 +49,13 @@ class BatchIterator(ABC):
         """The remaining batches.
 
         Raises:
-            Invalid: all batches were read: a second loop would look like one over an empty result.
+            Invalid: the iterator has ended. Without this error, a second loop would seem to read an empty result.
         """
         self._refuse_ended()
         return _Remaining(self)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        """Refuses to become an array, which pandas and NumPy would fill with batches instead of values."""
+        """Refuses conversion to an array: pandas and NumPy would fill it with batches instead of values."""
         raise TypeError(
             f"a {self._what} cannot become an array: use to_pandas() of a stream, or of each batch"
         )
@@ -116,7 +116,7 @@ class BatchIterator(ABC):
 
 
 class _Remaining(Iterator[pa.RecordBatch]):
-    """What iter(reader) returns, so that iter of it may be called after the end, as itertools.islice does."""
+    """The iterator that iter(reader) returns. It allows iter() after the end, which itertools.islice calls."""
 
     def __init__(self, reader: BatchIterator) -> None:
         self._reader = reader

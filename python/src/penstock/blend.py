@@ -1,4 +1,4 @@
-"""The batches of several members as one: equal columns, alternating rows, and a column that names the member."""
+"""Blends batches of several members into one, with alternating rows and a column that names the member."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SOURCE_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 
 class Blend:
-    """Makes the batches of a mix.
+    """Creates the batches of a mix.
 
     Attributes:
-        schema: the schema of its batches: the columns of the members, which may be null if they may be null in
-            one of them, and last the column that names the member.
+        schema: the schema of its batches: the members' columns, then the column that names the member. A column is
+            nullable if it is nullable in any member.
     """
 
     def __init__(self, names: Sequence[str], schemas: Sequence[pa.Schema], source: str | None) -> None:
@@ -27,10 +27,10 @@ class Blend:
         Args:
             names: the members' names.
             schemas: the schema of each member.
-            source: the name of the column that names the member; None for no such column.
+            source: the name of the column that names the member; None adds no column.
 
         Raises:
-            Invalid: columns differ in name, type or order, or one is already called like `source`.
+            Invalid: columns differ in name, type or order, or a column already has the name `source`.
         """
         for name, schema in zip(names[1:], schemas[1:], strict=True):
             difference = _difference(names[0], schemas[0], name, schema)
@@ -58,7 +58,7 @@ class Blend:
         self.schema = pa.schema([*fields, *own])
 
     def batch(self, parts: Sequence[Sequence[pa.RecordBatch]]) -> pa.RecordBatch:
-        """One batch of the batches of each member. The rows of a member stay in order, and alternate with others."""
+        """Merges batches of each member into one batch. Rows of a member stay in order and alternate with others."""
         whole = [
             pa.RecordBatch.from_arrays(batch.columns, schema=self._columns)
             for part in parts
@@ -76,10 +76,10 @@ class Blend:
 
 @lru_cache(maxsize=256)
 def _order(counts: tuple[int, ...]) -> tuple[pa.Int64Array | None, pa.Int32Array]:
-    """Where the rows of a batch are among those of all members, one member after the other; and their members.
+    """Returns the order of a batch's rows, as indexes into the concatenated rows, and each row's member.
 
-    Row i of n rows of a member is (i + 1/2)/n through the batch: so any part of the batch has the members' shares,
-    to within a row of each. The places are None if the rows are already in order.
+    Row i of a member's n rows is placed at (i + 1/2)/n of the batch, so any part of the batch has the members' shares,
+    to within one row of each. The indexes are None if the rows are already in order.
     """
     through = [((2 * i + 1) / (2 * rows), member) for member, rows in enumerate(counts) for i in range(rows)]
     places = sorted(range(len(through)), key=through.__getitem__)
@@ -101,7 +101,7 @@ def _one(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
 
 
 def _by_first_use(column: pa.Array) -> pa.Array:
-    """A category whose dictionary has its values in the order of their first row; another column as it is."""
+    """Sorts a dictionary column's values by first use. Returns other columns unchanged."""
     if not pa.types.is_dictionary(column.type):
         return column
     used = pc.drop_null(pc.unique(column.indices))
@@ -110,7 +110,7 @@ def _by_first_use(column: pa.Array) -> pa.Array:
 
 
 def _difference(first: str, one: pa.Schema, second: str, other: pa.Schema) -> str:
-    """What differs between the columns of two members; "" if nothing does."""
+    """Describes the first difference between the columns of two members; "" if there is none."""
     for name, theirs, whose, lacking in ((first, other, second, one), (second, one, first, other)):
         missing = [column for column in theirs.names if column not in lacking.names]
         if missing:

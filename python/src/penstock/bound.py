@@ -19,11 +19,11 @@ from penstock.servers import Servers
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query with the plan that a server made of it.
+    """A query with a server's plan for it.
 
     Attributes:
         plan: the server's plan.
-        endpoints: what to read; in row order if `ordered` is set.
+        endpoints: the endpoints to read, in row order if `ordered` is set.
         ordered: whether the endpoints are consecutive parts of one stream.
         channel: the connection to the server that made the plan.
     """
@@ -53,13 +53,13 @@ class BoundQuery:
 
     @property
     def step_stride(self) -> int:
-        """The number of steps between two batches: the number of DataLoader workers that share the shard."""
+        """The number of steps between two batches, which is the number of DataLoader workers that share the shard."""
         every = self.form.get("every") or {}
         return int(every.get("of", 1))
 
     @property
     def unit(self) -> str:
-        """What the rows of a batch stand for: "rows", or "requests"."""
+        """The unit that one row of a batch represents: "rows" or "requests"."""
         return "requests" if self.form.get("wire") == "grouped" else "rows"
 
     @property
@@ -93,7 +93,7 @@ class BoundQuery:
         return bytes(results[0].body.to_pybytes())
 
     def pinned(self, plan: Plan) -> BoundQuery:
-        """The same query, pinned to the snapshots of its plan."""
+        """Returns the same query, pinned to the snapshots of its plan."""
         # A cursor already contains the snapshots.
         return (
             self
@@ -102,19 +102,19 @@ class BoundQuery:
         )
 
     def restarted(self, plan: Plan, shard: int | None) -> BoundQuery:
-        """The same query, for a stream that has not returned any batch.
+        """Returns the same query, for a stream that has not returned any batch.
 
         Args:
-            plan: the stream's plan. The query reads its snapshots, whatever was committed since.
-            shard: which shard the stream reads; None if the query specifies it.
+            plan: the stream's plan. The query reads its snapshots and ignores later commits.
+            shard: the index of the stream's shard; None if the query specifies the shard.
         """
         return BoundQuery(self.servers, self._with_sizes(dict(self.pinned(plan).form), plan, shard))
 
     def rest(self, plan: Plan, cursor: Cursor, given: int) -> BoundQuery:
-        """The rest of the query, after a cursor.
+        """Returns the query for the rows after a cursor.
 
         Args:
-            plan: of the stream.
+            plan: the stream's plan.
             cursor: the stream's position.
             given: the number of rows already returned.
         """
@@ -122,20 +122,20 @@ class BoundQuery:
         if self.limit is not None:
             form["limit"] = self.limit - given
         if self.step_stride > 1:
-            # A worker's cursor is right after one of its own steps; the other workers' steps come next.
+            # A worker's cursor follows one of its own steps; the other workers' steps come next.
             form["every"] = {"step": self.step_stride - 1, "of": self.step_stride}
         return BoundQuery(self.servers, self._with_sizes(form, plan, None))
 
     def limited(self, rows: int) -> BoundQuery:
-        """The same query for a reader of at most this many rows, who must stop by itself: shards have no limit."""
+        """Returns the query with a limit of this many rows. Shards have no limit: their reader must count rows."""
         shard = self.form.get("shard") or {}
         return self if int(shard.get("of", 1)) > 1 else BoundQuery(self.servers, {**self.form, "limit": rows})
 
     def with_columns_of(self, schema: pa.Schema) -> BoundQuery:
-        """The same query with the columns of its batches, if it names none.
+        """Returns the same query with the given columns, if it names none.
 
         Args:
-            schema: of its batches, in any wire form.
+            schema: the schema of its batches, in any wire form.
         """
         if "columns" in self.form:
             return self
@@ -144,7 +144,7 @@ class BoundQuery:
         return BoundQuery(self.servers, {**self.form, "columns": columns})
 
     def _with_sizes(self, form: dict[str, Any], plan: Plan, shard: int | None) -> dict[str, Any]:
-        """Adds what the server chose in its first plan, so that a new plan cannot choose differently."""
+        """Adds the batch size and shard that the server chose in its first plan, so that a new plan keeps them."""
         if not any(name in form for name in ("batch_rows", "global_batch_rows", "batch_requests")):
             # The query set no batch size, so batches are counted in rows.
             form["batch_rows"] = plan.batch_rows

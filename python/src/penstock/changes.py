@@ -1,4 +1,4 @@
-"""Changes of tables that a server makes without rows from the client, and what became of them."""
+"""Table changes that a server makes without rows from the client, and their results."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from penstock.servers import Servers
 
 @dataclass(frozen=True)
 class ChangeProgress:
-    """How far a change of a table is.
+    """The progress of a table change.
 
     Attributes:
-        step: what the server does: "keys", "read", "write" or "commit" of `Client.stage`, "write" of `restore`,
-            "rewrite" of `compact` and `promote`, "check" of a dry run of `promote`, "search" or "remove" of `orphans`.
-        rows_read: rows that the server has received or read.
-        rows_written: rows in data files.
-        of_rows_read: all rows to read; 0 if unknown.
-        of_rows_written: all rows to write; 0 if unknown.
-        files: files that are done.
+        step: the current step: "keys", "read", "write" or "commit" of `Client.stage`, "write" of `restore`, "rewrite"
+            of `compact` and `promote`, "check" of a dry run of `promote`, "search" or "remove" of `orphans`.
+        rows_read: the number of rows received or read so far.
+        rows_written: the number of rows written to data files so far.
+        of_rows_read: the total number of rows to read; 0 if unknown.
+        of_rows_written: the total number of rows to write; 0 if unknown.
+        files: the number of finished files.
         bytes: the bytes of these files.
-        of_files: all files; 0 if unknown.
-        of_bytes: the bytes of all files; 0 if unknown.
-        table: the table, if the call is about several.
+        of_files: the total number of files; 0 if unknown.
+        of_bytes: the total bytes of all files; 0 if unknown.
+        table: the table, if the call changes several.
     """
 
     step: str
@@ -61,16 +61,16 @@ class Compacted:
 
     Attributes:
         table: the table.
-        snapshot: the last snapshot that was committed; 0 if there is none.
+        snapshot: the last committed snapshot; 0 if nothing was committed.
         commits: the number of commits.
-        files: files that were read.
+        files: the number of files read.
         bytes: the bytes of these files.
-        rows: the rows of these files, deleted ones included.
-        deleted: deleted rows that were left out.
-        files_written: new files; of a dry run, an estimate.
-        bytes_written: the bytes of new files; of a dry run, an estimate.
-        deletes: delete files that were removed with the files.
-        kept: files not rewritten, because rows of a key would change their order.
+        rows: the rows of these files, including deleted rows.
+        deleted: the number of deleted rows, which were not copied.
+        files_written: the number of new files; an estimate for a dry run.
+        bytes_written: the bytes of new files; an estimate for a dry run.
+        deletes: the number of delete files removed with the files.
+        kept: the number of files not rewritten because the rows of a key would change their order.
     """
 
     table: str
@@ -108,15 +108,15 @@ class Restored:
     Attributes:
         table: the table.
         token: the name of the change.
-        snapshot: the snapshot that has the rows; 0 for a dry run, and if there is nothing to change.
-        previous: the snapshot before; 0 if nothing was committed.
-        existed: whether an earlier call with the token had made the change. Then the numbers below are 0.
-        copied: files that were restored as they were.
-        rewritten: files that were restored without their deleted rows.
-        rows: the rows of these files at the snapshot, deleted ones included.
+        snapshot: the snapshot with the restored rows; 0 for a dry run, or if nothing had to change.
+        previous: the snapshot before the change; 0 if nothing was committed.
+        existed: whether an earlier call with the same token made the change. If so, the numbers below are 0.
+        copied: the number of files restored unchanged.
+        rewritten: the number of files restored without their deleted rows.
+        rows: the rows of these files, including rows deleted at the snapshot.
         bytes: the bytes of these files.
-        unchanged: files that the branch still had.
-        removed: files that the branch had instead.
+        unchanged: the number of files that the branch still had.
+        removed: the number of files removed from the branch.
     """
 
     table: str
@@ -150,19 +150,19 @@ class Promoted:
 
     Attributes:
         table: the training table.
-        promotion: identifies the entries, what they mean, and the snapshots of their tables.
+        promotion: an id of the entries, their definitions, and the snapshots of their tables.
         columns: the names of the new columns.
-        snapshots: the snapshots that the values come from, by entry.
-        existed: whether the table had the columns already.
-        continued: whether an earlier call had begun.
-        schema: the id of the schema that is current now.
-        rows: rows in the files that were written, or would be.
-        files: files that were replaced, or would be.
-        files_skipped: files that had the columns already.
+        snapshots: the snapshots of the values, by entry.
+        existed: whether the table already had the columns.
+        continued: whether this call continued an earlier one.
+        schema: the id of the current schema.
+        rows: the number of rows in the written files.
+        files: the number of replaced files.
+        files_skipped: the number of files that already had the columns.
         commits: the number of commits.
-        bytes_written: the bytes of the new files; of a dry run, an estimate.
-        seconds: of a dry run: about how long it takes; None otherwise.
-        epochs: of a dry run: the epochs after which less was read, 0 for never; None otherwise.
+        bytes_written: the bytes of the new files; an estimate for a dry run.
+        seconds: the estimated duration for a dry run; None otherwise.
+        epochs: for a dry run, the number of epochs after which the promotion saves reads, 0 if never; None otherwise.
     """
 
     table: str
@@ -204,10 +204,10 @@ class Demoted:
 
     Attributes:
         table: the training table.
-        dropped: the names of the columns that were dropped; none if they had been before.
-        restored: the names of columns that they had replaced, and that have these names again.
-        entries: the staging entries that the dropped columns were promoted from.
-        schema: the id of the schema that is current now.
+        dropped: the names of the dropped columns; empty if they had been dropped before.
+        restored: the names of the columns that the dropped ones had replaced, which have their names back.
+        entries: the staging entries of the dropped columns.
+        schema: the id of the current schema.
     """
 
     table: str
@@ -230,13 +230,13 @@ class Demoted:
 
 @dataclass(frozen=True)
 class OrphanFile:
-    """A file that no snapshot names, or an unfinished upload of one.
+    """A file that no snapshot references, or an unfinished upload.
 
     Attributes:
-        location: where it is.
+        location: its location.
         modified: when it was last written.
         bytes: its size; None if unknown.
-        upload: the name of an unfinished upload; "" for a file.
+        upload: the name of the unfinished upload; "" for a file.
     """
 
     location: str
@@ -247,15 +247,15 @@ class OrphanFile:
 
 @dataclass(frozen=True)
 class OrphanFiles:
-    """The orphan files of a table, as `Client.orphans` found them.
+    """The orphan files of a table, found by `Client.orphans`.
 
     Attributes:
         table: the table.
-        removed: how many were removed: the first of `files`.
-        bytes: the bytes of all, as far as they are known.
+        removed: the number of removed files, which come first in `files`.
+        bytes: the total bytes of the files of known size.
         files: the orphan files.
-        too_young: how many other files nothing names that were written too recently to judge.
-        not_searched: folders outside of the table's folder that its properties name.
+        too_young: the number of other unreferenced files, which are too recent to judge.
+        not_searched: folders outside the table's folder that its properties name; they are not searched.
     """
 
     table: str
@@ -287,7 +287,7 @@ class OrphanFiles:
 
 
 def orphan_files(pages: Iterable[Mapping[str, Any]]) -> tuple[OrphanFiles, ...]:
-    """Joins the pages of a server: each has some orphan files of a table, and the first of a table has its counts."""
+    """Joins a server's pages: each lists some orphan files of one table; a table's first page has its counts."""
     found = []
     for _, of in groupby(map(OrphanFiles.of, pages), key=lambda page: page.table):
         parts = list(of)
@@ -302,7 +302,7 @@ def change(
     progress: ProgressFunction | None,
     timeout: float | None,
 ) -> Any:
-    """Calls an action that changes tables, and returns its result.
+    """Calls an action that changes tables, and returns its only result.
 
     See `change_results` for the arguments.
     """
@@ -324,8 +324,8 @@ def change_results(
     Args:
         servers: the servers.
         action: the name of the action.
-        body: its fields; those that are None are left out.
-        progress: called with the server's messages; None for nothing.
+        body: the action's fields; None values are left out.
+        progress: called with the server's progress messages, unless None.
         timeout: seconds after which the server ends the change; None for no limit.
     """
     fields = {name: value for name, value in body.items() if value is not None}

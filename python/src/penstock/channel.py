@@ -1,10 +1,9 @@
 """One connection to a server, which survives a fork.
 
-gRPC does not work in a forked child if its threads ran in the parent at the moment of the fork: the
-child's first call waits forever. So connections are made at the first call, closed right before a
-fork if nothing uses them, and opened again by the next call on either side. If a stream is open at
-the fork, its connection cannot be closed: then calls in the child fail at once, with an error that
-says so.
+If gRPC's threads are running in the parent during a fork, gRPC does not work in the child: its first call waits
+forever. So the first call opens a connection, a fork closes it if nothing uses it, and the next call on either side
+opens it again. A connection with an open stream cannot be closed before a fork; calls in the child then fail at once
+with an error that explains this.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ _SILENT = (
     "check that the server is not stopped or overloaded; if it is only slow, connect with a longer timeout"
 )
 
-# Seconds that a fork waits for gRPC's threads to end: before it collects garbage that may hold them, and after it.
+# Seconds that a fork waits for gRPC's threads to end, before and after it collects garbage that may keep them running.
 _QUIET_SOON = 0.25
 _QUIET_LIMIT = 2.0
 
-# gRPC's own maximum delay before it reconnects, when several streams share a connection.
+# gRPC's maximum delay before it reconnects, when several streams share a connection.
 _RECONNECT_BACKOFF_MS = 5000
 
 
@@ -53,19 +52,19 @@ class Settings:
     """The settings of a connection. They can be pickled.
 
     Attributes:
-        locations: the servers' Flight locations, as "grpc://host:port", in the order to try them in.
+        locations: the servers' Flight locations, such as "grpc://host:port", in the order to try.
         headers: sent with every call, names in lower case.
-        token_file: path of a file with the token to send, read again for each call; None for none.
+        token_file: the path of a file with the token to send, which is read again for each call; None sends no token.
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
         timeout: seconds that a call other than a stream may take; None for no limit.
         lookahead: bytes that gRPC may buffer for a stream; None lets it choose.
         reconnect: seconds for which a broken stream is retried; 0 never retries.
-        keepalive: seconds of silence after which the server is pinged, and seconds to wait for its answer before
-            the connection counts as lost.
-        local: whether batches are read from mapped memory, if a server on the same host offers it.
-        private: the private server that is read from, which runs as long as the settings are in use; None for another.
+        keepalive: seconds of silence after which the server is pinged, and seconds without an answer after which the
+            connection counts as lost.
+        local: whether to read batches from mapped memory if a server on the same host offers this.
+        private: the private server to read from, which runs as long as the settings are in use; None for other servers.
     """
 
     locations: tuple[str, ...]
@@ -82,24 +81,24 @@ class Settings:
     private: PrivateServer | None = field(default=None, repr=False, compare=False)
 
     def explain_end(self, failure: errors.Error) -> None:
-        """Says in a failure to reach a private server that it has ended: no retry can help."""
+        """Marks a failure as final, and explains it, if the private server has ended."""
         why = self.private.ended() if self.private is not None else ""
         if why:
             failure.final, failure.remedy = True, why
 
     def of_mix(self, mix: str, streams: int) -> Settings:
-        """The same settings for the streams of a mix, which a server admits together."""
+        """Returns the settings for the streams of a mix, which a server admits together."""
         if streams == 1:
             return self
         return replace(self, headers=(*self.headers, (MIX_HEADER, f"{mix} {streams}")))
 
     def connect(self, location: str, calls: Calls) -> flight.FlightClient:
-        """Creates a client for one of the servers. It connects at its first call."""
+        """Creates a client for one of the servers. The client connects at its first call."""
         generic = [
             ("grpc.keepalive_time_ms", int(self.keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", int(self.keepalive * 1000)),
             ("grpc.http2.ping_timeout_ms", int(self.keepalive * 1000)),
-            # A stream's client sends no data: without this, gRPC stops after two pings.
+            # A stream's client sends no data, so gRPC would otherwise stop after two pings.
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_BACKOFF_MS),
         ]
@@ -121,9 +120,9 @@ class Settings:
             ) from e
 
     def options(self, *, unlimited: bool, session: str | None = None) -> flight.FlightCallOptions:
-        """The options of a call. Streams have no timeout, since it would limit the whole stream.
+        """Returns the options of a call. Streams have no timeout, because it would limit the whole stream.
 
-        `session` is that for batches in mapped memory.
+        `session` identifies the session for batches in mapped memory.
 
         Raises:
             Unavailable: the token file cannot be read now.
@@ -138,7 +137,7 @@ class Settings:
 
 
 class Call(flight.ClientMiddleware):
-    """Collects the details of one call's failure, which are in the trailers."""
+    """Collects the details of one call's failure from its trailers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +154,7 @@ class Call(flight.ClientMiddleware):
             self.version = versions[-1] if isinstance(versions[-1], str) else versions[-1].decode()
 
     def compare_versions(self, failure: errors.Error) -> None:
-        """Says in a failure that the server has another version than this package, if it has."""
+        """Adds a remedy to a failure if the server's version differs from this package's."""
         if self.version and self.version.partition("+")[0] != __version__:
             both = f"the server is penstock {self.version} and this package {__version__}: install the same version of both"
             failure.remedy = f"{failure.remedy}; {both}" if failure.remedy else both
@@ -166,8 +165,8 @@ class Call(flight.ClientMiddleware):
         try:
             yield
         except (pa.ArrowException, flight.FlightError, OSError) as e:
-            # Keeping the exception must not keep Flight's objects alive, and with them gRPC's threads:
-            # a fork waits for those to end.
+            # A kept exception must not keep Flight's objects and gRPC's threads alive: a fork waits for these threads
+            # to end.
             traceback.clear_frames(e.__traceback__)
             known = errors.from_trailer(self.details)
             if known is not None:
@@ -176,7 +175,7 @@ class Call(flight.ClientMiddleware):
 
 
 class Calls(flight.ClientMiddlewareFactory):
-    """Makes a `Call` for each call, and passes it to the calling thread."""
+    """Creates a `Call` for each call, and passes it to the calling thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +183,7 @@ class Calls(flight.ClientMiddlewareFactory):
 
     @contextmanager
     def watched(self) -> Iterator[Call]:
-        """The `Call` of the next call of this thread; converts its exceptions."""
+        """Yields the `Call` of this thread's next call, and converts its exceptions."""
         call = self._thread.next = Call()
         try:
             with call.translated():
@@ -199,18 +198,18 @@ class Calls(flight.ClientMiddlewareFactory):
 
 
 class Lease:
-    """The use of a connection by one call or stream. The holder must release it.
+    """The use of a connection by one call or stream. Its holder must release it.
 
-    Any thread may release the lease of a stream, which cancels it. The lease of a call is released by the thread
-    that makes the call: pyarrow crashes if its client or writer is closed while another thread is inside it.
+    Any thread may release a stream's lease, which cancels the stream. Only the calling thread may release a call's
+    lease: pyarrow crashes if a client or writer is closed while another thread uses it.
 
     Attributes:
         client: the Flight client; None once released.
-        reader: the stream's reader, if it is used by a stream; None once released.
+        reader: the stream's reader; None for calls, and once released.
         writer: the writer of a call that sends rows; None once released.
         fresh: whether the connection was opened for this lease.
-        broken: whether the server could not be reached. The next use then opens a new connection, since this
-            one would fail until it reconnects on its own. Other leases of the connection are not affected.
+        broken: whether the server could not be reached. The next lease then opens a new connection, because this one
+            would fail until it reconnects. Other leases of the connection are not affected.
     """
 
     def __init__(self, channel: Channel, client: flight.FlightClient, *, fresh: bool) -> None:
@@ -231,7 +230,7 @@ class Lease:
         """The writer of a call that sends rows.
 
         Raises:
-            Invalid: the client was closed meanwhile, or this process is a fork of the one that began the call.
+            Invalid: the client was closed, or this process is a fork of the one that began the call.
         """
         if self.foreign or self.writer is None or self._channel.closed:
             raise errors.Invalid(
@@ -241,7 +240,7 @@ class Lease:
         return self.writer
 
     def release(self) -> None:
-        """Ends the use, and the stream if there is one. Safe to call more than once."""
+        """Releases the connection, and cancels the stream if there is one. Safe to call more than once."""
         if self.foreign:
             return
         with _process.lock:
@@ -253,8 +252,8 @@ class Lease:
         del reader
         writer, self.writer = self.writer, None
         if writer is not None:
-            # This also ends calls that failed: without their last message, nothing is written. Close waits for a
-            # thread that reads answers, which ends when the server knows that no more rows come.
+            # This also ends failed calls: without the last message, the server writes nothing. close waits for a thread
+            # that reads answers; done_writing lets the server end the answers.
             for end in (writer.done_writing, writer.close):
                 with suppress(pa.ArrowException, flight.FlightError, OSError):
                     end()
@@ -273,12 +272,12 @@ class Channel:
         self._client: flight.FlightClient | None = None
         self._leases: set[Lease] = set()
         self._closed = False
-        self._last_call: Call | None = None  # that was answered
+        self._last_call: Call | None = None  # the last call that was answered
         with _process.lock:
             _process.channels.add(self)
 
     def lease(self) -> Lease:
-        """Leases the connection, and opens it if there is none."""
+        """Leases the connection, and opens it if needed."""
         with _process.lock:
             self._check_open()
             if _process.unusable:
@@ -297,7 +296,7 @@ class Channel:
     def call(
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
     ) -> T:
-        """Makes a call that ends when `act` returns, within the timeout. Converts failures to our exceptions."""
+        """Makes a call within the timeout; the call ends when `act` returns. Converts failures to our exceptions."""
         for again in (False, True):
             options = self.settings.options(unlimited=unlimited)
             lease = self.lease()
@@ -312,8 +311,7 @@ class Channel:
                 timed_out = (
                     self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
                 )
-                # If the server was restarted, its old connection only fails when it is used. Calls do not
-                # change anything, so it is safe to repeat one.
+                # After a server restart, the old connection fails only at its next use. The second try opens a new one.
                 if again or lease.fresh or timed_out or call.details is not None:
                     if call.details is None:
                         self.explain(e)
@@ -335,7 +333,7 @@ class Channel:
 
     @contextmanager
     def compared(self) -> Iterator[None]:
-        """Says in the failure to read an answer of the server that it has another version, if it has."""
+        """Adds a remedy to errors about an unreadable answer if the server's version differs from this package's."""
         try:
             yield
         except errors.Error as e:
@@ -344,12 +342,12 @@ class Channel:
             raise
 
     def explain(self, failure: errors.Unavailable) -> None:
-        """Says in a failure without details what to do if a server does not respond."""
+        """Sets the remedy of a failure without details: the server does not respond."""
         failure.remedy = self._remedy_for(failure)
         self.settings.explain_end(failure)
 
     def _remedy_for(self, e: errors.Unavailable) -> str:
-        """The remedy if a server does not respond."""
+        """Returns the remedy for a server that does not respond."""
         if "Failed parsing HTTP/2" in str(e):
             return f"{_ADDRESS}: this address does not belong to a Flight server, but perhaps to its metrics"
         remedy = security.tls_remedy(self.location, str(e))
@@ -360,14 +358,14 @@ class Channel:
     def stream(self, ticket: flight.Ticket, session: str | None = None) -> tuple[Lease, Call]:
         """Starts a stream. The caller releases the lease, and reads within the call's `translated`.
 
-        `session` is that for batches in mapped memory, if there is one.
+        `session` identifies the session for batches in mapped memory, if there is one.
         """
         options = self.settings.options(unlimited=True, session=session)
         lease = self.lease()
         try:
             with self._calls.watched() as call:
                 lease.reader = lease.client.do_get(ticket, options)
-            self._check_open()  # `close` releases the streams that it sees
+            self._check_open()  # `close` may have missed this stream
         except BaseException as e:
             lease.broken = isinstance(e, errors.Unavailable)
             lease.release()
@@ -390,7 +388,7 @@ class Channel:
         return lease, call, answers
 
     def returned(self, lease: Lease, client: flight.FlightClient) -> None:
-        """Called when a lease ends. A broken connection is not reused, and closes with its last lease."""
+        """Ends a lease. A broken connection is not reused, and closes with its last lease."""
         with _process.lock:
             self._leases.discard(lease)
             if lease.broken and client is self._client:
@@ -398,12 +396,12 @@ class Channel:
             self._close_unused(client)
 
     def _close_unused(self, client: flight.FlightClient) -> None:
-        """Closes a connection that no later call gets, unless a lease uses it. The lock is held."""
+        """Closes a connection that is not the current one, unless a lease uses it. The lock is held."""
         if client is not self._client and all(other.client is not client for other in self._leases):
             client.close()
 
     def close(self) -> None:
-        """Closes all streams, and the connection once the calls in other threads have ended. Later calls fail."""
+        """Closes all streams at once, and the connection after the last call in another thread. Later calls fail."""
         with _process.lock:
             self._closed = True
             streams = [lease for lease in self._leases if lease.reader is not None]
@@ -431,7 +429,7 @@ class Channel:
         return self._client is None and not self._leases
 
     def abandon(self) -> tuple[Any, ...]:
-        """In a forked child, gives up the parent's objects, and returns them."""
+        """In a forked child, detaches and returns the parent's objects."""
         theirs = (self._client, *((lease.client, lease.reader, lease.writer) for lease in self._leases))
         self._client = None
         self._leases = set()
@@ -444,13 +442,13 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-        self.unusable = ""  # why gRPC does not work: what ran in the parent at the fork
-        self.connected = False  # since the last fork; gRPC's threads may still be running
+        self.unusable = ""  # why gRPC does not work: what was running in the parent at the fork
+        self.connected = False  # a client was created since the last fork; gRPC's threads may run
         self._running = ""
         self._known: set[str] = (
             set()
-        )  # the threads that are not gRPC's, unless they have a name of its threads
-        # The parent's clients and readers, in a child: freeing them would wait for threads that do not exist.
+        )  # ids of threads that are not gRPC's, unless they have the name of a gRPC thread
+        # In a child, the parent's clients and readers: freeing them would wait for threads that do not exist.
         self._abandoned: list[Any] = []
 
     def connects(self) -> None:
@@ -463,15 +461,15 @@ class _Process:
         with self.lock:
             running = self._still_running(_QUIET_SOON)
         if running:
-            # A stream in a reference cycle is open until it is collected. Finalizers take locks of their own:
-            # they run without this one.
+            # A stream in a reference cycle is open until it is collected. Finalizers take other locks, so this lock is
+            # not held here.
             gc.collect()
         self.lock.acquire()
         self._running = self._still_running(_QUIET_LIMIT if running else 0)
 
     def _still_running(self, limit: float) -> str:
-        """Closes what is not in use. Returns what runs after at most `limit` seconds; "" if gRPC has ended."""
-        idle = [c.disconnect_if_idle() for c in list(self.channels)]  # all of them, not up to the first
+        """Closes idle connections. Returns what is still running after `limit` seconds; "" if gRPC has ended."""
+        idle = [c.disconnect_if_idle() for c in list(self.channels)]  # a list, not a generator: closes all
         if not all(idle):
             return "its parent was reading from a server"
         if not self.connected:

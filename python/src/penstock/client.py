@@ -63,36 +63,36 @@ def connect(
     reconnect: float = 300.0,
     local: bool = True,
 ) -> Client:
-    """Creates a client for a server, or for several servers of the same datasets. Connects at the first call.
+    """Creates a client for one or several servers of the same datasets. It connects at its first call.
 
-    If its server is killed, restarted or drained, or if its connection is lost, a stream resumes with the
-    very next row: the client queries again with the stream's cursor, at the next address if there are
-    several. It does the same if no server accepts the stream's ticket any more. Retries wait a tenth of
-    a second at first and then longer, up to ten seconds, and log a warning to the logger "penstock".
-    Errors that a retry cannot fix are raised at once.
+    If the server is killed, restarted or drained, or the connection is lost, a stream resumes with the very next row:
+    the client queries again with the stream's cursor, at the next address if there are several. It also queries again
+    if no server accepts the stream's ticket. Retries wait a tenth of a second at first, then longer, up to ten seconds;
+    each logs a warning to the logger "penstock". Errors that a retry cannot fix are raised at once.
 
     Args:
         uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path.
-            For several servers, a list of these or a comma-separated string. The first one is used until it
+            For several servers, a list of these or a comma-separated string. The client uses the first one until it
             fails, then the next one; give trainers different orders to balance the load.
-        token: bearer token. It is pickled with the client. It is sent to other machines over TLS alone.
-        token_file: file with the token, read again for each call, since tokens are replaced. The path is pickled, and
-            not the token.
+        token: bearer token. It is pickled with the client, and sent to other machines only over TLS.
+        token_file: file with the token, read again for each call, so that the token can be replaced. The path is
+            pickled, but not the token.
         headers: sent with every call, and pickled.
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
-        timeout: seconds that a call may take, None for no limit. It does not apply to streams, or to plans for
-            which rows are counted.
-        lookahead: bytes that the transport may buffer for a stream. None lets it choose: the fastest, with up to
-            40 MB for a slow reader. About two batches' worth limits memory at nearly the same speed.
-        reconnect: seconds for which a failed stream is retried before it raises; each batch received resets
+        timeout: seconds that a call may take, None for no limit. It does not apply to streams or to plans that count
+            rows.
+        lookahead: bytes that the transport may buffer for a stream. None lets the transport choose, which is fastest
+            but takes up to 40 MB for a slow reader. The size of about two batches limits memory at nearly the same
+            speed.
+        reconnect: seconds for which a failed stream is retried before it raises an error; each received batch resets
             the time. 0 raises at once.
-        local: read batches from mapped memory if the server runs on this host and has a `local_socket`. They
-            take much less time than those that come over the network, and are equal. False never does.
+        local: read batches from mapped memory if the server runs on this host and has a `local_socket`. This is much
+            faster than the network, and the batches are equal. False always uses the network.
 
     Raises:
-        Invalid: an argument cannot be read.
+        Invalid: an argument is not valid.
     """
     locations = arguments.locations(uri)
     if token is not None or token_file is not None:
@@ -124,26 +124,25 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
     reconnect: float = 300.0,
     local: bool = True,
 ) -> Client:
-    """Starts a private server of a config file, or shares one that runs, and creates a client for it.
+    """Starts a private server for a config file, or shares a running one, and creates a client for it.
 
         with penstock.open("penstock.yaml") as client:
             table = client.read("homefeed").read_all()
 
-    The server is a process beside this one, on a socket that only this user's processes can connect to. It has this process's
-    environment, and so its credentials. All processes of this user that open the same file with the same settings and
-    credentials share one server, such as the ranks of a host. It ends when the last of their clients is closed or not used any
-    more, and when the last of these processes ends in any way. What in the file's settings protects a server from others, or makes it known to them, does not count:
-    neither its addresses, TLS, tokens and metrics, nor `policy`, `audit_log`, `ticket_keys` and `cache_dir`.
+    The server is a separate process with a socket to which only this user's processes can connect. It inherits this
+    process's environment, including its credentials. All processes of this user that open the same file with the same
+    settings and credentials, such as the ranks of a host, share one server. It ends when the last of their clients is
+    closed or unused, or when the last of these processes ends. Settings in the file that protect a server or expose it
+    to others are ignored: its addresses, TLS, tokens and metrics, `policy`, `audit_log`, `ticket_keys` and `cache_dir`.
 
-    Forked and spawned processes, such as DataLoader workers, read from the same server with the client, or by its `uri`.
-    When the last process that opened it ends, their streams end with an error.
+    Forked and spawned processes, such as DataLoader workers, can use the client or its `uri` to read from the same
+    server. When the last process that opened the server ends, their streams end with an error.
 
     Args:
-        config: the config file of the datasets.
-        settings: settings of the server that override those of the file, such as {"memory": "4GiB"}.
-        program: the server's program. If omitted, it is the one that this package's wheel has installed, or else the one on
-            the PATH.
-        share: False starts a server for this process alone.
+        config: the config file with the datasets.
+        settings: server settings that override the file's, such as {"memory": "4GiB"}.
+        program: the server program. If omitted, the one installed by this package's wheel, or else the one on the PATH.
+        share: False starts a server for this process only.
         timeout: as in `connect`.
         lookahead: as in `connect`.
         reconnect: as in `connect`; if the private server has ended, failures are raised at once.
@@ -151,7 +150,8 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
 
     Raises:
         NotFound: there is no program.
-        Invalid: the config file contains mistakes, or an argument does, or the program has another version than this package.
+        Invalid: the config file or an argument contains a mistake, or the program's version differs from this
+            package's.
         Unavailable: the server does not start.
     """
     private = start(config, settings, program, share=share)
@@ -162,20 +162,20 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
 class Client:
     """The datasets, plans and streams of a service. Created by `connect` or `open`.
 
-    It is safe for threads, can be forked (but not while one of its streams is open), and can be pickled,
-    including credentials other than a `token_file`. Close it when done; closing ends the client's streams.
+    A client is safe for threads. It survives a fork, unless one of its streams is open. It can be pickled, including
+    its credentials; of a `token_file`, only the path is pickled. Close it when done; closing ends the client's streams.
 
-    Keyword arguments are the fields of a query, see `Query`. None leaves a field out, `shard` may be a pair
-    (index, of), and the server refuses unsupported fields by name. If `wire` is not set, batches are sent in
-    the form that takes fewer bytes, and converted to plain ones here.
+    Keyword arguments are the fields of a query, see `Query`. None leaves a field out, `shard` may be a pair (index,
+    of), and the server rejects unsupported fields by name. If `wire` is not set, the server sends batches in the
+    smaller form, and the client converts them to plain batches.
 
-    Every method raises one of `penstock.errors` if it fails. Each address is tried once.
+    A method that fails raises one of `penstock.errors`. A call tries each address at most once.
     """
 
     def __init__(self, settings: Settings, private: PrivateServer | None = None) -> None:
         self._settings = settings
         self._servers = Servers(settings)
-        self._private = private  # which closes with this client
+        self._private = private  # closed with this client
 
     def datasets(self) -> Datasets:
         """Lists the datasets, including those that cannot be resolved, with the reason."""
@@ -211,15 +211,15 @@ class Client:
     ) -> Stream:
         """Opens the stream of a query.
 
-        The query is planned now, and errors in it are raised here; rows are read from the first batch on.
-        Without `shard`, or with a `shard` without an index, the stream has the rows of all shards, one shard
+        The query is planned now, and its errors are raised here; the server reads rows when the first batch is
+        requested. Without `shard`, or with a `shard` without an index, the stream has the rows of all shards, one shard
         after the other.
 
         Args:
-            dataset: the name of one that the server knows, or a dataset as a mapping.
-            progress: whether to show how far the stream is; "auto" shows it on a terminal.
-            repeat: the number of epochs to read one after the other, counted from epoch 0, or "forever". All of
-                them read the same snapshots.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
+            progress: whether to show the stream's progress; "auto" shows it on a terminal.
+            repeat: the number of epochs to read one after the other, counted from epoch 0, or "forever". All epochs
+                read the same snapshots.
             fields: the query's other fields.
         """
         number = None if repeat is None else epochs(repeat, fields)
@@ -244,7 +244,7 @@ class Client:
         """Returns the stream of a query for asyncio, which plans and reads it in a thread.
 
         Args:
-            dataset: the name of one that the server knows, or a dataset as a mapping.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
             progress: as in `read`.
             repeat: as in `read`.
             fields: the query's other fields.
@@ -256,8 +256,8 @@ class Client:
         """Reads the first rows of a query as a table.
 
         Args:
-            dataset: the name of one that the server knows, or a dataset as a mapping.
-            rows: at most how many.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
+            rows: the maximum number of rows.
             fields: the query's other fields.
         """
         with self.read(dataset, **fields) as stream:
@@ -265,11 +265,11 @@ class Client:
 
     @lists(RunQuery, Query)
     def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> Explanation:
-        """Explains what a query reads, in which order and why, as readable text of at most 40 lines.
+        """Explains what a query reads, in which order and why, in at most 40 lines of text.
 
         Args:
-            dataset: the name of one that the server knows, or a dataset as a mapping.
-            splits: return everything: each split with its file groups, each lane, and all rules in full.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
+            splits: return the full explanation: each split with its file groups, each lane, and all rules.
             fields: the query's other fields.
         """
         action = "explain_splits" if splits else "explain"
@@ -285,7 +285,7 @@ class Client:
         `Stream.manifest` does this for an open stream.
 
         Args:
-            dataset: the name of one that the server knows, or a dataset as a mapping.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
             file: also write the manifest to this file, as JSON, atomically.
             fields: the query's other fields.
 
@@ -313,7 +313,7 @@ class Client:
         Args:
             manifest: the result of `manifest`, or the file it was written to.
             progress: as in `read`.
-            fields: query fields to read only a part of it, such as `shard`, `limit` or `cursor`.
+            fields: query fields that select a part of the stream, such as `shard`, `limit` or `cursor`.
 
         Raises:
             Invalid: the server's plan has different rows or columns than the manifest.
@@ -323,9 +323,9 @@ class Client:
 
     @lists(RunQuery, Query)
     def read_splits(self, dataset: Dataset, **fields: Unpack[Query]) -> Splits:
-        """Plans a query as splits, each of which is read on its own, in any order, by any process.
+        """Plans a query as splits, which any process can read separately, in any order.
 
-        Together they have every row once. The plan has one lane, which is the default here.
+        Together, the splits have every row once. The plan has one lane by default.
         """
         form_fields: Mapping[str, Any] = {**fields, "endpoints": fields.get("endpoints") or "splits"}
         return _with_wire(dataset, form_fields, lambda form: Splits.of(BoundQuery(self._servers, form)))
@@ -344,23 +344,22 @@ class Client:
     ) -> Evaluation:
         """Evaluates every split of a query once, and writes one Parquet file per split to a folder.
 
-        A file gets its name once it is complete, and splits that have a file are not read again. A job that was
-        killed continues where it stopped, on the snapshots of its first run, which are in the folder's
-        `manifest.json`.
+        A file gets its name once it is complete, and splits with a file are not read again. A killed job continues
+        where it stopped, on the snapshots of its first run, which the folder's `manifest.json` records.
 
         Args:
-            dataset: the name of one that the server knows, or a dataset as a mapping.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
             folder: created if it does not exist. Each run needs its own folder.
-            evaluate: called with the stream of a split; reads it to its end, and returns the result as a table: of
-                pyarrow, Polars or pandas, or anything that exports an Arrow stream.
-            threads: how many splits to evaluate concurrently; `evaluate` is called by this many threads.
-            part: (i, n) evaluates only the splits i, i + n, … of the plan, for n jobs that share a folder.
+            evaluate: a function that reads the stream of a split to its end and returns a table of pyarrow, Polars or
+                pandas, or anything that exports an Arrow stream.
+            threads: the number of splits to evaluate concurrently, which is the number of threads that call `evaluate`.
+            part: (i, n) evaluates only the splits i, i + n, … of the plan, when n jobs share a folder.
             progress: whether to show progress.
             fields: the query's other fields.
 
         Raises:
             Invalid: the folder belongs to a different run, or `evaluate` did not read its stream to the end.
-            Corrupt: a file in the folder is not the complete result of its split. It is left as it is.
+            Corrupt: a file in the folder is not the complete result of its split. The file is not changed.
             OSError: a file cannot be written.
         """
 
@@ -372,10 +371,11 @@ class Client:
 
     @lists(RunQuery, Query)
     def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> Report:
-        """Checks that the tables of a query's dataset are laid out as the join expects.
+        """Checks that the tables of a query's dataset have the layout that the join expects.
 
-        This reads all of their keys, which may take longer than the client's `timeout`. The report's
-        `findings` have a `grade`: "stream" or "rule" if they break one, "note" if they are worth knowing.
+        The server reads all keys of the tables, which may take longer than the client's `timeout`. Each of the report's
+        `findings` has a `grade`: "stream" if it breaks streams, "rule" if it breaks a rule of the dataset, or "note"
+        for information.
         """
         return Report(json.loads(BoundQuery(self._servers, query.form(dataset, fields)).action("verify")))
 
@@ -399,36 +399,36 @@ class Client:
         dry_run: bool = False,
         progress: ProgressFunction | None = None,
     ) -> Staged:
-        """Writes rows to a table, as one change that is made once.
+        """Writes rows to a table, as one change that is made exactly once.
 
-        The server sorts them within its memory and local disk, in the partitions and the order of the table. Nothing is
-        written unless `data` has been read to its end. If the connection is lost, the call is repeated with the same
-        token, for as long as the client's `reconnect` says and if `data` can be read again.
+        The server sorts the rows into the table's partitions and order, within its memory and local disk. It writes
+        nothing until it has received all of `data`. If the connection is lost, the call is repeated with the same token
+        for up to the client's `reconnect` seconds, provided that `data` can be read again.
 
         Args:
             table: [catalog.]namespace.table.
-            data: the rows: a table, batch, reader or dataset of pyarrow, a data frame of pandas or Polars, a relation of
-                DuckDB, anything else that exports an Arrow stream, a generator of record batches, or a function that
-                returns one of these. Tables, datasets, data frames and functions can be read again.
-            mode: "replace" replaces the days, or other partitions, that have new rows.
-            token: the name of the change; a call with that of an earlier one writes nothing, as long as the table keeps
-                the snapshot of that one. Any text, such as history-2026-11-26. If omitted, one is made.
-            key: the key's columns. If omitted, the table's bucketed columns.
-            sort: of a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
-            buckets: of a new table: the number of buckets of the key's first column.
-            like: for a new table: the training table to copy the bucket count and, where the rows have the columns,
-                the partitions from.
-            partition: of a new table: partition fields in front of the buckets, such as ["day(ts)"].
-            branch: the branch to commit to, which begins at main. If omitted, main.
+            data: the rows: a pyarrow table, batch, reader or dataset, a pandas or Polars data frame, a DuckDB relation,
+                anything else that exports an Arrow stream, a generator of record batches, or a function that returns
+                one of these. Tables, datasets, data frames and functions can be read again.
+            mode: "append" adds rows; "replace" replaces the days, or other partitions, that have new rows.
+            token: the name of the change, such as history-2026-11-26. A later call with the same token writes nothing,
+                as long as the table keeps the snapshot of the first one. If omitted, the client generates a token.
+            key: the columns of the key. If omitted, the table's bucketed columns.
+            sort: for a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
+            buckets: for a new table: the number of buckets of the key's first column.
+            like: for a new table: the training table from which to copy the bucket count, and the partitions whose
+                columns the rows have.
+            partition: for a new table: partition fields before the buckets, such as ["day(ts)"].
+            branch: the branch to commit to; a new branch begins at main. If omitted, main.
             evolve: add columns that the table does not have.
-            only_keys_of: a dataset or table: rows whose key none of its training rows has are dropped.
-            allow_duplicates: write rows although others, or rows of the table, have the same key.
-            allow_shrink: let "replace" leave less than half as many rows in the partitions that it replaces.
+            only_keys_of: a dataset or table; only rows whose key is in its training rows are written.
+            allow_duplicates: allow rows with the same key as other rows of the data or the table.
+            allow_shrink: allow "replace" to leave fewer than half of the rows in the replaced partitions.
             dry_run: read and sort the rows, and write nothing.
-            progress: called about once a second, from a thread of its own.
+            progress: called about once a second, from a separate thread.
 
         Raises:
-            Error: its `token` names the change.
+            Error: the change failed; the error's `token` names the change.
         """
         command = {
             "table": table,
@@ -451,15 +451,15 @@ class Client:
         return stage(self._servers, given, data, progress)
 
     def publish(self, table: str, branch: str) -> Published:
-        """Moves main of a table to the snapshot of a branch, if main has no snapshot that the branch does not have.
+        """Moves a table's main to the snapshot of a branch, if the branch contains all snapshots of main.
 
         Raises:
-            Conflict: it has; the error names them.
+            Conflict: main has other snapshots; the error names them.
         """
         return self._moved("publish", {"table": table, "branch": branch})
 
     def tables(self, within: str | None = None) -> tuple[TableDescription, ...]:
-        """Lists the tables of the server's catalogs that the client may read. Only metadata is read.
+        """Lists the tables of the server's catalogs that the client may read. The server reads only metadata.
 
         Args:
             within: a catalog or a namespace; None for all.
@@ -467,27 +467,28 @@ class Client:
         return history.tables(self._servers, within)
 
     def log(self, table: str, *, branch: str | None = None, limit: int = 20) -> tuple[TableSnapshot, ...]:
-        """Lists the snapshots of a branch of a table, the newest first, and which of them can be taken back.
+        """Lists the snapshots of a table's branch, newest first, and shows which ones can be undone.
 
         Args:
             table: [catalog.]namespace.table.
             branch: the branch or tag; main if it is None.
-            limit: how many; 0 for all.
+            limit: the maximum number of snapshots; 0 for all.
         """
         return history.log(self._servers, table, branch, limit)
 
     def undo(
         self, change: Staged | Published | str, *, branch: str | None = None, dry_run: bool = False
     ) -> Published:
-        """Moves the branch of a change back to where it was before, if nothing else was committed to it since.
+        """Moves a branch back to its snapshot before a change, if nothing else was committed to it since.
 
-        After the first change of a table, it is empty again; a branch that began with the change is removed. No file is removed.
+        If the change was the table's first, the table is empty again; if the change created the branch, the branch is
+        removed. No files are removed.
 
         Args:
-            change: the result of `publish` or `stage`; or a table, whose last change of Penstock is taken back. `undone` of the
-                result has the snapshots of that change.
-            branch: with a table: the branch; main if it is None.
-            dry_run: with a table: move nothing.
+            change: the result of `publish` or `stage`; or a table, whose last change by Penstock is undone. The
+                result's `undone` then has the snapshots of that change.
+            branch: for a table: the branch; main if it is None.
+            dry_run: for a table: move nothing.
 
         Raises:
             Conflict: others committed since; the error names their snapshots.
@@ -521,7 +522,7 @@ class Client:
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
     ) -> Compacted:
-        """Rewrites the files of a table that are small or have deletes. A call that failed continues when it is repeated.
+        """Rewrites the files of a table that are small or have deletes. Repeat a failed call to continue it.
 
         Args:
             table: [catalog.]namespace.table.
@@ -530,7 +531,7 @@ class Client:
             min_files: rewrite small files only if a partition has at least this many; 4 if omitted.
             file_size: the bytes of new files; 256 MiB if omitted.
             branch: the branch whose files are rewritten. If omitted, main.
-            any_order: also rewrite files in which rows of a key change their order.
+            any_order: also rewrite files if this changes the order of a key's rows.
             dry_run: write nothing.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
@@ -559,20 +560,21 @@ class Client:
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
     ) -> Restored:
-        """Restores a table, or some of its partitions, as they were at a snapshot, as one change.
+        """Restores a table, or some of its partitions, to their state at a snapshot, as one change.
 
         Args:
             table: [catalog.]namespace.table.
             snapshot: the snapshot whose rows are restored.
             partition: restore only partitions with these values, such as ["ts_day=2026-11-01"].
-            token: the name of the change; a call with that of an earlier one writes nothing. If omitted, one is made.
+            token: the name of the change; a later call with the same token writes nothing. If omitted, the client
+                generates one.
             branch: the branch to commit to. If omitted, main.
             dry_run: write nothing.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
 
         Raises:
-            Error: its `token` names the change.
+            Error: the change failed; the error's `token` names the change.
         """
         body = {
             "table": table,
@@ -597,14 +599,14 @@ class Client:
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
     ) -> Promoted:
-        """Makes the columns of staging entries columns of the training table. A call that failed continues when it is repeated.
+        """Adds the columns of staging entries to the training table. Repeat a failed call to continue it.
 
         Args:
             dataset: a dataset of the server.
-            entries: its staging entries, of type left or overlay.
-            earlier: what to do with an unfinished promotion of other snapshots: "continue" takes the values of its
-                snapshots, "restart" begins again with the current ones. If omitted, it is a conflict.
-            dry_run: write nothing, and estimate.
+            entries: staging entries of the dataset, of type left or overlay.
+            earlier: what to do with an unfinished promotion of other snapshots: "continue" uses the values of its
+                snapshots, "restart" starts over with the current ones. If omitted, the call raises Conflict.
+            dry_run: write nothing, and return estimates.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
         """
@@ -614,12 +616,12 @@ class Client:
     def demote(
         self, table: str, *columns: str, dry_run: bool = False, timeout: float | None = None
     ) -> Demoted:
-        """Takes promoted columns of a training table back, with all columns of the same promotion.
+        """Undoes the promotion of columns of a training table, including all columns of the same promotion.
 
         Args:
             table: [catalog.]namespace.table.
             columns: promoted columns.
-            dry_run: change nothing, and return what would be taken back.
+            dry_run: change nothing, and return the columns that would be dropped.
             timeout: seconds after which the server ends the call; None for no limit.
         """
         body = {"table": table, "columns": list(columns), "dry_run": dry_run}
@@ -633,12 +635,13 @@ class Client:
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
     ) -> tuple[OrphanFiles, ...]:
-        """Finds files of failed writes that no snapshot names, and removes them if `remove` is true.
+        """Finds files of failed writes that no snapshot references, and removes them if `remove` is true.
 
         Args:
-            tables: each [catalog.]namespace.table.
-            older_than: how long ago they were written, such as "12h" or "7d": longer than the longest write. If omitted, 3d.
-            remove: remove them.
+            tables: the tables, as [catalog.]namespace.table.
+            older_than: the minimum age of the files, such as "12h" or "7d"; must exceed the longest write. If omitted,
+                3d.
+            remove: remove the files.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
         """
@@ -654,9 +657,10 @@ class Client:
         return Published.of(bytes(results[0].body.to_pybytes()))
 
     def status(self) -> ServerStatus:
-        """Returns what the server in use does now: its streams, and what each waits for.
+        """Returns the current state of the server in use: its streams, and the cause of each one's wait.
 
-        It has the client's own streams, or those of all clients if the server's policy allows `status` to this one.
+        The result has the client's own streams, or the streams of all clients if the server's policy allows this client
+        `status`.
         """
         action = flight.Action("status", b"{}")
         results = self._servers.call(lambda client, options: list(client.do_action(action, options)))
@@ -678,21 +682,21 @@ class Client:
 
     @property
     def settings(self) -> Settings:
-        """The settings of its connections."""
+        """The settings of the connections."""
         return self._settings
 
     @property
     def reconnect(self) -> float:
-        """Seconds for which streams retry when a server does not respond."""
+        """The seconds for which streams retry if no server responds."""
         return self._settings.reconnect
 
     @property
     def uri(self) -> str:
-        """The addresses of its servers, as `connect` and `penstock.torch.IterableDataset` take them."""
+        """The addresses of the servers, in the form that `connect` and `penstock.torch.IterableDataset` accept."""
         return ",".join(self._settings.locations)
 
     def close(self) -> None:
-        """Closes the client's streams and connections, and the server that `open` has started for it."""
+        """Closes the client's streams and connections, and its use of the server that `open` started."""
         self._servers.close()
         if self._private is not None:
             self._private.close()
@@ -728,10 +732,10 @@ class Client:
 
 
 def _with_wire(dataset: Dataset, fields: Mapping[str, Any], ask: Callable[[dict[str, Any]], T]) -> T:
-    """Sends a query with its own wire form, or else with the smallest one that works.
+    """Sends a query with its own wire form, or with the smallest form that works if it sets none.
 
-    Indexed batches have columns named after staging tables, which is impossible if other columns have the
-    same names.
+    Indexed batches have columns named after staging tables, so they are impossible if other columns have the same
+    names.
     """
     mistakes.refuse(fields)
     form = query.form(dataset, fields)

@@ -1,8 +1,8 @@
-"""The kinds of failure, one exception class each.
+"""The exception classes, one for each kind of failure.
 
-Every failure of a server, and of reading from one, is an `Error`. Its class says what kind of failure it
-is, and its fields contain the details. A server sends the details next to the status of a call; if they
-do not arrive (because of a killed server, or a proxy in between), the class follows from the status.
+Every failure of a server, or of reading from one, is an `Error`. The class is the kind of failure, and the attributes
+are the details. A server sends the details next to the status of a call. If they do not arrive, because the server was
+killed or a proxy dropped them, the status determines the class.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Fault:
     """One mistake in a query.
 
     Attributes:
-        field: path of the field, such as "staging[0].key"; "" if it is not about a field.
+        field: the path of the field, such as "staging[0].key"; "" if the mistake is not in a field.
         position: 1-based position in the field's text, as in a filter; 0 if there is none.
-        message: what is wrong.
+        message: a description of the mistake.
         nearest: the known name closest to an unknown one; "" if none is close.
     """
 
@@ -39,17 +39,17 @@ class Error(Exception):
 
     Attributes:
         kind: the kind's name, as in the server's details.
-        message: the operation, its subject, and what went wrong.
-        remedy: what to do about it; "" if unknown.
-        faults: for `Invalid`: every mistake found, not only the first one.
-        table: the table that was being read, "" if it is not about one.
-        file: the file that was being read, "" if it is not about one.
-        row_group: the row group of `file`, None if it is not about one.
-        retry_after: seconds after which to retry, None if unknown.
-        differs: for a cursor of a different plan: the differences.
-        uncertain: for a change of a table: whether it may have been made.
-        token: the token of the change of a table, if `Client.stage` failed; "" otherwise.
-        final: whether the server has ended for good, so that it is no use to try again.
+        message: the operation, its subject, and the problem.
+        remedy: how to fix the problem; "" if unknown.
+        faults: for `Invalid`: all mistakes, not only the first one.
+        table: the table that was being read; "" if the failure is not about a table.
+        file: the file that was being read; "" if the failure is not about a file.
+        row_group: the row group of `file`; None if the failure is not about a row group.
+        retry_after: seconds after which to retry; None if unknown.
+        differs: for a cursor of a different plan, the differences.
+        uncertain: for a table change, whether it may have been made despite the failure.
+        token: the token of the table change, if `Client.stage` or `Client.restore` failed; "" otherwise.
+        final: whether the server has ended for good, so that retries are useless.
     """
 
     kind = "internal"
@@ -90,7 +90,7 @@ class Error(Exception):
         return (type(self), (self.message,), dict(vars(self)))
 
 
-class Invalid(Error):  # noqa: N818 - named after the kind, as all of them
+class Invalid(Error):  # noqa: N818 - named after the kind, like the others
     """The query contains mistakes; `faults` lists them."""
 
     kind = "invalid"
@@ -103,7 +103,7 @@ class NotFound(Error):  # noqa: N818
 
 
 class Unauthenticated(Error):  # noqa: N818
-    """There are no credentials, or the server cannot read them."""
+    """The credentials are missing or invalid."""
 
     kind = "unauthenticated"
 
@@ -197,12 +197,12 @@ _EXCEPTION_CLASSES: tuple[tuple[type[BaseException], type[Error]], ...] = (
     (pa.ArrowInvalid, Invalid),
     (pa.ArrowCancelled, Unavailable),
 )
-# What the transport appends to the server's message.
+# Text that the transport appends to the server's message.
 _CONTEXT = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*", re.DOTALL)
 
 
 def from_details(details: Mapping[str, Any]) -> Error:
-    """Makes the exception from a failure's details, as sent by a server."""
+    """Creates the exception from a failure's details, as sent by a server."""
     kind = str(details.get("kind", ""))
     retry = details.get("retry_after_ms")
     group = details.get("row_group")
@@ -225,13 +225,13 @@ def from_details(details: Mapping[str, Any]) -> Error:
         differs=tuple(str(d) for d in details.get("differs") or ()),
     )
     if kind and kind not in _CLASSES:
-        made.kind = kind  # from a newer server: still an Error, under its own name
+        made.kind = kind  # a newer server's kind: an Error with that kind
     made.uncertain = bool(details.get("uncertain", False))
     return made
 
 
 def from_trailer(raw: bytes | str | None) -> Error | None:
-    """Decodes the trailer with a failure's details; None if it is missing or not readable."""
+    """Decodes the trailer with a failure's details; returns None if it is missing or unreadable."""
     if raw is None:
         return None
     try:
@@ -242,7 +242,7 @@ def from_trailer(raw: bytes | str | None) -> Error | None:
 
 
 def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = None) -> Error:
-    """Makes our exception from one of pyarrow's.
+    """Converts one of pyarrow's exceptions to ours.
 
     Args:
         exception: the exception that pyarrow raised.

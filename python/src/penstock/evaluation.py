@@ -25,11 +25,11 @@ class Evaluation:
     """The result of an evaluation.
 
     Attributes:
-        folder: where its files are.
-        manifest: the run's manifest; `Client.replay` reads the rows that were evaluated.
-        files: one per split of this job's part, in the plan's order. All of them exist and are complete.
-        read: how many of them this call wrote.
-        rows: how many rows of the query this call read for them.
+        folder: the folder of its files.
+        manifest: the run's manifest; `Client.replay` reads the evaluated rows again.
+        files: one complete file per split of this job's part, in the plan's order.
+        read: the number of files that this call wrote.
+        rows: the number of rows of the query that this call read.
     """
 
     folder: Path
@@ -39,7 +39,7 @@ class Evaluation:
     rows: int
 
     def table(self) -> pa.Table:
-        """All results, in the plan's order.
+        """Returns all results as one table, in the plan's order.
 
         Raises:
             Corrupt: a file was changed after it was written.
@@ -95,7 +95,7 @@ def run(
 
 
 def _check_part(part: Any) -> tuple[int, int]:
-    """Checks a part of the splits, and returns it."""
+    """Checks and returns a part of the splits."""
     pair = isinstance(part, tuple | list) and [type(number) for number in part] == [int, int]
     if not pair or not 0 <= part[0] < part[1]:
         raise query.invalid("part", f"must be (index, of) with index from 0 to of - 1, not {part!r}")
@@ -103,10 +103,10 @@ def _check_part(part: Any) -> tuple[int, int]:
 
 
 def _open_run(bound: BoundQuery, file: Path) -> tuple[dict[str, Any], BoundQuery]:
-    """Returns the manifest of the folder's run, and the query at its snapshots. The first job writes it."""
+    """Returns the manifest of the folder's run, and the query at its snapshots. The first job writes the manifest."""
     if not file.exists():
         text = manifests.text(manifests.ask(bound))
-        # If several jobs start at once, the first one wins.
+        # If several jobs start at once, the first one writes the file.
         write_atomically(file, lambda out: out.write(text), replace=False)
     manifest = dict(manifests.load(file))
     named = query.name(manifest["query"].get("dataset"))

@@ -1,4 +1,4 @@
-"""Files that are complete or absent."""
+"""Atomic file writes: a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import BinaryIO
 
 from penstock import errors
 
-_NEW = 0o666  # the umask takes bits away
-_PRIVATE = 0o600  # until a file gets the permissions of the one it replaces
+_NEW = 0o666  # less the umask
+_PRIVATE = 0o600  # until the file gets the permissions of the old one
 
 
 def write_atomically(file: Path, write: Callable[[BinaryIO], object], *, replace: bool = True) -> bool:
     """Writes a file under a temporary name and renames it when it is complete and on disk.
 
-    The new file keeps the owner and permissions of the one it replaces. A symbolic link is kept: the file that
-    it points to is replaced or created.
+    The new file gets the owner and permissions of the file it replaces. A symbolic link is kept; its target is replaced
+    or created.
 
     Args:
         file: the path; its folder must exist.
-        write: called with the open file; writes to it.
+        write: a function that writes to the open file.
         replace: whether to replace an existing file.
 
     Returns:
         Whether the file was written; False if it existed and `replace` is False.
 
     Raises:
-        Invalid: the path names something else than a regular file, or an open file, as /dev/stdout does.
+        Invalid: the path is not a regular file, or is an open file, such as /dev/stdout.
         OSError: the file cannot be written. The error names `file`, not the temporary file.
     """
     try:
@@ -48,7 +48,7 @@ def _write_atomically(file: Path, write: Callable[[BinaryIO], object], replace: 
     if old is not None and (not stat.S_ISREG(old.st_mode) or _is_open_file(file)):
         raise errors.Invalid(f"{file} is not a regular file, and cannot be replaced", remedy="name a file")
     target = Path(os.path.realpath(file))
-    # The name does not include the target's, which may already have the maximum length.
+    # The name does not include the target's name, which may have the maximum length.
     part = target.with_name(f".penstock-{secrets.token_hex(4)}.part")
     handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, _NEW if old is None else _PRIVATE)
     try:
@@ -70,7 +70,7 @@ def _write_atomically(file: Path, write: Callable[[BinaryIO], object], replace: 
 
 
 def _status(file: Path) -> os.stat_result | None:
-    """The status of the file that a path names, following links; None if there is none."""
+    """Returns the status of a file, following links; None if it does not exist."""
     try:
         return file.stat()
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def _status(file: Path) -> os.stat_result | None:
 
 
 def _is_open_file(file: Path) -> bool:
-    """Whether the path of a file, following links, is that of an open file of a process."""
+    """Reports whether a path, following links, is an open file of a process, as in /dev/fd."""
     while True:
         folder = os.path.realpath(file.parent)
         if folder == "/dev/fd" or folder.startswith("/proc/"):
@@ -90,7 +90,7 @@ def _is_open_file(file: Path) -> bool:
 
 
 def _keep_owner(part: Path, old: os.stat_result) -> None:
-    """Gives a file the owner and group of the one it replaces, or only the group, as far as permitted."""
+    """Gives a file the owner and group of the file it replaces, or only the group, if permitted."""
     if not hasattr(os, "chown"):
         return
     for owner in (old.st_uid, -1):
@@ -102,7 +102,7 @@ def _keep_owner(part: Path, old: os.stat_result) -> None:
 
 
 def _create(part: Path, target: Path) -> bool:
-    """Renames a file unless the new name is taken. Reports whether it did."""
+    """Renames a file unless the new name is taken. Reports whether the file was renamed."""
     try:
         os.link(part, target)
     except FileExistsError:

@@ -1,7 +1,7 @@
-"""Whether gRPC's threads have ended, which is the condition of a fork.
+"""Waits for the end of gRPC's threads, which a fork requires.
 
-They end by themselves, some milliseconds after the last client was closed. gRPC does not say when. On Linux, the
-threads of the process are listed; elsewhere, a short time passes.
+The threads end some milliseconds after the last client is closed, and gRPC does not report when. On Linux, this module
+lists the threads of the process; elsewhere, it waits a short time.
 """
 
 from __future__ import annotations
@@ -14,27 +14,26 @@ _THREADS = Path("/proc/self/task")
 
 # Seconds to wait if threads cannot be listed.
 _BLIND = 0.1
-# Seconds that a thread may take until it has a name. Threads that take longer are not gRPC's.
+# Seconds within which a gRPC thread sets its name. Threads that take longer are not gRPC's.
 _UNNAMED_LIMIT = 0.25
-# Scans in a row that must find no thread of gRPC: one may have begun before the last thread was created.
+# The number of consecutive scans that must find no gRPC thread: one scan may begin before the last thread is created.
 _SCANS = 2
 
 
 def all_threads() -> set[str]:
-    """Returns the ids of the threads of this process; none if they cannot be listed."""
+    """Returns the ids of this process's threads; empty if they cannot be listed."""
     return {thread.name for thread in _THREADS.iterdir()} if _THREADS.is_dir() else set()
 
 
 def ended(limit: float, known: set[str]) -> bool:
     """Waits until gRPC's threads have ended, and reports whether they have.
 
-    A thread has the name of its creator until it gives itself one, and the thread that shuts gRPC down is created
-    last: any thread may be that one, unless it is `known` or Python's. Threads that turn out to be others are
-    added to `known`.
+    A thread has its creator's name until it sets its own, and the thread that shuts gRPC down is created last. So any
+    thread may be that one, unless it is `known` or Python's. Other threads are added to `known` once identified.
 
     Args:
-        limit: seconds to wait for threads that have a name of gRPC's.
-        known: the ids of threads that are older than any client.
+        limit: seconds to wait for threads with a gRPC name.
+        known: the ids of threads that are not gRPC's: at first, those older than any client.
     """
     if not _THREADS.is_dir():
         time.sleep(min(limit, _BLIND))

@@ -1,4 +1,4 @@
-"""What a server knows of the tables of its catalogs, and of their snapshots."""
+"""Descriptions of the tables in a server's catalogs, and of their snapshots."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from penstock.servers import Servers
 
 @dataclass(frozen=True)
 class TableDescription:
-    """A table, as `Client.tables` lists it. Numbers are None if they are unknown, or if the client may not know them.
+    """A table in the list of `Client.tables`. Numbers are None if they are unknown or withheld from the client.
 
     Attributes:
         table: its name.
         snapshot: the snapshot of main; 0 if there is none.
         time: the time of that snapshot.
         rows: the rows of all data files.
-        deletes: how many of them delete files name.
+        deletes: the number of these rows that delete files mark as deleted.
         bytes: the bytes of all data files.
         files: the number of data files.
         partition: the fields by which the table is partitioned, such as "bucket[16](request_id)".
-        datasets: the datasets that read the table, and that the client may read.
-        withheld: whether the client may not know the numbers and the time.
-        error: why the table cannot be described; "" if it can.
+        datasets: the datasets that read the table, if the client may read them.
+        withheld: whether the numbers and the time are withheld from the client.
+        error: the reason why the table cannot be described; "" if it can.
     """
 
     table: str
@@ -64,26 +64,26 @@ class TableDescription:
 
 @dataclass(frozen=True)
 class TableSnapshot:
-    """A snapshot of a table, as `Client.log` lists it. Numbers are None if its writer did not record them.
+    """A snapshot in the list of `Client.log`. Numbers are None if the writer did not record them.
 
     Attributes:
         snapshot: its id.
-        parent: the snapshot before; 0 if there was none.
+        parent: the parent snapshot; 0 if there is none.
         time: when it was committed.
-        operation: such as "append"; "" if unknown.
-        writer: the command of Penstock, such as "penstock stage", or else the engine; "" if unknown.
-        token: the name of a change of Penstock; "" for others.
-        rows_added: rows of the files that it added.
-        rows_removed: rows of the files that it removed.
-        bytes_added: the bytes of the files that it added.
-        bytes_removed: the bytes of the files that it removed.
+        operation: the operation, such as "append"; "" if unknown.
+        writer: the Penstock command, such as "penstock stage", or the engine that wrote it; "" if unknown.
+        token: the token of a change by Penstock; "" for other changes.
+        rows_added: rows in the added files.
+        rows_removed: rows in the removed files.
+        bytes_added: the bytes of the added files.
+        bytes_removed: the bytes of the removed files.
         rows: the rows of all data files.
         branches: the branches at this snapshot.
-        tags: the tags at this snapshot, without those of pins.
-        kept_until: until when it is kept for training jobs; None if it is not, or without an end.
-        undo: the snapshots (from, to) of a move that takes the change and all later ones back; None if changes of
-            others would be taken back with it.
-        demote: a column of the promotion that made the snapshot, for `Client.demote`; "" for others.
+        tags: the tags at this snapshot, except the tags of pins.
+        kept_until: the time until which it is kept for training jobs; None if it is not kept, or kept without an end.
+        undo: the snapshots (from, to) of a move that undoes this change and all later ones; None if the move would also
+            undo changes by others.
+        demote: a column of the promotion that created the snapshot, for `Client.demote`; "" for other changes.
     """
 
     snapshot: int
@@ -138,7 +138,7 @@ def tables(servers: Servers, within: str | None) -> tuple[TableDescription, ...]
 
 
 def log(servers: Servers, table: str, branch: str | None, limit: int) -> tuple[TableSnapshot, ...]:
-    """Lists the snapshots of a branch of a table, the newest first."""
+    """Lists the snapshots of a table's branch, newest first."""
     found = ask(servers, "log", {"table": table, "branch": branch, "limit": limit})
     return tuple(TableSnapshot.of(one) for one in found["snapshots"])
 

@@ -1,4 +1,4 @@
-"""Converts batches of `wire="indexed"` to those of the plain wire."""
+"""Converts batches of `wire="indexed"` to batches of `wire="plain"`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from penstock import errors, query
 
-# By element width in bits: the shift from a number of elements to bytes.
+# The shift that converts a number of elements to bytes, by element width in bits.
 _SHIFTS = {8: 0, 16: 1, 32: 2, 64: 3}
 
 # The maximum number of list elements in a column: offsets have 32 bits.
@@ -17,13 +17,13 @@ _MAX_ELEMENTS = 2**31 - 1
 def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Converts an indexed batch to a plain one: the same rows, with every column at its full length.
 
-    Each column of type dictionary<int32, struct<...>> is replaced by the columns of its struct. Names, types,
-    values and order are those of the same query without `wire="indexed"`, except that request-level columns
-    come after the other training columns. Other columns are shared, not copied. A batch without such a
-    column is returned as it is; slices of batches are supported.
+    Each column of type dictionary<int32, struct<...>> is replaced by the columns of its struct. The result has the
+    names, types, values and order of the same query without `wire="indexed"`, except that request-level columns come
+    after the other training columns. Other columns are shared, not copied. A batch without indexed columns is returned
+    unchanged. Slices of batches are supported.
 
     Raises:
-        Corrupt: an index is outside of its dictionary.
+        Corrupt: an index is outside its dictionary.
         Invalid: a column is too long for Arrow's offsets; use smaller batches.
     """
     if not any(map(is_indexed, batch.schema)):
@@ -35,7 +35,7 @@ def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema after `expand`."""
+    """Returns the schema of batches after `expand`."""
     fields: list[pa.Field] = []
     for field in schema:
         fields += field.type.value_type.fields if is_indexed(field) else [field]
@@ -43,7 +43,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def is_indexed(field: pa.Field) -> bool:
-    """Whether a column contains the columns of a staging table or of requests. No table column has this type."""
+    """Reports whether a column contains the columns of a staging table or of requests. No table column has this type."""
     kind = field.type
     return (
         pa.types.is_dictionary(kind)
@@ -53,7 +53,7 @@ def is_indexed(field: pa.Field) -> bool:
 
 
 def _rows(name: str, column: pa.DictionaryArray) -> list[pa.Array]:
-    """The fields of an indexed column, with one row per index."""
+    """Returns the fields of an indexed column, with one row per index."""
     indices, rows = column.indices, column.dictionary
     ends = pc.min_max(indices)
     if indices.null_count or (
@@ -71,8 +71,8 @@ def _rows(name: str, column: pa.DictionaryArray) -> list[pa.Array]:
 def _take(values: pa.Array, indices: pa.Array) -> pa.Array:
     """Takes values at valid indices.
 
-    pyarrow's own take of lists first computes the position of every element, which takes five times as long,
-    and does not check the 32-bit limit when it adds up lengths.
+    pyarrow's take of lists computes the position of every element, which takes five times as long, and does not check
+    the 32-bit limit of the total length.
     """
     kind = values.type
     if len(indices) == 0:
@@ -116,7 +116,7 @@ def _take_runs(
         pa.large_binary(), len(lists), [before[0], stops.buffers()[1], content], offset=lists.offset
     )
     lengths, most = pc.binary_length(binary), _MAX_ELEMENTS << shift
-    # Checked before the allocation, but only if the longest list makes an overflow possible.
+    # The total is checked before the allocation, but only if the longest list makes an overflow possible.
     possible = (pc.max(lengths).as_py() or 0) * len(indices)
     if possible > most and pc.sum(pc.take(lengths, indices)).as_py() > most:
         raise pa.ArrowInvalid(f"lists of more than {_MAX_ELEMENTS} elements")

@@ -1,8 +1,8 @@
 """Batches in mapped memory, from a server on the same host. The protocol is defined in docs/spec/local.md.
 
-The server passes each batch as a file over a Unix socket, and a stream's message names it by number. The
-file is mapped privately: writes to its batch stay in this process. When nothing uses the batch any more,
-the file is returned, and the server reuses it for another batch.
+The server passes each batch as a file over a Unix socket, and a message of the stream gives its number. The file is
+mapped privately: writes to the batch stay in this process. When nothing uses the batch anymore, the file is returned,
+and the server reuses it for another batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger("penstock")
 # Seconds to wait for the server's next packet. It sends a file before the message that names it.
 _TIMEOUT = 10
 
-# A report to the server: what happened to a delivery, and its number.
+# A report to the server: the kind of event (below), and the number of the delivery.
 _RECORD = struct.Struct("<II")
 _SEEN, _RETURNED, _FORKED = 1, 2, 3
 
@@ -50,7 +50,7 @@ _REMEDY = "raise the limits of this process (ulimit -n), keep fewer batches, or 
 
 
 class _Connection(socket.socket):
-    """A socket that closes when nothing uses it, without a warning."""
+    """A socket that closes without a warning when it is garbage-collected."""
 
     def __del__(self) -> None:
         self.close()
@@ -59,13 +59,13 @@ class _Connection(socket.socket):
 class Session:
     """A connection over which a server passes the batches of one stream.
 
-    It lives as long as the stream or any of its batches. It is safe for threads and survives forks: a child
-    keeps the batches that it inherits, and does not report on them.
+    A session lives as long as the stream or any of its batches. It is safe for threads and survives forks: a child
+    keeps the batches that it inherits, but does not report on them.
     """
 
     def __init__(self, connection: socket.socket, identity: str) -> None:
         """Takes over a connection on which the server has sent the session's identity."""
-        # With a timeout of Python's own, sends would wait, too, whatever their flags.
+        # With a Python timeout, sends would wait too, regardless of their flags.
         connection.settimeout(None)
         for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             connection.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", _TIMEOUT, 0))
@@ -80,7 +80,7 @@ class Session:
 
     @classmethod
     def open(cls, path: str) -> Session | None:
-        """Connects to a server's socket. Returns None if this process cannot: batches then come over the network."""
+        """Connects to a server's socket. Returns None if this fails: batches then come over the network."""
         if not sys.platform.startswith("linux") or _live.full():
             return None
         connection: socket.socket | None = None
@@ -104,7 +104,7 @@ class Session:
             return None
 
     def batch(self, message: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
-        """Returns the batch that a stream's message names.
+        """Returns the batch named by a message of the stream.
 
         Raises:
             Unavailable: the session has ended.
@@ -124,7 +124,7 @@ class Session:
             raise errors.Corrupt(f"delivery {number} in mapped memory has no batch") from e
 
     def _next(self, number: int, size: int) -> _Mapping:
-        """Maps the next file, which must be that of a delivery. The lock is held."""
+        """Maps the next file, which must belong to the delivery. The lock is held."""
         if self._connection is None:
             raise errors.Unavailable("the session for batches in mapped memory has ended")
         try:
@@ -156,13 +156,13 @@ class Session:
         return mapping
 
     def returned(self, number: int) -> None:
-        """Reports that a delivery is no longer in use. Finalizers call it, at any time and in any thread."""
+        """Reports that a delivery is no longer in use. Finalizers call this method at any time and in any thread."""
         self._report(_RETURNED, number)
 
     def _report(self, kind: int, number: int) -> None:
-        """Sends a report, or leaves it for the next one if the socket is full. It takes no lock and does not wait."""
+        """Sends a report, or queues it for the next call if the socket is full. Takes no lock and does not wait."""
         connection = self._connection
-        if connection is None or self._pid != os.getpid():  # the parent uses the batch that ended here
+        if connection is None or self._pid != os.getpid():  # in a child: the parent still uses the batch
             return
         self._pending.append(_RECORD.pack(kind, number))
         while True:
@@ -175,11 +175,11 @@ class Session:
             except BlockingIOError:
                 self._pending.appendleft(record)
                 return
-            except OSError:  # the server has ended the session, and does not reuse its files
+            except OSError:  # the server ended the session and does not reuse its files
                 return
 
     def before_fork(self) -> None:
-        """Keeps the server from reusing the files that a child inherits. Holds the lock until after the fork."""
+        """Prevents the server from reusing files that a child inherits. Holds the lock until after the fork."""
         self._lock.acquire()
         self._forking = True
         if self._connection is not None:
@@ -187,10 +187,10 @@ class Session:
             self._inherited = True
 
     def after_fork(self) -> None:
-        """Called in the parent and in the child, even if `before_fork` was interrupted or not called.
+        """Runs in the parent and in the child, even if `before_fork` was interrupted or not called.
 
-        The session belongs to the parent. If the server does not know of the fork, the session ends there,
-        too: then the server does not reuse its files.
+        The session belongs to the parent and ends in the child. If the server was not told of the fork, the session
+        also ends in the parent, so that the server does not reuse its files.
         """
         try:
             if self._pid != os.getpid() or not self._inherited:
@@ -206,12 +206,12 @@ class Session:
         if connection is not None:
             if self._pid == os.getpid():
                 with contextlib.suppress(OSError):  # the server has ended it
-                    connection.shutdown(socket.SHUT_RDWR)  # the child has the connection, too
+                    connection.shutdown(socket.SHUT_RDWR)  # the child also has the connection
             connection.close()
 
 
 class _Mapping(mmap.mmap):
-    """A mapped file of a delivery, which is returned when its last buffer dies."""
+    """The mapped file of a delivery. The file is returned when its last buffer is freed."""
 
     session: Session | None = None
     number = 0
@@ -225,7 +225,7 @@ class _Mapping(mmap.mmap):
 class _Live:
     """Counts the mappings of this process, each of which is an open file.
 
-    It takes no lock, since finalizers call it: adding to a set and discarding from it are atomic.
+    It takes no lock, because finalizers call it: adding to a set and discarding from it are atomic.
     """
 
     def __init__(self) -> None:
@@ -238,16 +238,16 @@ class _Live:
         self._ids.discard(id(mapping))
 
     def full(self) -> bool:
-        """Whether they take a quarter of the files that this process may open."""
+        """Reports whether the mappings use a quarter of the files that this process may open."""
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return limit != resource.RLIM_INFINITY and len(self._ids) >= limit // 4
 
 
 class _Forks:
-    """The sessions of this process, which are called around a fork.
+    """Notifies the sessions of this process before and after a fork.
 
-    Python continues if a function that it calls around a fork raises, for example because a signal handler
-    did: what comes after the fork relies on nothing that came before.
+    If a hook raises an exception, for example from a signal handler, Python continues the fork. So `after` does not
+    assume that `before` completed.
     """
 
     def __init__(self) -> None:
@@ -281,10 +281,10 @@ _forks = _Forks()
 
 
 def register_at_fork() -> None:
-    """Has the sessions called around forks. It is called once, after other hooks that take locks.
+    """Registers the hooks that notify sessions of forks. Call it once, after the hooks that take other locks.
 
-    Python calls what was registered last first: a thread that holds the lock of a session may wait for
-    those other locks, but not the other way around.
+    Before a fork, Python calls the last registered hook first, so session locks are taken before those other locks: a
+    thread that holds a session's lock may wait for the other locks, but not the reverse.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_forks.before, after_in_parent=_forks.after, after_in_child=_forks.after)

@@ -1,4 +1,4 @@
-"""Manifests: the inputs of a run, saved with its model, to read the same rows again."""
+"""Manifests record the inputs of a run, saved with its model, to read the same rows again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.servers import Servers
 
 Manifest = Mapping[str, Any]
 
-# The fields that are read from a manifest.
+# The required fields of a manifest: their types, and the names of these for messages.
 _FIELDS: dict[str, tuple[type, str]] = {
     "query": (Mapping, "an object"),
     "dataset": (Mapping, "an object"),
@@ -26,7 +26,7 @@ _FIELDS: dict[str, tuple[type, str]] = {
 
 
 def ask(bound: BoundQuery) -> dict[str, Any]:
-    """Returns the server's manifest of a query that sets `wire`."""
+    """Returns the server's manifest for a query that sets `wire`."""
     kept: dict[str, Any] = json.loads(bound.action("manifest"))
     # The server leaves out its own default, which differs from this package's.
     kept["query"].setdefault("wire", bound.form["wire"])
@@ -44,10 +44,10 @@ def text(manifest: Manifest) -> bytes:
 
 
 def load(manifest: Manifest | str | os.PathLike[str]) -> Manifest:
-    """Loads a manifest from a file, unless it is one already.
+    """Loads a manifest from a file, or returns it if it is already loaded.
 
     Raises:
-        Invalid: the file does not exist, or contains something else.
+        Invalid: the file does not exist or does not contain a manifest.
     """
     if isinstance(manifest, Mapping):
         kept, name = manifest, "it"
@@ -66,7 +66,7 @@ def load(manifest: Manifest | str | os.PathLike[str]) -> Manifest:
 
 
 def bound(servers: Servers, manifest: Manifest, fields: Mapping[str, Any]) -> BoundQuery:
-    """Returns the query of a manifest, if the server still makes the same plan and columns from it.
+    """Returns the query of a manifest, if the server still returns the same plan and columns for it.
 
     Args:
         servers: servers of the same datasets; any of them can answer.
@@ -86,7 +86,7 @@ def bound(servers: Servers, manifest: Manifest, fields: Mapping[str, Any]) -> Bo
         except (errors.NotFound, errors.Invalid):
             if form is inline:
                 raise
-            continue  # The server's dataset of this name is gone, or has changed.
+            continue  # The server's dataset of this name was removed or changed.
         if (found["plan"], found["columns"]) == (manifest["plan"], manifest["columns"]):
             return BoundQuery(servers, {**form, **more})
     same = found["plan"] == manifest["plan"]

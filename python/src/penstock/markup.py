@@ -1,7 +1,7 @@
 """HTML of plans, reports and streams, for notebooks.
 
-It has no scripts, and no colors of its own, so that it is readable on light and dark pages. All texts are escaped. Notebooks do
-not typeset them, whatever dollar signs they have.
+The HTML has no scripts or colors, so it is readable on light and dark pages. All text is escaped. Notebooks do not
+typeset it, even if it contains dollar signs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEFT = ' style="text-align: left"'
 
 
 class Explanation(str):
-    """The text of a plan that `Client.explain` returns. A notebook shows its lines as they are."""
+    """The text of a plan, as returned by `Client.explain`. A notebook shows it as preformatted text."""
 
     __slots__ = ()
 
@@ -36,9 +36,9 @@ class Report(dict[str, Any]):
 
 
 def document(title: str, values: Mapping[str, Any], schema: pa.Schema | None = None) -> str:
-    """The HTML of named values, and of the columns of a schema.
+    """Returns the HTML of named values, and of the columns of a schema.
 
-    Mappings of mappings and lists of mappings are tables of their own.
+    Mappings of mappings and lists of mappings become separate tables.
     """
     simple = {name: value for name, value in values.items() if not _is_table(value)}
     parts = [f"<strong>{_text(title)}</strong>"]
@@ -53,7 +53,7 @@ def document(title: str, values: Mapping[str, Any], schema: pa.Schema | None = N
 
 
 def table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:
-    """The HTML of a table, with its first rows."""
+    """Returns the HTML of the first rows of a table."""
     every = list(rows)
     lines = [f"<tr>{''.join(f'<th{_LEFT}>{_text(name)}</th>' for name in head)}</tr>"] if head else []
     lines += [
@@ -73,14 +73,14 @@ def _is_table(value: object) -> bool:
 
 
 def _nested(value: Any) -> str:
-    """The HTML of a mapping of mappings or a list of mappings: a row each."""
+    """Returns the HTML of a mapping of mappings or a list of mappings, with one row for each inner mapping."""
     named = list(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
     head = list(dict.fromkeys(name for _, member in named for name in member))
     return table(((name, *(member.get(one) for one in head)) for name, member in named), ("", *head))
 
 
 def _text(value: object) -> str:
-    """A value as escaped text; mappings and lists as JSON."""
+    """Returns a value as escaped text; mappings and lists are formatted as JSON."""
     if value is None:
         said = ""
     elif isinstance(value, Mapping | list | tuple):

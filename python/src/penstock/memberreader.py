@@ -22,10 +22,10 @@ class MemberReader:
 
     Attributes:
         spec: the member.
-        at: its position, after the last batch taken.
-        share: what it gives; None before `open`.
-        left: batches left in its epoch.
-        rows: rows taken so far.
+        at: its position after the last batch taken.
+        share: the batches that it contributes; None before `open`.
+        left: the number of batches left in its epoch.
+        rows: the number of rows taken so far.
         pin: the snapshots that it reads; None before `open`.
     """
 
@@ -44,10 +44,10 @@ class MemberReader:
             spec: the member.
             client: the client of its server.
             shard: the rank, and the number of ranks.
-            at: where to begin.
+            at: the position to begin at.
             pin: the snapshots to read; None for the current ones.
-            turns: how many readers take turns with the steps. If it gives one batch to each step, this one then only
-                requests the batches of its own steps.
+            turns: the number of readers that take turns with the steps. If the member gives one batch to each step,
+                this reader requests only the batches of its own steps.
         """
         self.spec = spec
         self._client = client
@@ -77,15 +77,17 @@ class MemberReader:
 
     @property
     def resumed(self) -> int:
-        """How many times its streams were resumed after a failure."""
+        """The number of times its streams were resumed after a failure."""
         return self._resumed + (0 if self._stream is None else self._stream.stats.resumed)
 
     def open(self, share: Share, ahead: int) -> bool:
-        """Plans its stream from its position on, unless it already gives such batches. Reports whether it did.
+        """Plans the stream from the current position, and reports whether it did.
+
+        It does nothing if the stream's batches already have the right size.
 
         Args:
-            share: what it gives.
-            ahead: the number of steps before the next one of this reader.
+            share: the batches to contribute.
+            ahead: the number of steps before this reader's next step.
         """
         if self.share is not None and self.share.rows == share.rows:
             self.share = share
@@ -98,13 +100,13 @@ class MemberReader:
         """Reads the first batch ahead, so that the server admits the stream. May be called in any thread."""
         if self._ready is None and self.left:
             assert self._stream is not None
-            self._ready = next(self._stream, None)  # None if its steps are all of other readers
+            self._ready = next(self._stream, None)  # None if all its steps belong to other readers
 
     def take(self, ahead: int) -> pa.RecordBatch | None:
-        """The next batch. A member that repeats begins its next epoch if this one has no more batches.
+        """Returns the next batch. If the epoch has no more batches, a repeating member begins its next epoch.
 
         Args:
-            ahead: the number of steps before the next one of this reader. Unless it is 0, the batch may be None.
+            ahead: the number of steps before this reader's next step. Unless it is 0, the result may be None.
         """
         if not self.left:
             self._begin_next_epoch(ahead)
@@ -120,7 +122,7 @@ class MemberReader:
         return batch
 
     def end(self) -> None:
-        """Ends it, while the mix continues."""
+        """Ends the member, while the mix continues."""
         self.at = replace(self.at, ended=True)
         self._finish()
 
@@ -155,7 +157,7 @@ class MemberReader:
             )
 
     def _finish(self) -> None:
-        """Ends the stream. At its last batch, it must have no more."""
+        """Ends the stream, and checks that it has no more batches than planned."""
         stream = self._stream
         if stream is None:
             return
@@ -170,7 +172,7 @@ class MemberReader:
         )
 
     def _plan(self, ahead: int) -> None:
-        """Plans the rest of its epoch. Once it was planned, later plans wait for servers that do not respond."""
+        """Plans the rest of the epoch. Plans after the first one wait for servers that do not respond."""
         fields = self._fields()
         stream = self._read(fields)
         self.pin = stream.plan.pin
@@ -215,7 +217,7 @@ class MemberReader:
 
 
 def _lanes(spec: MemberSpec, at: MemberPosition, world: int) -> int:
-    """The number of lanes: as set, or else that of the position, or one per rank."""
+    """Returns the number of lanes: as set by the query, else of the position, else one per rank."""
     given = spec.query.get("lanes")
     if given is not None:
         return int(given)

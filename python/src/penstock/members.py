@@ -1,4 +1,4 @@
-"""The members of a mix: what each one reads, its weight, and what its end means."""
+"""The members of a mix: their queries and weights, and the effect of their ends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Ends = Literal["mix", "member", "repeat"]
 
 
 class Member(RunQuery, total=False):
-    """One member of a mix: the fields of its query, and these. Its own fields override those of the mix.
+    """One member of a mix: the fields of its query, and the fields below. They override the fields of the mix.
 
     Attributes:
         dataset: the name of a dataset on the server, or a dataset as a mapping.
         weight: its share of the rows, relative to the other weights.
         name: its name in the mix's `source` column; the dataset's name if omitted.
-        ends: what happens at the end of its epoch: "mix" ends the mix, "member" ends only this member, and "repeat"
-            begins its next epoch. As given for the mix if omitted.
-        client: the client of its server; that of the mix if omitted.
+        ends: the effect of the end of its epoch: "mix" ends the mix, "member" ends only this member, and "repeat"
+            begins its next epoch. If omitted, the mix's `ends` applies.
+        client: the client of its server; the mix's client if omitted.
         uri: the address of its server, instead of a client, for `penstock.torch.IterableDataset`.
     """
 
@@ -38,7 +38,7 @@ class Member(RunQuery, total=False):
 
 _OWN = Member.__annotations__.keys() - RunQuery.__annotations__.keys()
 
-# Query fields that only make sense for the whole mix, and those that a mix cannot have.
+# Query fields that a member cannot set: they apply to the whole mix, or a mix does not support them.
 _OF_MIX = {
     "batch_rows": "pass batch_rows or global_batch_rows to the mix: its members divide the rows of each step",
     "global_batch_rows": "pass batch_rows or global_batch_rows to the mix: its members divide the rows of each step",
@@ -60,12 +60,12 @@ class MemberSpec:
 
     Attributes:
         name: its name in the mix.
-        dataset: what to read.
-        weight: its share, relative to the others.
-        ends: what its end means.
+        dataset: the dataset to read.
+        weight: its share of the rows, relative to the other weights.
+        ends: the effect of its end.
         query: the fields of its query.
-        client: the client of its server; None for that of the mix.
-        uri: the address of its server; None for that of the mix.
+        client: the client of its server; None for the mix's client.
+        uri: the address of its server; None for the mix's server.
     """
 
     name: str
@@ -81,12 +81,12 @@ def check(members: Sequence[Member], shared: Mapping[str, Any], ends: Ends) -> t
     """Checks the members of a mix.
 
     Args:
-        members: as passed.
+        members: the members, as passed by the caller.
         shared: the query fields of the mix, for all members.
-        ends: what the end of a member means, unless it says so itself.
+        ends: the effect of a member's end, unless the member sets `ends`.
 
     Raises:
-        Invalid: there is none, two have the same name, or an entry is wrong.
+        Invalid: there are no members, two members have the same name, or a member is wrong.
     """
     if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Sequence) or not members:
         raise _invalid(
@@ -108,12 +108,12 @@ def check(members: Sequence[Member], shared: Mapping[str, Any], ends: Ends) -> t
     return checked
 
 
-_MAX_MEMBERS = 64  # as many streams as a server admits together
+_MAX_MEMBERS = 64  # the maximum number of streams that a server admits together
 _SIZES = ("batch_rows", "global_batch_rows")
 
 
 def step_rows(shared: Mapping[str, Any], world: int) -> int:
-    """The rows of a step over all ranks, by the fields of a mix.
+    """Returns the number of rows of a step over all ranks, from the fields of a mix.
 
     Raises:
         Invalid: two sizes are set, or one is not positive.

@@ -17,8 +17,8 @@ from penstock.local import Session
 class Messages:
     """Reads the messages of one ticket, and checks them against the wire protocol.
 
-    First comes the schema, then batches with one cursor each, then one message with the report, then the
-    end. Anything else raises `Corrupt`.
+    The schema comes first, then batches with one cursor each, then one message with the report, then the end. Anything
+    else raises `Corrupt`.
 
     Attributes:
         channel: the connection to the server that accepts the ticket.
@@ -26,10 +26,10 @@ class Messages:
         cursor: the cursor of the last batch, as received; None before the first one.
         rows: rows returned so far.
         batches: batches returned so far.
-        report: the server's report, once received.
+        report: the server's report; None until received.
     """
 
-    # Set here, since __del__ also runs for objects whose __init__ was interrupted.
+    # This is a class attribute because __del__ also runs if __init__ was interrupted.
     _lease: Lease | None = None
 
     def __init__(
@@ -47,8 +47,8 @@ class Messages:
             channel: the connection to the server that accepts the ticket.
             ticket: the ticket, as received.
             schema: the planned schema.
-            wire: with "auto", the stream chooses its own form, and its batches are converted to plain ones. With
-                "grouped", a batch has one row per request, and the report counts requests.
+            wire: with "auto", the server chooses the form, and batches are converted to plain ones. With "grouped", a
+                batch has one row per request, and the report counts requests.
             local_socket: the path of the server's socket for batches in mapped memory; None if it has none.
         """
         self.channel = channel
@@ -70,7 +70,7 @@ class Messages:
         try:
             return self._next()
         except errors.Unavailable:
-            if self.channel.closed:  # which canceled the read
+            if self.channel.closed:  # closing canceled the read
                 raise _client_closed() from None
             if self._lease is not None:
                 self._lease.broken = True
@@ -110,7 +110,7 @@ class Messages:
                 self._last(message)
 
     def _is_planned(self, schema: pa.Schema) -> bool:
-        """Whether a stream's schema is the planned one, or is converted to it."""
+        """Reports whether a stream's schema equals the planned one, after conversion if needed."""
         if self._auto:
             schema = pa.schema(sorted(plain_schema(schema), key=lambda field: self._position(field.name)))
         return bool(schema.equals(self._schema))
@@ -119,17 +119,17 @@ class Messages:
         return int(self._schema.get_field_index(name))
 
     def _planned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch in the planned form: indexed batches of an auto stream are expanded."""
+        """Converts a batch to the planned form: indexed batches of an auto stream are expanded."""
         return expand(batch).select(self._schema.names) if self._auto else batch
 
     def close(self) -> None:
         """Closes the stream on both sides."""
         if self._lease is not None:
             self._lease.release()
-        self._session = None  # which ends when its last batch is gone
+        self._session = None  # the session ends when its last batch is freed
 
     def _reader(self) -> flight.FlightStreamReader:
-        """The open reader. Do not store it: exceptions keep the locals of all frames they passed."""
+        """Returns the open reader. Do not store it: exceptions keep the locals of their frames alive."""
         reader = None if self._lease is None else self._lease.reader
         if reader is None:
             raise _client_closed()
@@ -144,11 +144,11 @@ class Messages:
         return self._planned(batch)
 
     def _mapped(self, message: dict[str, Any]) -> pa.RecordBatch:
-        """The batch of a message that names it by the number of its delivery."""
+        """Returns the batch whose delivery number is in a message."""
         session = self._session
         schema = (
             self._reader().schema
-        )  # fails if another thread has closed the stream, and with it the session
+        )  # fails if another thread has closed the stream, which also closes the session
         if session is None or not isinstance(message.get("cursor"), dict):
             raise errors.Corrupt("the stream names a batch in mapped memory, which was not requested")
         batch = session.batch(message, schema)

@@ -1,7 +1,7 @@
-"""Common mistakes, refused with the correct Python code.
+"""Rejects common mistakes and suggests the correct Python code.
 
-The server refuses unsupported fields by name, but it cannot know what a user of another library
-meant, or suggest Python code.
+The server rejects unsupported fields by name, but it cannot recognize habits from other libraries or suggest Python
+code.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _WHOLE = [name for name, form in get_type_hints(Query).items() if form == Suppor
 
 
 def refuse(fields: Mapping[str, Any]) -> None:
-    """Refuses query fields with common mistakes.
+    """Rejects query fields with common mistakes.
 
     Args:
-        fields: the fields as passed by the caller; None leaves one out.
+        fields: the fields as passed by the caller; None values are left out.
 
     Raises:
-        Invalid: with the correct code as the remedy.
+        Invalid: there is a mistake; the remedy has the correct code.
     """
     said = {name: value for name, value in fields.items() if value is not None}
     shuffle = said.get("shuffle")
@@ -65,11 +65,11 @@ def whole(name: str, value: Any, form: str = "{name}={value}", minimum: int | No
     Args:
         name: the argument's name.
         value: the value passed.
-        form: how to write the argument, for the remedy.
+        form: the format of the argument in the remedy.
         minimum: the smallest value allowed; None leaves that to the server.
 
     Raises:
-        Invalid: with the number that was probably meant.
+        Invalid: the value is not a whole number or is too small; the remedy has a likely correction.
     """
     try:
         found = operator.index(value)
@@ -90,10 +90,10 @@ def whole(name: str, value: Any, form: str = "{name}={value}", minimum: int | No
 
 
 def names(field: str, value: Any) -> list[str] | None:
-    """Checks a list of names; None for None.
+    """Checks and returns a list of names; returns None for None.
 
     Raises:
-        Invalid: it is one text, or has something else.
+        Invalid: the value is a single string, or an element is not a string.
     """
     if value is None:
         return None
@@ -107,7 +107,7 @@ def names(field: str, value: Any) -> list[str] | None:
 
 
 def _nearest(value: Any) -> int | None:
-    """Returns the whole number that was probably meant, if any. Text is parsed exactly, since ids exceed floats."""
+    """Returns the probable whole number, if any. Text is parsed as an int first, because ids exceed the precision of floats."""
     for form in (int, float):
         try:
             return int(form(value))

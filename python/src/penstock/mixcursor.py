@@ -19,8 +19,9 @@ class MemberPosition:
 
     Attributes:
         epoch: the epoch that it reads.
-        lanes: the number of its lanes; None if unknown.
-        cursors: its cursor for this rank, or for each rank of the run that saved it; empty at the start of the epoch.
+        lanes: its number of lanes; None if unknown.
+        cursors: its cursor for this rank, or its cursors for all ranks of the run that saved it; empty at the start of
+            the epoch.
         ended: whether it has ended, while the mix continues.
     """
 
@@ -35,8 +36,8 @@ class MixPosition:
     """The position of a mix.
 
     Attributes:
-        step: the number of steps before it.
-        epoch: the epoch with which the members began.
+        step: the number of steps before the position.
+        epoch: the first epoch of the members.
         members: the position of each member.
         pins: the snapshots that each member reads, by name.
     """
@@ -47,7 +48,7 @@ class MixPosition:
     pins: Mapping[str, Any]
 
     def cursor(self, names: Sequence[str], shard: tuple[int, int]) -> Cursor:
-        """The cursor of one rank, as plain JSON. Like a stream's cursor, it has step, epoch, shard, pin and at."""
+        """Returns the cursor of one rank, as plain JSON. Like a stream's cursor, it has step, epoch, shard, pin and at."""
         at = [
             {
                 "member": name,
@@ -70,7 +71,7 @@ class MixPosition:
 
     @classmethod
     def start(cls, names: Sequence[str], epoch: int, pins: Mapping[str, Any] | None) -> Self:
-        """The start of an epoch."""
+        """Returns the position at the start of an epoch."""
         return cls(0, epoch, tuple(MemberPosition(epoch) for _ in names), dict(pins or {}))
 
     @classmethod
@@ -78,7 +79,7 @@ class MixPosition:
         """Decodes the cursor of a rank, or of all ranks.
 
         Raises:
-            Invalid: it is not a cursor of a mix of these members.
+            Invalid: the value is not a cursor of a mix of these members.
         """
         given = query.cursor(cursor)
         for one in given if isinstance(given, list) else [given]:
@@ -102,10 +103,10 @@ _REMEDY = "pass the mix's cursor as it was saved"
 
 
 def check(cursor: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuses a cursor that is not of a mix of these members.
+    """Checks that a cursor is from a mix of these members.
 
     Raises:
-        Invalid: it is not.
+        Invalid: the cursor is from another mix or a stream.
     """
     found = cursor.get("mix")
     if found is None:
@@ -123,10 +124,11 @@ def check(cursor: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def _member(found: Sequence[Mapping[str, Any]]) -> MemberPosition:
-    """The position of a member, from the cursors of all ranks."""
+    """Returns the position of a member, from the cursors of all ranks."""
     cursors = [one["cursor"] for one in found]
     places = {(int(one["epoch"]), one["lanes"], bool(one.get("ended"))) for one in found}
-    # Until its first batch after a resume, a member is where all ranks of the run before left it: equal on all ranks.
+    # Until its first batch after a resume, a member keeps the position that the previous run saved, which is equal on
+    # all ranks.
     own = any(one != cursors[0] for one in cursors)
     if len(places) > 1 or (own and not all(isinstance(one, Mapping) for one in cursors)):
         raise errors.Invalid(

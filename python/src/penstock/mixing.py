@@ -1,4 +1,4 @@
-"""Several datasets as one stream of steps, each with the members' shares of rows."""
+"""Mixes several datasets into one stream of steps. Each step has the members' shares of rows."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ def mix(
             for batch in mixed:  # pyarrow.RecordBatch
                 train(batch)
 
-    In each step, the stream of each member gives its share of the rows, rounded to a multiple of its lanes. Over
-    any 10,000 consecutive rows, each member's share is within 1 % of its weight. All ranks have the same steps.
+    In each step, each member contributes its share of the rows, rounded to a multiple of its lanes. Over any 10,000
+    consecutive rows, each member's share is within 1 % of its weight. All ranks have the same steps.
 
     Args:
-        members: what to mix, see `penstock.Member`. Columns must have the same names, types and order.
-        client: the client for members without one of their own.
+        members: the datasets to mix, see `penstock.Member`. Their columns must have the same names, types and order.
+        client: the client for members that set none.
         shard: the rank, and the number of ranks.
-        epoch: the epoch with which the members begin.
+        epoch: the first epoch of the members.
         cursor: where to resume: the mix's cursor, or the cursors of all ranks.
-        source: the name of a column that names the member of each row, a dictionary of strings; None adds none.
-        ends: what the end of a member means, unless it says so itself: "mix" ends the mix, "member" only ends the
-            member, and the shares of the others then grow, and "repeat" begins its next epoch.
-        fields: query fields of all members, see `penstock.RunQuery`. `batch_rows` and `global_batch_rows` are those
-            of the mix.
+        source: the name of an added column with the member's name in each row, a dictionary of strings; None adds no
+            column.
+        ends: the effect of a member's end, unless the member sets `ends`: "mix" ends the mix; "member" ends only the
+            member, and the shares of the others grow; "repeat" begins the member's next epoch.
+        fields: query fields of all members, see `penstock.RunQuery`. `batch_rows` and `global_batch_rows` apply to the
+            mix.
 
     Raises:
         Invalid: a member or field is wrong, or the columns differ.
@@ -96,9 +97,10 @@ def _client_of(member: MemberSpec, client: Client | None) -> Client:
 class Mix(BatchIterator):
     """An iterator of `pyarrow.RecordBatch`, one for each step, that tracks its position. Created by `penstock.mix`.
 
-    The members are planned now, and rows are read from the first batch on. As in a `Stream`, lost connections are
-    resumed automatically, a failed read raises one of `penstock.errors`, and so does every further read. Close a mix
-    when done; leaving its `with` block and reaching its end close it too. Only one thread may read it at a time.
+    The members are planned at creation; rows are read when the first batch is requested. Like a `Stream`, a mix resumes
+    automatically after a lost connection; a failed read raises one of `penstock.errors`, and so does every further
+    read. Close a mix when done; leaving its `with` block or reaching its end also closes it. Only one thread may read
+    it at a time.
     """
 
     _what = "mix"
@@ -118,13 +120,13 @@ class Mix(BatchIterator):
         """Plans the members.
 
         Args:
-            members: what to mix.
+            members: the members to mix.
             clients: the client of each member.
             rows: the rows of a step, over all ranks.
-            start: where to begin.
+            start: the position to begin at.
             shard: the rank, and the number of ranks.
-            source: the name of the column that names the member; None for none.
-            every: which steps to return, counted from the start, and out of how many; for DataLoader workers.
+            source: the name of the column that names the member; None adds no column.
+            every: (i, n) returns every n-th step from step i on, counted from the start; for DataLoader workers.
         """
         super().__init__()
         self._rows = rows
@@ -134,7 +136,7 @@ class Mix(BatchIterator):
         self._every = every
         self._returned_rows = self._returned_batches = 0
         self._clients = _clients_of_mix(clients)
-        # If a member ends alone, the others are planned again at that step: each reader needs their cursors there.
+        # If one member ends, the others are planned again at that step, so each reader needs all cursors of that step.
         turns = 1 if any(member.ends == "member" for member in members) else every[1]
         self._readers = [
             MemberReader(member, own, shard, at, start.pins.get(member.name), turns)
@@ -155,7 +157,7 @@ class Mix(BatchIterator):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the members, in order: a row's index in its `source` column is an index of these."""
+        """The names of the members, in order. The codes of the `source` column are indexes into these names."""
         return tuple(reader.spec.name for reader in self._readers)
 
     @property
@@ -170,11 +172,12 @@ class Mix(BatchIterator):
 
     @property
     def cursor(self) -> Cursor:
-        """The position after the last step returned, as plain JSON; `mix` with it as `cursor` resumes there.
+        """The position after the last returned step, as plain JSON. To resume there, pass it to `mix` as `cursor`.
 
-        To resume with a different number of ranks, pass the list of the cursors of all ranks after the same step.
+        To resume with a different number of ranks, pass the list of all ranks' cursors after the same step.
         """
-        # A step that failed may have taken the batches of some members: the position is that of the last one returned.
+        # A failed step may have taken batches of some members, so the position is the position of the last returned
+        # step.
         return replace(self._returned, pins=self.pins).cursor(self.names, self._shard)
 
     def _position(self) -> MixPosition:
@@ -182,7 +185,7 @@ class Mix(BatchIterator):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The rows of each member so far, by name."""
+        """The number of rows of each member so far, by name."""
         return {reader.spec.name: reader.rows for reader in self._readers}
 
     @property
@@ -226,14 +229,14 @@ class Mix(BatchIterator):
 
     @property
     def _ahead(self) -> int:
-        """The number of steps before the next one to return."""
+        """The number of steps before the next step to return."""
         index, of = self._every
         return (index - (self._step - self._start.step)) % of
 
     def _settle_ends(self) -> bool:
-        """Ends the members that cannot give what the step is due. Reports whether the mix continues.
+        """Ends the members with too few batches for the step. Reports whether the mix continues.
 
-        It depends on planned numbers only, which are the same for all ranks.
+        The result depends only on planned numbers, which are the same for all ranks.
         """
         while True:
             short = [
@@ -253,7 +256,7 @@ class Mix(BatchIterator):
             self._open()
 
     def _open(self) -> None:
-        """Divides the steps among the members that have not ended, and plans those whose batches change."""
+        """Divides the rows of a step among the members that have not ended, and plans members whose batches change."""
         active = [reader for reader in self._readers if not reader.at.ended]
         weights = [reader.spec.weight for reader in active]
         for reader, share in zip(
@@ -263,7 +266,7 @@ class Mix(BatchIterator):
                 self._to_start.append(reader)
 
     def _start_streams(self) -> None:
-        """Opens all new streams at once, since the server admits them together."""
+        """Opens all new streams at once, because the server admits them together."""
         due, self._to_start = self._to_start, []
         if not due:
             return
@@ -273,7 +276,7 @@ class Mix(BatchIterator):
                 start.result()
 
     def _schema_of(self, reader: MemberReader, opened: Sequence[MemberReader]) -> pa.Schema:
-        # Members that ended before the cursor have no stream any more; their columns were equal.
+        # Members that ended before the cursor have no stream; their columns were equal.
         return (reader if reader in opened else opened[0]).schema
 
     def _steps_left(self) -> int | None:
@@ -304,7 +307,7 @@ def _share(reader: MemberReader) -> shares.Share:
 
 
 def _clients_of_mix(clients: Sequence[Client]) -> list[Client]:
-    """Clients of the mix's own, whose streams each server admits together."""
+    """Creates clients for this mix alone, so that each server admits their streams together."""
     settings = [client.settings for client in clients]
     mix_id = secrets.token_hex(8)
     made: Mapping[Any, Client] = {

@@ -1,4 +1,4 @@
-"""Rows that a program has, as record batches that can be sent."""
+"""Converts a program's rows to record batches that can be sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.errors import Invalid
 from penstock.query import invalid
 
-# Data frames that export the same rows each time.
+# The packages whose data frames export the same rows each time.
 _FRAMES = ("pandas", "polars")
 
 _FORMS = "a pyarrow table, a data frame, anything else that exports an Arrow stream, or a generator of record batches"
@@ -22,15 +22,15 @@ class Rows:
     """The rows of one call.
 
     Attributes:
-        schema: of the batches that are sent: top-level dictionaries are sent as their values.
-        again: whether `batches` can be called again for the same rows.
+        schema: the schema of the sent batches: top-level dictionaries are sent as their values.
+        again: whether a second call of `batches` returns the same rows.
     """
 
     def __init__(self, data: Any) -> None:
-        """Looks at the data.
+        """Opens the data and reads its schema.
 
         Raises:
-            Invalid: there is no way to read it as record batches.
+            Invalid: the data cannot be read as record batches.
         """
         self._open, self.again = _opener(data)
         self._opened: tuple[pa.Schema, Iterator[pa.RecordBatch]] | None = self._open()
@@ -38,7 +38,7 @@ class Rows:
         self.schema = pa.schema([_plain(field) for field in self._schema])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches. If the rows can be read once, a later call returns the same iterator."""
+        """Returns the batches. If the rows can be read only once, a later call continues the first one."""
         if self._opened is None:
             self._opened = self._open()
         schema, batches = self._opened
@@ -46,17 +46,17 @@ class Rows:
             self._opened = None
         if not schema.equals(self._schema):
             raise invalid("data", "has another schema when it is read again")
-        # pyarrow takes slices of views without rows, which came through an Arrow stream, to be invalid.
+        # pyarrow rejects slices of empty view arrays that came through an Arrow stream, so empty batches are skipped.
         return (self._sent(batch) for batch in map(self._checked, batches) if batch.num_rows > 0)
 
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch, which has the schema of the first one."""
+        """Returns a batch after checking that its schema equals that of the first batch."""
         if not batch.schema.equals(self._schema):
             raise invalid("data", f"a batch has the schema {batch.schema}, and the first one {self._schema}")
         return batch
 
     def _sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch with the schema that is sent."""
+        """Converts a batch to the sent schema."""
         columns = [
             _values(column, field.type) if isinstance(column, pa.DictionaryArray) else column
             for column, field in zip(batch.columns, self.schema, strict=True)
@@ -71,12 +71,12 @@ def _plain(field: pa.Field) -> pa.Field:
     return field.with_type(_TAKEN.get(values, values))
 
 
-# Types that pyarrow does not take values of, and those that it casts them to.
+# Value types that pyarrow's take does not support, and the types to cast them to.
 _TAKEN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 def _values(column: pa.DictionaryArray, to: pa.DataType) -> pa.Array:
-    """The values of a column of codes."""
+    """Returns the decoded values of a dictionary column."""
     return column.dictionary.cast(to).take(column.indices)
 
 
@@ -84,7 +84,7 @@ Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def _opener(data: Any) -> tuple[Callable[[], Opened], bool]:
-    """Returns a function that opens the data, and whether it can be called again for the same rows."""
+    """Returns a function that opens the data, and whether it opens the same rows again at a second call."""
     if isinstance(data, pa.Table | pa.RecordBatch) or _is_frame(data):
         return lambda: _stream(data), True
     dataset = sys.modules.get("pyarrow.dataset")
@@ -107,7 +107,7 @@ def _is_frame(data: Any) -> bool:
 
 
 def _stream(data: Any) -> Opened:
-    """Opens what exports an Arrow stream."""
+    """Opens data that exports an Arrow stream or array."""
     if isinstance(data, pa.Table | pa.RecordBatch):
         batches = data.to_batches() if isinstance(data, pa.Table) else [data]
         return data.schema.remove_metadata(), (batch.replace_schema_metadata() for batch in batches)
@@ -120,7 +120,7 @@ def _stream(data: Any) -> Opened:
 
 
 def _iterated(data: Iterable[Any]) -> Opened:
-    """Opens a generator of batches, or of what exports an Arrow stream."""
+    """Opens an iterable of batches, or of other data that exports an Arrow stream."""
     opened = map(_stream, data)
     first = next(opened, None)
     if first is None:
@@ -129,16 +129,16 @@ def _iterated(data: Iterable[Any]) -> Opened:
 
 
 def parts(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """Divides a batch by rows, so that each part fits in a message.
+    """Divides a batch by rows into parts that each fit in a message.
 
     Args:
         batch: the batch.
-        limit: the bytes of a message.
+        limit: the maximum bytes of a message.
 
     Raises:
-        Invalid: a row does not fit.
+        Invalid: a single row does not fit.
     """
-    # Buffers are padded, and an estimate is cheaper than the size of a message: most parts have half of the limit.
+    # The estimate nbytes is cheaper than the exact message size but ignores padding, so most parts have half the limit.
     if batch.num_rows == 0:
         return
     if batch.nbytes <= limit // 2 or _fits(batch, limit):

@@ -1,8 +1,8 @@
-"""Private servers that processes of one user share. See docs/spec/private.md.
+"""Private servers that are shared by processes of one user. See docs/spec/private.md.
 
-The folder of such a server has a file in which its owners hold record locks: the kernel releases those of a process at any end of
-it, and forked processes do not inherit them. The server ends when no owner holds one. A process must open the file only once at
-a time, because closing any descriptor of it releases all locks of the process.
+The folder of such a server has a file on which its owners hold record locks. The kernel releases a process's locks when
+the process ends in any way, and forked processes do not inherit them. The server ends when no owner holds a lock. A
+process must not open the file twice at a time, because closing either descriptor releases all of the process's locks.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from penstock import errors
 
 _OWNERS = "owners"
 
-# The bytes of the file, as in cmd/penstock/owners_unix.go.
+# The locked bytes of the file, as in cmd/penstock/owners_unix.go.
 _DOOR = 0
 _FIRST = 1
 _COUNT = 1 << 20
 _SERVER = 1 << 30
 
-_POLL = 0.02  # seconds between two looks at a lock of others
-_END_LIMIT = 5.0  # seconds until a server that should end is killed
-_START_LIMIT = 120.0  # seconds for which processes wait for one another
+_POLL = 0.02  # seconds between two checks of other processes' locks
+_END_LIMIT = 5.0  # seconds after which a server that does not end is killed
+_START_LIMIT = 120.0  # seconds for which a process waits for another one
 
-# struct flock of 64-bit systems: its format, and where start, length, process and type are.
+# struct flock of 64-bit systems: its format, and the positions of start, length, process and type.
 _FLOCK, _AT = ("qqihh", (0, 1, 2, 3)) if sys.platform == "darwin" else ("hhqqi", (2, 3, 4, 0))
 
-# The environment that a server reads, besides the variables that its config file names.
+# The environment variables that a server reads, besides the variables that its config file names.
 _ENVIRONMENT = ("AWS_", "GO", "PENSTOCK_", "SSL_CERT_")
 _VARIABLES = ("HOME", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 Launch = Callable[[Path], "subprocess.Popen[bytes]"]
-"""Starts the server in a folder, and returns when it serves."""
+"""Starts the server in a folder, and returns when the server is ready."""
 
 
 def folder_of(parent: str, config: str | os.PathLike[str], program: Path, flags: Sequence[str]) -> Path:
-    """The folder of the server that processes share if they open the same file, program and settings in the same environment.
+    """Returns the folder of a shared server, which depends on the config file, program, settings and environment.
 
     Args:
-        parent: the folder to make it in.
+        parent: the parent folder.
         config: the config file.
         program: the program.
         flags: the settings; relative paths in them are relative to the current folder.
@@ -75,24 +75,24 @@ def folder_of(parent: str, config: str | os.PathLike[str], program: Path, flags:
 
 
 class Owner:
-    """This process as an owner of a shared server. There is one for each folder, however many clients the process has.
+    """This process as an owner of a shared server. The clients of the process share one Owner per folder.
 
     Attributes:
-        folder: that of the server.
-        process: the process that it belongs to; in a forked one, it does nothing.
+        folder: the server's folder.
+        process: the id of the owning process; in a forked process, `leave` does nothing.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.process = os.getpid()
-        self._lock = threading.Lock()  # of all below
+        self._lock = threading.Lock()  # guards the fields below
         self._uses = 0
         self._file = -1
         self._byte = 0
-        self._server: subprocess.Popen[bytes] | None = None  # if this process has started it
+        self._server: subprocess.Popen[bytes] | None = None  # set if this process started it
 
     def enter(self, launch: Launch) -> None:
-        """Becomes an owner once more, and starts the server unless it runs.
+        """Adds a use of the server, and starts the server unless it runs.
 
         Raises:
             Invalid: others can enter the folder, or the server does not start.
@@ -108,7 +108,7 @@ class Owner:
             self._uses += 1
 
     def leave(self) -> None:
-        """Is an owner once less. The last one of all processes returns when the server has ended and its folder is gone."""
+        """Ends a use of the server. The last use of all processes waits until the server has ended and its folder is removed."""
         if self.process != os.getpid():
             return
         with self._lock:
@@ -117,15 +117,15 @@ class Owner:
                 self._leave()
 
     def server(self) -> int:
-        """The process of the server; 0 if none runs."""
+        """Returns the server's process id; 0 if it does not run."""
         return 0 if self._file < 0 else (self._conflict(_SERVER, 1) or 0)
 
     def runs(self) -> bool:
-        """Whether the server runs."""
+        """Reports whether the server runs."""
         return self._file >= 0 and self._is_held(_SERVER)
 
     def exit_code(self) -> int | None:
-        """How the server ended; None if it runs, or if another process has started it."""
+        """Returns the server's exit code; None if it runs, or if another process started it."""
         return None if self._server is None else self._server.poll()
 
     def _enter(self, launch: Launch) -> None:
@@ -143,7 +143,7 @@ class Owner:
         if self._file < 0:
             try:
                 self._open()
-            except FileNotFoundError:  # the folder was removed meanwhile
+            except FileNotFoundError:  # the folder was just removed
                 return False
         if not self._take(_DOOR):
             return False
@@ -156,12 +156,12 @@ class Owner:
             if self._is_held(_SERVER):
                 return (
                     self.folder / "server.sock"
-                ).exists()  # without, an owner that has gone has started it
+                ).exists()  # otherwise, the server is still starting, for an owner that has left
             self._clear()
             try:
                 self._server = launch(self.folder)
             except errors.Error:
-                if self._is_held(_SERVER):  # likewise: that one serves
+                if self._is_held(_SERVER):  # a server of an owner that has left is starting
                     return False
                 raise
             return True
@@ -170,7 +170,7 @@ class Owner:
                 self._release(_DOOR)
 
     def _open(self) -> None:
-        """Opens the file, and makes it and its folder if they do not exist."""
+        """Opens the file, and creates the file and its folder if they do not exist."""
         with contextlib.suppress(FileExistsError):
             self.folder.mkdir(0o700)
         found = self.folder.lstat()
@@ -183,14 +183,14 @@ class Owner:
         self._file = os.open(self.folder / _OWNERS, flags, 0o600)
 
     def _is_current(self) -> bool:
-        """Whether the file is still that of the folder's name."""
+        """Reports whether the open file is still the one in the folder."""
         try:
             return os.path.samestat(os.fstat(self._file), (self.folder / _OWNERS).lstat())
         except FileNotFoundError:
             return False
 
     def _clear(self) -> None:
-        """Removes what a server that was killed has left."""
+        """Removes the files left by a killed server."""
         for left in self.folder.iterdir():
             if left.name == _OWNERS:
                 continue
@@ -200,7 +200,7 @@ class Owner:
                 left.unlink()
 
     def _leave(self) -> None:
-        """Gives up the locks. If no other process is an owner, returns when the server has ended."""
+        """Releases the locks. If no other process is an owner, waits until the server has ended."""
         if self._file < 0:
             return
         if self._byte:
@@ -212,7 +212,7 @@ class Owner:
                 break
             late = time.monotonic() - began
             if late > 2 * _END_LIMIT:
-                break  # a process that has stopped has the door
+                break  # a suspended process holds the door lock
             if late > _END_LIMIT:
                 self._kill()
             time.sleep(_POLL)
@@ -220,22 +220,22 @@ class Owner:
         if left is not None and self._is_last():
             left.wait()
         elif left is not None:
-            left.returncode = 0  # it serves others, or others have ended it
+            left.returncode = 0  # another owner uses or has ended it
         self._close()
 
     def _is_last(self) -> bool:
-        """Whether the folder still exists, and no other process is an owner."""
+        """Reports whether the folder still exists and no other process is an owner."""
         return self._is_current() and not self._is_held(_FIRST, _COUNT)
 
     def _kill(self) -> None:
-        """Kills a server that does not end."""
+        """Kills the server."""
         server = self.server()
-        if server > 1:  # it may be in another namespace of processes
+        if server > 1:  # it may be in another PID namespace
             with contextlib.suppress(ProcessLookupError):
                 os.kill(server, signal.SIGKILL)
 
     def _remove(self) -> None:
-        """Removes the folder, by the owner that has the door, if no other has come. It gets another name first, since it may be made anew."""
+        """Removes the folder if there is no other owner. Renames it first, because another process may recreate it."""
         if not self._is_last():
             return
         gone = self.folder.with_name(f"{self.folder.name}-{os.getpid()}")
@@ -244,7 +244,7 @@ class Owner:
             shutil.rmtree(gone, ignore_errors=True)
 
     def _take(self, byte: int) -> bool:
-        """Locks a byte, unless another process has."""
+        """Locks a byte unless another process holds the lock. Reports whether it did."""
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
         except (BlockingIOError, PermissionError):
@@ -255,11 +255,11 @@ class Owner:
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)
 
     def _is_held(self, start: int, count: int = 1) -> bool:
-        """Whether another process has locked one of these bytes."""
+        """Reports whether another process has locked one of these bytes."""
         return self._conflict(start, count) is not None
 
     def _conflict(self, start: int, count: int) -> int | None:
-        """Another process that has locked one of these bytes; None if none has."""
+        """Returns the id of a process that has locked one of these bytes; None if there is none."""
         values = [0] * 5
         for at, value in zip(_AT, (start, count, 0, fcntl.F_WRLCK), strict=True):
             values[at] = value

@@ -1,4 +1,4 @@
-"""The pages of documentation that the wheel has: `python -m penstock docs`."""
+"""The documentation pages in the wheel, for `python -m penstock docs`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from penstock import errors
 
-# In a wheel, or in a checkout.
+# The folders in a wheel and in a checkout.
 _FOLDERS = (Path(__file__).parent / "docs", Path(__file__).parents[3] / "docs")
 
 
 def folder() -> Path:
-    """The folder of the pages.
+    """Returns the folder of the pages.
 
     Raises:
-        NotFound: the package was installed from a checkout that is not there.
+        NotFound: there are no pages, because the package was installed from a removed checkout.
     """
     for found in _FOLDERS:
         if (found / "README.md").is_file():
@@ -23,10 +23,10 @@ def folder() -> Path:
 
 
 def page(name: str) -> str:
-    """The text of a page.
+    """Returns the text of a page.
 
     Args:
-        name: such as "datasets", "recipes/rows", or as messages name it: "docs/datasets.md".
+        name: the name, such as "datasets" or "recipes/rows", or as in messages, "docs/datasets.md".
 
     Raises:
         NotFound: there is no such page.
@@ -39,14 +39,14 @@ def page(name: str) -> str:
 
 
 def names() -> list[str]:
-    """The names of all pages, the index first."""
+    """Returns the names of all pages, the index first."""
     root = folder()
     found = sorted(one.relative_to(root).with_suffix("").as_posix() for one in root.rglob("*.md"))
     return ["README", *(name for name in found if name != "README")]
 
 
 def contents() -> str:
-    """The folder, and a line for each page."""
+    """Returns a text with the folder and a line for each page."""
     root = folder()
     lines = [f"{name}: {_title(root / f'{name}.md')}" for name in names()]
     return "\n".join([f"The pages in {root}. python -m penstock docs PAGE prints one.", "", *lines])

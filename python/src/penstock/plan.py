@@ -14,10 +14,10 @@ from penstock import errors, markup
 
 @dataclass(frozen=True)
 class Plan:
-    """A server's plan for a query. Rows and steps are those of the whole plan, over all shards, from its start.
+    """A server's plan for a query. Rows and steps count the whole plan, over all shards, from its start.
 
     Attributes:
-        id: a hash of all inputs that decide which rows are read, and in which order. Columns and left joins do not.
+        id: a hash of all inputs that determine the rows and their order. Columns and left joins are not among them.
         schema: the schema of the batches.
         pin: the snapshots to read, in the form of a query's `snapshots`.
         lanes: the number of ordered queues of rows.
@@ -25,13 +25,13 @@ class Plan:
         batch_rows: rows of a full batch; None if batches are counted in requests.
         batch_requests: requests of a full batch; None if batches are counted in rows.
         rows: the number of rows; None if unknown before reading.
-        rows_unknown: why the number of rows is unknown; "" if it is known.
-        steps: batches of each shard; None if unknown before reading.
+        rows_unknown: the reason why the number of rows is unknown; "" if it is known.
+        steps: the number of batches of each shard; None if unknown before reading.
         splits: the number of splits.
-        rows_left: rows of the query's shards after its cursor; None if unknown.
-        sample: the query's sample, as the server read it; None for all rows. If it has a `rate`, a row that
-            satisfies its `where` stands for 1/rate rows.
-        since: the snapshot of the training table after which the rows were appended; None for all rows.
+        rows_left: the number of rows of the query's shards after its cursor; None if unknown.
+        sample: the query's sample, as the server read it; None for all rows. If it has a `rate`, each row that
+            satisfies its `where` represents 1/rate rows.
+        since: the snapshot of the training table; only rows appended after it are read. None for all rows.
         local_socket: the path of the server's socket for clients on the same host; None if it has none.
     """
 
@@ -104,7 +104,7 @@ class Endpoint:
     """The rows that one ticket of a plan returns.
 
     Attributes:
-        ticket: to be exchanged for the batches, as bytes.
+        ticket: the ticket to exchange for the batches.
         rows: the number of rows; None if unknown before reading.
         batches: the number of batches; None if unknown before reading.
         splits: the ids of its splits; None if it reads a shard.
@@ -140,7 +140,7 @@ class DatasetDescription:
         schema: the schema of all its columns; None if it cannot be resolved.
         rows: the number of rows; None if unknown before reading, or if it cannot be resolved.
         plan: the plan for reading all of it; None if it cannot be resolved.
-        error: why it cannot be resolved; None if it can.
+        error: the reason why it cannot be resolved; None if it can.
     """
 
     name: str
@@ -180,7 +180,7 @@ def _known(number: Any) -> int | None:
 
 
 def _count(number: int | None, what: str) -> str:
-    """Formats a number of things: 1 lane, 2 lanes."""
+    """Formats a count with its unit: 1 lane, 2 lanes."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 

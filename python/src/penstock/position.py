@@ -1,4 +1,4 @@
-"""The position of a run: the cursor of one rank or of several, and what it reads."""
+"""The position of a run: its dataset and snapshots, and the cursors of one or several ranks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LOAD = "load the result of state_dict or merge_states, or a batch's cursor"
 
 @dataclass(frozen=True)
 class Position:
-    """The position within an epoch, which a `penstock.torch.IterableDataset` saves as its state.
+    """A position in an epoch, which a `penstock.torch.IterableDataset` saves as its state.
 
     Attributes:
         dataset: the name of the dataset; "" if unknown.
         epoch: the number of the epoch.
         cursors: the cursor of one rank, or of each rank; empty at the start of the epoch.
-        every: the worker's first step, counted from the cursors, and the number of workers that take turns; (0, 1)
-            is a whole rank.
+        every: the worker's first step, counted from the cursors, and the number of workers that take turns; (0, 1) for
+            a whole rank.
         ended: whether the epoch was read to its end.
         snapshots: the snapshots to read if there is no cursor; None if unknown.
     """
@@ -40,7 +40,7 @@ class Position:
 
     @property
     def step(self) -> int:
-        """The number of steps before it in the epoch, for the rank that is furthest."""
+        """The number of steps before the position, for the rank that is furthest."""
         return max((int(cursor["step"]) for cursor in self.cursors), default=0)
 
     @property
@@ -52,17 +52,17 @@ class Position:
 
     @property
     def shards(self) -> int:
-        """The number of ranks of the cursors; 0 without a cursor."""
+        """The number of ranks of the run that saved the cursors; 0 without a cursor."""
         return int(self.cursors[0]["shard"]["of"]) if self.cursors else 0
 
     def step_of(self, rank: int, world: int) -> int:
-        """The number of steps before it in the epoch, for one rank."""
+        """Returns the number of steps before the position, for one rank."""
         return max((int(cursor["step"]) for cursor in self._own(rank, world)), default=self.step)
 
     def of_rank(self, rank: int, world: int) -> Self:
-        """The position of one rank out of `world`.
+        """Returns the position of one rank out of `world`.
 
-        The cursors of all ranks are kept together, so that the server can check that they belong together.
+        A complete set of cursors is kept as a whole, so that the server can check that they belong together.
 
         Raises:
             Invalid: a rank is missing.
@@ -81,11 +81,11 @@ class Position:
         return replace(self, cursors=own)
 
     def _own(self, rank: int, world: int) -> tuple[Cursor, ...]:
-        """The cursor of one rank out of `world`, if there is one."""
+        """Returns the cursor of one rank out of `world`, if there is one."""
         return tuple(one for one in self.cursors if one["shard"] == {"index": rank, "of": world})
 
     def state(self) -> dict[str, Any]:
-        """The state as plain JSON."""
+        """Returns the state as plain JSON."""
         cursors: Any = None
         if self.cursors:
             cursors = self.cursors[0] if len(self.cursors) == 1 else list(self.cursors)
@@ -105,7 +105,7 @@ class Position:
 
     @classmethod
     def of(cls, state: Mapping[str, Any] | Sequence[Any] | str | bytes) -> Self:
-        """Decodes a state, a cursor or a list of cursors, also from JSON text.
+        """Decodes a state, a cursor or a list of cursors, as objects or JSON text.
 
         Raises:
             Invalid: the value is none of these.
@@ -173,10 +173,10 @@ class Position:
 
 
 def check_ranks(cursors: Sequence[Cursor]) -> None:
-    """Refuses cursors with different numbers of ranks, or two cursors of one rank.
+    """Checks that all cursors have the same number of ranks, and that no rank has two cursors.
 
     Raises:
-        Invalid: the cursors do not fit together.
+        Invalid: the numbers of ranks differ, or a rank has two cursors.
     """
     shards = [(int(cursor["shard"]["index"]), int(cursor["shard"]["of"])) for cursor in cursors]
     _check_equal("numbers of rank", {of for _, of in shards})
@@ -199,7 +199,7 @@ def _number(name: str, value: Any, below: int = 1 << 63) -> int:
     """Checks a whole number in a state, which may have been edited by hand.
 
     Raises:
-        Invalid: it is not a whole number, or too large.
+        Invalid: the value is not a whole number or is too large.
     """
     if not hasattr(value, "__index__") or not 0 <= operator.index(value) < below:
         raise errors.Invalid(f"{name}: {value!r} cannot be in a state", remedy=_LOAD)
