@@ -425,7 +425,7 @@ class Client:
             allow_duplicates: allow rows with the same key as other rows of the data or the table.
             allow_shrink: allow "replace" to leave fewer than half of the rows in the replaced partitions.
             dry_run: read and sort the rows, and write nothing.
-            progress: called about once a second, from a separate thread.
+            progress: called about once a second, usually from a separate thread.
 
         Raises:
             Error: the change failed; the error's `token` names the change.

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 _PROGRAM = "penstock"
 _LOG = "server.log"
 _SOCKET = "server.sock"
-_MAX_PARENT = 53  # bytes of the path of the folder for folders: that of a socket in one may have 103
-_START_LIMIT = 60.0  # seconds until the server has its socket
-_END_LIMIT = 5.0  # seconds until a server that should end is killed
-_LOG_TAIL = 4096  # bytes that an error shows
+_MAX_PARENT = 53  # the maximum bytes of the parent folder's path: a socket's path may have 103
+_START_LIMIT = 60.0  # seconds within which the server must be ready
+_END_LIMIT = 5.0  # seconds after which a server that does not end is killed
+_LOG_TAIL = 4096  # the bytes of the log that an error shows
 _UNKNOWN_FLAG = re.compile(r"unknown flag: --([\w-]+)(?:\s+did you mean --([\w-]+)\?)?")
 
 
 @dataclass(eq=False)
 class _Running:
-    """What its owner has of a server that runs.
+    """A running server, as seen by its owner.
 
     Attributes:
-        owner: the process that started it.
-        process: the server.
-        pipe: the end of the pipe that keeps it running; -1 if it is closed.
-        folder: its sockets, its log and what it spills.
+        owner: the id of the process that started it.
+        process: the server's process.
+        pipe: this process's end of the pipe that keeps the server running; -1 if it is closed.
+        folder: the folder of its socket, log and spilled data.
     """
 
     owner: int
@@ -52,15 +52,15 @@ class _Running:
 
     @property
     def pid(self) -> int:
-        """The process of the server."""
+        """The id of the server's process."""
         return self.process.pid
 
     def runs(self) -> bool:
-        """Whether the server runs."""
+        """Reports whether the server runs."""
         return self.process.poll() is None
 
     def exit_code(self) -> int | None:
-        """How the server ended; None if it runs."""
+        """Returns the server's exit code; None if it runs."""
         return self.process.poll()
 
     def end(self) -> None:
@@ -87,16 +87,16 @@ class _Running:
             os.close(pipe)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: closes the pipe, which would keep the server running after its owner."""
+        """In a forked child: closes the pipe, which would otherwise keep the server running after its owner ends."""
         self.close_pipe()
-        self.process.returncode = 0  # it is no child of this process
+        self.process.returncode = 0  # the server is not a child of this process
 
 
 class _Shared:
-    """A client's use of a server that processes share.
+    """A client's use of a server that several processes share.
 
     Attributes:
-        owner: this process, which is one of its owners.
+        owner: the id of this process, which is one of the server's owners.
     """
 
     def __init__(self, of: Owner) -> None:
@@ -105,27 +105,27 @@ class _Shared:
 
     @property
     def pid(self) -> int:
-        """The process of the server."""
+        """The id of the server's process."""
         return self._of.server()
 
     def runs(self) -> bool:
-        """Whether the server runs."""
+        """Reports whether the server runs."""
         return self._of.runs()
 
     def exit_code(self) -> int | None:
-        """How the server ended; None if it runs, or if another process has started it."""
+        """Returns the server's exit code; None if it runs, or if another process started it."""
         return self._of.exit_code()
 
     def end(self) -> None:
-        """Ends the use, and the server after the last one of all processes."""
+        """Ends the use. The last use of all processes ends the server."""
         self._of.leave()
 
 
 class PrivateServer:
     """A server on a socket in a folder that only this user can enter.
 
-    It ends when it is closed, when nothing uses it any more, and when its owner ends in any way; one that processes share ends
-    after the last of them. In another process, to which it was pickled, it only names the server.
+    The server ends when this object is closed or unused, and when its owner ends in any way; a shared server ends after
+    the last owner. In a process that unpickled it, this object only names the server.
     """
 
     def __init__(self, folder: Path, running: _Running | _Shared | None = None) -> None:
@@ -140,7 +140,7 @@ class PrivateServer:
 
     @property
     def pid(self) -> int:
-        """Its process; 0 where it was not started."""
+        """The id of the server's process; 0 in a process that did not open it."""
         return 0 if self._running is None else self._running.pid
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class PrivateServer:
             self._finalizer()
 
     def ended(self) -> str:
-        """Says that the server has ended, and why; "" while it may run."""
+        """Returns a text that says how the server has ended; "" while it may run."""
         running = self._running
         if running is None or running.owner != os.getpid():
             return "" if (self._folder / _SOCKET).exists() else "its private server has ended with its owner"
@@ -170,17 +170,17 @@ def start(
     *,
     share: bool = True,
 ) -> PrivateServer:
-    """Starts a server for this process, or shares one that another process of this user has started.
+    """Starts a server for this process, or shares one that another process of this user started.
 
     Args:
         config: the config file.
-        settings: settings of the server that override the file's.
-        program: the program; the one of this package's wheel if omitted, or else the one on the PATH.
-        share: whether to share it with processes that open the same file with the same settings.
+        settings: server settings that override the file's.
+        program: the program. If omitted, the one installed by this package's wheel, or else the one on the PATH.
+        share: whether to share the server with processes that open the same file with the same settings.
 
     Raises:
         NotFound: there is no program.
-        Invalid: the config file, a setting or the program's version.
+        Invalid: the config file, a setting or the program's version is wrong.
         Unavailable: the server cannot start.
     """
     if not isinstance(config, str | os.PathLike):
@@ -189,7 +189,7 @@ def start(
     flags = [f"--{name.replace('_', '-')}={_text(value)}" for name, value in (settings or {}).items()]
     command = [str(found), "serve", "--config", os.fspath(config), *flags]
     if share:
-        from penstock.owners import folder_of  # it needs locks that only systems with private servers have
+        from penstock.owners import folder_of  # needs locks that some systems lack
 
         return _share(command, config, folder_of(_parent_folder(), config, found, flags))
     folder = _new_folder()
@@ -201,7 +201,7 @@ def start(
 
 
 def _share(command: list[str], config: str | os.PathLike[str], folder: Path) -> PrivateServer:
-    """Shares the server of a folder, and starts it unless it runs."""
+    """Shares the server of a folder, and starts the server unless it runs."""
     from penstock.owners import Owner
 
     with _process.lock:
@@ -209,7 +209,7 @@ def _share(command: list[str], config: str | os.PathLike[str], folder: Path) -> 
 
     def launch(folder: Path) -> subprocess.Popen[bytes]:
         running = _serve(command, config, folder)
-        running.close_pipe()  # locks keep it running
+        running.close_pipe()  # locks keep the server running instead
         return running.process
 
     owner.enter(launch)
@@ -217,7 +217,7 @@ def _share(command: list[str], config: str | os.PathLike[str], folder: Path) -> 
 
 
 def _serve(command: list[str], config: str | os.PathLike[str], folder: Path) -> _Running:
-    """Starts a server in a folder, and returns when it serves."""
+    """Starts a server in a folder, and returns when the server is ready."""
     running: _Running | None = None
     try:
         running, stdout = _launch([*command, "--private", str(folder)], folder)
@@ -233,7 +233,7 @@ def _serve(command: list[str], config: str | os.PathLike[str], folder: Path) -> 
 
 
 def log_tail(folder: Path) -> str:
-    """The last lines of a server's log."""
+    """Returns the end of a server's log."""
     try:
         text = (folder / _LOG).read_bytes()
     except OSError:
@@ -242,7 +242,7 @@ def log_tail(folder: Path) -> str:
 
 
 def _launch(command: list[str], folder: Path) -> tuple[_Running, int]:
-    """Starts the command. Returns the server, and its standard output."""
+    """Starts the command. Returns the server and its standard output."""
     with _process.lock, contextlib.ExitStack() as opened:
         theirs, pipe = os.pipe()
         opened.callback(os.close, theirs)
@@ -250,7 +250,7 @@ def _launch(command: list[str], folder: Path) -> tuple[_Running, int]:
         opened.callback(os.close, output)
         log = opened.enter_context((folder / _LOG).open("wb"))
         try:
-            # In a session of its own: an interrupt from the terminal is for its owner.
+            # A separate session keeps interrupts from the terminal away from the server.
             process = subprocess.Popen(
                 command, stdin=theirs, stdout=output, stderr=log, start_new_session=True
             )
@@ -264,7 +264,7 @@ def _launch(command: list[str], folder: Path) -> tuple[_Running, int]:
 
 
 def _not_started(config: str | os.PathLike[str], running: _Running, *, timed_out: bool) -> errors.Error:
-    """The error of a server that did not print its address: what it printed last."""
+    """Returns the error for a server that did not print its address, from its log."""
     subject = f"start a private server for {os.fspath(config)}"
     if timed_out:
         said = log_tail(running.folder)
@@ -273,10 +273,10 @@ def _not_started(config: str | os.PathLike[str], running: _Running, *, timed_out
             + (f": {said}" if said else "")
         )
     code = running.process.wait()
-    # The program ends with the error, and lines that begin with an arrow say what to do.
+    # The log ends with the error, followed by remedies on lines that begin with an arrow.
     _, _, said = ("\n" + log_tail(running.folder)).rpartition(f"\n{_PROGRAM}: ")
     message, *remedies = said.split("\n  → ")
-    if unknown := _UNKNOWN_FLAG.match(message):  # a setting that became a flag
+    if unknown := _UNKNOWN_FLAG.match(message):  # a setting, passed as a flag
         near = "" if unknown[2] is None else f"; did you mean {unknown[2].replace('-', '_')!r}?"
         message = f"settings has no {unknown[1].replace('-', '_')!r}{near}"
     kind = errors.Unavailable if code < 0 else errors.Invalid
@@ -284,15 +284,15 @@ def _not_started(config: str | os.PathLike[str], running: _Running, *, timed_out
 
 
 def _new_folder() -> Path:
-    """Makes a folder for this user alone, whose path is short enough for sockets."""
+    """Creates a folder for this user only, with a path short enough for sockets."""
     return Path(tempfile.mkdtemp(prefix="penstock-", dir=_parent_folder()))
 
 
 def _parent_folder() -> str:
-    """The temporary folder in which folders of servers are made.
+    """Returns the temporary folder in which to create the servers' folders.
 
     Raises:
-        Invalid: none is short enough.
+        Invalid: no temporary folder has a path short enough.
     """
     for parent in (tempfile.gettempdir(), "/tmp"):
         if len(os.fsencode(parent)) <= _MAX_PARENT and Path(parent).is_dir():
@@ -304,7 +304,7 @@ def _parent_folder() -> str:
 
 
 def _text(value: Any) -> str:
-    """A setting's value as a flag has it."""
+    """Formats a setting's value as the value of a flag."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Iterable) and not isinstance(value, str):
@@ -313,14 +313,15 @@ def _text(value: Any) -> str:
 
 
 def find_program(given: str | os.PathLike[str] | None = None) -> Path:
-    """The program to start.
+    """Returns the program to start.
 
     Args:
-        given: its path or name; the one of this package's wheel if omitted, or else the one on the PATH.
+        given: the program's path or name. If omitted, the one installed by this package's wheel, or else the one on the
+            PATH.
 
     Raises:
         NotFound: there is none.
-        Invalid: it is of another version than this package.
+        Invalid: the program's version differs from this package's.
     """
     if given is None and (installed := _installed()) is not None:
         return installed
@@ -337,7 +338,7 @@ def find_program(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _installed() -> Path | None:
-    """The program that this package's wheel has installed; None if the package comes without one."""
+    """Returns the program installed by this package's wheel; None if there is none."""
     try:
         files = importlib.metadata.files("penstock") or []
     except importlib.metadata.PackageNotFoundError:
@@ -379,7 +380,7 @@ class _Process:
         for running in list(self.running):
             running.leave_to_parent()
         self.running.clear()
-        self.owners.clear()  # a forked process owns nothing
+        self.owners.clear()  # a forked process owns no servers
         self.lock.release()
 
 

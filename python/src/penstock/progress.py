@@ -1,4 +1,4 @@
-"""Progress of a stream: a bar on a terminal, otherwise lines."""
+"""Shows a stream's progress: a bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LINES = 10.0
 
 
 class Progress:
-    """Shows how far a stream is, its speed, and the share of the time that its reader waits.
+    """Shows a stream's progress, its speed, and the share of time that its reader waits.
 
-    If tqdm is installed, it draws a bar; otherwise this is one line of text. Both go to standard error.
+    If tqdm is installed, it draws a bar; otherwise one line of text is shown. Both are written to standard error.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class Progress:
     def make(
         cls, option: ProgressOption, name: str, rows: int | None, parts: int | None, *, unit: str = "batches"
     ) -> Progress | None:
-        """Creates progress if requested; "auto" requests it on a terminal."""
+        """Creates a Progress if requested; "auto" requests it on a terminal. Otherwise returns None."""
         if option == "auto":
             option = sys.stderr.isatty()
         return cls(name, rows, parts, unit=unit) if option else None
 
     def show(self, rows: int, parts: int, seconds: float, stall: float | None = None) -> None:
-        """Shows the rows and parts read in some seconds, and the share of them that the reader waited."""
+        """Shows the rows and parts read so far, the speed, and the share of the seconds that the reader waited."""
         more = f"{parts}{'' if self._parts is None else f'/{self._parts}'} {self._unit}"
         waited = "" if stall is None else f", waited {stall:.0%}"
         if self._bar is not None:
@@ -66,7 +66,7 @@ class Progress:
             self._write()
 
     def close(self) -> None:
-        """Shows the last state, and leaves it on the screen."""
+        """Shows the last state and leaves it on the screen."""
         if self._closed:
             return
         self._closed = True

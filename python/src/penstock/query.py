@@ -1,7 +1,7 @@
 """Converts keyword arguments to the JSON of a query.
 
-Only JSON forms are checked here. The server decides which fields and values are supported, and refuses
-others by name.
+This module checks only the JSON forms. The server decides which fields and values are supported, and rejects others by
+name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAIRS = {"shard": "index", "every": "step"}
 
 
 def name(dataset: Dataset) -> str:
-    """A dataset's name, or the name of its training table if it is inline."""
+    """Returns a dataset's name, or the name of its training table if it is inline."""
     if isinstance(dataset, str):
         return dataset
     if not isinstance(dataset, Mapping):
@@ -37,7 +37,7 @@ def encode(dataset: Dataset, fields: Mapping[str, Any]) -> bytes:
 
 
 def text(query: Mapping[str, Any]) -> bytes:
-    """Returns the JSON of a query in the form of `form`."""
+    """Returns the JSON of a query that `form` returned."""
     return json.dumps(query, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -45,9 +45,9 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Copies a query to plain JSON values, to send it now or again later.
 
     Args:
-        dataset: the name of one that the server knows, or a dataset as a mapping.
-        fields: the query's other fields. None leaves one out; `shard` may be a pair (index, of), and `every`
-            a pair (step, of); `cursor` may be a mapping, JSON text, or a list of these; `with_` is `with` in JSON.
+        dataset: the name of a dataset on the server, or a dataset as a mapping.
+        fields: the query's other fields. None values are left out; `shard` may be a pair (index, of), and `every` a
+            pair (step, of); `cursor` may be a mapping, JSON text, or a list of these; `with_` is `with` in JSON.
     """
     out: dict[str, Any] = {"dataset": _plain("dataset", dataset)}
     for field, value in fields.items():
@@ -68,7 +68,7 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entries(value: Any) -> list[Any]:
-    """Converts added staging entries to plain JSON values. A name alone is a table."""
+    """Converts added staging entries to plain JSON values. A bare name means a table."""
     if isinstance(value, (str, Mapping)):
         raise invalid(
             "with_", f"must be a list of staging entries, such as [{{'table': {'features.new'!r}}}]"
@@ -80,7 +80,7 @@ def _entries(value: Any) -> list[Any]:
 
 
 def cursor(value: Any) -> Cursor | list[Cursor]:
-    """Converts a cursor, or several, from any stored form to plain dictionaries."""
+    """Converts one or several cursors from any stored form to plain dictionaries."""
     if isinstance(value, (str, bytes, bytearray)):
         try:
             value = json.loads(value)
@@ -116,7 +116,7 @@ def _plain(at: str, value: Any) -> Any:
     try:
         return operator.index(value)
     except TypeError:
-        pass  # arrays only have an index if they contain a single whole number
+        pass  # arrays support operator.index only if they contain a single whole number
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise invalid(at, f"must be finite, not {value}")
@@ -127,5 +127,5 @@ def _plain(at: str, value: Any) -> Any:
 
 
 def invalid(field: str, message: str) -> Invalid:
-    """Makes the exception for a mistake in one field."""
+    """Creates the exception for a mistake in one field."""
     return Invalid(f"{field}: {message}", faults=(Fault(field=field, message=message),))

@@ -1,4 +1,4 @@
-"""The batches of one endpoint, read over as many connections as needed."""
+"""Reads the batches of one endpoint, over several connections if needed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _log = logging.getLogger("penstock")
 class Reading:
     """Reads the batches of one endpoint, and resumes automatically after failures that a retry may fix.
 
-    After a lost connection, it requests the rest with the cursor of the last batch, from the next
-    address if there are several. The new stream must continue the old one: same plan and schema, the
-    very next step, and in the end the planned number of rows. Otherwise it raises `Corrupt`.
+    After a lost connection, it requests the rest with the cursor of the last batch, from the next address if there are
+    several. The new stream must continue the old one, with the same plan and schema, the very next step, and finally
+    the planned number of rows. Otherwise, an error such as `Corrupt` is raised.
 
     Attributes:
         rows: rows returned so far.
         batches: batches returned so far.
-        resumed: how many times the stream was resumed.
+        resumed: the number of times the stream was resumed.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Reading:
             plan: the plan of the query.
             endpoint: one of the plan's endpoints.
             channel: the connection to the server that accepts the ticket.
-            shard: which of several shards to read; None if the query selects one.
+            shard: the index of the shard to read, if there are several; None if the query selects one.
         """
         self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
         self._shard = shard
         self._channel = channel
-        self._ticket: bytes | None = self._endpoint.ticket  # None once it is out of date
+        self._ticket: bytes | None = self._endpoint.ticket  # None if the rest must be planned again
         self._replanned = False
         self._messages: Messages | None = None
         self._backoff = Backoff(bound.servers.settings.reconnect)
@@ -66,7 +66,7 @@ class Reading:
 
     @classmethod
     def all_of(cls, bound: BoundQuery, found: PlannedQuery) -> list[Self]:
-        """Makes one for each endpoint of a planned query."""
+        """Creates a Reading for each endpoint of a planned query."""
         several = len(found.endpoints) > 1 and found.endpoints[0].splits is None
         return [
             cls(bound, found.plan, endpoint, found.channel, number if several else None)
@@ -91,16 +91,17 @@ class Reading:
     def report(self) -> dict[str, Any] | None:
         """The server's report; None before the end.
 
-        If several connections were used, rows and batches are totals over all of them, `staging` is that of the
-        last one, `partial` is True, and `parts` has one entry per connection: what each broken one returned and
-        why it ended, and finally the server's report of the last one, which starts at the cursor before it.
+        If several connections were used, rows and batches are totals, `staging` is from the last connection, `partial`
+        is True, and `parts` has one entry per connection. The entry of a broken connection has its rows, its batches
+        and why it ended. The last entry is the server's report of the last connection, which counts from that
+        connection's first row.
         """
         last = None if self._messages is None else self._messages.report
         if not self._ended or not self._parts:
             return None if last is None else reports.unbroken(last)
         # The number of rows in the requests of a broken connection is unknown.
         whole = {self._bound.unit: self.rows, "batches": self.batches}
-        if last is None:  # It broke after the last row.
+        if last is None:  # The connection broke after the last row.
             last = reports.unreported(json.loads(self._cursor or b"{}"), self._plan.pin.get("staging", {}))
             return reports.resumed(whole, last, self._parts)
         return reports.resumed(whole, last, [*self._parts, last])
@@ -115,10 +116,10 @@ class Reading:
                     raise
 
     def peek(self, rows: int) -> list[pa.RecordBatch]:
-        """Reads at most this many of the remaining rows by a query of its own, and does not move.
+        """Reads at most this many of the remaining rows with a separate query, without changing the position.
 
         Raises:
-            Invalid: the endpoint is a split, whose first rows no query can name.
+            Invalid: the endpoint is a split, and no query can select its first rows.
         """
         if self._endpoint.splits is not None:
             raise errors.Invalid("the first rows of a split cannot be read alone", remedy="read a stream")
@@ -196,7 +197,7 @@ class Reading:
         bound = self._rest()
         found = bound.plan()
         if found.plan.id == self._plan.id and not found.plan.schema.equals(self._plan.schema):
-            # The dataset may have other columns now. The stream keeps those that it began with.
+            # The dataset may have other columns now. The stream keeps its original columns.
             found = bound.with_columns_of(self._plan.schema).plan()
         if found.plan.id != self._plan.id:
             raise errors.Expired(
@@ -212,7 +213,7 @@ class Reading:
         return found
 
     def _rest(self) -> BoundQuery:
-        """The query of the remaining rows."""
+        """Returns the query for the remaining rows."""
         cursor = self.cursor
         if cursor is None:
             return self._bound.restarted(self._plan, self._shard)
@@ -241,7 +242,7 @@ class Reading:
         return None
 
     def _prepare_retry(self, failure: errors.Error) -> bool:
-        """Prepares a retry if one may help: waits, and switches to the next address."""
+        """Prepares a retry if it may help: waits, and switches to the next address. Reports whether to retry."""
         messages, self._messages = self._messages, None
         channel = self._channel if messages is None else messages.channel
         if messages is not None:
@@ -258,8 +259,8 @@ class Reading:
             return False
         refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun
         if refused and not self._replanned:
-            # The ticket has expired, or was signed by another server's keys. The server that plans again
-            # also accepts the new ticket.
+            # The ticket has expired or was signed with another server's keys. The server of the new plan accepts its
+            # ticket.
             self._ticket, self._replanned = None, True
             _log.info("planning the stream of %s again: %s", self._bound.name, failure)
             return True
@@ -285,7 +286,7 @@ class Reading:
         return not self._closed.wait(wait)
 
     def _check_continuation(self, cursor: bytes | None) -> None:
-        """Checks that the first batch of a new connection is the very next one."""
+        """Checks that the first batch of a new connection directly follows the last batch."""
         before, after = json.loads(self._cursor or b"{}"), json.loads(cursor or b"{}")
         due = before.get("step", 0) + self._bound.step_stride
         if after.get("step") != due or after.get("plan") != before.get("plan"):

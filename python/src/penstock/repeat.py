@@ -23,10 +23,10 @@ Repeat = int | Literal["forever"]
 
 
 def epochs(repeat: Any, fields: Mapping[str, Any]) -> int | None:
-    """The number of epochs of a repeated stream; None if it never ends.
+    """Returns the number of epochs of a repeated stream; None if it never ends.
 
     Raises:
-        Invalid: it is no number of epochs, or a field cannot be combined with it.
+        Invalid: the value is not a number of epochs, or a field cannot be combined with `repeat`.
     """
     for name in ("limit", "endpoints"):
         if fields.get(name) is not None:
@@ -41,10 +41,10 @@ def epochs(repeat: Any, fields: Mapping[str, Any]) -> int | None:
 
 
 class RepeatedStream(Stream):
-    """A `Stream` that begins the next epoch, on the same snapshots, when one ends.
+    """A `Stream` that begins the next epoch, on the same snapshots, when an epoch ends.
 
-    Its cursors are those of the epochs' streams: a query with one of them and the same `repeat` resumes with the very
-    next row. Its length is not known, and it has no manifest.
+    Its cursors are the cursors of the epochs' streams: a query with a cursor and the same `repeat` resumes with the
+    very next row. Its length is unknown, and it has no manifest.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class RepeatedStream(Stream):
 
         Args:
             bound: the query of the first epoch.
-            readings: its only endpoint.
-            plan: its plan.
+            readings: the reading of the query's only endpoint.
+            plan: the query's plan.
             start: the query's own cursor.
             number: the number of epochs, counted from epoch 0; None for no end.
 
         Raises:
-            Invalid: the query has several shards, or its cursor is of an epoch after the last one.
+            Invalid: the query has several shards, or its cursor is from an epoch after the last one.
         """
         super().__init__(bound, readings, plan, start)
         if len(readings) != 1:
@@ -79,7 +79,7 @@ class RepeatedStream(Stream):
                 f"the cursor is from epoch {self._epoch}, and {number} epochs end with epoch {number - 1}",
                 f"write repeat={self._epoch + 1}",
             )
-        self._before = Stats(0, 0, 0.0, 0.0, 0)  # of the epochs before
+        self._before = Stats(0, 0, 0.0, 0.0, 0)  # the sum over earlier epochs
         self._reports: list[dict[str, Any]] = []
         self._ending = threading.Event()
 
@@ -96,11 +96,11 @@ class RepeatedStream(Stream):
 
     @property
     def report(self) -> Report:
-        """After its end: the totals of rows, batches and matches, and `epochs` with the report of each epoch."""
+        """The report after the end: the totals of rows, batches and matches, and `epochs` with the report of each epoch."""
         return Report(reports.total("epochs", [*self._reports, super().report]))
 
     def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:  # noqa: ARG002
-        """Refused: a manifest is of one epoch.
+        """Raises an error, because a manifest describes only one epoch.
 
         Raises:
             Invalid: always.
@@ -123,13 +123,13 @@ class RepeatedStream(Stream):
     def _begin_next_epoch(self) -> None:
         [ended] = self._readings
         end = ended.cursor
-        assert end is not None  # at the end there is a report, with the last cursor
+        assert end is not None  # an ended stream has a report with the last cursor
         if int(end["step"]) == 0:
             raise _invalid(f"epoch {self._epoch} has no batch", "leave repeat out, or check the filter")
         bound = BoundQuery(self._bound.servers, self._form_after(end)).restarted(self._plan, None)
         found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
         if not found.plan.schema.equals(self._plan.schema):
-            # The dataset may have other columns now. The stream keeps those that it began with.
+            # The dataset may have other columns now. The stream keeps its original columns.
             bound = bound.with_columns_of(self._plan.schema)
             found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
         if not found.plan.schema.equals(self._plan.schema):
@@ -140,27 +140,27 @@ class RepeatedStream(Stream):
         self._before = self.stats
         self._bound, self._plan = bound, found.plan
         self._epoch, self._from_step = self._epoch + 1, 0
-        # Until its first batch, the position is the end of the epoch before.
+        # Until the first batch, the position is the end of the previous epoch.
         self._start, self._readings, self._at = end, Reading.all_of(bound, found), 0
         if self._closed:
             self.close()
 
     def _form_after(self, end: Cursor) -> dict[str, Any]:
-        """The query of the epoch after one that ended at a cursor."""
-        # A query with a cursor can leave out what the cursor says about the rows of its run.
+        """Returns the query of the next epoch, given the cursor at the end of the current one."""
+        # A query with a cursor can omit the fields that its cursor contains.
         said = {name: end[name] for name in RunQuery.__annotations__ if end.get(name)}
         form = {**said, **self._bound.form, "epoch": self._epoch + 1}
         form.pop("cursor", None)
         form["shard"] = end["shard"]
         if self._bound.step_stride > 1:
-            # Readers of every n-th step take turns with the steps of all epochs: the first step of the next epoch is
-            # due to the reader after that of the last step.
+            # The readers of every n-th step take turns across epochs: the first step of an epoch belongs to the reader
+            # after the reader of the previous epoch's last step.
             of, own = self._bound.step_stride, int(self._bound.form["every"]["step"])
             form["every"] = {"step": (own - (int(end["step"]) - self._from_step)) % of, "of": of}
         return form
 
     def close(self) -> None:
-        """Closes the stream, also on the server. Cursor and report remain available."""
+        """Closes the stream, on the server too. Cursor and report remain available."""
         self._ending.set()
         super().close()
 

@@ -1,4 +1,4 @@
-"""Reports of streams that used several connections, shards or epochs. docs/reports.md lists their fields."""
+"""Combines the reports of streams over several connections, shards or epochs. docs/reports.md lists their fields."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from typing import Any
 # The counts of a staging table that can be added up.
 _COUNTS = ("rows", "matched", "missing", "null_keys", "duplicates", "duplicates_resolved", "defaults_filled")
 
-# The fields in the report of the last connection that hold for the whole stream.
+# The fields of the last connection's report that apply to the whole stream.
 _OF_STREAM = ("cursor", "leftover", "sample", "unread", "promoted", "indexed")
 
 
 def unbroken(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The report of a stream that used one connection."""
+    """Returns the report of a stream that used one connection."""
     return {**report, "staging": _tables(report), "partial": False}
 
 
 def resumed(
     counts: Mapping[str, int], last: Mapping[str, Any], parts: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The report of a stream that was resumed.
+    """Returns the report of a resumed stream.
 
     Args:
-        counts: rows and batches over all connections.
+        counts: the numbers of rows and batches over all connections.
         last: the server's report of the last connection.
-        parts: what each connection returned.
+        parts: the report of each connection.
     """
     said = {name: last[name] for name in _OF_STREAM if name in last}
     return {**counts, **said, "staging": _tables(last), "partial": True, "parts": list(parts)}
 
 
 def _tables(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The statistics of each staging table that a stream used. The counts of promoted entries are not known: they are None."""
+    """Returns the statistics of each staging table that a stream used. Unknown counts, of promoted entries, are None."""
     promoted = {name: dict.fromkeys(_COUNTS) for name in report.get("promoted", ())}
     return {**promoted, **report.get("staging", {})}
 
 
 def unreported(cursor: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
-    """The report of a last connection that was not opened, because no rows were left: it looked none up."""
+    """Returns the report of a last connection that was not opened because no rows were left, with zero counts."""
     return {"cursor": cursor, "staging": {name: dict.fromkeys(_COUNTS, 0) for name in tables}}
 
 
 def total(each: str, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The report of several streams together.
+    """Returns the combined report of several streams.
 
     Args:
-        each: what each stream is: the name of the field with their reports.
+        each: the name of the field with the streams' reports, such as "shards".
         reports: the report of each stream.
     """
     sums = [name for name in ("rows", "requests", "batches") if all(name in r for r in reports)]
@@ -59,7 +59,7 @@ def total(each: str, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _added(reports: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, int | None]]:
-    """The counts of each staging table over several streams; None if a stream does not know one."""
+    """Returns the counts of each staging table over several streams; a count is None if any stream does not have it."""
     names = dict.fromkeys(name for tables in reports for name in tables)
     return {
         name: {

@@ -14,7 +14,7 @@ from penstock import errors
 from penstock.files import write_atomically
 from penstock.splits import Split
 
-# The metadata key of the description of a result.
+# The metadata key of a result's description.
 _OF = b"penstock"
 
 _REMEDY = "check it, move or delete it, and evaluate again to read that split again"
@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 def about(plan: str, split: Split, report: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of a result: the plan, the split's ids, and the server's report of its rows."""
+    """Returns the description of a result: the plan, the split's ids, and the server's report of its rows."""
     return {"plan": plan, "splits": list(split.ids), "report": dict(report)}
 
 
@@ -53,8 +53,8 @@ def missing(plan: str, files: Mapping[Split, Path]) -> list[Split]:
     """Returns the splits that have no result yet.
 
     Raises:
-        Corrupt: a file with a result's name is not the complete result of its split. It is left as it is:
-            this package does not write such files, so it comes from elsewhere, or was changed.
+        Corrupt: a file with a result's name is not the complete result of its split. The file is not changed: this
+            package does not write such files, so it has another origin or was modified.
     """
     left: list[Split] = []
     broken: list[tuple[Path, str]] = []
@@ -76,7 +76,7 @@ def missing(plan: str, files: Mapping[Split, Path]) -> list[Split]:
 
 
 def _fault(file: Path, plan: str, split: Split) -> str:
-    """Returns why a file is not the complete result of a split, or "". Only reads its footer."""
+    """Returns the reason why a file is not the complete result of a split, or "". Reads only the footer."""
     if not file.is_file():
         return "it is not a regular file"
     try:
@@ -100,7 +100,7 @@ def _fault(file: Path, plan: str, split: Split) -> str:
 
 
 def _is_whole(file: Path, metadata: pq.FileMetaData) -> bool:
-    """Whether all column chunks of a footer are inside the file, before that footer."""
+    """Reports whether all column chunks in a footer lie within the file, before the footer."""
     with file.open("rb") as found:
         head = found.read(len(_MAGIC))
     end = file.stat().st_size - 2 * len(_MAGIC) - metadata.serialized_size

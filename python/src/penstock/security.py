@@ -1,4 +1,4 @@
-"""Tokens, and what TLS explains about a connection that fails: gRPC's errors only name the step that failed."""
+"""Reads tokens, and explains connection failures caused by TLS: gRPC's errors name only the failed step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def token_of(path: str) -> str:
     """Reads the token in a file.
 
     Raises:
-        Unavailable: the file cannot be read, or has no token. It may while it is replaced.
+        Unavailable: the file cannot be read or has no token. This can happen while the file is replaced.
     """
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
@@ -28,7 +28,7 @@ def token_of(path: str) -> str:
 
 
 def stays_here(location: str) -> bool:
-    """Reports whether what is sent to a location without TLS stays on this machine."""
+    """Reports whether data sent to a location without TLS stays on this machine."""
     scheme, _, address = location.partition("://")
     if scheme == "grpc+unix":
         return True
@@ -39,12 +39,12 @@ def stays_here(location: str) -> bool:
         return False
 
 
-# Seconds for the check whether a server speaks TLS.
+# The timeout, in seconds, of the check whether a server speaks TLS.
 _PROBE = 2.0
 
 
 def tls_remedy(location: str, failure: str) -> str | None:
-    """The remedy if a server and its client disagree about TLS; None if TLS is not the reason.
+    """Returns the remedy if a server and its client disagree about TLS; None if TLS is not the cause.
 
     Args:
         location: the server's location.

@@ -18,8 +18,8 @@ T = TypeVar("T")
 def is_retryable(error: Error) -> bool:
     """Reports whether a failed call may succeed if repeated, on the same server or another one.
 
-    This is the case if a server, storage or connection does not respond, and for limits if the server
-    sends a delay. Requests that are wrong, forbidden or about something gone are not retried.
+    This is true if a server, storage or connection does not respond, and for limits if the server sends a delay.
+    Requests that are wrong, forbidden or for missing objects are not retried.
     """
     if error.final:
         return False
@@ -27,7 +27,7 @@ def is_retryable(error: Error) -> bool:
 
 
 def retried(ask: Callable[[], T], reconnect: float, closed: threading.Event) -> T:
-    """Calls `ask`, again while its failures may go away, for `reconnect` seconds or until it is closed."""
+    """Calls `ask`, and retries retryable failures for `reconnect` seconds or until `closed` is set."""
     backoff = Backoff(reconnect)
     while True:
         try:
@@ -62,7 +62,7 @@ class Servers:
     def call(
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
     ) -> T:
-        """Makes a call, trying each address once until one answers. See `Channel.call`."""
+        """Makes a call: tries each address at most once, until one answers. See `Channel.call`."""
         return self.call_from(act, unlimited=unlimited)[0]
 
     def call_from(
@@ -84,7 +84,7 @@ class Servers:
         raise failure
 
     def leave(self, channel: Channel) -> None:
-        """Switches to the next address, if this one is in use."""
+        """Switches to the next address if the channel is in use."""
         if self.current is channel:
             self._at = (self._at + 1) % len(self._channels)
 

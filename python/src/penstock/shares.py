@@ -13,39 +13,40 @@ WINDOW = 10_000
 """The number of consecutive rows over which shares are promised."""
 
 PROMISED = Fraction(1, 100)
-"""How far the share of a member may be from its weight, over any `WINDOW` rows."""
+"""The maximum distance of a member's share from its weight, over any `WINDOW` rows."""
 
-# What the shares of a schedule may deviate: the ends of a window cut steps, which costs a few rows more.
+# The maximum deviation of a schedule's shares. It is below PROMISED because the ends of a window cut steps, which adds
+# a few rows.
 _LIMIT = Fraction(95, 10_000)
-# Small batches of all members together have at most this part of a window's rows: the first one that keeps the
-# limit is used, since larger batches cost less.
+# One small batch of each member, together, has at most 1/50, 1/100 or 1/200 of a window's rows. The first value that
+# keeps the limit is used, because larger batches cost less.
 _FINENESS = (50, 100, 200)
-# How far the rows of a batch may be from the member's exact share, for a batch in each step.
+# The maximum distance of a batch from the member's exact share, if the member gives one batch to each step.
 _ROUNDING = Fraction(1, 100)
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one member gives.
+    """The batches that one member contributes.
 
     Attributes:
-        rows: the rows of one of its batches, over all ranks.
-        rate: its batches per step; 1 for a batch in each step.
+        rows: the rows of each of its batches, over all ranks.
+        rate: the number of its batches per step; 1 means one batch in each step.
     """
 
     rows: int
     rate: Fraction
 
     def before(self, step: int) -> int:
-        """The number of its batches before a step."""
+        """Returns the number of its batches before a step."""
         return math.floor(step * self.rate + Fraction(1, 2))
 
     def due(self, step: int) -> int:
-        """The number of its batches in a step."""
+        """Returns the number of its batches in a step."""
         return self.before(step + 1) - self.before(step)
 
     def last_step(self, batches: int) -> int:
-        """The last step before which there are at most this many batches."""
+        """Returns the last step before which there are at most this many batches."""
         return math.ceil((batches + Fraction(1, 2)) / self.rate) - 1
 
     @property
@@ -55,10 +56,10 @@ class Share:
 
 
 def weight(value: float) -> Fraction:
-    """A weight as written: 0.1 is exactly one tenth.
+    """Returns a weight as it is written: 0.1 is exactly one tenth.
 
     Raises:
-        ValueError: it is not a positive, finite number.
+        ValueError: the value is not a positive, finite number.
     """
     found = Fraction(repr(float(value)))  # refuses "nan" and "inf"
     if found <= 0:
@@ -69,13 +70,13 @@ def weight(value: float) -> Fraction:
 def divide(weights: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tuple[Share, ...]:
     """Divides the rows of a step among members.
 
-    A member gives one batch to each step if its exact share, rounded to a multiple of its lanes, is within 1 % of
-    it. Otherwise it gives small batches, sometimes one more and sometimes one less, so that it never is ahead or
-    behind by more than one of them; a small share is then a batch in every n-th step.
+    A member gives one batch to each step if its exact share, rounded to a multiple of its lanes, is within 1 % of the
+    exact share. Otherwise, it gives small batches, a varying number per step, so that it is never ahead or behind by
+    more than one batch. A member with a small share then gives a batch only every n-th step.
 
     Args:
-        weights: of each member; only their ratios matter.
-        lanes: the number of lanes of each member. Its batches are multiples of it.
+        weights: the weight of each member; only the ratios matter.
+        lanes: the number of lanes of each member; the rows of its batches are a multiple of it.
         rows: the rows of a step, over all ranks.
 
     Raises:
@@ -120,10 +121,10 @@ def _divided(parts: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tupl
 
 
 def deviation(shares: Sequence[Share], parts: Sequence[Fraction], rows: int) -> Fraction:
-    """A bound on how far the share of a member can be from its weight, over any `WINDOW` rows.
+    """Returns a bound on the distance of a member's share from its weight, over any `WINDOW` rows.
 
-    Within a step, the rows of the members alternate. So only members that do not give the same in each step make
-    it uneven: each by less than one batch, in any sequence of steps.
+    Within a step, the rows of the members alternate. So only members that give a varying number of batches cause
+    deviations: each by less than one batch, in any sequence of steps.
     """
     made = sum(share.rows * share.rate for share in shares)
     uneven = [0 if share.is_even else share.rows for share in shares]
@@ -135,7 +136,7 @@ def deviation(shares: Sequence[Share], parts: Sequence[Fraction], rows: int) -> 
 
 
 def _whole_step(exact: Sequence[Fraction], lanes: Sequence[int], rows: int) -> list[int]:
-    """Rounds down to lanes, and gives the rest to those that lost most; the sum is `rows` if lanes allow it."""
+    """Rounds down to multiples of lanes, and gives the rest to those that lost most. The sum is `rows` if lanes allow it."""
     sizes = [math.floor(due / of) * of for due, of in zip(exact, lanes, strict=True)]
     lost = [(due - size) / of for due, size, of in zip(exact, sizes, lanes, strict=True)]
     left = rows - sum(sizes)
@@ -155,6 +156,6 @@ def _is_near(share: Fraction, part: Fraction) -> bool:
 
 
 def _uneven(due: Fraction, lanes: int, finest: int) -> Share:
-    """A share of small batches: at most `finest` rows, or one row per lane, and never more than a step is due."""
+    """Returns a share of small batches: at most `finest` rows or the rows due per step, but at least one row per lane."""
     rows = lanes * max(1, min(finest, math.floor(due)) // lanes)
     return Share(rows, due / rows)

@@ -15,11 +15,12 @@ _ATTRIBUTES = re.compile(r"^Attributes:\n(.*)", re.MULTILINE | re.DOTALL)
 def lists(*forms: type) -> Callable[[F], F]:
     """Decorates a function whose last parameter is `**fields: Unpack[…]` of a TypedDict.
 
-    At runtime, the members of `forms` become keyword parameters of its signature, and its documentation ends with their
-    descriptions. So `client.read("clicks", <TAB>` completes them in a notebook. The function itself is not changed.
+    The decorator adds the members of `forms` to the runtime signature as keyword parameters, and their descriptions to
+    the docstring. So `client.read("clicks", <TAB>` completes them in a notebook. The function's behavior does not
+    change.
 
     Args:
-        forms: the TypedDict, after those that it extends. Each member may be left out.
+        forms: the TypedDict, preceded by the TypedDicts that it extends. All members are optional.
     """
 
     def decorate(function: F) -> F:
@@ -39,12 +40,12 @@ def lists(*forms: type) -> Callable[[F], F]:
 
 
 def _parameter(name: str, hint: Any) -> inspect.Parameter:
-    """A keyword parameter that may be left out; "..." stands for a default that is not None."""
+    """Returns an optional keyword parameter; "..." stands for a default other than None."""
     default = None if type(None) in get_args(hint) else ...
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def _described(form: type) -> str:
-    """The descriptions of the members that a TypedDict adds to those that it extends."""
+    """Returns the descriptions of the members that a TypedDict adds to the ones it extends."""
     attributes = _ATTRIBUTES.search(inspect.getdoc(form) or "")
     return "" if attributes is None else attributes[1].rstrip()

@@ -1,4 +1,4 @@
-"""The splits of a plan, which can be read separately: in any order, by any process."""
+"""The splits of a plan, which any process can read separately, in any order."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ T = TypeVar("T")
 class Split:
     """A part of a plan's rows that no other split contains.
 
-    It can be pickled and read in another process, which opens its own connection.
+    A split can be pickled and read in another process, which opens its own connection.
 
     Attributes:
         number: its position in the plan.
-        name: identifies the rows, whenever they are planned at the same snapshots.
-        ids: the ids of its splits; several if the plan has more than 1,024.
+        name: an id of the rows, which is equal in all plans at the same snapshots.
+        ids: the ids of the server's splits in it; several if the plan has more than 1,024.
         rows: the number of rows; None if unknown before reading.
     """
 
@@ -44,10 +44,10 @@ class Split:
         self.rows = endpoint.rows
 
     def read(self, *, progress: ProgressOption = False) -> Stream:
-        """Opens the stream of its rows. Nothing is read before the first batch.
+        """Opens the stream of the split's rows. Nothing is read before the first batch is requested.
 
-        It uses the plan's ticket. If that has expired, or its server is gone, the split is planned again at the
-        same snapshots.
+        The stream uses the plan's ticket. If the ticket has expired or its server is gone, the split is planned again
+        at the same snapshots.
         """
         reading = Reading(self._bound, self._plan, self._endpoint, self._bound.servers.current)
         stream = Stream(self._bound, [reading], self._plan, ordered=True)
@@ -69,7 +69,7 @@ def _split(settings: Settings, form: dict[str, Any], plan: Plan, endpoint: Endpo
 
 
 class Splits(Sequence[Split]):
-    """The splits of a plan, in order. Together they have every row of the query once."""
+    """The splits of a plan, in order. Together, they have every row of the query once."""
 
     def __init__(self, bound: BoundQuery, plan: Plan, splits: Sequence[Split]) -> None:
         self._bound = bound
@@ -103,8 +103,8 @@ class Splits(Sequence[Split]):
     def map(self, work: Callable[[Stream], T], *, threads: int = 4) -> Iterator[tuple[Split, T]]:
         """Yields each split with the result of `work` on its stream, in order of completion.
 
-        Streams are closed after `work`. At most `threads` splits are started before the first result is taken. A
-        failure is raised when it happens, and closes the open streams; so does leaving the iterator.
+        Each stream is closed after `work` returns. At most `threads` splits are started before the first result is
+        taken. A failure is raised when it happens and closes the open streams; leaving the iterator also closes them.
         """
         return in_threads(self, work, threads)
 
@@ -168,7 +168,7 @@ def _in_threads(
                         raise
                     yield split, result
         finally:
-            # Running calls find their streams closed.
+            # This makes running calls of work fail.
             ended.set()
             for stream in list(streams):
                 stream.close()

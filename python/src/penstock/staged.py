@@ -1,4 +1,4 @@
-"""What became of rows that were sent to a table, and moves of its branches."""
+"""Results of staging rows, and of moving branches."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Staged:
 
     Attributes:
         table: the table.
-        branch: the branch that has the rows.
+        branch: the branch of the change.
         token: the name of the change.
-        snapshot: the snapshot that has the rows; 0 for a dry run, and without rows.
-        previous: the snapshot before; 0 if there was none.
-        existed: whether an earlier call with the token had made the change. Then the numbers below are 0.
+        snapshot: the snapshot with the rows; 0 for a dry run, or if there are no rows.
+        previous: the snapshot before the change; 0 if there was none.
+        existed: whether an earlier call with the same token made the change. If so, the numbers below are 0.
         created: whether the table is new.
-        branched: whether the branch is new. Then it began at `previous`.
-        rows: rows that were added.
-        null_keys: rows with a null in the key.
-        dropped: rows that were left out because of `only_keys_of`.
-        partitions: partitions that have new rows.
-        files: data files that were added.
+        branched: whether the branch is new. If so, it began at `previous`.
+        rows: the number of added rows.
+        null_keys: the number of rows with a null in the key.
+        dropped: the number of rows left out because of `only_keys_of`.
+        partitions: the number of partitions with new rows.
+        files: the number of added data files.
         bytes: the bytes of these files.
-        removed: data files that were replaced.
-        removed_rows: the rows in these files, with those that delete files remove.
-        added: columns that the table did not have.
+        removed: the number of replaced data files.
+        removed_rows: the rows in these files, including rows deleted by delete files.
+        added: the columns added to the table.
         partition: the partition fields of a new table.
-        taken: those of them, beside the buckets, that are as in the table `like`.
+        taken: the fields of `partition`, except the buckets, that were copied from the table `like`.
     """
 
     table: str
@@ -83,10 +83,10 @@ class Published:
 
     Attributes:
         table: the table.
-        snapshot: the snapshot that the branch is at now; 0 if it has none, or was removed.
-        previous: the snapshot that it was at before; 0 if there was none. Equal to `snapshot` if nothing was moved.
-        branch: the branch that was published to main; after `undo` the branch that was moved back, "" for main.
-        undone: the snapshots that `undo` of a table's last change took back, the newest first.
+        snapshot: the current snapshot of the branch; 0 if it has none or was removed.
+        previous: the branch's snapshot before the move; 0 if there was none. Equal to `snapshot` if nothing was moved.
+        branch: the branch that was published to main; after `undo`, the branch that was moved back, "" for main.
+        undone: the snapshots that `undo` of a table's last change undid, newest first.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""Sends rows to a table, once, whatever becomes of the connection."""
+"""Sends rows to a table exactly once, even if the connection is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.staged import Staged
 
 
 def new_token() -> str:
-    """A token of a change: its time, in UTC, and a random name."""
+    """Returns a new token for a change: the current time in UTC, and a random name."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z-{uuid.uuid4()}"
 
@@ -33,9 +33,9 @@ def stage(
 
     Args:
         servers: the servers.
-        command: what to do with the rows, with a token.
+        command: the fields of the command, including the token.
         data: the rows.
-        progress: called from time to time, in a thread of its own; None for nothing.
+        progress: called about once a second, mostly in a separate thread; None for no calls.
     """
     token = str(command["token"])
     try:
@@ -65,7 +65,7 @@ def stage(
 
 
 def _by_hand(token: str, why: str) -> str:
-    """The remedy for a change that may have been made or not."""
+    """Returns the remedy for a change that may have been made."""
     return (
         f"{why + ': ' if why else ''}call stage again with token={token!r} and the same rows; if this call has"
         " written them, it writes nothing"
@@ -73,7 +73,7 @@ def _by_hand(token: str, why: str) -> str:
 
 
 class _Sending:
-    """One try to send the rows.
+    """One attempt to send the rows.
 
     Attributes:
         took: whether a batch was taken from the rows.
@@ -90,7 +90,7 @@ class _Sending:
         self._result: dict[str, Any] | None = None
 
     def run(self) -> Staged:
-        """Sends the rows, and returns what the server did with them."""
+        """Sends the rows, and returns the server's result."""
         descriptor = flight.FlightDescriptor.for_command(query.text({"stage": dict(self._command)}))
         lease, call, answers = self._channel.put(descriptor, self._rows.schema)
         try:
@@ -113,7 +113,7 @@ class _Sending:
         with call.translated():
             limit = self._begin(answers)
             if limit is None:
-                lease.writing().close()  # which raises why, if the call has failed
+                lease.writing().close()  # raises the error if the call has failed
                 return
         listener = None
         if self._progress is not None:
@@ -141,7 +141,7 @@ class _Sending:
             lease.writing().close()
 
     def _begin(self, answers: flight.FlightMetadataReader) -> int | None:
-        """Waits until the server asks for rows. Returns the bytes of a message; None if it wants none."""
+        """Waits until the server requests rows. Returns the maximum bytes of a message; None if the server requests no rows."""
         while (message := self._message(answers)) is not None:
             begin = message.get("begin")
             if isinstance(begin, dict):
@@ -149,7 +149,7 @@ class _Sending:
         return None
 
     def _message(self, answers: flight.FlightMetadataReader) -> dict[str, Any] | None:
-        """The next message; None at the end."""
+        """Reads the next message; returns None at the end."""
         found = answers.read()
         if found is None:
             return None
@@ -161,7 +161,7 @@ class _Sending:
         return dict(message)
 
     def _listen(self, call: Call, answers: flight.FlightMetadataReader) -> None:
-        """Reads messages until the end or a failure, which the writer sees too."""
+        """Reads messages until the end or a failure, which the writer also raises."""
         try:
             with call.translated():
                 while self._message(answers) is not None:

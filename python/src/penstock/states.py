@@ -1,4 +1,4 @@
-"""Merges the states of workers and ranks into one, which any number of them can resume from."""
+"""Merges the states of workers and ranks into one state, from which any number of them can resume."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.position import Position, check_ranks, parsed
 
 
 def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dict[str, Any]:
-    """Merges the states of all ranks into one, from which any number of ranks and workers can resume.
+    """Merges the states of all ranks into one state, from which any number of ranks and workers can resume.
 
     Args:
-        states: one per rank, in any order: the state of a `penstock.torch.IterableDataset`, or of a
-            StatefulDataLoader that reads one with any number of workers, or a batch's cursor.
+        states: one state per rank, in any order: the state of a `penstock.torch.IterableDataset`, the state of a
+            StatefulDataLoader that reads such a dataset with any number of workers, or a batch's cursor.
 
     Raises:
         Invalid: a rank is missing or duplicated; or the states are from different runs, steps, epochs or
@@ -74,7 +74,7 @@ _OF_SHARD = {"plan", "shard", "step", "rows", "requests", "uneven", "at", "count
 
 
 def _check_one_run(cursors: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses cursors of different plans, and names the fields in which they differ."""
+    """Checks that all cursors are from one plan; the error names the fields that differ."""
     fields = {name for cursor in cursors for name in cursor} - _OF_SHARD
     differs = sorted(name for name in fields if any(c.get(name) != cursors[0].get(name) for c in cursors))
     if not differs and len({cursor.get("plan") for cursor in cursors}) > 1:
@@ -89,10 +89,10 @@ def _check_one_run(cursors: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _check_no_rank_missing(positions: Sequence[Position]) -> None:
-    """Refuses positions with a missing or duplicated rank.
+    """Checks that no rank is missing or duplicated.
 
-    Before its first batch, a rank that loaded a merged state is still at that state's position. Each position
-    then has the cursors of all ranks, and all positions are the same.
+    Before its first batch, a rank that loaded a merged state still has the position of that state. Each position then
+    has the cursors of all ranks, and all positions are equal.
     """
     ranks = [int(cursor["shard"]["index"]) for one in positions for cursor in one.cursors]
     if not ranks or all(len(one.cursors) == one.shards for one in positions):
@@ -114,7 +114,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _rank(state: Any) -> Position:
-    """The position of a rank, from its own state or from those of its workers."""
+    """Returns the position of a rank, from its own state or its workers' states."""
     if isinstance(state, (str, bytes)):
         state = parsed(state)
     if isinstance(state, Mapping) and "_snapshot" in state:
@@ -131,7 +131,7 @@ def _rank(state: Any) -> Position:
 
 
 def _workers(state: Mapping[str, Any]) -> list[Position]:
-    """The positions of the workers of a StatefulDataLoader."""
+    """Returns the positions of the workers of a StatefulDataLoader."""
     behind = int(state.get("_steps_since_snapshot", 0))
     if behind:
         raise errors.Invalid(
@@ -152,7 +152,7 @@ def _workers(state: Mapping[str, Any]) -> list[Position]:
 
 
 def _datasets(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The dataset's part of torchdata's state."""
+    """Returns the dataset's part of torchdata's state."""
     own = state.get("dataset_state")
     if not isinstance(own, Mapping):
         raise errors.Invalid(
@@ -163,10 +163,10 @@ def _datasets(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _furthest(workers: list[Position]) -> Position:
-    """The position of a rank, given the positions of its workers.
+    """Returns the position of a rank, given the positions of its workers.
 
-    Their next steps are consecutive if their batches were consumed in order. They follow the furthest one, unless the
-    dataset leaves out its first steps and no worker has read any.
+    If batches were consumed in order, the workers' next steps are consecutive. They begin right after the furthest
+    worker's last step, unless the dataset skips its first steps and no worker has read any.
     """
     if len({one.epoch for one in workers}) > 1:
         raise errors.Invalid(

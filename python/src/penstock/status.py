@@ -1,4 +1,4 @@
-"""What a server does now: its streams, and what each waits for."""
+"""The current state of a server: its streams, and the cause of each one's wait."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Waited:
-    """How long a stream has waited, in seconds by cause. Waits at the same time count once.
+    """The time that a stream has waited, in seconds by cause. Simultaneous waits count once.
 
     Attributes:
-        trainer: its client had not taken the last batch.
-        slot: the server's `max_streams` were open.
-        memory: the server's memory budget had no room.
-        stream: another stream read what this one needed.
-        storage: files of tables were opened and read.
+        trainer: waiting for the client to take the last batch.
+        slot: waiting for a stream slot, of which the server has `max_streams`.
+        memory: waiting for room in the server's memory budget.
+        stream: waiting for data that another stream was reading.
+        storage: opening and reading files of tables.
     """
 
     trainer: float
@@ -34,29 +34,29 @@ class Waited:
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """A stream that runs, or waits for a slot.
+    """A stream that runs or waits for a slot.
 
     Attributes:
-        id: of this stream, as in the server's log; a stream that is resumed is another one.
-        subject: of the client's token; "" without one.
+        id: the id of this stream, as in the server's log; a resumed stream has a new id.
+        subject: the subject of the client's token; "" without a token.
         job: the query's `job`; "" if it has none.
         dataset: the dataset's name; None if the query carried its dataset.
         plan: the id of its plan.
         shard: the index of its shard.
         shards: the number of shards.
-        lanes: the lanes of its shard; None if it is not planned yet.
-        started: when it began.
-        open: seconds since then.
-        rows: rows sent by this stream.
-        rows_total: rows that this stream has to send; None if unknown.
+        lanes: the number of lanes of its shard; None if it is not planned yet.
+        started: the time when it began.
+        open: seconds since it began.
+        rows: the number of rows sent by this stream.
+        rows_total: the total number of rows of this stream; None if unknown.
         step: the step of its last cursor, counted from the start of the plan.
-        steps: the steps of its shard; None if unknown.
+        steps: the number of steps of its shard; None if unknown.
         batches: batches sent by this stream.
         bytes: bytes sent by this stream, over the network.
         mapped_bytes: bytes of batches that were passed in mapped memory.
-        parked: whether it has released its memory and its slot, since its client does not read.
-        waiting: the cause of its wait now, a field of `waited`; None if it works.
-        waited: how long it has waited so far.
+        parked: whether it has released its memory and its slot because its client does not read.
+        waiting: the cause of its current wait, a field of `waited`; None if it does not wait.
+        waited: the time it has waited so far.
     """
 
     id: str
@@ -82,7 +82,7 @@ class StreamStatus:
 
     @property
     def done(self) -> float | None:
-        """The share of its steps that were sent, or else of its rows, from 0 to 1; None if unknown."""
+        """The share of its steps, or else of its rows, that was sent, from 0 to 1; None if unknown."""
         part, whole = (self.step, self.steps) if self.steps is not None else (self.rows, self.rows_total)
         if whole is None:
             return None
@@ -124,10 +124,10 @@ class MemoryStatus:
 
     Attributes:
         limit: the budget; None if there is none.
-        used: what is reserved of it.
-        idle: of `used`, what is kept for later streams and released when memory is needed.
-        in_flight: of `used`, batches that clients have not taken.
-        peak: the most that was reserved at a time.
+        used: the reserved bytes.
+        idle: the part of `used` that is kept for later streams and released when memory is needed.
+        in_flight: the part of `used` for batches that clients have not taken.
+        peak: the maximum of `used` so far.
     """
 
     limit: int | None
@@ -148,10 +148,10 @@ class SlotStatus:
 
     Attributes:
         limit: `max_streams`; None if there is no limit, and nothing is counted.
-        per_client: the number that one client may have.
-        taken: those of streams that are open and not parked.
-        kept: those kept for other shards of plans whose first shard has one.
-        waiting: the number of streams that wait for one.
+        per_client: the maximum number of slots of one client.
+        taken: the slots of streams that are open and not parked.
+        kept: the slots kept for other shards of plans whose first shard has a slot.
+        waiting: the number of streams that wait for a slot.
     """
 
     limit: int | None
@@ -169,12 +169,12 @@ class SlotStatus:
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """The calls that make plans.
+    """The calls that create plans.
 
     Attributes:
-        limit: the most at a time.
-        running: those that run.
-        waiting: those that wait.
+        limit: the maximum number of concurrent calls.
+        running: the number of running calls.
+        waiting: the number of waiting calls.
     """
 
     limit: int
@@ -189,16 +189,16 @@ class PlanStatus:
 
 @dataclass(frozen=True)
 class CacheStatus:
-    """What the server keeps for later streams, in bytes unless stated otherwise.
+    """The data that the server keeps for later streams, in bytes unless stated otherwise.
 
     Attributes:
-        limit: the most that decoded columns in memory may take.
-        bytes: what they take.
-        files: the number of files that they belong to.
-        build_sides: the number of build sides that are kept.
-        build_side_bytes: what these take.
-        disk_limit: the most that decoded columns on disk may take; 0 if none are kept there.
-        disk_bytes: what they take.
+        limit: the maximum size of decoded columns in memory.
+        bytes: the current size of decoded columns in memory.
+        files: the number of files with decoded columns in memory.
+        build_sides: the number of kept build sides.
+        build_side_bytes: the size of the build sides.
+        disk_limit: the maximum size of decoded columns on disk; 0 if none are kept there.
+        disk_bytes: the current size of decoded columns on disk.
     """
 
     limit: int
@@ -217,14 +217,14 @@ class CacheStatus:
 
 @dataclass(frozen=True)
 class ConfigStatus:
-    """How the server's config file was loaded again.
+    """The state of reloading the server's config file.
 
     Attributes:
-        current: whether the file on disk is what the server uses.
-        applied: how often a changed file was used.
-        refused: how often one was refused.
-        last: when it was loaded last; None if never since the start.
-        error: why it was refused then; "" if it was not.
+        current: whether the server uses the current file on disk.
+        applied: the number of times a changed file was applied.
+        refused: the number of times a changed file was refused.
+        last: the time of the last reload; None if there was none since the start.
+        error: the reason why the last reload was refused; "" if it was not.
     """
 
     current: bool
@@ -248,18 +248,18 @@ class ConfigStatus:
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What a server does now. Its counters only rise: rates are differences of two of them.
+    """The current state of a server. Counters only increase: compute rates from the difference of two results.
 
     Attributes:
-        version: of the server.
+        version: the server's version.
         uptime: seconds since it started.
-        all: whether this client sees the streams of all clients, and not its own alone.
-        streams: those that run or wait for a slot, the oldest first.
+        all: whether the result has the streams of all clients, not only this client's.
+        streams: the streams that run or wait for a slot, oldest first.
         memory: the memory budget; None unless `all`.
         slots: the slots of streams; None unless `all`.
-        plans: the calls that make plans; None unless `all`.
-        cache: what is kept for later streams; None unless `all`, and if nothing is kept.
-        config: how the config file was loaded again; None unless `all`, and if it is not.
+        plans: the calls that create plans; None unless `all`.
+        cache: the data kept for later streams; None unless `all`, or if nothing is kept.
+        config: the state of reloading the config file; None unless `all`, or if the file is not reloaded.
     """
 
     version: str

@@ -33,8 +33,8 @@ class Stats:
         rows: rows returned.
         batches: batches returned.
         seconds: from the request for the first batch to the arrival of the last one.
-        waited: how many of these seconds the reader waited for a batch.
-        resumed: how many times the stream was resumed after a failure.
+        waited: the part of `seconds` that the reader waited for a batch.
+        resumed: the number of times the stream was resumed after a failure.
     """
 
     rows: int
@@ -52,17 +52,16 @@ class Stats:
 class Stream(BatchIterator):
     """An iterator of `pyarrow.RecordBatch` that tracks its position.
 
-    Batches own their memory: keep them as long as you like. The server does not read anything before the
-    first batch is requested. Close a stream when done; leaving its `with` block, reaching its end and
-    dropping it close it too. Only one thread may read a stream at a time.
-    If its connection is lost, a stream resumes automatically, see `connect`. A failed read raises one of
-    `penstock.errors`, and so does every further read: a broken stream never looks like one that ended.
+    Batches own their memory and can be kept indefinitely. The server reads nothing before the first batch is requested.
+    Close a stream when done; leaving its `with` block, reaching its end or dropping it also closes it. Only one thread
+    may read a stream at a time. A stream resumes automatically after a lost connection, see `connect`. A failed read
+    raises one of `penstock.errors`, and so does every further read: a broken stream never looks like an ended one.
 
     Libraries that accept Arrow streams accept this class: `polars.DataFrame(stream)`,
-    `pyarrow.table(stream)`, DuckDB's `from stream`. They get its remaining rows in plain columns.
+    `pyarrow.table(stream)`, DuckDB's `from stream`. They receive the remaining rows in plain columns.
 
-    `len(stream)` is the number of batches of the whole stream, from where it was opened to its end,
-    regardless of what was read; TypeError if the number is unknown before reading.
+    `len(stream)` is the number of batches from the position where the stream was opened to its end, regardless of the
+    batches already read. It raises TypeError if the number is unknown before reading.
     """
 
     _what = "stream"
@@ -81,7 +80,7 @@ class Stream(BatchIterator):
 
         Args:
             bound: the query, and the servers to send it to.
-            readings: one per endpoint, in order.
+            readings: one Reading per endpoint, in order.
             plan: the plan of the query.
             start: the query's own cursor.
             ordered: whether the readings are consecutive parts of one stream.
@@ -108,15 +107,14 @@ class Stream(BatchIterator):
 
     @property
     def cursor(self) -> Cursor | list[Cursor] | None:
-        """The position of the stream, after the last batch returned.
+        """The position of the stream after the last returned batch.
 
-        A plain dictionary that can be stored as JSON; its numbers are exact. A query with it as `cursor`
-        resumes with the very next row. Before the first batch, it is the query's own cursor, or None.
+        A cursor is a plain dictionary that can be stored as JSON; its numbers are exact. A query with this value as
+        `cursor` resumes with the very next row. Before the first batch, the value is the query's own cursor, or None.
 
-        If the query has several shards and names none, the shards are read one after the other, and this is
-        a list with the cursor of each shard that was started. A query can only resume from the complete list,
-        at the end of the stream; before that, resume each shard from its own cursor. To be able to resume,
-        name a shard or use a single one.
+        If the query has several shards and names none, the shards are read one after the other, and the value is a list
+        with the cursor of each started shard. A query can resume only from the complete list, at the end of the stream;
+        before the end, resume each shard from its own cursor. To be able to resume, name a shard or use a single one.
         """
         cursors = [c for c in (r.cursor for r in self._readings) if c is not None]
         if not cursors:
@@ -129,12 +127,12 @@ class Stream(BatchIterator):
     def report(self) -> Report:
         """The server's report on the whole stream, after its end: rows, batches, matches by staging table.
 
-        If several shards were read, it has the totals of rows, batches and matches, and `shards` with the report of
-        each. If the stream was resumed, it has the rows and batches that this stream returned, the cursor, and
-        `parts`: for each broken connection its rows, batches, last cursor and why it `ended`, and finally the
-        server's report of the last one, whose counts start after those. Matches of broken connections are unknown:
-        `staging` is that of the last connection, and `partial` is True. With `wire="grouped"`, a batch has one row
-        per request, and `requests` replaces rows.
+        If several shards were read, the report has the totals of rows, batches and matches, and `shards` with the
+        report of each shard. If the stream was resumed, the report has the rows and batches that this stream returned,
+        the cursor, and `parts`. Each broken connection's part has its rows, batches, last cursor, and the reason why it
+        `ended`. The last part is the server's report of the last connection, which counts only that connection. Matches
+        of broken connections are unknown: `staging` is from the last connection, and `partial` is True. With
+        `wire="grouped"`, a batch has one row per request, and `requests` replaces rows.
 
         Raises:
             Invalid: the stream has not ended.
@@ -182,7 +180,7 @@ class Stream(BatchIterator):
         return batches
 
     def show_progress(self, option: ProgressOption = True) -> None:
-        """Shows progress from now on; "auto" only does so on a terminal."""
+        """Shows progress from now on; "auto" shows it only on a terminal."""
         if self._progress is None:
             self._progress = Progress.make(option, self._name, self._rows(), self._batches())
 
@@ -212,39 +210,40 @@ class Stream(BatchIterator):
                 self._progress.close()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rest of the stream as a reader, for libraries that need one.
+        """Returns the rest of the stream as a reader, for libraries that need one.
 
-        The reader reads from this stream: its cursor and report advance, and closing the stream makes the
+        The reader reads from this stream: the stream's cursor and report advance, and closing the stream makes the
         reader raise an exception.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self)
 
     def expanded(self) -> pa.RecordBatchReader:
-        """The rest of an indexed stream as a reader of plain batches, see `expand`.
+        """Returns the rest of an indexed stream as a reader of plain batches, see `expand`.
 
-        The reader reads from this stream, like that of `to_reader`. For a plain stream it is the same.
+        The reader reads from this stream, like the reader of `to_reader`. For a plain stream, both readers return the
+        same.
         """
         return pa.RecordBatchReader.from_batches(plain_schema(self.schema), map(expand, self))
 
     def __arrow_c_schema__(self) -> object:
-        """The schema of `__arrow_c_stream__`."""
+        """Returns the schema of `__arrow_c_stream__`."""
         return plain_schema(self.schema).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rest of the stream in plain columns, for any library that accepts Arrow streams."""
+        """Returns the rest of the stream in plain columns, for any library that accepts Arrow streams."""
         self._refuse_ended()
         return self.expanded().__arrow_c_stream__(requested_schema)
 
     def read_all(self) -> pa.Table:
-        """The rest of the stream as a table."""
+        """Reads the rest of the stream as a table."""
         self._refuse_ended()
         return pa.Table.from_batches(list(self), schema=self.schema)
 
     def head(self, rows: int = 5) -> pa.Table:
-        """The next rows as a table, read by a query of their own: the stream stays where it is.
+        """Reads the next rows as a table, with a separate query: the stream's position does not change.
 
         Args:
-            rows: at most how many.
+            rows: the maximum number of rows.
         """
         rows = mistakes.whole("rows", rows, minimum=1)
         batches: list[pa.RecordBatch] = []
@@ -255,7 +254,7 @@ class Stream(BatchIterator):
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """The rest of the stream in plain columns as a pandas.DataFrame.
+        """Reads the rest of the stream in plain columns as a pandas.DataFrame.
 
         Args:
             options: options of `pyarrow.Table.to_pandas`, such as `types_mapper`.
@@ -266,7 +265,7 @@ class Stream(BatchIterator):
         return self.expanded().read_all().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
-        """The rest of the stream in plain columns as a polars.DataFrame."""
+        """Reads the rest of the stream in plain columns as a polars.DataFrame."""
         try:
             import polars as pl
         except ImportError as e:
@@ -274,7 +273,7 @@ class Stream(BatchIterator):
         return pl.DataFrame(self)
 
     def close(self) -> None:
-        """Closes the stream, also on the server. Cursor and report remain available."""
+        """Closes the stream, on the server too. Cursor and report remain available."""
         self._closed = True
         for reading in self._readings:
             reading.close()
@@ -310,7 +309,7 @@ class Stream(BatchIterator):
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """The sum, if all numbers are known."""
+    """Returns the sum; None if a number is unknown."""
     known = list(numbers)
     unit = [n for n in known if n is not None]
     return sum(unit) if len(unit) == len(known) else None
