@@ -36,7 +36,7 @@ class AsyncStream:
         """Prepares to read. Nothing is sent yet.
 
         Args:
-            opens: plans the query.
+            opens: a function that plans the query and returns its stream.
         """
         self._opens = opens
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="penstock-async")
@@ -81,7 +81,7 @@ class AsyncStream:
         return self.stream.stats
 
     async def read_all(self) -> pa.Table:
-        """The rest of the stream as a table."""
+        """Reads the rest of the stream as a table."""
         return await self._run(lambda: self._opened().read_all())
 
     async def close(self) -> None:
@@ -89,7 +89,7 @@ class AsyncStream:
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._close))
 
     def __aiter__(self) -> Self:
-        """The remaining batches.
+        """Returns an iterator over the remaining batches.
 
         Raises:
             Invalid: the stream was read to its end.

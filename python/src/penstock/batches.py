@@ -22,7 +22,7 @@ class BatchIterator(ABC):
     _closed = False
 
     def __init__(self) -> None:
-        """Starts before the first batch."""
+        """Prepares to read the first batch."""
         self._failure: errors.Error | None = None
         self._done = False
         self._began: float | None = None
@@ -46,7 +46,7 @@ class BatchIterator(ABC):
         return True
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The remaining batches.
+        """Returns an iterator over the remaining batches.
 
         Raises:
             Invalid: the iterator has ended. Without this error, a second loop would seem to read an empty result.

@@ -46,7 +46,7 @@ class ChangeProgress:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads a message of a server."""
+        """Decodes a server's progress message."""
         counts = [name for name in cls.__dataclass_fields__ if name not in ("step", "table")]
         numbers = {name: int(found.get(name, 0)) for name in counts}
         return cls(step=str(found.get("step", "")), table=str(found.get("table", "")), **numbers)
@@ -57,7 +57,7 @@ ProgressFunction = Callable[[ChangeProgress], None]
 
 @dataclass(frozen=True)
 class Compacted:
-    """What `Client.compact` did, or would do.
+    """The result of `Client.compact`; for a dry run, the expected result.
 
     Attributes:
         table: the table.
@@ -87,7 +87,7 @@ class Compacted:
 
     @classmethod
     def of(cls, table: str, found: Mapping[str, Any]) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         counts = (
             "snapshot",
             "commits",
@@ -103,7 +103,7 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Restored:
-    """What `Client.restore` did, or would do.
+    """The result of `Client.restore`; for a dry run, the expected result.
 
     Attributes:
         table: the table.
@@ -133,7 +133,7 @@ class Restored:
 
     @classmethod
     def of(cls, table: str, found: Mapping[str, Any]) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         counts = ("snapshot", "copied", "rewritten", "rows", "bytes", "unchanged", "removed")
         return cls(
             table=table,
@@ -146,7 +146,7 @@ class Restored:
 
 @dataclass(frozen=True)
 class Promoted:
-    """What `Client.promote` did, or would do.
+    """The result of `Client.promote`; for a dry run, the expected result.
 
     Attributes:
         table: the training table.
@@ -182,7 +182,7 @@ class Promoted:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         counts = ("schema", "rows", "files", "files_skipped", "commits", "bytes_written")
         estimate = found.get("estimate")
         return cls(
@@ -200,7 +200,7 @@ class Promoted:
 
 @dataclass(frozen=True)
 class Demoted:
-    """What `Client.demote` did, or would do.
+    """The result of `Client.demote`; for a dry run, the expected result.
 
     Attributes:
         table: the training table.
@@ -218,7 +218,7 @@ class Demoted:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         return cls(
             table=str(found["table"]),
             dropped=tuple(str(one) for one in found.get("dropped") or ()),
@@ -267,7 +267,7 @@ class OrphanFiles:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         return cls(
             table=str(found["table"]),
             removed=int(found["removed"]),

@@ -142,7 +142,7 @@ class Call(flight.ClientMiddleware):
     def __init__(self) -> None:
         super().__init__()
         self.details: bytes | str | None = None
-        self.version = ""  # of the server
+        self.version = ""  # the server's version
 
     def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
         """Records the details, and the server's version. gRPC calls this for headers and for trailers."""

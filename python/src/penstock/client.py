@@ -307,7 +307,7 @@ class Client:
     ) -> Stream:
         """Opens the stream of a manifest: the same rows in the same batches.
 
-        It reads the manifest's snapshots, with the definition that the dataset had then, even if the server's
+        The stream reads the manifest's snapshots with the dataset's definition at that time, even if the server's
         configuration has changed.
 
         Args:
@@ -527,7 +527,8 @@ class Client:
         Args:
             table: [catalog.]namespace.table.
             partition: rewrite only files of partitions with these values, such as ["ts_day=2026-11-01"].
-            key: columns that are equal in all rows of a key. If omitted, the table's bucketed columns.
+            key: the columns of the key; rows with the same key keep their order. If omitted, the table's bucketed
+                columns.
             min_files: rewrite small files only if a partition has at least this many; 4 if omitted.
             file_size: the bytes of new files; 256 MiB if omitted.
             branch: the branch whose files are rewritten. If omitted, main.

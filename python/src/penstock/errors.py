@@ -127,13 +127,13 @@ class Conflict(Error):  # noqa: N818
 
 
 class Exhausted(Error):  # noqa: N818
-    """A limit of the server was reached: try later, or with less."""
+    """A limit of the server was reached: retry later, or request less."""
 
     kind = "exhausted"
 
 
 class Corrupt(Error):  # noqa: N818
-    """Data that contradicts itself, or an incomplete stream."""
+    """Inconsistent data, or an incomplete stream."""
 
     kind = "corrupt"
 

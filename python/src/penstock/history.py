@@ -46,7 +46,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads an answer of a server."""
+        """Decodes a part of the server's answer."""
         return cls(
             table=str(found["table"]),
             snapshot=int(found.get("snapshot", 0)),
@@ -105,7 +105,7 @@ class TableSnapshot:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads an answer of a server."""
+        """Decodes a part of the server's answer."""
         at = _time(found)
         if at is None:
             raise errors.Internal("the server's answer has a snapshot without a time")

@@ -32,7 +32,7 @@ HEADER = "penstock-session"
 
 _log = logging.getLogger("penstock")
 
-# Seconds to wait for the server's next packet. It sends a file before the message that names it.
+# Seconds to wait for the server's next packet. The server sends a file before the message that names it.
 _TIMEOUT = 10
 
 # A report to the server: the kind of event (below), and the number of the delivery.

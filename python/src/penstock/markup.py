@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-_MAX_ROWS = 50  # of a table
-_MAX_TEXT = 200  # characters of a cell
+_MAX_ROWS = 50  # rows of a table that are shown
+_MAX_TEXT = 200  # characters of a cell that are shown
 
 _LEFT = ' style="text-align: left"'
 

@@ -136,7 +136,7 @@ class Mix(BatchIterator):
         self._every = every
         self._returned_rows = self._returned_batches = 0
         self._clients = _clients_of_mix(clients)
-        # If one member ends, the others are planned again at that step, so each reader needs all cursors of that step.
+        # If one member ends, the others are planned again at that step, so each reader needs the cursors of that step.
         turns = 1 if any(member.ends == "member" for member in members) else every[1]
         self._readers = [
             MemberReader(member, own, shard, at, start.pins.get(member.name), turns)

@@ -95,7 +95,7 @@ class Owner:
         """Adds a use of the server, and starts the server unless it runs.
 
         Raises:
-            Invalid: others can enter the folder, or the server does not start.
+            Invalid: other users can access the folder, or the server does not start.
             Unavailable: the server does not start in time.
         """
         with self._lock:

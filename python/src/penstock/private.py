@@ -320,7 +320,7 @@ def find_program(given: str | os.PathLike[str] | None = None) -> Path:
             PATH.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is no program.
         Invalid: the program's version differs from this package's.
     """
     if given is None and (installed := _installed()) is not None:

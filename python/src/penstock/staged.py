@@ -13,7 +13,7 @@ from penstock.history import TableSnapshot
 
 @dataclass(frozen=True)
 class Staged:
-    """What `Client.stage` did, or would have done.
+    """The result of `Client.stage`; for a dry run, the expected result.
 
     Attributes:
         table: the table.
@@ -59,7 +59,7 @@ class Staged:
 
     @classmethod
     def of(cls, table: str, branch: str, found: Mapping[str, Any]) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         numbers = ("rows", "null_keys", "dropped", "partitions", "files", "bytes", "removed", "removed_rows")
         lists = ("added", "partition", "taken")
         fields: dict[str, Any] = {name: int(found.get(name, 0)) for name in numbers}
@@ -97,7 +97,7 @@ class Published:
 
     @classmethod
     def of(cls, text: bytes) -> Self:
-        """Reads a result of a server."""
+        """Decodes a server's result."""
         try:
             found = json.loads(text)
             return cls(

@@ -147,7 +147,7 @@ class SlotStatus:
     """The server's slots for streams.
 
     Attributes:
-        limit: `max_streams`; None if there is no limit, and nothing is counted.
+        limit: `max_streams`; None if there is no limit, in which case nothing is counted.
         per_client: the maximum number of slots of one client.
         taken: the slots of streams that are open and not parked.
         kept: the slots kept for other shards of plans whose first shard has a slot.
