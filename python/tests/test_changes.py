@@ -171,3 +171,19 @@ def test_changes_are_seen_and_taken_back(client: penstock.Client) -> None:
         client.log("hr.salaries", branch="main")
     with pytest.raises(penstock.Invalid, match="name of a table"):
         client.undo(done, dry_run=True)
+
+
+# spec: history-8
+def test_an_undo_that_is_repeated_undoes_one_change(
+    client: penstock.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [client.stage(TABLE, rows(n), key=["id"], buckets=1).snapshot for n in range(3)]
+    call = client._servers.call
+    monkeypatch.setattr(
+        client._servers,
+        "call",
+        lambda act: call(lambda flight, options: [act(flight, options) for _ in range(2)][1]),
+    )
+    assert [one.snapshot for one in client.undo(TABLE).undone] == [made[2]]
+    monkeypatch.undo()
+    assert [one.snapshot for one in client.log(TABLE)] == [made[1], made[0]]

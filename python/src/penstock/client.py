@@ -494,8 +494,13 @@ class Client:
             Conflict: others committed since; the error names their snapshots.
         """
         if isinstance(change, str):
-            last = {"table": change, "branch": branch, "dry_run": dry_run}
-            return self._moved("undo", {name: value for name, value in last.items() if value is not None})
+            named = {"table": change} if branch is None else {"table": change, "branch": branch}
+            # The snapshots are named, so that a call that is repeated after a lost answer does not undo another change.
+            last = self._moved("undo", {**named, "dry_run": True})
+            if dry_run:
+                return last
+            done = self._moved("undo", {**named, "from": last.snapshot, "to": last.previous})
+            return replace(done, undone=last.undone)
         if branch is not None or dry_run:
             raise query.invalid("change", "must be the name of a table with branch or dry_run")
         if not change.snapshot or change.previous == change.snapshot:
