@@ -155,7 +155,7 @@ func (h historian) tableLog(ctx context.Context, c *call.Call, body []byte) ([]b
 	return jsontext.Of(out), nil
 }
 
-// demotableOf returns what finds a column of a promotion among the columns of a table.
+// demotableOf returns a function that finds a column of a promotion among the columns of a table.
 func demotableOf(columns []history.Column) history.Demotable {
 	return func(promotion string) string {
 		for _, c := range columns {

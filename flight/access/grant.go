@@ -1,8 +1,9 @@
-// Package access decides what the caller of a call may do, by the policy and the datasets that apply now, and what it may learn when
-// something fails.
+// Package access decides, by the current policy and datasets, what a caller may do and which
+// details of failures it may see.
 //
-// It promises that a dataset that a caller may not read does not exist for it; that a caller whose rows or columns are limited gets no
-// text that tells of the others; and that no call reads or changes tables that would leave no line in the audit log.
+// It guarantees that a dataset that a caller may not read is reported as not found; that a caller
+// with limited rows or columns gets no text about the others; and that every call that reads or
+// changes tables leaves a line in the audit log.
 package access
 
 import (
@@ -24,18 +25,18 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// Grant is what the caller of a query may read of its dataset.
+// Grant is the caller's rights to the dataset of a query.
 type Grant struct {
 	Call   *call.Call
 	Rights policy.Rights
-	// Limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
-	// rows is left out.
+	// Limited reports that columns or rows of the dataset are withheld. Then failures have no
+	// details, and descriptions of all rows are omitted.
 	Limited bool
 	Query   dataset.Query
 	Digest  string // of the dataset as the caller reads it, which tickets have
 }
 
-// newGrant returns what a caller with rights may read of the dataset of a query.
+// newGrant returns the grant of a caller with rights for the dataset of a query.
 func newGrant(c *call.Call, rights policy.Rights, d dataset.Dataset, query dataset.Query) Grant {
 	return Grant{Call: c, Rights: rights, Limited: rights.Limits(d), Query: query, Digest: rights.Filtered(d).Digest()}
 }
@@ -50,8 +51,8 @@ func ChangedMeanwhile(query dataset.Query) error {
 	return e.WithRemedy("try again")
 }
 
-// allow returns an error unless the caller may do something with the dataset. Explain and verify describe columns and rows that
-// the caller may not read, if there are some.
+// allow returns an error unless the caller may do something with the dataset. Explain and verify
+// can describe columns and rows that the caller may not read.
 func (a Grant) allow(what policy.Permission) error {
 	if what == policy.Reading {
 		return nil
@@ -71,8 +72,8 @@ func Forbidden(what policy.Permission) error {
 	return fault.New(fault.Forbidden, "this client may not call %s", what).WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s]", what)
 }
 
-// CheckEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
-// all rows.
+// CheckEndpoints refuses endpoints of splits for a caller that may not read all rows, because their
+// number, ids and sizes describe all rows.
 func (a Grant) CheckEndpoints(q dataset.Query) error {
 	if a.Limited && q.Endpoints.BySplits() {
 		return fault.InvalidField("endpoints", "splits would show more of the dataset than this client may read").
@@ -81,7 +82,8 @@ func (a Grant) CheckEndpoints(q dataset.Query) error {
 	return nil
 }
 
-// RedactedReport removes from a report how it was joined and the bytes that were read, which are those of all rows and columns.
+// RedactedReport removes the join details and the bytes read from a report, because they describe
+// all rows and columns.
 func (a Grant) RedactedReport(r stream.Report) stream.Report {
 	if !a.Limited {
 		return r
@@ -105,14 +107,15 @@ func (a Grant) DatasetText(d dataset.Dataset) []byte {
 	return []byte("{}")
 }
 
-// withheld is a cause whose kind and contexts count, and whose text no client gets.
+// withheld is a cause whose kind and contexts are used, but whose text is not sent to clients.
 type withheld struct{ error }
 
 // Unwrap returns the cause.
 func (w withheld) Unwrap() error { return w.error }
 
-// shownFields returns the fields of a query whose faults show only what the query says and the names and types of columns that
-// the caller may read. Those of others may have counts, such as the position of a cursor.
+// shownFields returns the fields of a query whose faults show only what the query says and the
+// names and types of columns that the caller may read. Faults of other fields may contain counts,
+// such as the position of a cursor.
 func shownFields() []string {
 	return []string{"columns", "dense", "filter", "sample", "wire", "endpoints", "dataset"}
 }
@@ -129,7 +132,7 @@ func (a Grant) checkDataset(c ticket.Content) error {
 	}
 }
 
-// harmless reports whether a failure shows nothing that a caller with limited access may not read.
+// harmless reports whether a failure may be shown to a caller with limited access.
 func harmless(err error) bool {
 	if failure.IsByServer(err) || errors.As(err, new(withheld)) {
 		return true

@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// Guard checks what calls may do, by the policy and the datasets that apply now. It is safe for concurrent use.
+// Guard checks the rights of calls against the current policy and datasets. It is safe for
+// concurrent use.
 type Guard struct {
 	Policy   func() *policy.Policy
 	Datasets func() []dataset.Dataset
@@ -22,8 +23,9 @@ type Guard struct {
 	Log      *slog.Logger
 }
 
-// Permit returns what the caller may read of the dataset of a query. A dataset that it may not read does not exist for it. It is
-// called for each call, before anything is planned or taken from a cache.
+// Permit returns the caller's grant for the dataset of a query. A dataset that the caller may not
+// read is reported as not found. Permit runs for each call, before anything is planned or taken
+// from a cache.
 func (g *Guard) Permit(c *call.Call, query dataset.Query) (Grant, error) {
 	if query.Inline == nil {
 		return g.permitNamed(c, query)
@@ -36,7 +38,7 @@ func (g *Guard) Permit(c *call.Call, query dataset.Query) (Grant, error) {
 	return newGrant(c, rights, *query.Inline, query), nil
 }
 
-// PermitTo is Permit for a caller that does something with the dataset, which it must be allowed to do.
+// PermitTo is Permit for a caller that also needs the right to an action on the dataset.
 func (g *Guard) PermitTo(c *call.Call, query dataset.Query, what policy.Permission) (Grant, error) {
 	may, err := g.Permit(c, query)
 	if err == nil {
@@ -45,8 +47,9 @@ func (g *Guard) PermitTo(c *call.Call, query dataset.Query, what policy.Permissi
 	return may, err
 }
 
-// permitNamed is Permit for a configured dataset, to which the query may add entries: the rule that decides about the dataset must
-// allow to send the tables of these, and to read all of them and of the dataset: names in an entry could tell of withheld columns.
+// permitNamed is Permit for a configured dataset to which the query may add entries. The rule that
+// applies to the dataset must allow the caller to send the tables of these entries, and to read all
+// of these tables and of the dataset, because names in an entry could reveal withheld columns.
 func (g *Guard) permitNamed(c *call.Call, query dataset.Query) (Grant, error) {
 	d, rights, err := g.Readable(c, query.Dataset)
 	if err != nil {
@@ -81,8 +84,8 @@ func (g *Guard) PermitTicket(of *call.Call, query dataset.Query, c ticket.Conten
 	return may, err
 }
 
-// CheckUnchanged returns an error if the dataset that Permit returned is no longer what a query reads, or may no longer be read: what
-// the loader answered since then may be of a dataset with other limits.
+// CheckUnchanged returns an error if a query no longer reads the dataset that Permit returned, or
+// may no longer read it. The loader's later answers may be for a dataset with other limits.
 func (g *Guard) CheckUnchanged(may Grant) error {
 	now, err := g.Permit(may.Call, may.Query)
 	if err == nil && now.Digest != may.Digest {
@@ -91,7 +94,8 @@ func (g *Guard) CheckUnchanged(may Grant) error {
 	return err
 }
 
-// Readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.
+// Readable returns a configured dataset and the caller's rights to it. Its error suggests only
+// names that the caller may read.
 func (g *Guard) Readable(c *call.Call, name string) (dataset.Dataset, policy.Rights, error) {
 	now, who := g.Policy(), c.Caller
 	var names []string
@@ -115,8 +119,9 @@ func (g *Guard) MayCall(c *call.Call, needs policy.Permission) bool {
 	return needs == policy.Reading || needs != "" && g.Policy().May(c.Caller, needs)
 }
 
-// Disclosed returns a failure as the caller may see it. Messages of the catalog, the joins and the storage have names of columns,
-// values, files and counts: a caller that may not read everything gets those of its query's fields alone, and the log has the rest.
+// Disclosed returns a failure without details that the caller may not see. Messages of the catalog,
+// the joins and the storage contain names of columns, values, files and counts. A caller with
+// limited rights gets only the faults of its query's fields; the log has the rest.
 func (g *Guard) Disclosed(ctx context.Context, a Grant, err error) error {
 	if !a.Limited || err == nil || harmless(err) {
 		return err
@@ -155,7 +160,7 @@ func (g *Guard) PermitChanges(c *call.Call, tables []string, what policy.Permiss
 	return nil
 }
 
-// WriteSources are what the caller may read of the tables whose keys and layout a change uses.
+// WriteSources are the caller's rights to the tables whose keys and layout a change uses.
 type WriteSources struct {
 	KeysRights policy.Rights // to OnlyKeysOf
 	LikeRights policy.Rights // to the table that a new one is laid out like
@@ -163,7 +168,8 @@ type WriteSources struct {
 	Shown func(dataset string) bool
 }
 
-// PermitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
+// PermitStage returns the sources of a write command. It returns an error unless the caller may run
+// the command.
 func (g *Guard) PermitStage(c *call.Call, command dataset.TableWrite) (from WriteSources, err error) {
 	if err := g.PermitChange(c, command.Table, policy.Stage); err != nil {
 		return WriteSources{}, err
@@ -186,9 +192,9 @@ func (g *Guard) MayRead(c *call.Call, dataset string) bool {
 	return may
 }
 
-// permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error
-// unless the caller may read all of it. If a dataset and a table share a name, the dataset wins, as in the writer; rights to
-// the table do not apply.
+// permitKeysOf returns the caller's rights to the dataset or table whose keys decide which rows are
+// kept. It returns an error unless the caller may read all of it. If a dataset and a table share a
+// name, the dataset wins, as in the writer; rights to the table do not apply.
 func (g *Guard) permitKeysOf(c *call.Call, of string) (policy.Rights, error) {
 	d, rights, err := g.Readable(c, of)
 	if err != nil {
@@ -208,9 +214,10 @@ func (g *Guard) permitKeysOf(c *call.Call, of string) (policy.Rights, error) {
 	return rights, nil
 }
 
-// permitLike returns the caller's rights to a table that a new one is laid out like: one that the caller writes to, or all columns of
-// which it may read, by a right to tables or to a dataset. Otherwise it returns an error. With guesses of names of its own, a caller
-// could find out the columns by which a table is partitioned.
+// permitLike returns the caller's rights to a table whose layout a new table copies. It returns an
+// error unless the caller may write to the table or read all its columns, by a right to tables or
+// to a dataset. Otherwise, a caller could guess names to find the columns by which a table is
+// partitioned.
 func (g *Guard) permitLike(c *call.Call, table string) (policy.Rights, error) {
 	now, who := g.Policy(), c.Caller
 	if now.Write(who, table, policy.Stage) {
@@ -237,8 +244,8 @@ func (g *Guard) permitLike(c *call.Call, table string) (policy.Rights, error) {
 		WithRemedy("name the number of buckets")
 }
 
-// Promotable returns a dataset that the caller may promote entries of: one that it may read whole, since the columns have the
-// values of all rows.
+// Promotable returns a dataset whose entries the caller may promote. The caller must be allowed to
+// read all of it, because the columns contain the values of all rows.
 func (g *Guard) Promotable(c *call.Call, name string) (dataset.Dataset, error) {
 	d, rights, err := g.Readable(c, name)
 	if err == nil && rights.Limits(d) {

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// TableAccess is how much a caller may know of a table's metadata.
+// TableAccess is a caller's level of access to a table's metadata.
 type TableAccess int
 
 // The kinds of access.
@@ -19,8 +19,9 @@ const (
 	WholeTable                     // its snapshots and counts too
 )
 
-// TableAccess returns how much the caller may know of a table. It knows the snapshots of tables that it writes to, of tables that it
-// may send datasets of, and of tables of datasets that it may read: of the latter two if it may call explain and nothing is withheld.
+// TableAccess returns the caller's access to a table's metadata. A caller may see the snapshots of
+// tables that it may write to. If it may call explain and nothing is withheld, it may also see
+// those of tables for which it may send datasets, and of tables of datasets that it may read.
 func (g *Guard) TableAccess(c *call.Call, table string) TableAccess {
 	now, who := g.Policy(), c.Caller
 	for _, what := range policy.Actions() {
@@ -46,8 +47,8 @@ func (g *Guard) TableAccess(c *call.Call, table string) TableAccess {
 	return out
 }
 
-// PermitHistory returns an error unless the caller may know the snapshots of a table. For a table that the caller may not read at
-// all, it is the same whether or not the table exists.
+// PermitHistory returns an error unless the caller may see the snapshots of a table. For a table
+// that the caller may not read at all, it is the same whether or not the table exists.
 func (g *Guard) PermitHistory(c *call.Call, table string) error {
 	c.Note.Table(table)
 	switch g.TableAccess(c, table) {

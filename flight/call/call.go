@@ -39,8 +39,8 @@ func Of(ctx context.Context) *Call {
 	return c
 }
 
-// Client returns what the call counts against: its subject, or else its host. It is "" for Unix domain sockets without credentials,
-// which have no share.
+// Client returns the client whose share the call uses: its subject, or else its host. It is "" for
+// Unix domain sockets without credentials, which have no share.
 func (c *Call) Client() string {
 	if c.Caller.Subject != "" {
 		return "subject " + c.Caller.Subject // no host has a space
@@ -48,7 +48,7 @@ func (c *Call) Client() string {
 	return c.Host
 }
 
-// Attributes returns what the log has of the caller.
+// Attributes returns the log attributes of the caller.
 func (c *Call) Attributes() []slog.Attr {
 	out := []slog.Attr{slog.String("peer", c.Peer)}
 	if c.Caller.Subject != "" {
@@ -57,8 +57,8 @@ func (c *Call) Attributes() []slog.Attr {
 	return out
 }
 
-// Writer returns what shares slots to write: a subject or a host. Programs on the machine of the server have one host, so each of
-// their connections is a client.
+// Writer returns the client for the purpose of sharing write slots: a subject or a host. Programs
+// on the server's machine have the same host, so each connection counts as a client.
 func (c *Call) Writer() string {
 	if ip := net.ParseIP(c.Host); c.Caller.Subject != "" || c.Host != "" && (ip == nil || !ip.IsLoopback()) {
 		return c.Client()

@@ -21,7 +21,7 @@ const MaxName = 256
 // maxAuditedTables bounds the tables in the line of a call that is refused.
 const maxAuditedTables = 16
 
-// Note collects what the audit log says about a call while the call runs.
+// Note collects the audit log entry of a call while the call runs.
 type Note struct {
 	line   audit.Line
 	name   string // of the action
@@ -49,7 +49,7 @@ func (n *Note) Hides() {
 	n.hidden = true
 }
 
-// Ticket notes what a ticket is for whose client may not use it.
+// Ticket notes the contents of a ticket that the client may not use.
 func (n *Note) Ticket(of ticket.Content) {
 	n.line.Plan = of.Plan
 	if q, err := decode.Query(of.Query); err == nil {
@@ -78,7 +78,8 @@ func (n *Note) Columns(schema *arrow.Schema) {
 	n.line.Columns = schema.NumFields()
 }
 
-// Read notes what a stream has sent. Bytes are those on the wire and in mapped memory.
+// Read notes the amount that a stream has sent. Bytes include those on the wire and in mapped
+// memory.
 func (n *Note) Read(rows, batches, bytes int64) {
 	n.line.Rows, n.line.Batches, n.line.Bytes = rows, batches, bytes
 }
@@ -129,8 +130,9 @@ func (n *Note) Verified(found *loader.Verification) {
 	}
 }
 
-// Line returns the line of a call that has ended, and whether it has one: streams, checks and changes of tables, and refusals have one.
-// A stream that ended before it began is a refusal, whatever the reason. end is the label of its ending.
+// Line returns the log line of a call that has ended, and whether it has one: streams, refusals,
+// and checks and changes of tables do. A stream that ended before it began counts as a refusal,
+// whatever the reason. end is the label of the call's ending.
 func (c *Call) Line(method, end string, took time.Duration) (audit.Line, bool) {
 	n := &c.Note
 	denied := n.hidden || c.Refusal != nil || end == fault.Unauthenticated.String() || end == fault.Forbidden.String()

@@ -16,9 +16,9 @@ const (
 	SlotWait = 30 * time.Second
 )
 
-// NewQueue returns the queue of calls that plan, or make an answer, at the same time: each takes a processor, and memory. One client
-// may have a percentage of the places, and waits for at most one call of each other client. full is the error of a call that cannot
-// even wait.
+// NewQueue returns a queue that limits the calls that plan or answer at the same time, because each
+// uses a processor and memory. One client may use a percentage of the slots, and waits for at most
+// one call of each other client. full is the error of a call that cannot wait.
 func NewQueue(places, percent int, clock func() time.Time, full func(limits.Counts) error) *limits.Queue {
 	return limits.NewQueue(limits.Options{
 		Places: places, Percent: percent, Local: true, Claims: maxWaits, Bytes: maxWaitBytes, Costly: true, Clock: clock, Full: full,
@@ -42,7 +42,8 @@ func Busy(format string, args ...any) error {
 	return e.WithRemedy("try again later, or use another server")
 }
 
-// Slot is the slot of one call, which takes and returns it as it goes. It belongs to the goroutine of the call.
+// Slot is the slot of one call, which may take and return it several times. It belongs to the
+// goroutine of the call.
 type Slot struct {
 	Calls, Plans *limits.Queue // of calls whose plans are known, and of those whose plans are made
 	in           *limits.Queue // where it has a slot; nil: it has none
@@ -51,7 +52,7 @@ type Slot struct {
 	Bytes        int64 // of the request
 }
 
-// EnterCall waits until the call has a slot for calls whose plans are known, or for those that make theirs.
+// EnterCall waits for a slot for calls whose plans are known, or for calls that make a plan.
 func (s *Slot) EnterCall(ctx context.Context) error {
 	if s.in == nil {
 		return s.enter(ctx, s.Calls)
@@ -59,8 +60,8 @@ func (s *Slot) EnterCall(ctx context.Context) error {
 	return nil
 }
 
-// EnterPlan waits until the call has a slot for those that make a plan, or as much else. It has no other one meanwhile: calls with
-// known plans do not wait for it.
+// EnterPlan waits for a slot for calls that make a plan or do similar work. It first returns the
+// call's other slot, so that calls with known plans do not wait for it.
 func (s *Slot) EnterPlan(ctx context.Context) error {
 	if s.in == s.Plans {
 		return nil

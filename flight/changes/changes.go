@@ -32,7 +32,8 @@ type Options struct {
 	Maintenance TableMaintenance // nil: tables are neither rewritten nor cleaned
 	Promoter    Promoter         // nil: no columns are added
 	Budget      *budget.Budget
-	// Places is the number of calls that change tables at the same time, and Share the percentage of them that one client may have.
+	// Places is the number of calls that may change tables at the same time. Share is the
+	// percentage of them that one client may use.
 	Places, Share int
 	// Enter counts a change until leave is called, which may be called more than once. The context ends with the call, and when the
 	// server stops waiting for calls.
@@ -73,13 +74,13 @@ func New(o Options) *Service {
 	}
 }
 
-// Counts returns the numbers of calls that change tables, and of those that wait for a place to do so.
+// Counts returns the number of calls that change tables and the number that wait for a slot.
 func (w *Service) Counts() (open, waiting int) {
 	now := w.slots.Counts()
 	return now.Taken, now.Waiting
 }
 
-// MaxMessage returns the most bytes of a message with rows.
+// MaxMessage returns the maximum size of a message with rows, in bytes.
 func (w *Service) MaxMessage() int64 { return w.putLimit }
 
 // Actions returns the actions that change tables.
@@ -107,14 +108,15 @@ func (w *Service) Actions() []call.Action {
 	return all
 }
 
-// changeMessage is a message of an action that changes tables and takes long. It has one of its fields.
+// changeMessage is a message of a long-running action that changes tables. Exactly one field is
+// set.
 type changeMessage struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Result   any       `json:"result,omitempty"`
 }
 
-// Reporting returns the Run of an action that takes long, such as a change of tables: it sends progress, and the results of run, each
-// as a message. A change that failed after a part of it was made may have results too.
+// Reporting returns the Run of a long-running action, such as a change of tables. It sends progress
+// and each result of run as messages. A change that fails partway may also have results.
 func (w *Service) Reporting(run func(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error)) func(*call.Call, []byte, arrowflight.FlightService_DoActionServer) error {
 	return func(c *call.Call, body []byte, stream arrowflight.FlightService_DoActionServer) error {
 		send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: jsontext.Of(m)}) }
@@ -130,7 +132,8 @@ func (w *Service) Reporting(run func(ctx context.Context, c *call.Call, body []b
 	}
 }
 
-// tableChange is what a call changes: it determines the right that the call needs, and its line in the audit log.
+// tableChange describes a change. It determines the right that the call needs and its line in the
+// audit log.
 type tableChange struct {
 	event  audit.Event
 	needs  policy.Permission
@@ -138,8 +141,8 @@ type tableChange struct {
 	token  string // "": the change has none
 }
 
-// change makes a change with one of the slots of calls that write, once the caller may make it. The change ends with the call,
-// and when Shutdown stops waiting for calls. run enters the budget.
+// change checks that the caller may make a change, waits for a write slot and makes the change. The
+// change ends with the call, or when Shutdown stops waiting for calls. run enters the budget.
 func (w *Service) change(ctx context.Context, c *call.Call, made tableChange, request int, run func(context.Context) error) error {
 	ctx, leave := w.enter(ctx)
 	defer leave()

@@ -16,11 +16,12 @@ import (
 
 // TableMaintenance rewrites files of tables, and cleans their folders. It is safe for concurrent use.
 type TableMaintenance interface {
-	// Compact rewrites files of a table; see maintenance.Rewriter. An error names no dataset for which shown is false.
+	// Compact rewrites files of a table; see maintenance.Rewriter. Errors name only datasets for
+	// which shown is true.
 	Compact(ctx context.Context, request maintenance.Compaction, shown func(dataset string) bool) (maintenance.CompactionResult, error)
 	// Restore restores rows of a table; see maintenance.Rewriter.
 	Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error)
-	// Clean finds orphan files, and removes them if the search says so; see orphans.Search.
+	// Clean finds orphan files and, if the search requests it, removes them; see orphans.Search.
 	Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error)
 }
 
@@ -57,7 +58,7 @@ func (w *Service) compact(ctx context.Context, c *call.Call, body []byte, progre
 	return []any{out}, nil
 }
 
-// compacting reports how far a compaction is.
+// compacting reports the progress of a compaction.
 func (p *Messages) compacting(at maintenance.CompactionProgress) {
 	now := writeProgress(at.Progress)
 	now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)
@@ -118,7 +119,7 @@ func (w *Service) orphans(ctx context.Context, c *call.Call, body []byte, progre
 	return pages, err
 }
 
-// cleaning reports how far the removal of orphan files is.
+// cleaning reports the progress of removing orphan files.
 func (p *Messages) cleaning(at orphans.CleanProgress) {
 	now := Progress{Table: at.Table, Step: "search"}
 	if at.Removing {

@@ -9,16 +9,16 @@ import (
 // progressEvery is the time between two messages with the counts of one step.
 const progressEvery = time.Second
 
-// Progress is how far a change of a table is.
+// Progress is the progress of a change of a table.
 type Progress struct {
 	Table string `json:"table,omitempty"` // of a call that changes several, or that does not name its table
 	Step  string `json:"step"`
 	ProgressCounts
 }
 
-// ProgressCounts is how much of a step is done.
+// ProgressCounts counts the finished work of a step.
 type ProgressCounts struct {
-	// Counts whose names begin with Of are of the whole step, or 0 where they are not known.
+	// Counts whose names begin with Of are totals for the step, or 0 if unknown.
 	RowsRead      int64 `json:"rows_read,omitempty"`
 	OfRowsRead    int64 `json:"of_rows_read,omitempty"`
 	RowsWritten   int64 `json:"rows_written,omitempty"`
@@ -29,8 +29,8 @@ type ProgressCounts struct {
 	OfBytes       int64 `json:"of_bytes,omitempty"`
 }
 
-// Messages tells a client how far its call is: when a step begins, from time to time while its counts grow, and at the
-// end of the step. It is not safe for concurrent use.
+// Messages sends a client the progress of its call: when a step begins, periodically while its
+// counts grow, and when the step ends. It is not safe for concurrent use.
 type Messages struct {
 	send   func(Progress) error
 	quiet  bool // the client wants none
@@ -41,7 +41,7 @@ type Messages struct {
 	unsent bool // last was not sent
 }
 
-// messages returns what sends the progress of a call.
+// messages returns the Messages of a call.
 func (w *Service) messages(send func(Progress) error) *Messages {
 	return &Messages{send: send, clock: w.clock, every: w.progressEvery}
 }
@@ -49,7 +49,7 @@ func (w *Service) messages(send func(Progress) error) *Messages {
 // wanted sets whether the client wants messages.
 func (p *Messages) wanted(yes bool) { p.quiet = !yes }
 
-// At reports how far the call is.
+// At reports the progress of the call.
 func (p *Messages) At(now Progress) {
 	begins := now.Step != p.last.Step || now.Table != p.last.Table
 	if begins {
@@ -62,7 +62,7 @@ func (p *Messages) At(now Progress) {
 	}
 }
 
-// flush sends what was reported last, if it was not sent.
+// flush sends the last reported progress if it was not sent yet.
 func (p *Messages) flush() {
 	if p.quiet || !p.unsent {
 		return
@@ -71,7 +71,7 @@ func (p *Messages) flush() {
 	_ = p.send(p.last) // if the client has gone, the context of the call ends
 }
 
-// writing reports how far a write is.
+// writing reports the progress of a write.
 func (p *Messages) writing(at datafile.Progress) { p.At(writeProgress(at)) }
 
 func writeProgress(at datafile.Progress) Progress {

@@ -52,7 +52,7 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, progre
 	return []any{out}, nil
 }
 
-// earlierOf returns what to do with an unfinished promotion.
+// earlierOf returns how to handle an unfinished promotion.
 func earlierOf(asked decode.EarlierPromotion) promote.Earlier {
 	switch asked {
 	case decode.ContinuePromotion:
@@ -63,8 +63,9 @@ func earlierOf(asked decode.EarlierPromotion) promote.Earlier {
 	return promote.ContinueEqual
 }
 
-// promoting reports how far a promotion is. Files are those of the table, and done those that have the columns. Of a dry run, done
-// are also those whose footers were read.
+// promoting reports the progress of a promotion. files is the number of files in the table, and
+// done the number that have the columns. In a dry run, done also counts files whose footers were
+// read.
 func (p *Messages) promoting(table string, at promote.PromotionProgress) {
 	now := Progress{Table: table, Step: "rewrite", ProgressCounts: ProgressCounts{
 		RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten,

@@ -27,20 +27,22 @@ const (
 	putTimeout = 10 * time.Minute
 )
 
-// putBegins is the message after which rows are read: the table is there, or can be made, and has no change with the token.
+// putBegins is the message after which rows are read: the table exists or can be created, and has
+// no change with the token.
 type putBegins struct {
 	Token      string `json:"token"`
 	MaxMessage int64  `json:"max_message"` // bytes of a message with rows
 }
 
-// putResult is a message to a client that writes rows. It has one of its fields.
+// putResult is a message to a client that writes rows. Exactly one field is set.
 type putResult struct {
 	Begin    *putBegins         `json:"begin,omitempty"`
 	Progress *Progress          `json:"progress,omitempty"`
 	Result   *stage.WriteResult `json:"result,omitempty"`
 }
 
-// Put answers a call of DoPut. The rows become one change of a table, if the client has said that it has sent them all.
+// Put answers a DoPut call. The rows become one change of a table once the client has confirmed
+// that it sent all of them.
 func (w *Service) Put(c *call.Call, stream grpc.ServerStream) error {
 	if w.tables == nil {
 		return fault.New(fault.Invalid, "DoPut is not supported by this version").WithRemedy("write staging tables with a server that has catalogs of its own")
@@ -57,7 +59,7 @@ func (w *Service) Put(c *call.Call, stream grpc.ServerStream) error {
 	return w.put(c, stream, first, command)
 }
 
-// stageCommand returns what a client asks for in its first message.
+// stageCommand returns the command in a client's first message.
 func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 	if first.Descriptor.GetType() != arrowflight.DescriptorCMD {
 		return dataset.TableWrite{}, fault.InvalidField("descriptor", "it is not a command").
@@ -66,7 +68,8 @@ func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 	return decode.Stage(first.Descriptor.GetCmd())
 }
 
-// put writes the rows of a call to a table, once the caller may do so and the call has a slot, and sends the result.
+// put checks the caller's rights, waits for a slot, writes the rows of a call to a table and sends
+// the result.
 func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.First, command dataset.TableWrite) error {
 	if command.Token == "" {
 		command.Token = commit.NewToken(w.clock(), "")
@@ -103,7 +106,7 @@ func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.Firs
 	return sendPut(stream, putResult{Result: &out})
 }
 
-// permittedStage is what a call may do.
+// permittedStage is a write that the caller may make.
 type permittedStage struct {
 	dataset.TableWrite
 	call *call.Call
@@ -144,8 +147,9 @@ func sendPut(stream grpc.ServerStream, m putResult) error {
 	return stream.SendMsg(&arrowflight.PutResult{AppMetadata: jsontext.Of(m)})
 }
 
-// putEnded returns the error of a call that the server or the client ended, instead of the error that resulted from it. An error
-// after which it is uncertain whether the change was made stays as it is. A token is that of the change; "" if it has none.
+// putEnded returns the error of a call that the server or the client ended, instead of the error
+// that resulted from it. An error that leaves it uncertain whether the change was made is returned
+// unchanged. token is the token of the change, or "" if it has none.
 func putEnded(ctx context.Context, err error, token string) error {
 	if err == nil || commit.Uncertain(err) {
 		return err

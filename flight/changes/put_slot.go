@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/waits"
 )
 
-// What a call that writes rows may wait for its client, in total, while other calls wait for its slot: putGrace, and a second
-// for each putRate bytes that have come.
+// While other calls wait for its slot, a call that writes rows may wait for its client for a total
+// of putGrace plus one second per putRate bytes received.
 const (
 	putGrace = 20 * time.Second // shorter than call.SlotWait, so that a call that waits gets the slot
 	putRate  = 64 << 10
@@ -26,8 +26,8 @@ type putSlot struct {
 	waited  time.Duration // for the client, so far
 }
 
-// slot waits for one of the slots of calls that write rows. What the call holds meanwhile, in bytes, is bounded for all
-// calls that wait. The caller calls leave.
+// slot waits for a slot for calls that write rows. The total bytes held by waiting calls are
+// bounded. The caller must call leave.
 func (w *Service) slot(ctx context.Context, c *call.Call, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
 	p := &putSlot{slots: w.slots, timeout: w.putTimeout, clock: w.ticks}
@@ -39,7 +39,7 @@ func (w *Service) slot(ctx context.Context, c *call.Call, holds int64) (*putSlot
 	return p, nil
 }
 
-// manyWrites is the error of a call that cannot wait for a slot to write, or no longer.
+// manyWrites is the error of a call that cannot wait, or wait any longer, for a write slot.
 func manyWrites(now limits.Counts) error {
 	return call.Busy("other calls that write rows take all %d slots of the server", now.Places)
 }
@@ -47,8 +47,9 @@ func manyWrites(now limits.Counts) error {
 // leave returns the slot. It may be called more than once.
 func (p *putSlot) leave() { p.claim.Leave() }
 
-// Wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up
-// its time for the bytes that it has sent and another call waits for the slot.
+// Wait waits until the client has done something. It fails if the call ends, if the client takes
+// too long, or if another call waits for the slot and the client has used up the time that its
+// bytes allow.
 func (p *putSlot) Wait(ctx context.Context, done <-chan struct{}, received int64) error {
 	began := p.clock()
 	defer func() { p.waited += p.clock().Sub(began) }()
@@ -78,7 +79,8 @@ func (p *putSlot) Wait(ctx context.Context, done <-chan struct{}, received int64
 	}
 }
 
-// send sends a message within the same bounds as Wait: a client that reads nothing holds no slot.
+// send sends a message within the same bounds as Wait, so that a client that reads nothing does not
+// keep its slot.
 func (p *putSlot) send(ctx context.Context, received int64, send func() error) error {
 	var err error
 	done := make(chan struct{})

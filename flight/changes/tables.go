@@ -26,7 +26,8 @@ type TableWriter interface {
 	Writable(table string) error
 	// Stage writes rows to a table as one change; see stage.Stager.
 	Stage(ctx context.Context, request dataset.TableWrite, from access.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error)
-	// Publish moves main of a table to the snapshot of a branch, and Undo takes a move back; see commit.Brancher.
+	// Publish moves main of a table to the snapshot of a branch, and Undo reverses a move; see
+	// commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
 	Undo(ctx context.Context, made commit.Move) error
 }
@@ -40,11 +41,12 @@ type TableHistory interface {
 // published is the result of publish and undo.
 type published struct {
 	Table string `json:"table"`
-	// Branch is the branch whose snapshot main has, or of undo the branch that was moved back; "" for main.
+	// Branch is the published branch or, for undo, the branch that was moved back; "" is main.
 	Branch string `json:"branch,omitempty"`
 	From   int64  `json:"from"` // the snapshot that main, or the branch of undo, was at; 0: none
 	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
-	// Undone are the snapshots that an undo of the last change took back, or would take back, the newest first.
+	// Undone lists the snapshots that an undo of the last change removed or would remove from the
+	// branch, newest first.
 	Undone []history.Entry `json:"undone,omitempty"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
-// lastChange returns the move that takes the last change of Penstock to a branch of a table back ("" is main), and the snapshots that
-// it takes back.
+// lastChange returns the move that undoes Penstock's last change to a branch of a table ("" is
+// main), and the snapshots that it undoes.
 func (w *Service) lastChange(ctx context.Context, table, branch string) (commit.Move, []history.Entry, error) {
 	if w.history == nil {
 		return commit.Move{}, nil, fault.InvalidField("from", "is required by this server").WithRemedy("name the snapshots from and to, as the stage or the publish printed them")

@@ -1,9 +1,9 @@
-// Package failure maps errors to the wire, and nothing else does: the gRPC code and message of a call that has ended, and a trailer
-// with the details that clients show.
+// Package failure is the only place that maps errors to the wire: the gRPC code and message of an
+// ended call, and a trailer with the details that clients show.
 //
-// It promises that a call that its client cancelled ends as cancelled, whatever error followed, and that a call that the server ended
-// has the cause that the server gave. Details fit into the trailers that clients accept: texts are cut, and lists end with the number
-// of entries that are left out.
+// It guarantees that a call cancelled by its client ends as cancelled, whatever error followed, and
+// that a call ended by the server has the cause that the server gave. Details fit into the trailers
+// that clients accept: texts are cut, and lists end with the number of entries that are left out.
 package failure
 
 import (
@@ -80,7 +80,7 @@ func ByServer(cause error) error { return byServer{cause} }
 // IsByServer reports whether an error is the cause of a call that the server ended.
 func IsByServer(err error) bool { return errors.As(err, new(byServer)) }
 
-// EndsByServer returns a function that ends a call with a cause of the server.
+// EndsByServer returns a function that ends a call and marks its cause as the server's.
 func EndsByServer(end context.CancelCauseFunc) func(error) {
 	return func(cause error) { end(ByServer(cause)) }
 }
@@ -208,7 +208,7 @@ func (d Details) encode(maxBytes int) []byte {
 	}
 }
 
-// fewer returns the first n faults, cut, and a last one with the number of those left out.
+// fewer returns the first n faults, cut, followed by one with the number of omitted faults.
 func fewer(faults []fault.Field, n, text int) []fault.Field {
 	var out []fault.Field
 	for _, f := range faults[:min(n, len(faults))] {

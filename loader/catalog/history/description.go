@@ -6,22 +6,25 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// Description is what a list of tables says about one, as JSON. A count is absent if the summary of the snapshot does not have it.
+// Description describes a table in a list of tables, as JSON. A count is absent if the summary of
+// the snapshot does not have it.
 type Description struct {
 	Table string `json:"table"`
-	// Snapshot is that of main; 0: the table has none, and is empty.
+	// Snapshot is the snapshot of main, or 0 if the table has none and is empty.
 	Snapshot int64     `json:"snapshot"`
 	Time     time.Time `json:"time,omitzero"` // of the snapshot
-	// Rows and Bytes are those of all data files. Deletes is the number of rows that delete files name, which Rows includes.
+	// Rows and Bytes are totals for all data files. Deletes is the number of rows that delete files
+	// name; Rows includes them.
 	Rows    *int64 `json:"rows,omitempty"`
 	Deletes *int64 `json:"deletes,omitempty"`
 	Bytes   *int64 `json:"bytes,omitempty"`
 	Files   *int64 `json:"files,omitempty"`
 	// Partition are the fields of the current partition spec, such as bucket[16](request_id).
 	Partition []string `json:"partition"`
-	// Datasets are those of the server that read the table, and that the client may read.
+	// Datasets are the server's datasets that read the table and that the client may read.
 	Datasets []string `json:"datasets"`
-	// Withheld is true if the client may not know the counts and times of the table, which are absent then.
+	// Withheld is true if the client may not see the counts and times of the table. They are then
+	// absent.
 	Withheld bool `json:"withheld,omitempty"`
 	// Error is why the table cannot be described; "" if it can.
 	Error string `json:"error,omitempty"`

@@ -1,6 +1,6 @@
-// Package history describes the snapshots of a table and the changes that made them, as a log for people and programs, and finds
-// the changes that can be taken back. Counts are those of the snapshots' summaries, which their writers vouch for. It maps values
-// to values.
+// Package history describes the snapshots of a table and the changes that made them, as a log for
+// people and programs, and finds the changes that can be undone. Counts come from the snapshots'
+// summaries and are not verified. It does no I/O.
 package history
 
 import (
@@ -17,13 +17,14 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// Table is what the metadata of a table says about its snapshots. It is immutable.
+// Table is the snapshot metadata of a table. It is immutable.
 type Table struct {
 	Name string
-	// Snapshots are all that the metadata has, in its order.
+	// Snapshots are all snapshots in the metadata, in its order.
 	Snapshots []Snapshot
 	Refs      map[string]Ref // by name; main of a table without snapshots is not among them
-	// Moves are the snapshots that main was moved to, the oldest first, as far as the metadata keeps them.
+	// Moves are the snapshots that main was moved to, oldest first. The metadata may keep only the
+	// latest.
 	Moves []int64
 	// Partition are the fields of the current partition spec, such as bucket[16](request_id) or day(ts).
 	Partition []string
@@ -61,26 +62,29 @@ type Entry struct {
 	Parent    int64     `json:"parent,omitempty"`
 	Time      time.Time `json:"time"`
 	Operation string    `json:"operation,omitempty"`
-	// Writer is the command of Penstock that made the change, such as "penstock stage", or else the engine; "" is unknown.
+	// Writer is the Penstock command that made the change, such as "penstock stage", or else the
+	// engine; "" is unknown.
 	Writer       string `json:"writer,omitempty"`
 	Token        string `json:"token,omitempty"` // of a change of Penstock
 	RowsAdded    *int64 `json:"rows_added,omitempty"`
 	RowsRemoved  *int64 `json:"rows_removed,omitempty"`
 	BytesAdded   *int64 `json:"bytes_added,omitempty"`
 	BytesRemoved *int64 `json:"bytes_removed,omitempty"`
-	// Rows are those of all data files. Deletes of rows that delete files name are not subtracted.
+	// Rows is the number of rows in all data files. Rows deleted by delete files are not
+	// subtracted.
 	Rows     *int64   `json:"rows,omitempty"`
 	Branches []string `json:"branches,omitempty"` // at this snapshot
 	Tags     []string `json:"tags,omitempty"`     // without pins
 	Pins     []Pin    `json:"pins,omitempty"`
-	// Undo takes the change back, and all later ones of the branch with it; nil if that would take back changes of others, or if
-	// the change cannot be taken back by moving the branch.
+	// Undo undoes the change and all later ones of the branch. It is nil if that would undo changes
+	// of others, or if moving the branch cannot undo the change.
 	Undo *Undo `json:"undo,omitempty"`
-	// Demote is a column of the promotion that made the snapshot. Demoting it takes the promotion back; "" for other snapshots.
+	// Demote is a column of the promotion that made the snapshot; demoting it undoes the promotion.
+	// It is "" for other snapshots.
 	Demote string `json:"demote,omitempty"`
 }
 
-// Undo is a move of a branch that takes changes back.
+// Undo is a move of a branch that undoes changes.
 type Undo struct {
 	Branch string `json:"branch,omitempty"` // "" is main
 	From   int64  `json:"from"`             // the snapshot to move back to; 0: none
@@ -91,7 +95,7 @@ type Undo struct {
 type Log struct {
 	Table  string `json:"table"`
 	Branch string `json:"branch"`
-	// Snapshots are those of the branch, the newest first.
+	// Snapshots are the snapshots of the branch, newest first.
 	Snapshots []Entry `json:"snapshots"`
 	// Older is the number of snapshots of the branch that the limit leaves out.
 	Older int `json:"older,omitempty"`
@@ -189,7 +193,7 @@ func (t *Table) refsBySnapshot() map[int64]Entry {
 	return out
 }
 
-// entryOf returns what the summary of a snapshot says.
+// entryOf returns the log entry of a snapshot, from its summary.
 func entryOf(s *Snapshot) Entry {
 	return Entry{
 		Snapshot: s.ID, Parent: s.Parent, Time: s.Time.UTC(), Operation: s.Operation, Writer: writerOf(s.Summary), Token: s.Summary[commit.SummaryToken],
@@ -226,10 +230,12 @@ func writerOf(summary map[string]string) string {
 	return ""
 }
 
-// LastChange returns the move that takes the last change of Penstock to a branch ("" is main) back, and the snapshots that it
-// takes back, the newest first. A publication moves main over several snapshots, which are taken back together.
+// LastChange returns the move that undoes Penstock's last change to a branch ("" is main), and the
+// snapshots that it undoes, newest first. A publication can move main over several snapshots, which
+// are undone together.
 //
-// It returns Conflict if others committed since, with their snapshots, and NotFound if there is no change of Penstock.
+// It returns Conflict with the snapshots of others if they committed since, and NotFound if
+// Penstock made no change.
 func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
 	branch = cmp.Or(branch, commit.Main)
 	made := commit.Move{Table: t.Name, Ref: branch}
@@ -265,8 +271,8 @@ func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
 		WithRemedy("list its snapshots: penstock log")
 }
 
-// movedFrom returns the snapshot from which a branch came to a snapshot: by the moves of main, as far as they are known, or else
-// its parent.
+// movedFrom returns the snapshot that a branch had before it moved to a snapshot: from the moves of
+// main if known, or else the snapshot's parent.
 func (t *Table) movedFrom(branch string, to int64) int64 {
 	parent := int64(0)
 	before := map[int64]bool{}
