@@ -47,7 +47,7 @@ class Batch(dict[str, Any]):
     ) -> None:
         super().__init__(columns)
         self.rows = _rows(self) if rows is None else rows
-        # A dataset always sets them: type checkers should not ask its users whether they are None.
+        # A dataset always sets them, so users need no checks for None.
         self.cursor: Cursor | list[Cursor] | Any = cursor
         self.step: int | Any = step
 

@@ -87,7 +87,7 @@ class Lookup:
         return self._known(array, self._codes.take(places))
 
     def _of_few(self, values: pa.Array) -> pa.Array:
-        """The codes of distinct values that are few compared to the vocabulary."""
+        """The codes of distinct values, for few values compared to the vocabulary."""
         return pa.array(map(self._vocabulary.codes.get, values.to_pylist()), pa.int64())
 
     def _known(self, array: pa.Array, codes: pa.Array) -> pa.Array:
@@ -102,7 +102,7 @@ class Lookup:
 
 
 class Buckets:
-    """Codes by hashing: those of `bucket`."""
+    """Codes by hashing, as `bucket` computes them."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -176,7 +176,7 @@ def _hash_bytes(values: pa.Array) -> Words:
 
 
 def _at(words: Words, places: npt.NDArray[Any]) -> Words:
-    """The words at these positions. numpy's take copies the whole unaligned array first: good if it is short."""
+    """The words at these positions. numpy's take first copies the whole unaligned array, so it suits short ones."""
     found: Words = words.take(places) if len(words) <= 8 * len(places) else words[places]
     return found
 

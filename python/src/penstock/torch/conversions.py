@@ -167,7 +167,7 @@ def same(array: pa.Array) -> pa.Array:
 
 
 def decoded(numeric: Numeric, array: pa.Array) -> pa.Array:
-    """Converts the values of a dictionary array: each once, if the dictionary has no more than the array."""
+    """Converts a dictionary array: each dictionary value once, if the dictionary is not longer than the array."""
     if not pa.types.is_dictionary(array.type):
         return numeric(array)
     if len(array.dictionary) <= len(array):

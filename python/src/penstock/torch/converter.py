@@ -73,7 +73,7 @@ class Converter:
     def __call__(
         self, batch: pa.RecordBatch, *, cursor: Cursor | list[Cursor] | None = None, step: int | None = None
     ) -> Batch:
-        """Converts a batch. Its memory stays alive as long as one of its tensors.
+        """Converts a batch. Its memory stays alive while any of its tensors does.
 
         Args:
             batch: a batch of the converter's schema; slices are supported.

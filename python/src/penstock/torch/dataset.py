@@ -1,4 +1,4 @@
-"""A dataset of PyTorch: the steps of one rank, for a DataLoader or a loop."""
+"""A PyTorch dataset: the steps of one rank, for a DataLoader or a loop."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         if self._mix is not None and convert:
             self._options = self._mix.with_source_rule(self._options)
         self._shared = SharedState()
-        # The cursor of a mix has no query of its own, but those of its members have.
+        # The cursor of a mix has no query, but the cursors of its members do.
         self._state = ReadState(
             self._name,
             self._options.query if self._mix is None else self._mix.query,
@@ -189,7 +189,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next iteration reads: the one that was set, or counted, or that of a loaded state."""
+        """The epoch of the next iteration: set by the user, counted, or from a loaded state."""
         return self._shared.epoch or 0
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
@@ -202,7 +202,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         number = mistakes.whole("epoch", epoch, "set_epoch({value})")
         if not 0 <= number < 1 << 63:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
-        # Accelerate sets the epoch before each iteration, on all ranks: only here can all of them fail.
+        # Accelerate sets the epoch before each iteration, on all ranks. Only here can all ranks fail.
         host = hosts.find()
         refused = host.refused(self._rank[1]) if host.divided > 1 else None
         if refused is not None:
@@ -224,7 +224,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The members' names: the integers in the source column are indices of these. Empty if this is no mix."""
+        """The members' names, indexed by the integers in the source column. Empty if this is not a mix."""
         return () if self._mix is None else self._mix.names
 
     def stats(self) -> Stats:
@@ -341,7 +341,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         return self._explicit_rank or ranks.current()
 
     def _repeated_in(self, host: Host) -> errors.Invalid | None:
-        """The error if a loop that counts epochs would get several of them in each of its own."""
+        """The error if a loop that counts epochs would get several epochs per loop epoch."""
         if "repeat" not in self._options.query or host.epoch is None:
             return None
         return errors.Invalid(
@@ -351,7 +351,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         )
 
     def _misplaced(self, host: Host, spec: SourceSpec) -> errors.Invalid | None:
-        """The error if a loop resumes at another step than the dataset."""
+        """The error if a loop resumes at a different step than the dataset."""
         step = spec.start.step_of(*spec.rank)
         taken = max(0, step - self._steps.first)
         if not host.taken or not host.single or spec.start.every[1] > 1 or taken == host.taken:
@@ -362,7 +362,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         )
 
     def _check_repeat(self, epochs: Any) -> None:
-        """Refuses what is of a single epoch if an iteration reads several."""
+        """Refuses features of a single epoch if an iteration reads several."""
         if "repeat" not in self._options.query:
             return
         said = {"epochs": epochs is not None, "skip": self._steps.first, "limit": self._steps.end is not None}

@@ -47,7 +47,7 @@ def _words(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _whole(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The unscaled values that are exact in float64, with 0 for others; and which ones those are."""
+    """The unscaled values that are exact in float64, with 0 for others, and a mask of the exact ones."""
     words = _words(array)
     low = words[:, 0].copy()
     sign = low >> 63

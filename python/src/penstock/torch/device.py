@@ -1,4 +1,4 @@
-"""Copies batches to the device that trains."""
+"""Copies batches to the training device."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Cuda:
         event.synchronize()
 
     def use(self, memory: torch.Tensor, event: torch.cuda.Event) -> None:
-        """Lets the current stream use what was copied."""
+        """Makes the current stream wait for the copy, so that it can use the memory."""
         current = torch.cuda.current_stream(self._device)
         current.wait_event(event)
         memory.record_stream(current)

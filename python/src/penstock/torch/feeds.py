@@ -184,7 +184,7 @@ def _close_all() -> None:
         feed.close()
     if get_worker_info() is None:
         return
-    # A loop that is left early ends its workers while a thread of their queue may be sending batches. If that thread
+    # Leaving a loop early ends its workers while a thread of their queue may be sending batches. If that thread
     # is inside torch when the interpreter ends, torch aborts the process.
     for thread in threading.enumerate():
         if thread.name == "QueueFeederThread":

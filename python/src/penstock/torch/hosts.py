@@ -36,7 +36,7 @@ _DISPATCHED = f"prepare the loader with dispatch_batches=False, and {_CURSOR}"
 
 @dataclass(frozen=True)
 class Host:
-    """What the functions on the stack say about an iteration.
+    """The training framework of an iteration, found from the functions on the stack.
 
     Attributes:
         name: the framework that counts epochs; "" if none.
@@ -101,7 +101,7 @@ class Host:
 
 @dataclass(frozen=True)
 class LoaderTraits:
-    """What matters of a DataLoader.
+    """The relevant settings of a DataLoader.
 
     Attributes:
         in_order: whether it returns batches in the order of steps.
@@ -144,7 +144,7 @@ def find() -> Host:
         elif module.endswith((".loops.fetchers", ".utilities.combined_loader")):
             fetches = True
         elif module.endswith(".loops.fit_loop"):
-            # A dataset that a training step reads is not the one of the loop.
+            # A dataset read inside a training step is not the loop's dataset.
             return _of_fit_loop(host, frame.f_locals["self"]) if fetches else host
         elif module.endswith((".loops.evaluation_loop", ".loops.prediction_loop")):
             return replace(host, evaluates=True)
@@ -157,7 +157,7 @@ def asked_by_loader() -> bool:
 
 
 def saved_on_all_ranks() -> bool:
-    """Whether Lightning saves a checkpoint: all ranks ask for states, and that of the first rank is kept."""
+    """Whether Lightning is saving a checkpoint: all ranks request states, and only the first rank's is kept."""
     return any(
         frame.f_globals["__name__"].endswith(".loops.fit_loop")
         and frame.f_code.co_name == "on_save_checkpoint"
@@ -166,7 +166,7 @@ def saved_on_all_ranks() -> bool:
 
 
 def _frames() -> Iterator[FrameType]:
-    """The functions on the stack that may belong to a framework, the innermost first."""
+    """The functions on the stack that may belong to a framework, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith(_MODULES):
@@ -184,7 +184,7 @@ def _accelerate(host: Host, loader: Any) -> Host:
 
 
 def _processes(dispatcher: Any) -> int:
-    """The number of processes that a dispatcher divides batches between; it iterates before its state is there."""
+    """The number of processes that a dispatcher divides batches between; it iterates before its state exists."""
     state = getattr(dispatcher, "state", None)
     if state is not None:
         return int(state.num_processes)
@@ -193,7 +193,7 @@ def _processes(dispatcher: Any) -> int:
 
 
 def _of_fit_loop(host: Host, loop: Any) -> Host:
-    """What Lightning's fit loop says.
+    """The state of Lightning's fit loop.
 
     Raises:
         Invalid: the loop has another form than that of the versions that are known.

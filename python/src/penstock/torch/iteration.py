@@ -37,7 +37,7 @@ class IterationState:
 
 
 class Iteration(Iterator[T], Generic[T]):
-    """Yields the batches of an epoch, from a position on. Threads that share it get each batch once.
+    """Yields the batches of an epoch, starting at a position. Threads that share it get each batch once.
 
     Nothing is opened before the first `next`. The end, an exception, `close`, and dropping it close its thread,
     stream and connection.
@@ -104,7 +104,7 @@ class Iteration(Iterator[T], Generic[T]):
             self._end()
             raise StopIteration
         of = self._spec.start.every[1]
-        # A worker is right after one of its own steps: those of the other workers come next.
+        # A worker's position follows one of its own steps; the other workers' steps come next.
         self._state.position = replace(
             self._state.position,
             epoch=int(item.cursor["epoch"]),

@@ -42,7 +42,7 @@ class Jagged:
             raise ValueError(f"lists of {int(ends[-1])} values in all; take fewer rows at once")
         offsets = torch.zeros(len(rows) + 1, dtype=self.offsets.dtype, device=self.offsets.device)
         offsets[1:] = ends
-        # A value's distance from its position in `values` is that of its list's start from the list's old start.
+        # Each value moves by the same distance as the start of its list.
         moved = self.offsets[:-1].index_select(0, rows) - offsets[:-1]
         places = torch.repeat_interleave(moved, lengths)
         places += torch.arange(len(places), dtype=places.dtype, device=places.device)

@@ -49,7 +49,7 @@ class Meter:
 
 
 class StallReporter:
-    """Reports to the server from time to time how long the loop waits. It never fails.
+    """Periodically reports the loop's waiting time to the server. It never fails.
 
     If the server is busy, reports become half as frequent each time, so that the loop seldom waits for them.
     If the server does not accept them, they stop.

@@ -1,4 +1,4 @@
-"""What a dataset of a mix reads, and where it begins."""
+"""The members of a mix, and the position at which to begin."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MixMembers:
 
     @property
     def query(self) -> dict[str, Any]:
-        """What matters of the members' queries for the whole mix: its rows are shuffled if those of a member are."""
+        """The settings of the whole mix from its members' queries: its rows are shuffled if any member's are."""
         shuffled = any(member.query.get("order", "stored") != "stored" for member in self.specs)
         return {"order": "shuffled"} if shuffled else {}
 
@@ -53,7 +53,7 @@ class MixMembers:
         return replace(options, rules={**options.rules, "vocab": vocabularies})
 
     def check(self, position: Position) -> None:
-        """Refuses a position of other members, or of other queries.
+        """Refuses a position of different members or queries.
 
         Raises:
             Invalid: it is.
@@ -69,7 +69,7 @@ class MixMembers:
 
 @dataclass(frozen=True, kw_only=True)
 class MixSpec(SourceSpec):
-    """What to read of a mix, and where to begin.
+    """The mix to read, and the position at which to begin.
 
     Attributes:
         members: the members.

@@ -32,11 +32,11 @@ class Connection(TypedDict, total=False):
 
 
 class Options(RunQuery, Rules, Connection, total=False):
-    """The keyword arguments of a dataset, for its query, converter and connection, except its own."""
+    """The keyword arguments that a dataset passes to its query, converter and connection."""
 
 
 class Arguments(Options, total=False):
-    """All keyword arguments of a dataset that do not change the type of what it yields."""
+    """All keyword arguments of a dataset that do not change the type of its items."""
 
     mix: Sequence[Member] | None
     source: str | None

@@ -12,7 +12,7 @@ from penstock import errors, mistakes
 
 
 def current() -> tuple[int, int]:
-    """The rank and the number of ranks from torch.distributed; (0, 1) without any sign of several.
+    """The rank and the number of ranks from torch.distributed; (0, 1) if nothing indicates several ranks.
 
     Raises:
         Invalid: the launcher started several ranks, but torch.distributed is not initialized yet.

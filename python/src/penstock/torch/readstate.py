@@ -80,7 +80,7 @@ class ReadState:
         if worker is None:
             self._shared.reset()
             self._loads = self._shared.loads
-        # The state of a worker before its first batch has no pin. It uses that of the others: a loader requests
+        # The state of a worker before its first batch has no pin. It uses the other workers' pin: a loader requests
         # batches only after all of its workers have loaded their states.
         pin = position.pin
         if pin is not None and "snapshots" not in self._query:
@@ -125,7 +125,7 @@ class ReadState:
             start = loaded
         self._shared.set_read_by_workers(worker is not None)
         if start.every[1] == 1:
-            # Workers take turns from the first step that is returned on.
+            # Workers take turns, starting at the first step that is returned.
             index, of = (0, 1) if worker is None else (worker.index, worker.of)
             start = replace(start, every=(max(0, self._skip - start.step) + index, of))
         elif start.step + start.every[0] < self._skip:
@@ -145,7 +145,7 @@ class ReadState:
         return None if worker is None else Turn(worker, count)
 
     def _warn(self, epoch: int) -> None:
-        """Warns once that an epoch is read again, if its rows are shuffled and the loop took more than a look."""
+        """Warns once that an epoch is read again, if its rows are shuffled and the loop read more than a sample."""
         last = self.iteration
         looked = last is not None and not last.position.ended and last.position.step - last.start.step < 2
         if self._query.get("order", "stored") == "stored" or looked or not self._shared.warn_once():
@@ -246,7 +246,7 @@ def check_query(query: Mapping[str, Any], cursor: Mapping[str, Any]) -> None:
 
 
 def _other_epoch(loaded: int, epoch: int, host: str) -> errors.Invalid:
-    """Makes the exception for a state of another epoch than that of the iteration."""
+    """Makes the exception for a state whose epoch differs from the iteration's."""
     if host:
         return errors.Invalid(
             f"the loaded state is from epoch {loaded}, but {host} is at epoch {epoch}",
@@ -260,7 +260,7 @@ def _other_epoch(loaded: int, epoch: int, host: str) -> errors.Invalid:
 
 
 def _resumed_elsewhere(host: Host, loaded: Position | None) -> errors.Invalid | None:
-    """The exception if a loop resumes within an epoch, and the dataset does not."""
+    """The exception if a loop resumes within an epoch but the dataset does not."""
     if not host.taken:
         return None
     if loaded is None:

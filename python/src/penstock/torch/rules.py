@@ -1,4 +1,4 @@
-"""Conversion rules from the user for what a schema does not determine: nulls, codes of strings, decimals."""
+"""The user's conversion rules for nulls, codes of strings and decimals, which a schema does not determine."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RuleSet:
         return self._everywhere
 
     def is_coded(self, name: str, *, text: bool) -> bool:
-        """Whether a column is encoded: by a rule of its own, or if it is text by the rule of "*"."""
+        """Whether a column is encoded, by its own rule or, if it is text, by the rule of "*"."""
         if name in self._named["vocab"] or name in self._named["hash"]:
             return True
         return text and (self._defaults["vocab"] is not None or self._defaults["hash"] is not None)
@@ -142,7 +142,7 @@ class RuleSet:
         return given
 
     def decimal(self, name: str) -> str | None:
-        """What the decimals of a column become."""
+        """The rule for the decimals of a column."""
         given = self._use("decimals", name)
         if given is None or given in DECIMALS:
             return None if given is None else str(given)

@@ -40,7 +40,7 @@ _MAX_WORKERS = 4096
     _GROUPS,
 ) = range(11)
 
-# How many groups of workers can be about to begin at the same time.
+# The maximum number of groups of workers that are starting at the same time.
 _MAX_GROUPS = 16
 # The numbers of a group: the seed of its workers, their number, how often they iterated before, and the epoch.
 _SEED, _OF, _TURN, _EPOCH = range(4)
@@ -61,7 +61,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Begun:
-    """How an iteration begins.
+    """The start of an iteration.
 
     Attributes:
         epoch: its epoch.
@@ -93,7 +93,7 @@ class SharedState:
 
     @property
     def epoch(self) -> int | None:
-        """The epoch set by the user, or else the next one if epochs are counted, or else that of the loaded state."""
+        """The epoch set by the user, else the next one if epochs are counted, else the loaded state's epoch."""
         for index in (_SET_EPOCH, _COUNTED_EPOCH, _LOADED_EPOCH):
             epoch = self._get(index)
             if epoch is not None:
@@ -150,7 +150,7 @@ class SharedState:
             return first
 
     def _group(self, turn: Turn) -> int | None:
-        """The latest group of a worker that it has not joined yet, if others of it have begun; joins it."""
+        """Joins the latest group that the worker has not joined yet and that others have begun, and returns it."""
         index = turn.worker.index % _MAX_WORKERS
         latest = self._get(_GROUPS) or 0
         for number in range(latest, max(-1, latest - _MAX_GROUPS), -1):
@@ -261,7 +261,7 @@ class SharedState:
 
 
 def _with_more_tables(known: Mapping[str, Any], pin: Mapping[str, Any]) -> dict[str, Any]:
-    """A pin with the tables that only another pin has: of one dataset, or of each of a mix."""
+    """A pin extended by the tables that only another pin has, for one dataset or for each member of a mix."""
     out = dict(known)
     for name, value in pin.items():
         if isinstance(value, dict):  # not a field of a table's pin

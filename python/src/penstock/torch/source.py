@@ -54,7 +54,7 @@ class StepRange:
     end: int | None = None
 
     def count(self, steps: int) -> int:
-        """The number of them in an epoch with a number of steps."""
+        """The number of steps to return in an epoch of `steps` steps."""
         return max(0, (steps if self.end is None else min(steps, self.end)) - self.first)
 
     def is_before_end(self, step: int) -> bool:
@@ -64,14 +64,14 @@ class StepRange:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """What to read, and where to begin.
+    """The data to read, and the position at which to begin.
 
     Attributes:
         uri: the address of a server, or of several.
         dataset: the name of a dataset on the server, or a dataset as a mapping.
         options: query, conversion rules and connection.
         rank: the rank, and the number of ranks.
-        start: the position to begin at; its `every` selects the worker's steps, and leaves out those before them.
+        start: the position to begin at; its `every` selects the worker's steps, and skips those before them.
         shared: the state that the rank's processes share.
         steps: which steps of an epoch to return.
     """
@@ -90,7 +90,7 @@ class SourceSpec:
         return self.start.step_of(*self.rank) + self.start.every[0]
 
     def returns(self, step: int) -> bool:
-        """Whether a step that was read is returned. If epochs repeat, each has a step 0, and all steps are."""
+        """Whether to return a step that was read. If epochs repeat, each has a step 0, and all steps are returned."""
         return "repeat" in self.options.query or step >= self.next_step
 
     @property
