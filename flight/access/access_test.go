@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// shop is a guard of two datasets, of which alice may read some rows of one without a column, and bob all.
+// shop is a guard of two datasets: alice may read some rows of one without a column, and bob everything.
 func shop(log *bytes.Buffer) *Guard {
 	rules := &policy.Policy{Rules: []policy.AccessRule{
 		{Subjects: []string{"alice"}, Read: []string{"orders"}, Tables: []policy.TableLimits{{Name: "shop.orders", Withheld: []string{"price"}, Filter: dataset.MustFilter("id < 100")}}},
@@ -40,7 +40,7 @@ func by(subject string) *call.Call { return &call.Call{Caller: identity.Caller{S
 
 func queryOf(name string) dataset.Query { return dataset.Query{Rows: dataset.Rows{Dataset: name}} }
 
-// A dataset that a caller may not read is as one that does not exist, but the audit log has a refusal.
+// A dataset that a caller may not read is reported as not found, but the audit log has a refusal.
 func TestHiddenDatasetsDoNotExist(t *testing.T) {
 	g := shop(&bytes.Buffer{})
 	alice := by("alice")

@@ -53,7 +53,7 @@ func TestLinesOfCalls(t *testing.T) {
 	}
 }
 
-// A client may name what it likes: lines stay short.
+// Log lines stay short whatever names a client sends.
 func TestNamesInLinesAreShort(t *testing.T) {
 	long := strings.Repeat("ü", MaxName)
 	query := dataset.Query{Rows: dataset.Rows{Dataset: long}}

@@ -56,7 +56,7 @@ func TestFormsOfArrowAreRead(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// Messages that are not what they say end the call, and nothing else.
+// Malformed messages end the call and have no other effect.
 //
 // spec: stage-67
 func TestDamagedMessagesAreRefused(t *testing.T) {

@@ -88,7 +88,7 @@ func (s *served) quiet(t testing.TB) {
 	require.Eventually(t, func() bool { return s.server.Streams() == 0 }, time.Minute, time.Millisecond)
 }
 
-// waiting waits until a number of calls wait for a place.
+// waiting returns once a number of calls wait for a slot.
 func (s *served) waiting(t testing.TB, calls int) {
 	t.Helper()
 	require.Eventually(t, func() bool { _, waiting := s.server.Writes(); return waiting == calls }, time.Minute, time.Millisecond)

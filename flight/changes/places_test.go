@@ -58,7 +58,7 @@ func TestFirstMessagesOfCallsThatWaitAreChargedAndBounded(t *testing.T) {
 	first.end()
 }
 
-// A first message that the budget has no room for ends its call.
+// A first message that exceeds the budget ends its call.
 //
 // spec: stage-95
 func TestAFirstMessageWithoutRoomIsExhausted(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAFirstMessageWithoutRoomIsExhausted(t *testing.T) {
 	w.none(t)
 }
 
-// Programs on the machine of a server have slots of their own, by connection.
+// Programs on the server's machine get separate slots for each connection.
 //
 // spec: stage-66
 func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
@@ -93,7 +93,7 @@ func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
 	behind.end()
 }
 
-// A call whose rows are many times what came ends before it fills the spool.
+// A call whose decoded rows are many times larger than its messages ends before it fills the spool.
 //
 // spec: stage-97
 func TestCallsOfFewBytesForManyRowsEnd(t *testing.T) {
@@ -116,7 +116,7 @@ func TestCallsOfFewBytesForManyRowsEnd(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// coded returns an array of a dictionary type whose rows have one text, which it has once.
+// coded returns a dictionary array whose rows all share one text.
 func coded(typed *arrow.DictionaryType, rows int, text string) arrow.Array {
 	values := array.NewStringBuilder(memory.DefaultAllocator)
 	values.Append(text)

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// putSlots is slots to write under test, with a clock of their own.
+// putSlots is a set of write slots under test, with a test clock.
 type putSlots struct {
 	*limits.Queue
 	t *testing.T
@@ -32,7 +32,7 @@ func (s putSlots) take(client string) *putSlot {
 	return &putSlot{slots: s.Queue, claim: claim, timeout: putTimeout, clock: time.Now}
 }
 
-// queue lets a client wait for a slot, and returns how it ends.
+// queue makes a client wait for a slot, and returns the result.
 func (s putSlots) queue(client string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -45,7 +45,7 @@ func (s putSlots) queue(client string) <-chan error {
 	return ended
 }
 
-// silent lets a slot wait for a client that does nothing, and leave after that.
+// silent makes a slot wait for a client that does nothing, and then leave.
 func (p *putSlot) silent(t *testing.T, received int64) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -170,7 +170,7 @@ func TestSilentClientsLoseTheirSlotsToCallsThatWait(t *testing.T) {
 	}
 }
 
-// A call without a place gives up, and its error has a delay after which to try again.
+// A call without a slot gives up, and its error has a retry delay.
 //
 // spec: stage-66
 func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
@@ -194,7 +194,7 @@ func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	})
 }
 
-// A change whose outcome is not known says so, even if the server ends.
+// A change with an unknown outcome is reported as such, even if the server ends.
 //
 // spec: stage-68
 func TestEndsOfTheServerKeepUncertainChanges(t *testing.T) {

@@ -56,7 +56,7 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	require.Equal(t, got[0].Begin.Token, got[1].Result.Token)
 }
 
-// A stream that ends in any other way than by its number of rows and a closed side changes nothing.
+// A stream changes nothing unless it ends with its number of rows and a closed side.
 //
 // spec: stage-61
 func TestIncompleteStreamsChangeNothing(t *testing.T) {
@@ -227,7 +227,7 @@ func TestMessagesAreChargedBeforeTheyCome(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// A call that is not allowed ends by its command alone: the rest of its first message is not read, whatever it is.
+// A forbidden call ends on its command alone: the rest of its first message is not read.
 //
 // spec: stage-111
 func TestCallsThatMayNotWriteEndByTheirCommand(t *testing.T) {

@@ -117,10 +117,10 @@ func (w *writtenRows) none(t *testing.T) {
 	require.Empty(t, w.changes)
 }
 
-// maxSchema is more than what the schema of a call takes.
+// maxSchema exceeds the bytes of a call's schema.
 const maxSchema = 64 << 10
 
-// answerBytes is more than what a server charges for the answers of a call.
+// answerBytes exceeds the bytes that a server charges for the answers of a call.
 const answerBytes = 5 << 10
 
 // testToken is the token of most calls.

@@ -148,7 +148,7 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 	}
 }
 
-// A change whose outcome is not known says so, even if the server ends.
+// A change with an unknown outcome is reported as such, even if the server ends.
 //
 // spec: stage-68
 func TestUncertainChangesSayTheirToken(t *testing.T) {

@@ -145,7 +145,7 @@ class ReadState:
         return None if worker is None else Turn(worker, count)
 
     def _warn(self, epoch: int) -> None:
-        """Warns once that an epoch is read again, if its rows are shuffled and the loop read more than a sample."""
+        """Warns once that an epoch is read again, if it is shuffled and the loop did not stop within one step."""
         last = self.iteration
         looked = last is not None and not last.position.ended and last.position.step - last.start.step < 2
         if self._query.get("order", "stored") == "stored" or looked or not self._shared.warn_once():
