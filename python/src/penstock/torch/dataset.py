@@ -70,7 +70,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
     batches in the same order.
 
     An iteration yields a `Batch` for each step, with `cursor` and `step`. With `transform` or `convert=False`,
-    it yields the other value and the cursor: `for value, cursor in ds`.
+    it yields the resulting value and the cursor: `for value, cursor in ds`.
 
     Every rank reads a different shard of the rows, by its rank in torch.distributed. All ranks have the same
     number of steps, unless `tail="keep"` is set. All epochs, and all workers, read the snapshots of the first
@@ -152,8 +152,8 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
             prefetch: how many batches to read ahead of the loop; 0 disables read-ahead. DataLoader workers use
                 `prefetch_factor` instead.
             epochs: "auto" makes each iteration the next epoch; otherwise `set_epoch` does.
-            skip: how many steps to leave out at the beginning of each epoch, on every rank. They are read and dropped.
-            limit: how many steps of each epoch to return on every rank, after those left out; all if omitted.
+            skip: how many steps to skip at the beginning of each epoch, on every rank. They are read and dropped.
+            limit: how many steps of each epoch to return on every rank, after the skipped ones; all if omitted.
             options: fields of the query, see `penstock.RunQuery`; conversion rules, see `Rules`; and arguments of
                 `penstock.connect`.
         """
@@ -240,7 +240,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
 
         `StatefulDataLoader` calls it in its workers. Lightning calls it on all ranks when it saves a checkpoint: then it
         is the merged state of all of them. The process that started DataLoader workers does not know
-        how far they are: save the cursor of the last batch there.
+        their progress: save the cursor of the last batch there.
 
         Raises:
             Invalid: DataLoader workers read this dataset, or a framework took batches that its loop did not get yet.

@@ -196,7 +196,7 @@ def _of_fit_loop(host: Host, loop: Any) -> Host:
     """The state of Lightning's fit loop.
 
     Raises:
-        Invalid: the loop has another form than that of the versions that are known.
+        Invalid: the loop does not have the form of any known version.
     """
     try:
         return _lightning(host, loop)

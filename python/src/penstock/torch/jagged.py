@@ -55,7 +55,7 @@ class Jagged:
     def padded(self, length: int, fill: float = 0) -> torch.Tensor:
         """The first values of each list as a row of a matrix, shape [rows, length].
 
-        Shorter lists are padded at the end. For the last values of longer lists, let the server cut them.
+        Shorter lists are padded at the end. To keep the last values of longer lists, let the server cut them.
         """
         places = torch.arange(length, device=self.offsets.device)
         inside = places < self.lengths[:, None]

@@ -56,7 +56,7 @@ class MixMembers:
         """Refuses a position of different members or queries.
 
         Raises:
-            Invalid: it is.
+            Invalid: the members or queries differ.
         """
         for cursor in position.cursors:
             mixcursor.check(cursor, self.names)

@@ -102,7 +102,7 @@ class DatasetOptions:
         """The options for several epochs in one iteration; the same ones for None.
 
         Raises:
-            Invalid: it is no number of epochs.
+            Invalid: it is not a number of epochs.
         """
         if repeat is None:
             return self

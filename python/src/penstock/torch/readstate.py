@@ -50,7 +50,7 @@ class ReadState:
             query: the query fields that were set.
             shared: the state that the rank's processes share.
             counts: whether each iteration is the next epoch.
-            skip: how many steps to leave out at the beginning of an epoch.
+            skip: how many steps to skip at the beginning of an epoch.
         """
         self._dataset = dataset
         self._query = query

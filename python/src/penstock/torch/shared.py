@@ -223,7 +223,7 @@ class SharedState:
     def claim(self, worker: Worker, load: int) -> bool:
         """Reports whether a worker may consume the state of a load.
 
-        It may not if another state was loaded since. Otherwise, each worker of one loader iterator may, once. Workers
+        It may not if another state was loaded since. Otherwise, each worker of one loader iterator may once. Workers
         of later iterators start from the beginning, even if the user's generator gives them the same seed, since
         the process that started them cannot know that the state was consumed.
         """

@@ -199,7 +199,7 @@ class Source:
 
         Args:
             spec: what to read.
-            convert: whether to convert to a `Batch`; otherwise record batches stay as they are.
+            convert: whether to convert to a `Batch`; otherwise record batches are returned unchanged.
             transform: called with each batch.
             mover: copies values to a device.
             sized: the framework that needs to know the number of steps; "" if none does.
