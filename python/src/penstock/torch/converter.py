@@ -43,7 +43,7 @@ class Converter:
         rules: see `Rules`.
 
     Raises:
-        Invalid: a column cannot be converted, or a rule is missing or wrong. The error names all such columns.
+        Invalid: a column cannot be converted, or a rule is missing or wrong. The error lists all mistakes.
     """
 
     @lists(Rules)

@@ -16,7 +16,7 @@ from penstock.torch.jagged import Jagged
 class Deduplicated:
     """The columns of a staging table, or of requests, in an indexed batch: each distinct row once.
 
-    Compute values that only depend on these columns once per distinct row, and expand it to the batch's rows as late
+    Compute values that only depend on these columns once per distinct row, and expand them to the batch's rows as late
     as possible:
 
         history = batch["history"]
