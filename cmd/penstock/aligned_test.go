@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// days returns an identity partition spec, from column ids to field names.
+// days returns a partition spec of identity transforms. sources maps column ids to field names.
 func days(sources map[int]string) iceberg.PartitionSpec {
 	var fields []iceberg.PartitionField
 	for id := 2; id <= 3; id++ {
@@ -21,8 +21,8 @@ func days(sources map[int]string) iceberg.PartitionSpec {
 	return iceberg.NewPartitionSpec(fields...)
 }
 
-// A staging table has a partition field named day, of the column computed, which is older than
-// the column named day. The dataset aligns by the column.
+// A staging table has a partition field named day, over the column computed, and later gets a
+// column named day. The dataset aligns by the column.
 //
 // spec: resolve-46
 func TestAlignPrefersColumnsToPartitionFields(t *testing.T) {
@@ -55,8 +55,8 @@ datasets:
 	require.Equal(t, "item,v\n1,102\n2,103\n", got.stdout)
 }
 
-// withColumnDay creates the staging table: first both partition fields, then the name of the
-// column.
+// withColumnDay creates the staging table with both partition fields, and then renames a column to
+// day.
 func withColumnDay(t *testing.T, c *icesql.Catalog) *icetable.Table {
 	t.Helper()
 	p := iceberg.PrimitiveTypes

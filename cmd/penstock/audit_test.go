@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 )
 
-// audited returns the lines of an audit log, which come before a client sees the end of its call.
+// audited parses the lines of an audit log. A server writes the line of a call before the client
+// sees the end of the call.
 func audited(t *testing.T, text string) (out []audit.Line) {
 	t.Helper()
 	for line := range strings.Lines(text) {

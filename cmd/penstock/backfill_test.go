@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A feature's script is printed for a dataset or a table, whole or in parts, and the printed dataset serves
-// as part of a config file. The catalog stays as it was.
+// The script of a feature is printed for a dataset or a table, in full or in part. The printed
+// dataset is valid in a config file. The catalog does not change.
 //
 // spec: backfill-5, backfill-10
 func TestBackfill(t *testing.T) {
@@ -42,7 +42,8 @@ func TestBackfill(t *testing.T) {
 	require.Equal(t, before, must(os.ReadFile(filepath.Join(l.dir, "catalog.db"))))
 }
 
-// Mistakes in the use of the command, tables and datasets that do not exist, and those that do.
+// The command refuses wrong usage, missing tables and datasets, and a staging table that already
+// exists.
 //
 // spec: backfill-10
 func TestBackfillsThatCannotBePrinted(t *testing.T) {

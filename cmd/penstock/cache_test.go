@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/flight"
 )
 
-// listed returns what a server keeps.
+// listed returns the cache list of a server.
 func listed(t *testing.T, uri string) (out flight.CacheList) {
 	t.Helper()
 	got := run(t, "cache", "ls", "--json", "--uri", uri)
@@ -20,8 +20,8 @@ func listed(t *testing.T, uri string) (out flight.CacheList) {
 	return out
 }
 
-// TestCache fills the cache of a server, lists, explains and drops it. Rows are the same with each use
-// of the cache.
+// TestCache fills, lists, explains and drops the cache of a server. Queries return the same rows in
+// every cache mode.
 //
 // spec: cache-1, cache-4, cache-7, cache-13
 func TestCache(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCache(t *testing.T) {
 	}
 	require.Equal(t, want, cat(`{"cache": "fill"}`))
 	var filled flight.CacheList
-	require.Eventually(t, func() bool { // a stream fills the cache until its end, which may follow the last row
+	require.Eventually(t, func() bool { // a stream fills the cache until it ends, possibly after the last row
 		filled = listed(t, server.uri())
 		return slices.ContainsFunc(filled.Files, func(f flight.CachedFile) bool { return f.Table == "ml.impressions" })
 	}, time.Minute, time.Millisecond)

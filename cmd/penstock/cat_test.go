@@ -29,7 +29,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// In process and from a server, the rows are the same in every format.
+// The rows are the same in process and from a server, in every format.
 func TestCat(t *testing.T) {
 	l := readLake(t)
 	server := start(t, "--config", l.config)
@@ -93,7 +93,7 @@ func TestCatParquetFile(t *testing.T) {
 	require.Equal(t, "PAR1", string(content[len(content)-4:]))
 }
 
-// A failure leaves neither half a file nor a temporary one.
+// A failed command leaves neither a partial file nor a temporary one.
 func TestCatOutputIsComplete(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	dir := t.TempDir()
@@ -178,7 +178,7 @@ func TestCatQuery(t *testing.T) {
 	require.Equal(t, want, file.stdout, "the config file of the environment")
 }
 
-// A reader that closes the pipe is no failure.
+// The command succeeds if the reader closes the pipe.
 func TestCatIntoAClosedPipe(t *testing.T) {
 	l := readLake(t)
 	reader, writer := io.Pipe()
@@ -187,8 +187,8 @@ func TestCatIntoAClosedPipe(t *testing.T) {
 	require.Equal(t, ran{0, "", ""}, got)
 }
 
-// With a limit, the match rates are those of the rows that were read. A query that may not have a
-// limit is printed up to it all the same.
+// With a limit, the match rates cover only the rows that were read. The output is limited even if
+// the query itself cannot have a limit.
 func TestCatLimitSaysWhatMatched(t *testing.T) {
 	l := readLake(t)
 	for name, c := range map[string]struct {

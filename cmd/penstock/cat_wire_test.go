@@ -19,8 +19,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// In every format, indexed columns are structs, with one per row, and each request of the wire
-// grouped is a row. The wire auto is plain.
+// In every format, indexed columns become one struct per row, and wire grouped gives one row per
+// request. Wire auto means plain.
 func TestCatUsesTheWireOfTheQuery(t *testing.T) {
 	l := readLake(t)
 	const fields = `"dataset": "home", "columns": ["request_id", "country", "last"], "filter": "request_id < 6", "batch_rows": 2`
@@ -74,7 +74,7 @@ func TestCatUsesTheWireOfTheQuery(t *testing.T) {
 	require.Equal(t, "[-0.125,7]", string(rowformat.AppendJSON(nil, packed, 0)))
 }
 
-// In every format, a category is written as the texts that it has, and nulls are nulls.
+// In every format, a category is written as its texts, and nulls stay nulls.
 func TestCatWritesCategoriesAsTexts(t *testing.T) {
 	l := readLake(t)
 	read := func(more string, arguments ...string) ran {

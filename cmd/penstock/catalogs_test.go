@@ -68,7 +68,7 @@ func metadataOf(t *testing.T, location string) []byte {
 	return text
 }
 
-// database writes a second catalog of the lake, with other locations.
+// database writes another SQL catalog of tables with the given metadata locations.
 func database(t *testing.T, driver, uri string, locations map[string]string) {
 	t.Helper()
 	db, err := sql.Open(driver, uri)
@@ -84,7 +84,7 @@ func database(t *testing.T, driver, uri string, locations map[string]string) {
 	}
 }
 
-// serveREST serves the lake's tables like the REST catalog on the page.
+// serveREST serves the lake's tables as the REST catalog that the page describes.
 func (l lake) serveREST(t *testing.T) *restcattest.Server {
 	t.Helper()
 	locations := l.locations(t)
@@ -101,8 +101,8 @@ func (l lake) serveREST(t *testing.T) *restcattest.Server {
 	return s
 }
 
-// Every block of the page, with only addresses and paths replaced, gives the same dataset as
-// the lake's own catalog.
+// Every block of the page returns the same rows as the lake's own catalog, after only addresses and
+// paths are replaced.
 func TestCatalogsPageBlocksWork(t *testing.T) {
 	l := readLake(t)
 	datasets := "datasets:" + strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]
@@ -205,7 +205,7 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// The page has every property that is read.
+// The page documents every property that Penstock reads.
 func TestCatalogsPageHasAllProperties(t *testing.T) {
 	page := string(must(os.ReadFile(catalogsPage)))
 	names := s3.Properties()
@@ -218,14 +218,14 @@ func TestCatalogsPageHasAllProperties(t *testing.T) {
 			name = "header.NAME"
 		case "tables.":
 			name = "tables:"
-		case "rest.authorization-url": // the old name of oauth2-server-uri, which Java has too
+		case "rest.authorization-url": // the old name of oauth2-server-uri, as in Java
 			continue
 		}
 		require.True(t, strings.Contains(page, "`"+name+"`") || strings.Contains(page, name+"\n"), name)
 	}
 }
 
-// A second plan of a query makes one request per table to the catalog, and none to storage.
+// Planning a query again makes one request per table to the catalog, and none to storage.
 //
 // spec: catalog-2
 func TestSecondPlanMakesOneRequestPerTable(t *testing.T) {
@@ -243,7 +243,7 @@ func TestSecondPlanMakesOneRequestPerTable(t *testing.T) {
 		return s.Asked()
 	}
 	const training, staging = "GET /v1/namespaces/ml/tables/impressions", "GET /v1/namespaces/features/tables/history"
-	c.stderr.find(t, "dataset cannot be read") // the last one: all have been planned when the server started
+	c.stderr.find(t, "dataset cannot be read") // the last dataset: the server plans all of them when it starts
 	plan()                                     // the first explanation also reads the sizes of columns
 	for range 2 {
 		require.ElementsMatch(t, []string{training, staging}, plan())

@@ -15,14 +15,15 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 )
 
-// changing is a server with a policy, an audit log, and tokens of a client that may change tables and of one that may not.
+// changing is a server with a policy, an audit log, and tokens of two clients: a writer that may
+// change tables, and a reader.
 type changing struct {
 	*child
-	audit          string // its file
+	audit          string // path of the audit log
 	writer, reader string // files with tokens
 }
 
-// changingServer starts a server of a lake. The writer may do what a list says to the tables of features.
+// changingServer starts a server of a lake. allow lists the writer's rights.
 func changingServer(t *testing.T, l lake, allow string) changing {
 	t.Helper()
 	tokens, c := filepath.Join(t.TempDir(), "server.tokens"), changing{audit: filepath.Join(t.TempDir(), "audit.log")}
@@ -35,7 +36,7 @@ rules:
 	return c
 }
 
-// call runs a command of the server as a client, with progress as JSON.
+// call runs a command against the server with a token and with progress as JSON.
 func (c changing) call(t *testing.T, token string, args ...string) ran {
 	t.Helper()
 	return run(t, append(args, "--uri", c.uri(), "--token-file", token, "--progress", "json")...)
@@ -49,7 +50,8 @@ func (c changing) lines(t *testing.T) []audit.Line {
 	return audited(t, string(text))
 }
 
-// check runs a command without the right and then with it, and returns the progress and the line of the audit log.
+// check runs a command first without and then with the right, and returns the progress and the
+// audit line of the second run.
 func (c changing) check(t *testing.T, event audit.Event, right string, args ...string) ([]progressLine, audit.Line) {
 	t.Helper()
 	before := len(c.lines(t))
@@ -156,7 +158,7 @@ func TestCommandsPublishOnAServer(t *testing.T) {
 	require.Contains(t, gone.stderr, "candidate")
 }
 
-// Files are staged to a server with the rows that staging them in process gives.
+// Staging files through a server writes the same rows as staging them in process.
 //
 // spec: change-1, change-10, stage-60
 func TestFilesAreStagedToAServer(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// liar is a server that sends two rows and then a last message of the test.
+// liar is a server that sends two rows and then a last message chosen by the test.
 type liar struct {
 	arrowflight.BaseFlightServer
 	schema *arrow.Schema
@@ -52,7 +52,7 @@ func (l *liar) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_DoG
 	return stream.Send(&arrowflight.FlightData{AppMetadata: []byte(l.last)})
 }
 
-// A stream that ends without its report, or with other rows than it reports, is incomplete.
+// A stream is incomplete if it ends without a report, or if its report has a different row count.
 func TestStreamWithoutItsReportFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		last string
@@ -80,8 +80,7 @@ func TestStreamWithoutItsReportFails(t *testing.T) {
 	}
 }
 
-// A server that goes away between the plan and the rows is unavailable: the command was not
-// interrupted.
+// If the server stops between the plan and the rows, the error is Unavailable, not an interruption.
 func TestServerGoneBeforeTheRowsIsUnavailable(t *testing.T) {
 	server := arrowflight.NewServerWithMiddleware(nil)
 	require.NoError(t, server.Init("127.0.0.1:0"))
@@ -110,7 +109,7 @@ func TestOneDefaultPort(t *testing.T) {
 	require.Contains(t, string(python), "\n_PORT = "+client.DefaultPort+"\n")
 }
 
-// killing kills a server when the first bytes are written.
+// killing is an output that kills a server at the first write.
 type killing struct {
 	bytes.Buffer
 	server *child
@@ -126,7 +125,7 @@ func (k *killing) Write(text []byte) (int, error) {
 	return k.Buffer.Write(text)
 }
 
-// The error of a stream whose server is lost has the number of rows so far, and what to do.
+// If the server is lost during a stream, the error states the number of rows so far and a remedy.
 func TestServerLostInMidStream(t *testing.T) {
 	server := start(t, "--config", readLake(t).config)
 	out := &killing{server: server}
@@ -139,7 +138,7 @@ func TestServerLostInMidStream(t *testing.T) {
 	require.Regexp(t, `^penstock: connect to grpc://[^\n]+: no server answers: [^\n]+\n  → start one there with penstock serve --config FILE`, got.stderr)
 }
 
-// An address of an HTTP server, such as that of the metrics, is reported as such.
+// The error says if the address is that of an HTTP server, such as the metrics address.
 func TestAddressOfAnHTTPServer(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// columnServer is a server with a folder of decoded columns.
+// columnServer is a server that keeps decoded columns in a folder.
 type columnServer struct {
 	*child
 	t       *testing.T
@@ -24,8 +24,8 @@ func startWithColumns(t *testing.T, config, folder string, more ...string) colum
 	return columnServer{c, t, c.stderr.find(t, "metrics")["listen"].(string)}
 }
 
-// stop ends the server when no column waits to be written: a server that ends writes columns for a short time only, and
-// drops the rest.
+// stop ends the server once no column waits to be written. A server that shuts down writes columns
+// only for a short time, and drops the rest.
 func (s columnServer) stop() {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -37,7 +37,7 @@ func (s columnServer) stop() {
 	require.Zero(s.t, code, s.stderr)
 }
 
-// read returns all rows, as a client gets them.
+// read returns all rows as a client receives them.
 func (s columnServer) read() string {
 	s.t.Helper()
 	got := run(s.t, "cat", "-q", `{"dataset": "home", "cache": "fill"}`, "--uri", s.uri(), "--format", "jsonl")
@@ -45,7 +45,7 @@ func (s columnServer) read() string {
 	return got.stdout
 }
 
-// chunks returns the files of a folder.
+// chunks returns the column files in a folder.
 func chunks(t *testing.T, folder string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*.chunk"))
@@ -53,8 +53,9 @@ func chunks(t *testing.T, folder string) []string {
 	return found
 }
 
-// TestColumnsAreReadFromDiskAfterARestart: the same rows are returned by a server that decodes, by one that reads
-// what it wrote, and by one whose files are damaged, which are deleted and written again.
+// TestColumnsAreReadFromDiskAfterARestart checks that a server returns the same rows when it
+// decodes files, when it reads the columns on disk, and when those are damaged. Damaged files are
+// deleted and written again.
 //
 // spec: disk-1, disk-3
 func TestColumnsAreReadFromDiskAfterARestart(t *testing.T) {
@@ -96,7 +97,8 @@ func TestColumnsAreReadFromDiskAfterARestart(t *testing.T) {
 	fourth.stop()
 }
 
-// TestServersDoNotShareAFolder: a second server runs without it, and a folder that others may use is refused.
+// TestServersDoNotShareAFolder checks that a second server runs without the folder, and that a
+// folder open to other users is refused.
 //
 // spec: disk-4
 func TestServersDoNotShareAFolder(t *testing.T) {
@@ -116,8 +118,9 @@ func TestServersDoNotShareAFolder(t *testing.T) {
 	require.Contains(t, got.stderr, "other users could read or replace its files")
 }
 
-// TestTablesAreDroppedOnDisk: after a restart, when nothing in memory knows a table, its columns on disk are dropped by its name or
-// uuid. Those of the other tables stay, and after another restart, too.
+// TestTablesAreDroppedOnDisk checks that the columns of a table on disk can be dropped by name or
+// uuid after a restart, when no table is known in memory. The columns of other tables stay, even
+// after another restart.
 //
 // spec: cache-7, disk-8
 func TestTablesAreDroppedOnDisk(t *testing.T) {
@@ -126,7 +129,7 @@ func TestTablesAreDroppedOnDisk(t *testing.T) {
 	want := first.read()
 	first.stop()
 	all := len(chunks(t, folder))
-	// drop drops a table, and returns the number of columns that left the folder.
+	// drop drops the columns of a table, and returns how many files were deleted from the folder.
 	drop := func(s columnServer, table string) int {
 		t.Helper()
 		before := len(chunks(t, folder))

@@ -34,7 +34,7 @@ func TestExplainAndDatasets(t *testing.T) {
 	require.Equal(t, ran{exitFailure, "", "penstock: there is no dataset \"hme\"\n  → did you mean \"home\"?\n"}, got)
 }
 
-// Mistakes in the use of a command exit with 2, all other failures with 1. A failure has the
+// Commands exit with 2 after wrong usage and with 1 after all other failures. A failure has the
 // same text in process and from a server.
 func TestFailuresAndExitCodes(t *testing.T) {
 	l := readLake(t)
@@ -98,8 +98,8 @@ func TestFailuresAndExitCodes(t *testing.T) {
 	}
 }
 
-// A server cuts the details of a failure to what every client accepts. In process, they are
-// complete.
+// A server limits the details of a failure to a size that every client accepts. In process, they
+// are complete.
 func TestAllFaultsArePrintedInProcess(t *testing.T) {
 	var columns []string
 	for i := range 100 {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// completed returns what the shell offers for the last word of a command line.
+// completed returns the completions of the last word of a command line.
 func completed(t *testing.T, args ...string) []string {
 	t.Helper()
 	got := run(t, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...)
@@ -47,8 +47,8 @@ func TestNamesAreCompleted(t *testing.T) {
 	require.Contains(t, run(t, "--help").stdout, "completion")
 }
 
-// Every command with a result for programs prints it as JSON with --json. The others serve, print rows or scripts, or have commands
-// below them.
+// Every command whose result programs may use has the flag --json. The other commands serve, print
+// rows or scripts, or only have subcommands.
 //
 // spec: output-11
 func TestCommandsPrintJSON(t *testing.T) {

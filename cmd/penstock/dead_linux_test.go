@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server with a mount that no longer answers reports that for the files on it, serves all
-// others, and shuts down.
+// If a mount no longer answers, the server reports an error for its files, serves all other files,
+// and shuts down cleanly.
 func TestServerSurvivesADeadMount(t *testing.T) {
 	for _, c := range []struct{ name, folder string }{
 		{"staging files", "features.db/history/data"},

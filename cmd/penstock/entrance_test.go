@@ -30,7 +30,7 @@ func certificates(t *testing.T, folder string) []string {
 	return []string{"--tls-cert", filepath.Join(folder, certtest.ServerCert), "--tls-key", filepath.Join(folder, certtest.ServerKey)}
 }
 
-// overTLS returns a client's configuration that trusts the CA of a folder.
+// overTLS returns the TLS configuration of a client that trusts the CA in a folder.
 func overTLS(t *testing.T, folder string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, certtest.CA))
@@ -40,7 +40,7 @@ func overTLS(t *testing.T, folder string) *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}
 }
 
-// serial returns the serial number of the certificate in a server's handshakes.
+// serial returns the serial number of the certificate that a server presents.
 func serial(t *testing.T, c *child, config *tls.Config) string {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", c.address)
@@ -66,7 +66,7 @@ func TestReplacedCertificateDropsNoStream(t *testing.T) {
 	_, err = rows.Recv()
 	require.NoError(t, err)
 
-	// Others connect and read meanwhile.
+	// Meanwhile, other clients connect and read.
 	var load sync.WaitGroup
 	over := make(chan struct{})
 	for range 2 {
@@ -136,7 +136,7 @@ func TestInsecureLogsWhatItOpens(t *testing.T) {
 	keys := l.file(t, "tickets.keys", "k1 "+strings.Repeat("QUJD", 16)+"\n")
 	folder := t.TempDir()
 	tlsFlags := certificates(t, folder)
-	open := []string{"serve", "--config", l.config, "--listen", "0.0.0.0:0"} // without keys, so that it ends in any case
+	open := []string{"serve", "--config", l.config, "--listen", "0.0.0.0:0"} // without ticket keys, so that the command always ends
 	got := run(t, append(open, tlsFlags...)...)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "has no credentials")
@@ -170,7 +170,7 @@ func (c *child) metricsPort(t *testing.T) string {
 	return port
 }
 
-// scrapeTLS reads metrics.
+// scrapeTLS reads metrics over TLS.
 func scrapeTLS(t *testing.T, url string, config *tls.Config) error {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: config}

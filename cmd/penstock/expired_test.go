@@ -26,8 +26,8 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// moved replaces the only file of a table by a copy, and expires all older snapshots with
-// their files.
+// moved replaces the only file of a table with a copy, and expires all older snapshots and their
+// files.
 func moved(t *testing.T, c *icesql.Catalog, table, path, to string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -56,8 +56,8 @@ func moved(t *testing.T, c *icesql.Catalog, table, path, to string) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// meanwhile is a catalog that calls a function between the pin of a table and the listing of
-// its files.
+// meanwhile is a catalog that calls a function after a table is pinned and before its files are
+// listed.
 type meanwhile struct {
 	*catalog.Set
 	happens func()
@@ -68,8 +68,8 @@ func (m meanwhile) Files(ctx context.Context, t *catalog.Table, columns, bounds 
 	return m.Set.Files(ctx, t, columns, bounds)
 }
 
-// Planning, counting and verifying fail as expired if the files of their snapshot are deleted
-// before they list or read them.
+// Planning, counting and verifying fail as Expired if the files of the snapshot are deleted before
+// they are listed or read.
 //
 // spec: pin-13
 func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
@@ -118,8 +118,8 @@ datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users,
 	}
 }
 
-// watched returns the loader of a config file. It calls listed before files are listed, and
-// opened before they are opened.
+// watched returns the loader of a config file. The loader calls listed before it lists files, and
+// opened before it opens them.
 func watched(t *testing.T, config string, listed, opened func()) *loader.Loader {
 	t.Helper()
 	settings, err := process{}.load(config, nil)

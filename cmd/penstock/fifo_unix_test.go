@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// healthy checks the health of a server.
+// healthy fails the test unless the server reports that it is serving.
 func healthy(t *testing.T, c *child) {
 	t.Helper()
 	connection, err := grpc.NewClient("passthrough:///"+c.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -27,8 +27,8 @@ func healthy(t *testing.T, c *child) {
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
 }
 
-// Data files that are FIFOs, whose open would wait forever, are refused: the stream ends, and the
-// server shuts down.
+// The server refuses data files that are FIFOs, because opening one would block forever. The stream
+// fails, and the server can still shut down.
 func TestDataFilesThatAreFIFOsAreRefused(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	pipes := 0

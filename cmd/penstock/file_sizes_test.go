@@ -24,7 +24,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// idsOf returns a file of n ids.
+// idsOf returns the content of a Parquet file with n ids.
 func idsOf(t *testing.T, n int, options parquettest.Options) []byte {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
@@ -40,7 +40,8 @@ func idsOf(t *testing.T, n int, options parquettest.Options) []byte {
 	return content.Bytes()
 }
 
-// wrongSizes makes a table of files whose sizes in the manifest are too small, too large, and right.
+// wrongSizes creates a table of three files. The manifest states a size that is too small, one that
+// is too large, and a correct one, and the given number of rows for each.
 func wrongSizes(t *testing.T, c *icesql.Catalog, table, dir string, rows int64) {
 	t.Helper()
 	made, err := c.CreateTable(t.Context(), strings.Split(table, "."), iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64}))
@@ -60,7 +61,7 @@ func wrongSizes(t *testing.T, c *icesql.Catalog, table, dir string, rows int64) 
 	require.NoError(t, err)
 }
 
-// readDataset reads the rows of a dataset.
+// readDataset reads a dataset and returns its number of rows.
 func readDataset(t *testing.T, e *engine.Engine, name string) (rows int64, err error) {
 	t.Helper()
 	query := dataset.Query{Rows: dataset.Rows{Dataset: name}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
@@ -75,9 +76,9 @@ func readDataset(t *testing.T, e *engine.Engine, name string) (rows int64, err e
 	return rows, stream.Err()
 }
 
-// TestFileSizes reads tables whose manifests have wrong sizes of files. They are refused unless the
-// catalog says that sizes come from storage. Then each table is warned of once, and a file that has
-// other rows than its manifest says is still refused.
+// TestFileSizes reads tables whose manifests state wrong file sizes. They are refused unless the
+// catalog sets file_sizes to storage. In that case, one warning per table is logged, and a file
+// whose row count differs from its manifest is still refused.
 //
 // spec: catalog-34, catalog-35
 func TestFileSizes(t *testing.T) {
@@ -124,7 +125,7 @@ datasets: {ids: {training: {table: ml.ids}, key: [id]}, more: {training: {table:
 				require.Equal(t, 1, strings.Count(log.String(), "table="+table+" "), log.String())
 			}
 			require.Equal(t, 3, strings.Count(log.String(), "the size of a file differs from its manifest"), log.String())
-			// A file that was replaced by one of another size is read again.
+			// A file is read again after it was replaced with one of another size.
 			require.NoError(t, os.WriteFile(filepath.Join(l.dir, "ml.idsb.parquet"), idsOf(t, 10, parquettest.Options{CreatedBy: "another"}), 0o600))
 			rows, err := readDataset(t, e, "ids")
 			require.NoError(t, err)

@@ -15,21 +15,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deadMount is a folder on a file system of this test, by the kernel's protocol fuse(4). It has
-// the files of the folder until stop. After that no request returns, as on a network mount
+// deadMount is a file system that this test serves with the kernel's protocol fuse(4). It has the
+// files of the folder that it is mounted on. After stop, no request returns, as on a network mount
 // whose server is gone.
 type deadMount struct {
 	kernel *os.File
-	nodes  []node // by node id, from 1, the root
+	nodes  []node // by node id; the root has id 1
 }
 
 type node struct {
-	path    string // in the folder; "." is the root
+	path    string // relative to the folder; "." is the root
 	content []byte
 	folder  bool
 }
 
-// mountOver mounts the files of a folder over it. It skips the test if mounts are not allowed.
+// mountOver mounts a file system with the files of a folder on that folder. It skips the test if
+// mounts are not allowed.
 func mountOver(t *testing.T, folder string) *deadMount {
 	t.Helper()
 	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
@@ -52,14 +53,14 @@ func mountOver(t *testing.T, folder string) *deadMount {
 		require.NoError(t, syscall.Close(fd))
 		t.Skipf("this user may not mount: %v", err)
 	}
-	m.kernel = os.NewFile(uintptr(fd), "fuse") // not before it is mounted: Go asks then when it can be read
+	m.kernel = os.NewFile(uintptr(fd), "fuse") // only after the mount: NewFile starts to poll the descriptor
 	var serving sync.WaitGroup
 	serving.Go(m.serve)
 	t.Cleanup(func() {
 		m.stop(t)
 		serving.Wait()
 		require.NoError(t, syscall.Unmount(folder, syscall.MNT_DETACH))
-		require.NoError(t, m.kernel.Close()) // ends what still waits
+		require.NoError(t, m.kernel.Close()) // ends requests that still wait
 	})
 	return m
 }
@@ -70,7 +71,7 @@ func (m *deadMount) stop(t *testing.T) {
 	require.NoError(t, m.kernel.SetReadDeadline(time.Unix(1, 0)))
 }
 
-// Numbers of fuse(4): operations, and sizes in bytes.
+// Constants of fuse(4): operations, and sizes in bytes.
 const (
 	fuseLookup, fuseForget, fuseGetattr, fuseOpen, fuseRead = 1, 2, 3, 14, 15
 	fuseRelease, fuseInit, fuseOpendir                      = 18, 26, 27
@@ -79,7 +80,7 @@ const (
 	fuseHeader  = 40
 	fuseAnswer  = 16
 	fuseLargest = 1 << 17
-	fuseLongest = 1 << 20 // for attributes to be remembered, in seconds
+	fuseLongest = 1 << 20 // how long attributes are cached, in seconds
 )
 
 func (m *deadMount) serve() {
@@ -125,8 +126,8 @@ func (m *deadMount) answer(operation uint32, id uint64, body []byte) ([]byte, sy
 	case fuseGetattr:
 		return append(append(e.AppendUint64(nil, fuseLongest), make([]byte, 8)...), m.attributes(id)...), 0
 	case fuseOpen, fuseOpendir:
-		// Every read gets here. Closing a file must not, because the kernel would let an
-		// exiting process wait for it.
+		// Direct I/O sends every read to this file system. Closing a file sends no flush, because
+		// an exiting process would wait for the answer.
 		const directly, noFlush = 1, 1 << 5
 		return append(append(make([]byte, 8), directly|noFlush, 0, 0, 0), make([]byte, 4)...), 0
 	case fuseRead:

@@ -17,12 +17,13 @@ import (
 // hanging is a server whose catalog does not answer for one table.
 type hanging struct {
 	*child
-	config, text string        // its config file, with the dataset home
-	asked        chan struct{} // is closed when the catalog is asked for the table
-	release      func()        // makes the catalog answer
+	config, text string        // path and content of its config file, which has the dataset home
+	asked        chan struct{} // closed at the first request for the table
+	release      func()        // lets the catalog answer
 }
 
-// startHanging starts a server of the lake's tables. The catalog hangs for one of them, which no dataset has yet.
+// startHanging starts a server of the lake's tables. The catalog does not answer for one table,
+// which no dataset uses yet.
 func startHanging(t *testing.T, table string, flags ...string) *hanging {
 	t.Helper()
 	s := readLake(t).serveREST(t)
@@ -45,7 +46,8 @@ func startHanging(t *testing.T, table string, flags ...string) *hanging {
 	return h
 }
 
-// reload writes files and makes the server load all of them, and returns its log from then on until a group of files is in use.
+// reload writes files, makes the server load all its files, and returns the log from then until it
+// mentions a group of files.
 func (h *hanging) reload(t *testing.T, files map[string]string, what string) string {
 	t.Helper()
 	before := h.stderr.String()
@@ -56,8 +58,8 @@ func (h *hanging) reload(t *testing.T, files map[string]string, what string) str
 	return h.stderr.wait(t, before, `"what":"`+what+`"`)
 }
 
-// TestTokensDoNotWaitForACatalog checks that a token which is deleted is refused while a catalog, by which a changed config file
-// is checked, does not answer; and that the config file is used once it does.
+// TestTokensDoNotWaitForACatalog checks that a deleted token is refused even while a changed config
+// file waits for a catalog that does not answer. The config file is used once the catalog answers.
 //
 // spec: access-7
 func TestTokensDoNotWaitForACatalog(t *testing.T) {
@@ -77,8 +79,8 @@ func TestTokensDoNotWaitForACatalog(t *testing.T) {
 	require.Contains(t, ask(kept).stdout, "large")
 }
 
-// TestConfigFileIsLoadedAfterItsPolicy checks that a config file which changes together with the policy is used after it, even
-// while a catalog, by which the policy is checked, does not answer.
+// TestConfigFileIsLoadedAfterItsPolicy checks that if the config file and the policy change
+// together, the policy is used first, even if it waits for a catalog that does not answer.
 //
 // spec: access-19
 func TestConfigFileIsLoadedAfterItsPolicy(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Probes ask with and without TLS, need no token, and fail where no server takes calls.
+// The command health works with and without TLS and needs no token. It fails if no server answers.
 func TestHealthOfServers(t *testing.T) {
 	l := readLake(t)
 	plain := start(t, "--config", l.config)

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
-// loggedBy returns the log of features.history.
+// loggedBy returns the log of features.history, read with the given flags.
 func loggedBy(t *testing.T, flags ...string) history.Log {
 	t.Helper()
 	got := run(t, append([]string{"log", "features.history", "--json"}, flags...)...)
@@ -24,7 +24,7 @@ func loggedBy(t *testing.T, flags ...string) history.Log {
 	return out
 }
 
-// Each change of Penstock is in the log with the command that takes it back, which a shell runs.
+// The log shows each change by Penstock with the shell command that undoes it.
 //
 // spec: history-1, history-4, history-6, history-12, history-13
 func TestLogTakesChangesBack(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLogTakesChangesBack(t *testing.T) {
 	require.Equal(t, one, loggedBy(t, config...))
 }
 
-// The last change is taken back without its snapshots, unless others committed since.
+// Without snapshot ids, undo takes back the last change, unless others committed since.
 //
 // spec: history-8, history-9, history-11
 func TestLastChangeIsTakenBack(t *testing.T) {
@@ -114,7 +114,8 @@ func TestLastChangeIsTakenBack(t *testing.T) {
 	}
 }
 
-// Clients of a policy find the tables that they may read, and learn nothing of others.
+// Under a policy, clients find the tables that they may read or write, and learn nothing about
+// others.
 //
 // spec: history-1, history-2, history-7
 func TestTablesAreShownAsThePolicySays(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/proposal"
 )
 
-// The tables of a catalog become a valid config file, and existing files are not overwritten.
+// init writes a valid config file for the tables of a catalog, and does not overwrite an existing
+// file.
 func TestInit(t *testing.T) {
 	l := readLake(t)
 	file := filepath.Join(t.TempDir(), "new.yaml")
@@ -37,8 +38,8 @@ func TestInit(t *testing.T) {
 	require.Len(t, left, 1, "no temporary file is left")
 }
 
-// init lists REST catalogs with pages and nested namespaces, and folders. Secrets become
-// variables of the environment. Catalogs that cannot be listed are refused with a remedy.
+// init lists folders, and REST catalogs with several pages. Secrets become environment variables.
+// Catalogs that cannot be listed are refused with a remedy.
 func TestInitFromRESTAndFolders(t *testing.T) {
 	l := readLake(t)
 	s := l.serveREST(t)

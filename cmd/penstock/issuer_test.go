@@ -23,7 +23,7 @@ import (
 // provider is an issuer of tokens that rotates its keys.
 type provider struct {
 	mu   sync.Mutex
-	keys []jose.JSONWebKey // private; those whose public ones are served
+	keys []jose.JSONWebKey // private keys; their public keys are served
 }
 
 // rotate adds a key, and drops all but the newest ones.
@@ -37,7 +37,7 @@ func (p *provider) rotate(t *testing.T, id string, keep int) {
 	p.keys = p.keys[max(0, len(p.keys)-keep):]
 }
 
-// served returns the JWKS.
+// served returns the JWKS of the public keys.
 func (p *provider) served() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,13 +49,13 @@ func (p *provider) served() []byte {
 	return text
 }
 
-// token writes a token of the newest key to a file, and returns its path.
+// token writes a token signed with the newest key to a file, and returns the path.
 func (p *provider) token(t *testing.T, subject, audience string) string {
 	t.Helper()
 	return p.tokenWith(t, subject, audience, nil)
 }
 
-// tokenWith is token with more claims.
+// tokenWith is like token, but adds more claims.
 func (p *provider) tokenWith(t *testing.T, subject, audience string, more map[string]any) string {
 	t.Helper()
 	p.mu.Lock()
@@ -71,7 +71,8 @@ func (p *provider) tokenWith(t *testing.T, subject, audience string, more map[st
 	return path
 }
 
-// TestClientsAndTheirAnswers is a table of clients and the answers that they get, of a server with tokens and an issuer that rotates keys.
+// TestClientsAndTheirAnswers checks the answers of a server with static tokens and an issuer that
+// rotates its keys, for each kind of token.
 //
 // spec: access-5, access-8, access-9, access-10, access-27
 func TestClientsAndTheirAnswers(t *testing.T) {
@@ -147,8 +148,8 @@ func TestKeysOfTheIssuerInAFile(t *testing.T) {
 	}
 }
 
-// TestKeysOfAnIssuerGrowOld: if the keys cannot be fetched again, tokens of the issuer are refused after a time, and static ones
-// are not.
+// TestKeysOfAnIssuerGrowOld checks that if the issuer's keys cannot be fetched again, its tokens
+// are refused after some time, but static tokens are not.
 //
 // spec: access-25
 func TestKeysOfAnIssuerGrowOld(t *testing.T) {

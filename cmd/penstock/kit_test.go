@@ -27,8 +27,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asMain makes the test binary run the program, so that tests of processes need no second
-// build.
+// asMain is the environment variable that makes the test binary run the program, so that tests of
+// processes need no second build.
 const asMain = "PENSTOCK_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
@@ -54,7 +54,7 @@ var shared struct {
 	lake lake
 }
 
-// readLake returns tables that the test must not change.
+// readLake returns the shared lake, which tests must not change.
 func readLake(t *testing.T) lake {
 	t.Helper()
 	shared.once.Do(func() { shared.lake = newLake(t, shared.dir) })
@@ -68,11 +68,11 @@ type lake struct {
 	config string
 }
 
-// largeRows is the number of rows of ml.large, more than the buffers between a server and a
-// client that does not read can hold.
+// largeRows is the number of rows of ml.large. They do not fit in the buffers between a server and
+// a client that does not read.
 const largeRows = 12000
 
-// newLake writes the tables of these tests with iceberg-go.
+// newLake writes the tables that these tests read, with iceberg-go.
 func newLake(t *testing.T, dir string) lake {
 	t.Helper()
 	l := lake{dir: dir}
@@ -132,7 +132,7 @@ datasets:
 	return l
 }
 
-// newCatalog creates an empty catalog in a folder. done closes it.
+// newCatalog creates a catalog without tables in a folder. done closes it.
 func newCatalog(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
 	t.Helper()
 	c, done = openCatalogOf(t, dir)
@@ -210,7 +210,7 @@ func runWith(t *testing.T, p process, args ...string) ran {
 	return ran{code, stdout.String(), stderr.String()}
 }
 
-// child is the program as a process of its own.
+// child is the program in a separate process.
 type child struct {
 	command *exec.Cmd
 	address string
@@ -218,7 +218,7 @@ type child struct {
 	stderr  *lines
 }
 
-// lines collects log lines, which a test can wait for.
+// lines collects log lines. Tests can wait for a line.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -236,7 +236,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// forget drops the lines that were written so far.
+// forget drops all lines written so far.
 func (l *lines) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +249,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// find waits for a log line with a message.
+// find waits for a log line with a message, and returns the line.
 func (l *lines) find(t *testing.T, message string) map[string]any {
 	t.Helper()
 	for {
@@ -267,7 +267,8 @@ func (l *lines) find(t *testing.T, message string) map[string]any {
 	}
 }
 
-// wait waits for a text in the log after what it was before, and returns what was added.
+// wait waits until the log contains text after the prefix before, and returns the log after that
+// prefix.
 func (l *lines) wait(t *testing.T, before, text string) string {
 	t.Helper()
 	for {

@@ -19,7 +19,8 @@ import (
 	"github.com/penstock/penstock/loader/orphans"
 )
 
-// filesBelow are the files below a folder, with hidden ones, relative to it.
+// filesBelow returns the paths of all files below a folder, including hidden ones, relative to the
+// folder.
 func filesBelow(t *testing.T, folder string) []string {
 	t.Helper()
 	var out []string
@@ -33,8 +34,8 @@ func filesBelow(t *testing.T, folder string) []string {
 	return out
 }
 
-// stagedHistory is the lake of features.history: a snapshot of main, one of the branch candidate, and one
-// that no ref leads to.
+// stagedHistory returns a lake and the folder of its table features.history. The table has a
+// snapshot on main, one on the branch candidate, and one that no ref reaches.
 func stagedHistory(t *testing.T) (l lake, folder string) {
 	t.Helper()
 	l = stagingLake(t)
@@ -53,7 +54,7 @@ func stagedHistory(t *testing.T) (l lake, folder string) {
 	return l, folder
 }
 
-// globOne returns the file that one of some patterns matches.
+// globOne returns the first file that one of the patterns matches.
 func globOne(t *testing.T, patterns ...string) string {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -67,7 +68,7 @@ func globOne(t *testing.T, patterns ...string) string {
 	return ""
 }
 
-// age sets the time of all files below a folder.
+// age sets the modification time of all files below a folder to the given number of days ago.
 func age(t *testing.T, folder string, days int) {
 	t.Helper()
 	at := time.Now().AddDate(0, 0, -days)
@@ -76,7 +77,7 @@ func age(t *testing.T, folder string, days int) {
 	}
 }
 
-// leave writes files of a content below a folder.
+// leave writes files with the content "left" below a folder.
 func leave(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -86,7 +87,7 @@ func leave(t *testing.T, folder string, names ...string) {
 	}
 }
 
-// begin leaves an unfinished upload of a file.
+// begin starts the upload of a file and leaves it unfinished.
 func begin(t *testing.T, folder, name string) {
 	t.Helper()
 	upload, err := store.Local{}.Begin(t.Context(), filepath.Join(folder, name), nil)
@@ -175,7 +176,8 @@ func TestOrphanFilesAsJSON(t *testing.T) {
 	require.Contains(t, got.stdout, `"files": []`)
 }
 
-// A manifest that cannot be read ends the command before anything is removed, of the tables before too.
+// A manifest that cannot be read ends the command before anything is removed, including from tables
+// named before.
 //
 // spec: orphan-5
 func TestNothingIsRemovedAfterAFailure(t *testing.T) {
@@ -213,7 +215,7 @@ func TestTablesThatAreNotSearched(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "metadata", filepath.Base(from)), content, 0o600))
 		age(t, folder, 4)
 		got = run(t, "orphans", "features.history", "--config", l.config)
-		if i == 0 { // without snapshots, and not what the catalog names
+		if i == 0 { // this metadata has no snapshots, and the catalog does not name it
 			require.Contains(t, got.stdout, filepath.Base(from))
 			require.Contains(t, got.stdout, ": 2 orphan files, ")
 			continue

@@ -19,8 +19,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestOtherNamesOfALimitedTable: a REST catalog that takes table@ref in the name of a table, as Nessie's does, has several names
-// for one table. A client that names it otherwise than the policy does gets none of it.
+// TestOtherNamesOfALimitedTable uses a REST catalog that accepts table@ref as a table name, as
+// Nessie does, so that one table has several names. A client that uses another name than the policy
+// gets no rows.
 //
 // spec: access-14
 func TestOtherNamesOfALimitedTable(t *testing.T) {
@@ -42,7 +43,8 @@ func TestOtherNamesOfALimitedTable(t *testing.T) {
 	require.Contains(t, got.stderr, "this client may not send a dataset of these tables")
 }
 
-// serveOtherNames serves the lake's tables with a REST catalog that takes table@ref in the name of a table.
+// serveOtherNames serves the lake's tables with a REST catalog that accepts table@ref as a table
+// name.
 func serveOtherNames(t *testing.T) *restcattest.Server {
 	t.Helper()
 	s := readLake(t).serveREST(t)
@@ -54,8 +56,9 @@ func serveOtherNames(t *testing.T) *restcattest.Server {
 	return s
 }
 
-// TestWritesShowNoLimitedTableByAnotherName: neither the keys of rows that a client may not read nor the columns that a table is
-// partitioned by can be found out by naming the table otherwise than the policy does.
+// TestWritesShowNoLimitedTableByAnotherName checks that a client cannot use another name of a table
+// than the policy does to find out the table's partition columns, or the keys of rows that the
+// client may not read.
 //
 // spec: access-14, stage-69
 func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {

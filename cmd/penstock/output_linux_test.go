@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The path of the device is that of an open file: wrong code would replace the machine's /dev/null.
+// The test names the device by the path of an open file, because wrong code would replace the
+// machine's /dev/null.
 //
 // spec: output-3
 func TestCatRefusesDevices(t *testing.T) {
@@ -22,7 +23,8 @@ func TestCatRefusesDevices(t *testing.T) {
 	require.Contains(t, got.stderr, "is not a regular file")
 }
 
-// A path such as /dev/stdout names an open file, to which others write too. Replacing it would lose what they write.
+// A path such as /dev/stdout names an open file that other processes may write to. Replacing the
+// file would lose their output.
 //
 // spec: output-3
 func TestCatRefusesOpenFiles(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/outfile"
 )
 
-// csvOf returns ml.impressions as cat writes it to standard output.
+// csvOf returns the dataset home as CSV, as cat writes it to standard output.
 func csvOf(t *testing.T, l lake) string {
 	t.Helper()
 	got := run(t, "cat", "home", "--config", l.config, "--format", "csv")
@@ -34,7 +34,8 @@ func catInto(t *testing.T, l lake, path string) ran {
 	return run(t, "cat", "home", "--config", l.config, "--format", "csv", "--output", path)
 }
 
-// onlyEntries fails if a folder has other entries, such as a temporary file.
+// onlyEntries fails the test unless the folder has exactly the named entries: no temporary file may
+// be left.
 func onlyEntries(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	found, err := os.ReadDir(folder)
@@ -90,7 +91,7 @@ func TestCatFollowsLinks(t *testing.T) {
 		"links/relative": "../files/old.csv",
 		"links/chain":    "../files/deep/../old.csv",
 		"links/dangling": "../files/new.csv",
-		"links/through":  "folder/../beside.csv", // the parent of files/deep, not of links
+		"links/through":  "folder/../beside.csv", // the parent folder of files/deep, not of links/folder
 	} {
 		require.NoError(t, os.Symlink(to, at(link)))
 		got := catInto(t, l, at(link))
@@ -137,7 +138,7 @@ func TestCatKeepsOwnerAndMode(t *testing.T) {
 	onlyEntries(t, dir, "rows.csv")
 }
 
-// A command that fails leaves the old file unchanged, and no temporary file.
+// A failed command leaves the old file unchanged, and leaves no temporary file.
 //
 // spec: output-1
 func TestCatThatFailsKeepsOldFile(t *testing.T) {
@@ -156,7 +157,7 @@ func TestCatThatFailsKeepsOldFile(t *testing.T) {
 	onlyEntries(t, dir, "rows.csv")
 }
 
-// catChild returns a command that runs cat as its own process, after some shell commands.
+// catChild returns a command that runs cat in a separate process, after some shell commands.
 func catChild(t *testing.T, before string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -166,10 +167,11 @@ func catChild(t *testing.T, before string, args ...string) *exec.Cmd {
 	return c
 }
 
-// SIGHUP, like Ctrl-C, ends a command, unless the command was started to ignore it, as by nohup.
+// SIGHUP ends a command, as Ctrl-C does, unless the command was started with SIGHUP ignored, as by
+// nohup.
 func TestCatEndsWithItsTerminal(t *testing.T) {
-	// A child ignores a signal that its parent ignores, as this process does under nohup, but
-	// not one that its parent handles.
+	// A child process inherits ignored signals, but not handled ones. Under nohup, this process
+	// would ignore SIGHUP, so it handles the signal instead.
 	handled := make(chan os.Signal, 1)
 	signal.Notify(handled, syscall.SIGHUP)
 	defer signal.Stop(handled)
@@ -213,7 +215,7 @@ func TestCatCreatesFilesWithUmask(t *testing.T) {
 	}
 }
 
-// A name may be as long as the system allows.
+// The name of the output file may be as long as the system allows.
 func TestCatWritesFilesWithLongNames(t *testing.T) {
 	l, dir := readLake(t), t.TempDir()
 	const longest = 255

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 )
 
-// page returns the text of a page.
+// page returns the text of a documentation page.
 func page(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", path))
@@ -31,7 +31,7 @@ func commands() []*cobra.Command {
 	return p.commands()
 }
 
-// The page on queries has every flag that sets a field of the query.
+// The page on queries documents every flag that sets a field of the query.
 func TestQueriesPageHasFlags(t *testing.T) {
 	c := &cobra.Command{}
 	cmdline.NewQuery(c)
@@ -44,7 +44,7 @@ func TestQueriesPageHasFlags(t *testing.T) {
 	require.Greater(t, seen, 10)
 }
 
-// Every command and flag of penstock on a page exists.
+// Every command and flag of penstock that a page mentions exists.
 func TestFlagsOnPagesExist(t *testing.T) {
 	known := map[string]bool{"help": true}
 	var names []string
@@ -73,7 +73,7 @@ func TestFlagsOnPagesExist(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 8)
 }
 
-// The page on errors has exactly the exit codes of the program.
+// The page on errors lists exactly the exit codes of the program.
 func TestErrorsPageHasExitCodes(t *testing.T) {
 	_, table, found := strings.Cut(page(t, "docs/errors.md"), "<!-- exit codes -->\n")
 	require.True(t, found)

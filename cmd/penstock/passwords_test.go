@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The error for a bad URI never shows its password.
+// Errors about a bad URI never show its password.
 //
 // spec: catalog-11
 func TestNoPasswordIsShown(t *testing.T) {

@@ -46,7 +46,7 @@ func (l lake) content(t *testing.T) map[string]string {
 	return out
 }
 
-// tags returns the tags that Penstock set on a table, and the age up to which they last.
+// tags returns the maximum ages of the tags that Penstock set on a table, by snapshot id.
 func (l lake) tags(t *testing.T, table string) map[int64]time.Duration {
 	t.Helper()
 	c, done := openCatalogOf(t, l.dir)
@@ -72,7 +72,7 @@ func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
 	c := start(t, "--config", l.config)
 	for _, args := range [][]string{{"datasets"}, {"explain", "home"}, {"cat", "home"}, {"verify", "home"}} {
 		got := run(t, append(args, "--uri", c.uri())...)
-		require.Contains(t, []int{exitOK, exitFailure}, got.code, got.stderr) // one dataset cannot be read, and verify finds things
+		require.Contains(t, []int{exitOK, exitFailure}, got.code, got.stderr) // one dataset cannot be read, and verify has findings
 		require.NotContains(t, got.stderr, "unknown")
 	}
 	c.signal(t)
@@ -80,18 +80,18 @@ func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
 	require.Equal(t, before, l.content(t))
 }
 
-// Only streams commit tags, once per table, and plans do not change.
+// Only streams commit tags, once per table. Tags do not change plans.
 //
 // spec: pin-5, pin-6, pin-8, access-20
 func TestStreamsTagWhatTheyRead(t *testing.T) {
 	l := pinning(t)
 	before := l.content(t)
-	c := start(t, "--config", l.config, "--cache-memory", "0") // explain tells what is cached
+	c := start(t, "--config", l.config, "--cache-memory", "0") // explain would list cached columns
 	explained := run(t, "explain", "home", "--uri", c.uri())
 	require.Zero(t, explained.code, explained.stderr)
 	run(t, "datasets", "--uri", c.uri())
 	run(t, "verify", "home", "--uri", c.uri())
-	c.stderr.find(t, "dataset cannot be read") // all have been planned
+	c.stderr.find(t, "dataset cannot be read") // the server has planned all datasets
 	require.Equal(t, before, l.content(t), "commands that do not read write nothing")
 
 	first := run(t, "cat", "home", "--uri", c.uri())
@@ -122,15 +122,15 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	code, _ := c.wait(t)
 	require.Zero(t, code)
 
-	// A command that reads in process does so too; a second server does not change the tag.
+	// A command that reads in process finds the tags and does not change them.
 	inside := run(t, "cat", "home", "--config", l.config)
 	require.Zero(t, inside.code, inside.stderr)
 	require.Equal(t, first.stdout, inside.stdout)
 	require.Equal(t, tagged, l.content(t))
 }
 
-// A command that reads rows in process sets the tags that a server would set. Other commands
-// write nothing.
+// A command that reads rows in process sets the same tags as a server. Other commands write
+// nothing.
 //
 // spec: pin-5
 func TestCommandsTagWhatTheyReadInProcess(t *testing.T) {
@@ -188,7 +188,7 @@ func TestReadOnlyRESTCatalogRefusesTags(t *testing.T) {
 	require.Contains(t, got.stderr, "allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out")
 }
 
-// Tags cannot be committed to a folder: the server does not start.
+// Commands refuse pin_tags for a catalog of type directory, which cannot commit tags.
 func TestFoldersRefusePinTags(t *testing.T) {
 	l := readLake(t)
 	folder := lake{dir: t.TempDir()}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// policyPage returns the policy of docs/policy.md.
+// policyPage returns the example policy of docs/policy.md.
 func policyPage(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/policy.md")
@@ -35,11 +35,11 @@ func policyFile(t *testing.T, text string) string {
 	return path
 }
 
-// inlineHome is the query of a dataset that a client sends.
+// inlineHome is a query with an inline dataset, which the client defines.
 const inlineHome = `{"dataset": {"training": {"table": "ml.impressions"}}, "columns": ["request_id"]}`
 
-// TestClientsGetWhatThePolicyAllows is a table of clients, what each requests and the answers, of a server with the policy of docs/policy.md, static tokens
-// and an issuer that rotates its keys.
+// TestClientsGetWhatThePolicyAllows checks the answers to requests of several clients. The server
+// has the policy of docs/policy.md, static tokens, and an issuer that rotates its keys.
 //
 // spec: access-11, access-12, access-13, access-14, access-15, access-18
 func TestClientsGetWhatThePolicyAllows(t *testing.T) {
@@ -59,7 +59,7 @@ func TestClientsGetWhatThePolicyAllows(t *testing.T) {
 	table := []struct {
 		who, token string
 		asks       []string
-		says       string // in the error; "" is an answer
+		says       string // part of the error; "" means success
 	}{
 		{"a static token of a group", ranker, cat, ""},
 		{"a static token of a group", ranker, []string{"cat", "large"}, "there is no dataset \"large\"\n  → use one of: home\n"},
@@ -111,7 +111,8 @@ func TestClientsGetWhatThePolicyAllows(t *testing.T) {
 	require.Contains(t, ask(ranked, email).stderr, `the dataset has no column "item"`, "the names of subjects are one set")
 }
 
-// A changed policy is used; one with a fault, or that does not fit the tables, changes nothing and is logged with its line.
+// A changed policy takes effect. A policy that is invalid or does not fit the tables changes
+// nothing, and the error is logged with the line of the fault.
 //
 // spec: access-19
 func TestPolicyIsLoadedAgain(t *testing.T) {
@@ -137,8 +138,8 @@ func TestPolicyIsLoadedAgain(t *testing.T) {
 	require.Zero(t, ask("label").code)
 }
 
-// Names of the policy that match no dataset are logged: at the start, after a change of the policy, and after a change of the
-// config file.
+// Dataset names in the policy that match no dataset are logged at the start, after a change of the
+// policy, and after a change of the config file.
 func TestNamesOfThePolicyThatMatchNoDataset(t *testing.T) {
 	const unmatched = "the policy names datasets that the server does not have"
 	l := readLake(t)
@@ -161,7 +162,8 @@ func TestNamesOfThePolicyThatMatchNoDataset(t *testing.T) {
 	require.Equal(t, []any{"gone*"}, server.stderr.find(t, unmatched)["read"])
 }
 
-// Without a policy, datasets of clients are for servers on the loopback, or a socket, that need no credentials.
+// Without a policy, clients may send datasets only to a server on the loopback or a socket that
+// needs no credentials.
 //
 // spec: access-13
 func TestDatasetsOfClientsWithoutAPolicy(t *testing.T) {
@@ -180,7 +182,8 @@ func TestDatasetsOfClientsWithoutAPolicy(t *testing.T) {
 	require.Contains(t, got.stderr, "may not send a dataset of these tables")
 }
 
-// A column that was renamed is withheld under both names: a client can choose a snapshot of the older schema.
+// A renamed column is withheld under both names, because a client can choose a snapshot with the
+// old schema.
 //
 // spec: access-14
 func TestRenamedColumnIsWithheldUnderAllItsNames(t *testing.T) {

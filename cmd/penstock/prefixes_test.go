@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllowedPrefixesOfTheFile: the block of a catalog says where files may lie; a query of other files is forbidden, before a
-// byte of them is read.
+// TestAllowedPrefixesOfTheFile checks that the block of a catalog limits the locations of files. A
+// query that needs other files is forbidden before any of them is read.
 //
 // spec: storage-16, storage-17
 func TestAllowedPrefixesOfTheFile(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/owners"
 )
 
-// lateEnd is when a test ends a server that should have ended by itself.
+// lateEnd is the time after which a test ends a server that should have ended on its own.
 const lateEnd = 20 * time.Second
 
-// privateFolder returns a folder for a private server, whose path is short enough for a socket.
+// privateFolder returns a folder for a private server. Its path is short enough for a socket.
 func privateFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "p") //nolint:usetesting // whose folders have long names
@@ -29,7 +29,7 @@ func privateFolder(t *testing.T) string {
 	return folder
 }
 
-// startPrivately starts a private server, and returns its standard input, which its owner holds.
+// startPrivately starts a private server, and returns the owner's end of its standard input.
 func startPrivately(t *testing.T, folder string, args ...string) (*child, io.Closer) {
 	t.Helper()
 	self, err := os.Executable()
@@ -42,8 +42,8 @@ func startPrivately(t *testing.T, folder string, args ...string) (*child, io.Clo
 	return c, input
 }
 
-// The settings that would open the server to others, or that another server of the file uses, do not count; the folder
-// is removed with the server when its owner closes the pipe.
+// A private server ignores settings that would open it to others or that conflict with another
+// server of the same config file. When its owner closes the pipe, it ends and removes its folder.
 //
 // spec: private-1, private-2, private-4, private-5
 func TestPrivateServerEndsWithTheInputOfItsOwner(t *testing.T) {
@@ -64,7 +64,8 @@ func TestPrivateServerEndsWithTheInputOfItsOwner(t *testing.T) {
 	require.NoDirExists(t, folder)
 }
 
-// A signal ends it as any server; then the owner, who may want the log, removes the folder.
+// A signal ends a private server like any other. The folder stays until the owner, which may need
+// the log, removes it.
 //
 // spec: private-4
 func TestPrivateServerLeavesItsFolderToItsOwner(t *testing.T) {
@@ -76,8 +77,8 @@ func TestPrivateServerLeavesItsFolderToItsOwner(t *testing.T) {
 	require.DirExists(t, folder)
 }
 
-// Without the close of the pipe, the end of the parent ends the server: here a shell that starts it and is killed, while this
-// process holds the pipe.
+// A private server ends with its parent process even if the pipe stays open. Here the parent is a
+// shell that is killed while this process holds the pipe.
 //
 // spec: private-2
 func TestPrivateServerEndsWithItsParent(t *testing.T) {
@@ -94,18 +95,19 @@ func TestPrivateServerEndsWithItsParent(t *testing.T) {
 	c.begin(t)
 	require.NoError(t, held.Close())
 	require.NoError(t, shell.Process.Kill())
-	late := time.AfterFunc(lateEnd, func() { _ = input.Close() }) // which ends it, too
+	late := time.AfterFunc(lateEnd, func() { _ = input.Close() }) // this also ends the server
 	_, _ = c.wait(t)                                              // until the server has closed the output
 	require.True(t, late.Stop(), "the server outlived its parent")
 	require.NoDirExists(t, folder)
 }
 
-// setLock locks or unlocks a byte of a file of owners, as Python does.
+// setLock locks or unlocks a byte of a file of owners, as the Python client does.
 func setLock(file *os.File, kind int16, start int64) error {
 	return syscall.FcntlFlock(file.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: kind, Whence: 0, Start: start, Len: 1})
 }
 
-// A server whose folder has a file of owners ends when none of them holds a lock in it, whatever becomes of its input.
+// A server whose folder has a file of owners ends when no owner holds a lock in the file. The end
+// of its input does not matter.
 //
 // spec: private-30
 func TestSharedServerEndsWithItsOwners(t *testing.T) {
@@ -127,7 +129,7 @@ func TestSharedServerEndsWithItsOwners(t *testing.T) {
 	require.NoDirExists(t, folder)
 }
 
-// A folder that may have the files of others, or that others may enter, is refused and left as it is.
+// A folder that has unrelated files, or that other users may enter, is refused and left unchanged.
 //
 // spec: private-1
 func TestPrivateFoldersMustBeNew(t *testing.T) {

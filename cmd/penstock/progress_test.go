@@ -18,7 +18,7 @@ import (
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// progressLines parses the lines of JSON in a text.
+// progressLines parses the JSON lines of a text, and skips the others.
 func progressLines(t *testing.T, text string) []progressLine {
 	t.Helper()
 	var out []progressLine
@@ -37,7 +37,7 @@ func progressLines(t *testing.T, text string) []progressLine {
 	return out
 }
 
-// stepsOf are the steps of lines, each once.
+// stepsOf returns the steps of the lines without consecutive repeats.
 func stepsOf(lines []progressLine) []string {
 	var out []string
 	for _, l := range lines {
@@ -194,7 +194,7 @@ func TestBarsShowWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Before all files are open, the number of their rows is an estimate.
+// Until all files are open, the total number of rows is an estimate.
 func TestRowsOfInputs(t *testing.T) {
 	var r inputRows
 	require.Zero(t, r.all())

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// named creates a table of one file at a path, with ten ids starting at first.
+// named creates a table with one file at path, which has ten ids starting at first.
 func named(t *testing.T, c *icesql.Catalog, table, path string, first int) {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
@@ -49,8 +49,8 @@ func named(t *testing.T, c *icesql.Catalog, table, path string, first int) {
 	require.NoError(t, err)
 }
 
-// A table that was dropped and created again, with a file of the same name and length, is read
-// with the footer of the new file.
+// If a table is dropped and created again with a file of the same name and length, it is read with
+// the footer of the new file.
 func TestRecreatedTables(t *testing.T) {
 	l := lake{dir: t.TempDir()}
 	c, done := newCatalog(t, l.dir)

@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// reloaded is a server whose config file a test changes.
+// reloaded is a server whose config file is changed by a test.
 type reloaded struct {
 	*child
 	file string
-	text string // that the server started with
+	text string // content at the start of the server
 }
 
 func startReloaded(t *testing.T, flags ...string) *reloaded {
@@ -42,14 +42,14 @@ func (r *reloaded) put(t *testing.T, text string) {
 	require.NoError(t, os.WriteFile(r.file, []byte(text), 0o600))
 }
 
-// The messages of the log after a reload.
+// Log messages after a reload.
 const (
 	inUse   = "changed files are in use"
 	refused = "changed files cannot be used: the previous content stays in use"
 )
 
-// reload makes the server load a file at once, and waits until the log has one more line with a message. It returns the lines
-// that were added.
+// reload writes the config file, makes the server load it at once, and waits for a message in the
+// log. It returns the lines added to the log.
 func (r *reloaded) reload(t *testing.T, text, message string) string {
 	t.Helper()
 	before := r.stderr.String()
@@ -58,7 +58,7 @@ func (r *reloaded) reload(t *testing.T, text, message string) string {
 	return r.stderr.wait(t, before, message)
 }
 
-// rows returns what cat prints of a dataset of the server.
+// rows returns the output of cat for the server.
 func (r *reloaded) rows(t *testing.T, args ...string) string {
 	t.Helper()
 	got := run(t, append([]string{"cat", "--uri", r.uri(), "--format", "jsonl"}, args...)...)
@@ -66,7 +66,8 @@ func (r *reloaded) rows(t *testing.T, args ...string) string {
 	return got.stdout
 }
 
-// reloads returns how many reloads a server counted with a result. A slow test is overtaken by the watcher, and has more.
+// reloads returns the server's count of reloads with a result. In a slow test, the watcher also
+// reloads, and the count is higher.
 func reloads(t *testing.T, metrics, result string) int {
 	t.Helper()
 	_, rest, found := strings.Cut(scrape(t, metrics), fmt.Sprintf("penstock_config_reloads_total{result=%q} ", result))
@@ -77,8 +78,8 @@ func reloads(t *testing.T, metrics, result string) int {
 	return n
 }
 
-// TestDatasetsAreReloaded checks that datasets which are added, changed and removed are served so after SIGHUP, that tickets of
-// changed datasets expire, and that those of others are redeemed.
+// TestDatasetsAreReloaded checks that added, changed and removed datasets take effect after SIGHUP.
+// Tickets of changed datasets expire, and those of other datasets remain valid.
 //
 // spec: ticket-16, ticket-17
 func TestDatasetsAreReloaded(t *testing.T) {
@@ -123,7 +124,8 @@ func TestChangedConfigFileIsReloadedWithoutASignal(t *testing.T) {
 	require.NotEmpty(t, r.rows(t, "more"))
 }
 
-// brokenConfigs returns files that a server must not use, by what is wrong with them, with a part of the error.
+// brokenConfigs returns config files that a server must refuse, each with a part of the error, by
+// the kind of fault.
 func brokenConfigs(text string) map[string][2]string {
 	dataset := func(more string) string { return text + "  other: " + more + "\n" }
 	home := func(from, to string) string { return strings.Replace(text, from, to, 1) }
@@ -154,8 +156,8 @@ func brokenConfigs(text string) map[string][2]string {
 	}
 }
 
-// TestBrokenConfigFilesDoNoHarm checks that a file which cannot be used is logged, and that the server keeps what it had:
-// the same rows and open streams.
+// TestBrokenConfigFilesDoNoHarm checks that the error of an invalid config file is logged, that the
+// server still returns the same rows, and that open streams continue.
 //
 // spec: ticket-18
 func TestBrokenConfigFilesDoNoHarm(t *testing.T) {
@@ -180,13 +182,14 @@ func TestBrokenConfigFilesDoNoHarm(t *testing.T) {
 	require.ErrorIs(t, drained(open), io.EOF)
 }
 
-// TestSettingsNeedARestart checks that the datasets of a file with other settings are served, and that the settings are named.
+// TestSettingsNeedARestart checks that after a config file changes datasets and settings, the
+// datasets are served, and the log names the settings that need a restart.
 func TestSettingsNeedARestart(t *testing.T) {
 	r := startReloaded(t, "--metrics", "127.0.0.1:0", "--memory", "1GiB")
 	metrics := r.stderr.find(t, "metrics")["listen"].(string)
 	const more = "  more:\n    training: {table: ml.impressions}\n"
 	r.reload(t, r.text+more+"server: {memory: 2GiB, drain: 10s, max_streams: 7, stall_timeout: 3h}\n", inUse)
-	// memory is a flag, and 10s is the default of drain.
+	// memory is not listed because a flag sets it, and drain because 10s is its default.
 	require.Equal(t, []any{"max_streams", "stall_timeout"}, r.stderr.find(t, "settings in the config file are used after a restart")["settings"])
 	require.NotEmpty(t, r.rows(t, "more"))
 	require.Contains(t, scrape(t, metrics), "penstock_config_current 0\n")
@@ -194,8 +197,8 @@ func TestSettingsNeedARestart(t *testing.T) {
 	require.Contains(t, scrape(t, metrics), "penstock_config_current 1\n")
 }
 
-// TestNewDatasetMayHaveNoTableYet checks that a dataset is served whose table is created later, as when the server starts, and
-// that one which cannot be read keeps no change of it out.
+// TestNewDatasetMayHaveNoTableYet checks that a new dataset is accepted before its table exists, as
+// at the start of the server, and that a dataset that cannot be read can still be changed.
 func TestNewDatasetMayHaveNoTableYet(t *testing.T) {
 	r := startReloaded(t)
 	said := r.reload(t, r.text+"  later:\n    training: {table: ml.later}\n", inUse)

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// After the catalog's file was replaced, queries are planned again from the new file.
+// After the catalog's database file is replaced, queries are planned from the new file.
 func TestReplacedCatalogIsPlannedAgain(t *testing.T) {
 	l, other := lake{dir: t.TempDir()}, t.TempDir()
 	for dir, first := range map[string]int{l.dir: 0, other: 1000} {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/config"
 )
 
-// Every flag of serve is in exactly one group: a new setting needs one.
+// Every flag of serve is in exactly one group. A new setting must be added to one.
 func TestEveryFlagOfServeIsInOneGroup(t *testing.T) {
 	groups := map[string]int{}
 	for _, g := range serveGroups() {
@@ -30,7 +30,7 @@ func TestEveryFlagOfServeIsInOneGroup(t *testing.T) {
 	require.Empty(t, groups, "groups have flags that serve lacks")
 }
 
-// The help lists each flag once, and fits on a terminal of 100 columns.
+// The help lists each flag once, and fits in a terminal of 100 columns.
 func TestHelpOfServeListsEachFlagOnce(t *testing.T) {
 	got := run(t, "serve", "--help")
 	require.Zero(t, got.code, got.stderr)

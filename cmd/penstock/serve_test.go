@@ -33,7 +33,8 @@ func TestPortInUse(t *testing.T) {
 	require.Empty(t, got.stdout, "no address of a server that does not run")
 }
 
-// Addresses that other machines reach require --insecure and a key file.
+// Without TLS and credentials, addresses that other machines can reach require --insecure. The
+// address for streams also requires a key file.
 func TestListenForOtherMachinesNeedsConsentAndKeys(t *testing.T) {
 	l := readLake(t)
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0"} {
@@ -70,8 +71,8 @@ func TestBadTicketKeysAreRefused(t *testing.T) {
 	require.Contains(t, got.stderr, "line 1")
 }
 
-// idle opens a stream with more rows than fit between server and client, and reads only the
-// first message.
+// idle opens a stream with more rows than the buffers between server and client hold, and reads
+// only the first message.
 func idle(t *testing.T, c *child) arrowflight.FlightService_DoGetClient {
 	t.Helper()
 	client, err := arrowflight.NewClientWithMiddleware(c.address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -89,7 +90,8 @@ func idle(t *testing.T, c *child) arrowflight.FlightService_DoGetClient {
 	return rows
 }
 
-// drained reads a stream to its end.
+// drained reads a stream to its end, and returns the final error, which is io.EOF after a complete
+// stream.
 func drained(rows arrowflight.FlightService_DoGetClient) error {
 	for {
 		if _, err := rows.Recv(); err != nil {
@@ -98,7 +100,7 @@ func drained(rows arrowflight.FlightService_DoGetClient) error {
 	}
 }
 
-// A stream may end within the drain time; then the server exits with 0.
+// If all streams end within the drain time, the server exits with 0.
 func TestSignalLetsStreamsFinish(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--drain", "1h")
 	rows := idle(t, server)
@@ -110,7 +112,7 @@ func TestSignalLetsStreamsFinish(t *testing.T) {
 	require.Equal(t, true, server.stderr.find(t, "shut down")["clean"])
 }
 
-// A stream that does not end within the drain time fails as unavailable.
+// A stream that does not end within the drain time fails as Unavailable.
 func TestSignalEndsStreams(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--drain", "1ms")
 	rows := idle(t, server)
@@ -121,7 +123,7 @@ func TestSignalEndsStreams(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(drained(rows)))
 }
 
-// The second signal does not wait for the drain time.
+// A second signal ends the server without waiting for the drain time.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--drain", "1h")
 	rows := idle(t, server)
@@ -174,7 +176,7 @@ func scrape(t *testing.T, address string) string {
 	return fetch(t, "http://"+address+"/metrics")
 }
 
-// fetch returns a page.
+// fetch returns the body of a page.
 func fetch(t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -40,7 +40,7 @@ func TestServeOnASocket(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A killed server leaves its socket behind; the next one replaces it.
+// A killed server leaves its socket behind. The next server replaces it.
 func TestStaleSocketIsReplaced(t *testing.T) {
 	l, path := readLake(t), socketPath(t)
 	killed := start(t, "--config", l.config, "--listen", "unix://"+path)
@@ -51,7 +51,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	server := start(t, "--config", l.config, "--listen", "unix://"+path)
 	require.Zero(t, run(t, "datasets", "home", "--uri", "grpc+"+server.address).code)
 
-	// A file that another program puts there is not removed.
+	// The server does not remove a file that another program put at the path.
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	server.signal(t)

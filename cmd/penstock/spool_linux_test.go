@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server whose spool cannot be written does not start. Commands that read in process do: they
-// may never need it.
+// A server does not start if it cannot write to its spool. Commands that read in process do not
+// check it, because they may never need it.
 func TestSpoolIsCheckedAtStart(t *testing.T) {
 	l := readLake(t)
-	const place = "/proc" // where not even root makes a file
+	const place = "/proc" // not even root can create a file there
 	got := run(t, "serve", "--config", l.config, "--listen", "127.0.0.1:0", "--spool", place)
 	require.Equal(t, exitFailure, got.code)
 	require.Empty(t, got.stdout)

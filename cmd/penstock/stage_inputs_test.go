@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 )
 
-// staged stages files to a new table of a lake, and returns what the command printed.
+// staged stages files to features.history, and returns the result of the command.
 func (l lake) staged(t *testing.T, args ...string) ran {
 	t.Helper()
 	return run(t, append([]string{"stage", "features.history", "--config", l.config, "--key", "req_id", "--buckets", "4"}, args...)...)
@@ -40,7 +40,8 @@ func TestFoldersAreStaged(t *testing.T) {
 	require.JSONEq(t, `{"req_id": 1, "country": "CH"}`, got.stdout)
 }
 
-// Files are read with the properties of the table's catalog in process, and with those of the client's environment for a server.
+// In process, files are read with the properties of the table's catalog. With a server, the client
+// reads them with the settings of its own environment.
 //
 // spec: stage-132, stage-133
 func TestFilesOnS3AreStaged(t *testing.T) {
@@ -85,7 +86,8 @@ catalogs:
 	require.Contains(t, got.stdout, "rows 3, in ")
 }
 
-// Columns of folders and of CSV files have the types of the table, or those that the command gives.
+// Columns of CSV files and of folder names get the types of the table, or those given with
+// --schema.
 //
 // spec: stage-134, stage-135, stage-136
 func TestFilesWithTheTypesOfTheTable(t *testing.T) {

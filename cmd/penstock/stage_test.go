@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stagingLake is a catalog whose namespace features is written to.
+// stagingLake returns a lake with an empty catalog that allows writes to the namespace features.
 func stagingLake(t *testing.T) lake {
 	t.Helper()
 	l := lake{dir: t.TempDir()}
@@ -34,7 +34,7 @@ datasets:
 	return l
 }
 
-// parquetFile writes rows of a key and a country.
+// parquetFile writes a Parquet file with the columns req_id and country, and returns its path.
 func (l lake) parquetFile(t *testing.T, name, rows string) string {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{
@@ -52,7 +52,8 @@ func (l lake) parquetFile(t *testing.T, name, rows string) string {
 	return path
 }
 
-// TestRelativeWarehousesAreInTheFolderOfTheFile: commands run in other folders find and write the same tables.
+// TestRelativeWarehousesAreInTheFolderOfTheFile checks that a relative warehouse path starts at the
+// folder of the config file, whatever the working directory of the command.
 //
 // spec: write-21
 func TestRelativeWarehousesAreInTheFolderOfTheFile(t *testing.T) {
@@ -80,7 +81,7 @@ datasets:
 	}
 }
 
-// TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows: by a dry run too.
+// TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows checks dry runs, too.
 //
 // spec: write-21
 func TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows(t *testing.T) {
@@ -142,7 +143,8 @@ func TestStagePublishAndUndo(t *testing.T) {
 	require.Equal(t, 5, rows())
 }
 
-// The command that a stage prints takes it back: to no snapshot, to the one before, or to no branch.
+// Each stage prints a command that undoes it. After that, the table is empty, the branch is at its
+// previous snapshot, or a new branch is removed.
 //
 // spec: stage-81
 func TestStagesAreUndone(t *testing.T) {
@@ -196,7 +198,8 @@ func TestStagesAreUndone(t *testing.T) {
 	require.Equal(t, exitUsage, got.code)
 }
 
-// Rows are staged whose key a training row has that the dataset reads, under another name.
+// With --only-keys-of, rows are staged only if their key occurs in a training row that the dataset
+// reads, or in a row of the named table.
 //
 // spec: stage-49
 func TestOnlyKeysOfTrainingRowsAreStaged(t *testing.T) {
@@ -246,7 +249,8 @@ datasets:
 	require.Contains(t, texts.stderr, "by column country of its key")
 }
 
-// A table with a partition beside its buckets can be replaced by partitions; one like it has the same.
+// If a table has a partition field besides its buckets, single partitions can be replaced. A table
+// created with --like has the same partition spec.
 //
 // spec: stage-51, stage-52
 func TestNewTablesArePartitioned(t *testing.T) {
@@ -299,7 +303,7 @@ func TestMistakesInStage(t *testing.T) {
 	}
 }
 
-// The help of the commands that write is that of a golden file.
+// The help of the commands that write tables matches a golden file.
 func TestHelpOfStage(t *testing.T) {
 	var all strings.Builder
 	for _, name := range []string{"stage", "publish", "undo", "compact", "restore", "orphans"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/flight"
 )
 
-// closing is an output that is closed by its reader after a number of writes.
+// closing is an output whose reader closes it after the given number of writes.
 type closing struct {
 	bytes.Buffer
 	writes int
@@ -30,7 +30,7 @@ func (c *closing) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
-// statusOf returns the status of a server, as JSON has it.
+// statusOf returns the status of a server, decoded from JSON.
 func statusOf(t *testing.T, uri string) (out flight.ServerStatus) {
 	t.Helper()
 	got := run(t, "status", "--json", "--uri", uri)
@@ -39,7 +39,8 @@ func statusOf(t *testing.T, uri string) (out flight.ServerStatus) {
 	return out
 }
 
-// TestStatusOfServers shows a server with a stream whose client does not read, in all forms, and again once it is read.
+// TestStatusOfServers checks all output forms of the status while a client does not read its
+// stream, and checks the status again after the client has read the stream.
 //
 // spec: status-1, status-11
 func TestStatusOfServers(t *testing.T) {
@@ -98,7 +99,7 @@ func TestStatusOfServers(t *testing.T) {
 	require.Contains(t, run(t, "status").stderr, "status asks a server: give --uri grpc://host:port, or set PENSTOCK_URI")
 }
 
-// TestStatusShowsRefusedConfigFiles breaks the config file of a server, and mends it.
+// TestStatusShowsRefusedConfigFiles breaks the config file of a server, and then repairs it.
 //
 // spec: status-6
 func TestStatusShowsRefusedConfigFiles(t *testing.T) {

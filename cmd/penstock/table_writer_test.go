@@ -18,7 +18,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// manyRows returns a reader of batches with an id and a text, each made when it is read.
+// manyRows returns a reader of batches with an id and a text. It builds each batch when the batch
+// is read.
 func manyRows(from, batches int) array.RecordReader {
 	const rows = 4096
 	schema := arrow.NewSchema([]arrow.Field{
@@ -41,7 +42,8 @@ func manyRows(from, batches int) array.RecordReader {
 	}, nil)
 }
 
-// Eight calls at once sort more rows than fit, within one budget, on local disk.
+// Eight concurrent calls sort more rows than fit in memory. They stay within one budget and spill
+// to local disk.
 //
 // spec: stage-72
 func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {

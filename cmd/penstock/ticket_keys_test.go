@@ -13,7 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestTicketKeysRotateWithoutRestart: a changed key file is used, and one with faults changes nothing.
+// TestTicketKeysRotateWithoutRestart checks that a changed key file takes effect, and that an
+// invalid one changes nothing.
 //
 // spec: ticket-14
 func TestTicketKeysRotateWithoutRestart(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/tokens"
 )
 
-// issued makes a token of a subject, adds its line to a file, and returns the path of a file with the token.
+// issued creates a token for a subject, adds its line to file, and returns the path of a new file
+// with the token.
 func issued(t *testing.T, file, subject string, flags ...string) string {
 	t.Helper()
 	got := run(t, append([]string{"token", "new", "--subject", subject, "--tokens", file}, flags...)...)
@@ -59,7 +60,8 @@ func TestCommandsReadWithTokens(t *testing.T) {
 	require.Contains(t, got.stderr, "a token is not sent without TLS to another machine")
 }
 
-// A revoked token is refused once the server has loaded its file, and a file with faults changes nothing.
+// The server refuses a revoked token after it has loaded the tokens file again. An invalid file
+// changes nothing.
 //
 // spec: access-7
 func TestRevokedTokenIsRefused(t *testing.T) {
@@ -75,8 +77,8 @@ func TestRevokedTokenIsRefused(t *testing.T) {
 	require.Contains(t, ask().stderr, "the server does not know the token")
 }
 
-// TestSecureServerForOtherMachines: with TLS and tokens, an address that other machines reach needs no --insecure, and metrics
-// there need a token.
+// TestSecureServerForOtherMachines checks that with TLS and tokens, an address that other machines
+// can reach needs no --insecure, and that its metrics require a token.
 //
 // spec: access-3
 func TestSecureServerForOtherMachines(t *testing.T) {

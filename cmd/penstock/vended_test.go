@@ -33,19 +33,19 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
 
-// guard is a proxy before a gateway. Each of its keys can read below one prefix, for a number
-// of requests or a time. The gateway itself has one key.
+// guard is a proxy in front of a gateway. Each of its keys gives access to one prefix, for a number
+// of requests or a period of time. The gateway itself has a single key.
 type guard struct {
 	gateway *url.URL
 	uses    int
-	life    time.Duration // 0: any
+	life    time.Duration // 0: unlimited
 
 	mu    sync.Mutex
 	given int
-	below map[string]string // prefix of paths, by key
-	left  map[string]int    // uses, by key
+	below map[string]string // path prefix, by key
+	left  map[string]int    // remaining requests, by key
 	until map[string]time.Time
-	ended int // requests with a key that had been used up
+	ended int // requests refused because their key was used up or expired
 }
 
 // give returns a new key for a prefix.
@@ -63,7 +63,7 @@ func (g *guard) give(prefix string) map[string]string {
 	return key
 }
 
-// newGuard returns a guard before a gateway.
+// newGuard returns a guard in front of a gateway, with keys that allow any number of requests.
 func newGuard(t *testing.T, gateway string) *guard {
 	t.Helper()
 	target, err := url.Parse(gateway)
@@ -87,7 +87,7 @@ func (g *guard) judge(r *http.Request) string {
 	return ""
 }
 
-// start starts the guard.
+// start starts the guard, and returns its URL.
 func (g *guard) start(t *testing.T) string {
 	t.Helper()
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -120,7 +120,7 @@ func (g *guard) start(t *testing.T) string {
 // bucket holds the files of all tables.
 const bucket = "lake"
 
-// onS3 creates a table of the files of another one, which it copies to a bucket.
+// onS3 copies the files of a table to a bucket, and creates a table of the copies.
 func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Catalog) {
 	t.Helper()
 	source, err := from.LoadTable(t.Context(), strings.Split(name, "."))
@@ -149,8 +149,8 @@ func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Ca
 	require.NoError(t, err)
 }
 
-// Two tables in one bucket are joined, each read with its own keys; each key allows one range.
-// The rows are those of the tables on local disk.
+// Two tables in one bucket are joined. Each is read with its own keys, and each key allows one
+// request. The rows are the same as from the tables on local disk.
 //
 // spec: catalog-3
 func TestTablesAreReadWithVendedKeys(t *testing.T) {
@@ -213,8 +213,8 @@ func TestTablesAreReadWithVendedKeys(t *testing.T) {
 	require.NotContains(t, got.stdout+got.stderr, "secret")
 }
 
-// A stream outlives the keys of its table many times, within ten seconds, or ten minutes in the
-// long form.
+// A stream runs several times longer than its table's keys are valid: for ten seconds, or for ten
+// minutes if PENSTOCK_LONG is set.
 //
 // spec: catalog-4
 func TestKeysAreRenewedDuringAStream(t *testing.T) {

@@ -54,19 +54,19 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, exitUsage, run(t, "verify", "home").code)
 }
 
-// The keys in a report are right even after the memory that they were decoded into is reused.
+// The keys in a report stay correct after the memory that they were decoded into is reused.
 func TestVerifyNamesKeys(t *testing.T) {
 	l := lake{dir: t.TempDir()}
 	c, done := newCatalog(t, l.dir)
 	p := iceberg.PrimitiveTypes
-	key := func(i int) string { // short ones, and ones that a report cuts
+	key := func(i int) string { // short keys, and long keys, which a report truncates
 		return fmt.Sprintf("key-%04d%s", i, strings.Repeat("-long", i%2*20))
 	}
 	shown := func(i int) string { return key(i)[:min(len(key(i)), 64)] + strings.Repeat("…", i%2) }
 	const keys = 2000
 	var training, staging []string
 	for i := range keys {
-		if i%5 != 0 { // the others are orphans
+		if i%5 != 0 { // the other staging keys are orphans
 			training = append(training, fmt.Sprintf(`{"name": %q}`, key(i)))
 		}
 		for range 1 + i%7/6 { // every seventh key has two rows
@@ -130,7 +130,7 @@ datasets: {d: {training: {table: ml.named}, key: [id], staging: [{table: feature
 	require.Regexp(t, `\n    training id \(utf8\)  staging id \(utf8\)\n    "R-0000\d{3}" +"\d+"\n`, got.stdout)
 }
 
-// A file that is damaged, truncated or missing is a finding, and the other tables are read.
+// A damaged, truncated or missing file is a finding. The other tables are still read.
 func TestVerifyDamagedFiles(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	var file string
@@ -159,8 +159,8 @@ func TestVerifyDamagedFiles(t *testing.T) {
 	}
 }
 
-// verify lists files with pages without checksums, such as those of iceberg-go. A server that
-// requires checksums refuses them, with a remedy.
+// verify lists files that have pages without checksums, such as those of iceberg-go. If checksums
+// are required, such files are refused with a remedy.
 func TestRequiredChecksums(t *testing.T) {
 	l := readLake(t)
 	got := run(t, "verify", "home", "--config", l.config)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The flag and the command print the same.
+// The flag --version and the command version print the same text.
 func TestVersionFlagAndCommand(t *testing.T) {
 	want := regexp.MustCompile(`^penstock 0\.1\.0\nmodule   \S+\nrevision \S+(, modified)?\ngo       ` + regexp.QuoteMeta(runtime.Version()) + ` \S+/\S+\n$`)
 	for _, arg := range []string{"version", "--version"} {
@@ -43,7 +43,8 @@ func TestVersionText(t *testing.T) {
 	require.Contains(t, buildInfo{}.text(), "module   unknown\nrevision unknown\n")
 }
 
-// The commit is the one that Go recorded, or else the linked one, which has the form of a commit.
+// The commit is the one that Go recorded. Otherwise it is the linked text, if that has the form of
+// a commit.
 func TestCommitOfABuild(t *testing.T) {
 	const recorded, linked = "e021464a1b2c3d4e5f60718293a4b5c6d7e8f901", "0123456789abcdef0123456789abcdef01234567"
 	stamped := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: recorded}, {Key: "vcs.modified", Value: "true"}}}
@@ -55,7 +56,7 @@ func TestCommitOfABuild(t *testing.T) {
 	}
 }
 
-// The server logs what penstock version prints.
+// The server logs the same version as penstock version prints.
 func TestServerLogsItsVersion(t *testing.T) {
 	line := start(t, "--config", readLake(t).config).stderr.find(t, "penstock serves")
 	require.Equal(t, version(), line["version"])

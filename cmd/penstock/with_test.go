@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCommandsAddEntries checks that --with adds staging entries, by the name of a table or in full, to those of the dataset.
+// TestCommandsAddEntries checks that --with adds staging entries to those of the dataset.
 //
 // spec: resolve-91
 func TestCommandsAddEntries(t *testing.T) {

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wrong is a mistake of a new user, and what the error must contain.
+// wrong is a mistake that a new user could make, and the required parts of its error.
 type wrong struct {
 	name    string
-	config  string   // the config file; "" is the right one
-	args    []string // after "cat home --config FILE", or a whole command line if they begin with a command
-	place   string   // where the mistake is: a file and line, the path of a field, or a flag
-	nearest string   // the nearest right name; "" if there is none
-	todo    string   // what to do
+	config  string   // the config file; "" means rightConfig
+	args    []string // flags after "cat home --config FILE", or a whole command line that begins with a command
+	place   string   // the place of the mistake: a file and line, the path of a field, or a flag
+	nearest string   // the nearest valid name; "" if there is none
+	todo    string   // the remedy
 }
 
-// rightConfig is the config file that the table's files change.
+// rightConfig is a valid config file. The test cases change it.
 const rightConfig = `catalogs:
   default: {type: sql, uri: "sqlite:///catalog.db"}
 datasets:
@@ -38,7 +38,7 @@ func change(left, right string) string {
 	return strings.Replace(rightConfig, left, right, 1)
 }
 
-// asked returns the flags of a whole query.
+// asked returns the flags of a query with the given fields.
 func asked(fields string) []string { return []string{"--query", `{"dataset": "home", ` + fields + `}`} }
 
 func wrongs() []wrong {
@@ -150,8 +150,8 @@ func wrongCommands() []wrong {
 	}
 }
 
-// Each error names the place, the nearest right name if there is one, and what to do. It names the
-// config file only if the mistake is there.
+// Each error names the place of the mistake, the nearest valid name if there is one, and a remedy.
+// It names the config file only if the mistake is there.
 func TestErrorsOfWrongInputs(t *testing.T) {
 	l := readLake(t)
 	t.Chdir(l.dir)
@@ -173,7 +173,7 @@ func TestErrorsOfWrongInputs(t *testing.T) {
 			got := run(t, args...)
 			require.NotEqual(t, exitOK, got.code)
 			require.Empty(t, got.stdout)
-			for part := range strings.SplitSeq(w.place, ": (") { // the line follows the place
+			for part := range strings.SplitSeq(w.place, ": (") { // the line number follows the place
 				require.Contains(t, got.stderr, part, "the place")
 			}
 			if w.nearest != "" {

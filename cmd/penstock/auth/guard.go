@@ -1,5 +1,5 @@
-// Package auth protects a server: it listens where clients may connect, checks who they are, has the policy of what they
-// may do, and loads the files of these again when they change.
+// Package auth protects a server. It opens the listeners, authenticates clients, holds the policy
+// of their rights, and reloads the certificate, key, token and policy files when they change.
 package auth
 
 import (
@@ -26,19 +26,19 @@ import (
 	"github.com/penstock/penstock/internal/tokens"
 )
 
-// Guard protects the addresses of a server: with TLS, and by the tokens of its clients. It has the keys of tickets and the
-// audit log, too.
+// Guard protects the addresses of a server with TLS and with the tokens of its clients. It also
+// holds the ticket keys and the audit log.
 type Guard struct {
 	settings     config.Server
 	log          *slog.Logger
 	Watcher      *watch.Watcher
 	certificates *servertls.Certificates       // nil: no TLS
-	tokens       atomic.Pointer[tokens.Tokens] // those loaded last; nil: clients need none
-	ticketKeys   atomic.Pointer[ticket.Keys]   // those loaded last, or random ones
+	tokens       atomic.Pointer[tokens.Tokens] // loaded last; nil: there are no static tokens
+	ticketKeys   atomic.Pointer[ticket.Keys]   // loaded last, or random
 	issuer       *issuer.Issuer                // nil: no JWT is accepted
-	issuerKeys   *jwks.Remote                  // nil: they are in a file
+	issuerKeys   *jwks.Remote                  // nil: there is no issuer, or its keys are in a file
 	clock        func() time.Time
-	Audits       *audit.Log // nil: there is none
+	Audits       *audit.Log // nil: no audit log
 }
 
 // Open loads the files that protect the server, and opens its audit log. The caller closes it.
@@ -68,12 +68,13 @@ func Open(ctx context.Context, s config.Server, log *slog.Logger, clock func() t
 	return g, err
 }
 
-// load loads files of a kind that waits for nothing but the file system, and again whenever they change.
+// load loads a group of files now and whenever they change. The load function must wait for nothing
+// but the file system.
 func (g *Guard) load(ctx context.Context, what string, paths []string, load func() error) error {
 	return g.Watcher.Load(ctx, watch.LoadedFiles{What: what, Paths: paths, Load: func(context.Context) error { return load() }})
 }
 
-// openAudit opens the audit log; nil if there is none.
+// openAudit opens the audit log. It returns nil if none is configured.
 func openAudit(s config.Server, log *slog.Logger, clock func() time.Time, stderr io.Writer) (*audit.Log, error) {
 	o := audit.Options{Path: s.AuditLog, Stderr: stderr, Clock: clock, Logger: log}
 	switch s.AuditLog {
@@ -88,7 +89,8 @@ func openAudit(s config.Server, log *slog.Logger, clock func() time.Time, stderr
 // Close closes the audit log, after the last call.
 func (g *Guard) Close() { _ = g.Audits.Close() } // it logs failures
 
-// openTicketKeys loads the keys that sign tickets, or makes a random one.
+// openTicketKeys loads the keys that sign tickets now and whenever their file changes, or makes a
+// random key.
 func (g *Guard) openTicketKeys(ctx context.Context) error {
 	load := func() error {
 		keys, err := ticketKeys(g.settings)
@@ -103,10 +105,10 @@ func (g *Guard) openTicketKeys(ctx context.Context) error {
 	return g.load(ctx, "the ticket keys", []string{g.settings.TicketKeys}, load)
 }
 
-// TicketKeys returns the keys that sign tickets: those loaded last, or random ones.
+// TicketKeys returns the keys that sign tickets: those loaded last, or a random key.
 func (g *Guard) TicketKeys() *ticket.Keys { return g.ticketKeys.Load() }
 
-// openIssuer gets the keys of the issuer of tokens.
+// openIssuer loads or fetches the keys of the token issuer.
 func (g *Guard) openIssuer(ctx context.Context) error {
 	s := g.settings
 	if !strings.Contains(s.JWTKeys, "://") {
@@ -128,7 +130,8 @@ func (g *Guard) openIssuer(ctx context.Context) error {
 	return keys.Fetch(ctx)
 }
 
-// Run keeps all files and the keys of the issuer current until ctx ends. Each signal loads the files at once.
+// Run keeps all files and the issuer's keys current until ctx ends. Each signal reloads the files
+// at once.
 func (g *Guard) Run(ctx context.Context, hangups <-chan os.Signal) {
 	if g.issuerKeys != nil {
 		go g.issuerKeys.Run(ctx)
@@ -136,7 +139,7 @@ func (g *Guard) Run(ctx context.Context, hangups <-chan os.Signal) {
 	g.Watcher.Run(ctx, hangups)
 }
 
-// loadTokens reads the tokens that clients may send.
+// loadTokens reads the file of static tokens.
 func (g *Guard) loadTokens() error {
 	text, err := keyfile.Read("tokens", g.settings.Tokens, keyfile.Public)
 	if err != nil {
@@ -150,7 +153,7 @@ func (g *Guard) loadTokens() error {
 	return nil
 }
 
-// Authenticate returns the check of tokens; nil: clients need none.
+// Authenticate returns the function that checks tokens, or nil if clients need no tokens.
 func (g *Guard) Authenticate() flight.Authenticate {
 	if g.settings.Tokens == "" && g.issuer == nil {
 		return nil
@@ -165,7 +168,7 @@ func (g *Guard) Authenticate() flight.Authenticate {
 	}
 }
 
-// ticketKeys reads the keys that sign tickets, or makes a random one.
+// ticketKeys reads the keys that sign tickets, or makes a random key.
 func ticketKeys(s config.Server) (*ticket.Keys, error) {
 	if s.TicketKeys == "" {
 		return ticket.RandomKeys(rand.Reader)

@@ -102,7 +102,7 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	}
 	handler := metrics.Handler(g.settings.Pprof)
 	if at, ok := on.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
-		host, _, _ := net.SplitHostPort(g.settings.Metrics) // listen has parsed it
+		host, _, _ := net.SplitHostPort(g.settings.Metrics) // Listen has parsed it
 		return on, webserver.ForLoopback(host, handler), nil
 	}
 	if g.certificates != nil {
@@ -114,16 +114,16 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	return on, handler, nil
 }
 
-// withToken passes requests with a valid token, and those for the health, to next, and refuses the others.
+// withToken passes health checks and requests with a valid token to next, and refuses all others.
 func withToken(authenticate flight.Authenticate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == telemetry.HealthPath { // probes have no token, and learn no more than from gRPC's check of health
+		if r.URL.Path == telemetry.HealthPath { // probes have no token; the answer reveals no more than gRPC's health check
 			next.ServeHTTP(w, r)
 			return
 		}
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "bearer") {
-			token = "" // it is never valid
+			token = "" // an empty token is never valid
 		}
 		if _, err := authenticate(token); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")

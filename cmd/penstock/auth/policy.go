@@ -14,13 +14,13 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// policyCheck is how long comparing a policy with the tables of the catalogs may take.
+// policyCheck is the time limit for comparing a policy with the tables of the catalogs.
 const policyCheck = 30 * time.Second
 
 // PolicyFiles is the watcher's name of the policy.
 const PolicyFiles = "the policy"
 
-// Policy is who may do what: the policy that was loaded last.
+// Policy holds the policy that was loaded last.
 type Policy struct {
 	*Guard
 	config *config.Config
@@ -28,8 +28,9 @@ type Policy struct {
 	now    atomic.Pointer[policy.Policy]
 }
 
-// OpenPolicy loads the policy's file, and again whenever it changes. Without one, every client that the server admits may read
-// all datasets, and it may send datasets of its own if it is a program on this machine that needs no credentials.
+// OpenPolicy loads the policy file now and whenever it changes. Without a policy, every client that
+// the server admits may read all datasets. If clients also need no credentials and the server is
+// reachable only from this machine, they may send their own datasets.
 func (g *Guard) OpenPolicy(ctx context.Context, c *config.Config, l *loader.Loader, on net.Listener) (*Policy, error) {
 	p := &Policy{Guard: g, config: c, loader: l}
 	if g.settings.Policy == "" {
@@ -43,7 +44,7 @@ func (g *Guard) OpenPolicy(ctx context.Context, c *config.Config, l *loader.Load
 	return p, g.Watcher.Load(ctx, watch.LoadedFiles{What: PolicyFiles, Paths: []string{g.settings.Policy}, Load: p.load})
 }
 
-// load reads the policy's file.
+// load reads the policy file, and checks it against the tables of the catalogs.
 func (p *Policy) load(ctx context.Context) error {
 	path := p.settings.Policy
 	text, err := keyfile.Read("policy", path, keyfile.Public)
@@ -65,8 +66,9 @@ func (p *Policy) load(ctx context.Context) error {
 	return nil
 }
 
-// WatchNames compares the datasets that the policy names with those of the server, now and after each change of the policy or the
-// config file: once both are loaded, as they may change together. after is the watcher's name of the one that is loaded last.
+// WatchNames compares the datasets that the policy names with those of the server, now and after
+// each change of the policy or the config file. Both files may change together, so it waits for the
+// group named after, which the watcher loads last.
 func (p *Policy) WatchNames(ctx context.Context, after string) error {
 	if p.settings.Policy == "" {
 		return nil

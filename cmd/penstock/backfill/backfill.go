@@ -1,9 +1,10 @@
-// Package backfill generates Spark SQL that creates and fills a staging table for a feature, laid
-// out for a training table, and the dataset that reads the staging table.
+// Package backfill generates Spark SQL that creates and fills a staging table for a feature, and
+// the dataset that reads this table. The layout of the staging table follows that of a training
+// table.
 //
 // Add adds features to a dataset, Replace gives a column new values, and Remove removes a column.
-// Each function binds the dataset to its tables and decodes it before it returns, and fails if the
-// script could not work. The package is pure: the tables are arguments, and nothing is executed.
+// Each function binds the resulting dataset to its tables, decodes it, and fails if the script
+// could not work. The package is pure: the tables are arguments, and nothing is executed.
 package backfill
 
 import (
@@ -26,7 +27,7 @@ type Target struct {
 	Training *catalog.Table
 	Staging  []*catalog.Table          // one per entry of the dataset
 	Others   []dataset.Dataset         // the other datasets of the config file
-	SQLName  func(table string) string // returns the name of a table in Spark, with dots; nil: names are as in the dataset
+	SQLName  func(table string) string // returns the dotted name of a table in Spark; nil: the names in the dataset
 }
 
 // Feature is a column to backfill.
@@ -35,17 +36,17 @@ type Feature struct {
 	Type arrow.DataType
 }
 
-// StagingPlan is how the staging table is laid out.
+// StagingPlan describes the layout of a staging table.
 type StagingPlan struct {
 	Table     string // its name: [catalog.]namespace.table
 	Features  []Feature
 	Key       []string // columns of the training table; nil: the dataset's key, or the bucketed columns
-	Buckets   int      // of the key; 0: as many as the training table has
+	Buckets   int      // of the key; 0: the number of the training table
 	Unaligned bool     // whether a row applies to all partitions of the training table
 	Sort      []string // columns of the staging table; nil: its key
 }
 
-// Script is what to run in Spark, and the dataset to use.
+// Script is the SQL to run in Spark, and the dataset to use.
 type Script struct {
 	SQL     string
 	Dataset dataset.Dataset
@@ -62,8 +63,9 @@ func Add(to Target, p StagingPlan) (*Script, error) {
 	return s.script(to, to.Dataset, to.Staging, nil)
 }
 
-// Replace returns the script that gives column old of the dataset the values of a new feature. The plan
-// must have exactly one feature. It gets a column of its own, which the dataset renames to old.
+// Replace returns the script that gives column old of the dataset the values of a new feature. The
+// plan must have exactly one feature. The feature gets a new column, which the dataset renames to
+// old.
 func Replace(in Target, p StagingPlan, old string) (*Script, error) {
 	if len(p.Features) != 1 {
 		return nil, fault.New(fault.Invalid, "one column replaces a column, but the plan has %d", len(p.Features))
@@ -127,13 +129,14 @@ func Remove(from Target, column string) (*Script, error) {
 	return &Script{SQL: from.removal(t, found, len(d.Staging) < len(from.Dataset.Staging)), Dataset: d}, nil
 }
 
-// alike reports whether a and b are the same table with the same schema, so that both lose a column that is dropped. A table that
-// entries read at several refs has one value per ref.
+// alike reports whether a and b are the same table with the same schema. Both then lose a column
+// that is dropped. If entries read a table at several refs, each ref has its own *catalog.Table.
 func alike(a, b *catalog.Table) bool {
 	return a == b || a.Pin.UUID == b.Pin.UUID && a.Pin.Schema == b.Pin.Schema && (a.Pin.UUID != "" || a.Name == b.Name)
 }
 
-// alsoLost returns a column, other than the given one, that dataset t has and dataset now lacks. It reports whether there is one.
+// alsoLost returns a column other than the given one that t has and now lacks, and reports whether
+// there is one.
 func (t Target) alsoLost(now Target, column string) (string, bool) {
 	before, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {
@@ -155,7 +158,7 @@ func inUse(t *catalog.Table, found resolve.Output, why string) error {
 	return fault.New(fault.Invalid, "column %s of %s cannot be removed: %s", found.Field.Name, t.Name, why).In(t.Name, "")
 }
 
-// find returns the column of the dataset that has a name and comes from a table.
+// find returns the column of the dataset with the given name. The column must come from a table.
 func (t Target) find(name string) (resolve.Output, error) {
 	r, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {
@@ -176,8 +179,8 @@ func (t Target) find(name string) (resolve.Output, error) {
 	return resolve.Output{}, e.WithRemedy("penstock datasets %s lists its columns", t.Dataset.Name)
 }
 
-// without returns the dataset without a column of a staging entry, and the tables of its entries. It
-// also removes the entry if the entry no longer affects the result.
+// without returns the dataset without a column of a staging entry, and the tables of the remaining
+// entries. It also removes the entry if it no longer affects the result.
 func (t Target) without(o resolve.Output) (dataset.Dataset, []*catalog.Table) {
 	d := t.Dataset.Defaults()
 	d.Staging = slices.Clone(d.Staging)

@@ -30,7 +30,7 @@ func partition(source int, kind catalog.TransformKind, n int) catalog.PartitionF
 	return catalog.PartitionField{ID: 1000 + source, Source: source, Name: string(kind), Transform: catalog.Transform{Kind: kind, N: n}}
 }
 
-// types of columns.
+// Types of columns.
 var (
 	long   = arrow.PrimitiveTypes.Int64
 	text   = arrow.BinaryTypes.String
@@ -70,12 +70,12 @@ func home(spec ...catalog.PartitionField) backfill.Target {
 	}
 }
 
-// daily is the spec of a table in days, surfaces and buckets.
+// daily returns a spec that partitions by day, surface and bucket.
 func daily() []catalog.PartitionField {
 	return []catalog.PartitionField{partition(2, catalog.Identity, 0), partition(3, catalog.Identity, 0), partition(1, catalog.Bucket, 12)}
 }
 
-// features reads features of the form NAME:TYPE.
+// features parses features of the form NAME:TYPE.
 func features(t *testing.T, texts ...string) []backfill.Feature {
 	t.Helper()
 	var out []backfill.Feature
@@ -87,7 +87,7 @@ func features(t *testing.T, texts ...string) []backfill.Feature {
 	return out
 }
 
-// loaded returns the dataset that a config file with the script's dataset has.
+// loaded writes the script's dataset to a config file, loads the file, and returns its dataset.
 func loaded(t *testing.T, s *backfill.Script) dataset.Dataset {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "penstock.yaml")
@@ -99,8 +99,8 @@ func loaded(t *testing.T, s *backfill.Script) dataset.Dataset {
 	return c.Datasets[0]
 }
 
-// The scripts of testdata: a feature that is new, that replaces a column of either table, or that is removed. A config
-// file with the printed dataset is loaded, and has the same dataset.
+// The scripts match testdata for a feature that is new, that replaces a column of either table, or
+// that is removed. A config file with the printed dataset loads as the same dataset.
 //
 // spec: backfill-1, backfill-4, backfill-5, backfill-6, backfill-7
 func TestScripts(t *testing.T) {
@@ -157,7 +157,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A new column of the swapped name is all that changes: other columns and entries are as before.
+// Only the replaced column changes. Other columns and entries stay the same.
 //
 // spec: backfill-6
 func TestReplacedColumnsAreTheOnlyChange(t *testing.T) {
@@ -183,8 +183,8 @@ func TestReplacedColumnsAreTheOnlyChange(t *testing.T) {
 	}
 }
 
-// A removed column has the name that the dataset gives it. An entry without columns stays if it decides rows or is
-// checked, and a column that the entry gives under another name, too, cannot be removed.
+// Columns are removed by their names in the dataset. An entry without columns stays if it affects
+// the rows or has a check. A column that the entry provides under two names cannot be removed.
 //
 // spec: backfill-7
 func TestRemovedColumnsAreFoundByTheirNames(t *testing.T) {
@@ -215,7 +215,7 @@ func TestRemovedColumnsAreFoundByTheirNames(t *testing.T) {
 	}
 }
 
-// Staging buckets divide those of the training table or are a multiple of them.
+// The number of staging buckets divides that of the training table or is a multiple of it.
 //
 // spec: backfill-2
 func TestBucketsDivideOrMultiply(t *testing.T) {
@@ -235,7 +235,8 @@ func TestBucketsDivideOrMultiply(t *testing.T) {
 	}
 }
 
-// Partitions of the key, and of one other column, are those of the training table; the others are left out.
+// The staging table has the training table's partitions of the key and of one other column. All
+// other partition fields are left out.
 //
 // spec: backfill-3
 func TestPartitionsOfOneColumnAreAligned(t *testing.T) {
@@ -269,7 +270,7 @@ func TestPartitionsOfOneColumnAreAligned(t *testing.T) {
 	}
 }
 
-// What cannot work is refused before Spark runs it.
+// Scripts that cannot work are refused before Spark runs them.
 //
 // spec: backfill-5, backfill-8
 func TestScriptsThatCannotWork(t *testing.T) {
@@ -332,7 +333,8 @@ func TestScriptsThatCannotWork(t *testing.T) {
 	require.ErrorContains(t, err, "one column replaces a column")
 }
 
-// Types have Iceberg's names, in any case; others are refused with the list of them.
+// Types have Iceberg's names, in upper or lower case. Other names are refused with a list of the
+// valid ones.
 //
 // spec: backfill-1
 func TestTypesOfFeatures(t *testing.T) {
@@ -361,8 +363,9 @@ func TestTypesOfFeatures(t *testing.T) {
 	}
 }
 
-// Two entries read one table, from main and from a branch. A column of it that both give cannot be removed, although its
-// entries have tables of their own here: the statement would take it from the other one, too. A tag keeps its schema.
+// Two entries read one table, from main and from a branch. A column that both provide cannot be
+// removed: the statement would remove it from the other entry, too, although each entry has its own
+// *catalog.Table. An entry with another schema, such as that of a tag, keeps the column.
 //
 // spec: backfill-8
 func TestColumnsOfTwoEntriesAreNotRemoved(t *testing.T) {

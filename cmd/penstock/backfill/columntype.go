@@ -14,8 +14,8 @@ import (
 // maxDepth is the maximum nesting of a column's type.
 const maxDepth = 50
 
-// plainTypes are the types without parameters by Iceberg's names and by those of Spark SQL that mean
-// nothing else in Iceberg.
+// plainTypes returns the types without parameters, by their Iceberg names and by those Spark SQL
+// names that have no other meaning in Iceberg.
 func plainTypes() map[string]arrow.DataType {
 	long, local := arrow.PrimitiveTypes.Int64, &arrow.TimestampType{Unit: arrow.Microsecond}
 	return map[string]arrow.DataType{
@@ -30,11 +30,11 @@ func utc() *arrow.TimestampType {
 	return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
 }
 
-// typesServed are the types in the text of an error.
+// typesServed lists the valid types for error messages.
 const typesServed = "boolean, int, long, float, double, date, timestamp, timestamptz, string, binary, decimal(P, S), list<T>, map<K, V> or struct<NAME: T, …>"
 
-// ParseFeature reads NAME:TYPE, where TYPE is a type by Iceberg's name: timestamp is one without a
-// zone. Names with a colon, and fields of structs with other signs than letters, are in backticks.
+// ParseFeature parses NAME:TYPE, where TYPE is an Iceberg type: timestamp has no time zone. A name
+// that contains a colon must be in backticks.
 func ParseFeature(text string) (Feature, error) {
 	p := typeParser{rest: text}
 	f, err := p.field(0)
@@ -48,12 +48,12 @@ func ParseFeature(text string) (Feature, error) {
 	return Feature{Name: f.Name, Type: f.Type}, nil
 }
 
-// typeParser reads a type from the beginning of a text.
+// typeParser parses a type from the beginning of rest.
 type typeParser struct{ rest string }
 
 func (p *typeParser) blanks() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-// take removes a sign from the beginning; false if there is another.
+// take removes sign from the beginning of the text, after blanks, and reports whether it was there.
 func (p *typeParser) take(sign string) bool {
 	p.blanks()
 	var ok bool
@@ -61,7 +61,7 @@ func (p *typeParser) take(sign string) bool {
 	return ok
 }
 
-// must removes a sign from the beginning.
+// must is like take, but returns an error if sign is missing.
 func (p *typeParser) must(sign string) error {
 	if p.take(sign) {
 		return nil
@@ -69,7 +69,8 @@ func (p *typeParser) must(sign string) error {
 	return fmt.Errorf("%q is missing before %q", sign, fault.Shorten(p.rest, 20))
 }
 
-// name reads a name up to a colon, or in backticks, where a doubled backtick is one of the name.
+// name parses a name up to a colon, or a name in backticks. In the latter, two backticks stand for
+// one.
 func (p *typeParser) name() (string, error) {
 	p.blanks()
 	out := ""
@@ -98,7 +99,7 @@ func (p *typeParser) name() (string, error) {
 	return out, nil
 }
 
-// field reads NAME:TYPE.
+// field parses NAME:TYPE.
 func (p *typeParser) field(depth int) (arrow.Field, error) {
 	name, err := p.name()
 	if err == nil {
@@ -111,7 +112,7 @@ func (p *typeParser) field(depth int) (arrow.Field, error) {
 	return arrow.Field{Name: name, Type: t, Nullable: true}, err
 }
 
-// parse reads a type.
+// parse parses a type.
 func (p *typeParser) parse(depth int) (arrow.DataType, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the type is nested deeper than %d levels", maxDepth)
@@ -216,7 +217,7 @@ func (p *typeParser) decimal() (arrow.DataType, error) {
 	return &arrow.Decimal128Type{Precision: int32(n), Scale: int32(s)}, nil //nolint:gosec // both are at most maxDigits
 }
 
-// sparkType returns the name of a type in Spark SQL; false if it has none.
+// sparkType returns the name of a type in Spark SQL, or false if it has none.
 func sparkType(t arrow.DataType) (string, bool) {
 	switch t := t.(type) {
 	case *arrow.Decimal128Type:

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// stagingLayout is a staging table that does not exist yet, and the entry that joins it.
+// stagingLayout is a new staging table, and the entry that joins it.
 type stagingLayout struct {
 	table    *catalog.Table
 	entry    dataset.Staging
@@ -20,11 +20,11 @@ type stagingLayout struct {
 	bucketed bool     // whether the training table is bucketed by the key
 	aligned  string   // the column of the aligned partition; "": partitions are not aligned
 	sort     []string
-	leftOut  []string // the partition fields of the training table that it does not have, with reasons
+	leftOut  []string // partition fields of the training table that the staging table lacks, with reasons
 	advice   []string // about the training table
 }
 
-// lay lays out the staging table of a plan.
+// lay returns the layout of the staging table for a plan.
 func (p StagingPlan) lay(to Target) (*stagingLayout, error) {
 	s := &stagingLayout{
 		table: &catalog.Table{Name: p.Table, Specs: map[int]catalog.Spec{}},
@@ -50,7 +50,8 @@ func (p StagingPlan) lay(to Target) (*stagingLayout, error) {
 	return s, s.order(p.Sort)
 }
 
-// entryName returns the name of a new entry: the last part of its table's name, or all of it if that is taken.
+// entryName returns the name of a new entry: the last part of its table's name, or the whole name
+// with underscores if that part is taken.
 func entryName(d dataset.Dataset, table string) string {
 	short := table[strings.LastIndexByte(table, '.')+1:]
 	taken := func(s dataset.Staging) bool { return s.Name == short }
@@ -67,7 +68,8 @@ func (s *stagingLayout) add(name string, t arrow.DataType) int {
 	return id
 }
 
-// keys adds the columns of the key, and returns them by the field ids of the training table.
+// keys adds the columns of the key, and returns the staging columns by the field ids of the
+// training columns.
 func (s *stagingLayout) keys(to Target, p StagingPlan) (map[int]catalog.Field, error) {
 	names := p.Key
 	if names == nil {
@@ -97,7 +99,8 @@ func (s *stagingLayout) keys(to Target, p StagingPlan) (map[int]catalog.Field, e
 	return columns, nil
 }
 
-// columnName returns the name of a training column in a staging table: without the structs that it is in.
+// columnName returns the name of a training column in a staging table: its name without those of
+// enclosing structs.
 func columnName(t *catalog.Table, f catalog.Field) string {
 	if slices.ContainsFunc(t.Fields, func(top catalog.Field) bool { return top.ID == f.ID }) {
 		return f.Name
@@ -114,7 +117,7 @@ func newestSpec(t *catalog.Table) catalog.Spec {
 	return t.Specs[newest]
 }
 
-// bucketed returns the columns by which the newest spec of a table buckets.
+// bucketed returns the columns that the newest spec of a table buckets by.
 func bucketed(t *catalog.Table) []string {
 	var out []string
 	for _, f := range newestSpec(t) {
@@ -125,8 +128,8 @@ func bucketed(t *catalog.Table) []string {
 	return out
 }
 
-// partitions partitions the staging table as the training table is: by the buckets and ranges of its
-// keys, and by the partition that is aligned.
+// partitions partitions the staging table like the training table: by the buckets and ranges of the
+// key, and by the aligned column.
 func (s *stagingLayout) partitions(training *catalog.Table, p StagingPlan, keys map[int]catalog.Field) error {
 	spec := newestSpec(training)
 	align := 0
@@ -162,8 +165,9 @@ func (s *stagingLayout) partitions(training *catalog.Table, p StagingPlan, keys 
 	return nil
 }
 
-// alignedColumn returns the field id of the column by whose partitions a staging table can be aligned: the
-// first time, or else the first column whose values are partitions; 0: there is none.
+// alignedColumn returns the field id of the column whose partitions a staging table can be aligned
+// by: the first date or timestamp, or else the first column that is partitioned by its values. It
+// returns 0 if there is none.
 func alignedColumn(t *catalog.Table, spec catalog.Spec, keys map[int]catalog.Field) int {
 	byValue := 0
 	for _, f := range spec {
@@ -198,7 +202,8 @@ func whyLeftOut(f catalog.PartitionField, unaligned bool) string {
 	}
 }
 
-// align aligns the partitions of a training column, which it adds unless it has been added.
+// align aligns the staging table by the partitions of a training column, and returns the staging
+// column. The first call adds that column.
 func (s *stagingLayout) align(t *catalog.Table, source catalog.Field) catalog.Field {
 	name := columnName(t, source)
 	if s.aligned == "" {
@@ -211,7 +216,8 @@ func (s *stagingLayout) align(t *catalog.Table, source catalog.Field) catalog.Fi
 	return s.table.Fields[at]
 }
 
-// adviseSpecs adds advice if older specs of the training table are not partitioned by the aligned column: their files cannot be aligned.
+// adviseSpecs adds advice if the training table has specs that do not partition by the aligned
+// column. Files of such specs cannot be aligned.
 func (s *stagingLayout) adviseSpecs(t *catalog.Table, source catalog.Field) {
 	for _, spec := range t.Specs {
 		if !slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Source == source.ID }) {
@@ -230,7 +236,7 @@ func (s *stagingLayout) partition(t catalog.Transform, of catalog.Field) {
 	s.terms = append(s.terms, term(t, quoted(of.Name)))
 }
 
-// checkBuckets checks a number of buckets against that of the training table.
+// checkBuckets checks the number of buckets of a plan against that of the training table.
 func (s *stagingLayout) checkBuckets(t *catalog.Table, spec catalog.Spec, p StagingPlan, keys map[int]catalog.Field) error {
 	var counts []int
 	for _, f := range spec {
@@ -262,7 +268,7 @@ func (s *stagingLayout) checkBuckets(t *catalog.Table, spec catalog.Spec, p Stag
 // maxBuckets is the maximum number of buckets of a staging table.
 const maxBuckets = 1 << 16
 
-// nearestCounts returns the numbers next to b that divide n or are a multiple of it.
+// nearestCounts returns the nearest numbers below and above b that divide n or are a multiple of n.
 func nearestCounts(n, b int) string {
 	if b > n {
 		return fmt.Sprintf("%d or %d", b/n*n, (b/n+1)*n)
@@ -277,7 +283,7 @@ func nearestCounts(n, b int) string {
 	return fmt.Sprintf("%d or %d", below, above)
 }
 
-// checkColumns refuses columns that Spark cannot declare.
+// checkColumns returns an error for columns that Spark cannot declare.
 func (s *stagingLayout) checkColumns() error {
 	for i, f := range s.table.Fields {
 		for _, other := range s.table.Fields[:i] {
@@ -294,7 +300,7 @@ func (s *stagingLayout) checkColumns() error {
 	return nil
 }
 
-// order sets the columns by which rows of a partition are sorted.
+// order sets the columns that the rows of a partition are sorted by.
 func (s *stagingLayout) order(columns []string) error {
 	if columns == nil {
 		for _, k := range s.entry.Key {

@@ -15,19 +15,20 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// promotedEntry is a staging entry as a query that has one row of each key.
+// promotedEntry is the SQL query of a staging entry. The query has one row per key.
 type promotedEntry struct {
 	alias    string
 	entry    dataset.Staging
 	training *catalog.Table
 	staging  *catalog.Table
-	pairs    []sqlPair // key and aligned partition
-	values   []string  // expressions of the staging columns that are promoted; value N is the Nth
-	lenient  bool      // whether training rows exist that the dataset does not have
-	guarded  bool      // whether a value of the entry has its checks
+	pairs    []sqlPair // conditions for the key and the aligned partition
+	values   []string  // expressions of the promoted staging columns; column valueN of the query is the Nth
+	lenient  bool      // whether the dataset filters its training rows
+	guarded  bool      // whether one of the values already contains the entry's checks
 }
 
-// sqlPair is a condition of the join: an expression of a training row, and one of a staging row.
+// sqlPair is an equality of the join condition: an expression of the training row and one of the
+// staging row.
 type sqlPair struct{ training, staging string }
 
 // newPromotedEntry returns the query of an entry.
@@ -47,13 +48,13 @@ func newPromotedEntry(alias string, s dataset.Staging, training, staging *catalo
 	return e, e.align(*s.Align)
 }
 
-// refused returns an error for an entry that the statement cannot have.
+// refused returns the error for an entry that cannot be printed as SQL.
 func (e *promotedEntry) refused(format string, args ...any) error {
 	return fault.InvalidField("entries", "entry %s %s", e.entry.Name, fmt.Sprintf(format, args...)).
 		WithRemedy("promote it without --print, which gives the values that are read")
 }
 
-// check returns an error for an entry whose rows Spark SQL is not printed for.
+// check returns an error if the entry cannot be promoted by Spark SQL.
 func (e *promotedEntry) check() error {
 	s := e.entry
 	switch {
@@ -75,7 +76,8 @@ func (e *promotedEntry) check() error {
 	return nil
 }
 
-// align adds the aligned partition to the conditions. Partitions of values are printed, the same or some days before.
+// align adds a condition for the aligned partition. It supports only identity partitions, aligned
+// to the same value or to a number of days before.
 func (e *promotedEntry) align(a dataset.Align) error {
 	ours, theirs := partitionedBy(e.training, a.Training), partitionedBy(e.staging, a.Staging)
 	if ours == nil || theirs == nil {
@@ -96,7 +98,8 @@ func (e *promotedEntry) align(a dataset.Align) error {
 	return nil
 }
 
-// partitionedBy returns the column of that name if every partition spec has it by identity; otherwise nil.
+// partitionedBy returns the named column if every partition spec has an identity transform of it;
+// otherwise nil.
 func partitionedBy(t *catalog.Table, name string) *catalog.Field {
 	at := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.Name == name })
 	if at < 0 {
@@ -112,7 +115,8 @@ func partitionedBy(t *catalog.Table, name string) *catalog.Field {
 	return &t.Fields[at]
 }
 
-// staged returns the name that the query has for a staging column.
+// staged returns the name of a staging column in the query, and adds the column if the query lacks
+// it.
 func (e *promotedEntry) staged(f catalog.Field) string {
 	column := "s." + sqlColumn(e.staging, f)
 	at := slices.Index(e.values, column)
@@ -123,7 +127,8 @@ func (e *promotedEntry) staged(f catalog.Field) string {
 	return fmt.Sprintf("%s.value%d", e.alias, at+1)
 }
 
-// overlay returns the value of a training column that a staging column replaces where a row matches.
+// overlay returns the value of a training column after a staging column replaces it in matched
+// rows.
 func (e *promotedEntry) overlay(f catalog.Field, value string) string {
 	staged := e.staged(f)
 	if !e.entry.Nulls.Replace() {
@@ -158,7 +163,7 @@ func (e *promotedEntry) value(o resolve.Output, of string) (string, error) {
 	return e.guard(value), nil
 }
 
-// literal returns the default of a column as Spark SQL.
+// literal returns the default value of a column as a Spark SQL expression.
 func (e *promotedEntry) literal(o resolve.Output, of string) (string, error) {
 	switch o.Type().ID() {
 	case arrow.BOOL, arrow.INT32, arrow.INT64, arrow.DECIMAL128, arrow.DATE32, arrow.STRING:
@@ -170,13 +175,14 @@ func (e *promotedEntry) literal(o resolve.Output, of string) (string, error) {
 	}
 }
 
-// sqlText returns a text as a literal. Line breaks stay in one line.
+// sqlText returns a text as a SQL literal on one line, with escaped line breaks.
 func sqlText(text string) string {
 	text = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\x00", `\0`).Replace(text)
 	return "'" + text + "'"
 }
 
-// guard puts the checks of the entry around one of its values: the statement fails where reading fails.
+// guard wraps the entry's checks around the first of its values, so that the statement fails where
+// reading the dataset would fail.
 func (e *promotedEntry) guard(value string) string {
 	if e.guarded {
 		return value
@@ -197,7 +203,7 @@ func (e *promotedEntry) guard(value string) string {
 	return "CASE " + strings.Join(checks, " ") + " ELSE " + value + " END"
 }
 
-// join writes the join with the entry.
+// join writes the LEFT JOIN with the query of the entry.
 func (e *promotedEntry) join(b *strings.Builder, in Target) {
 	table := in.sqlTable(e.staging.Name)
 	at := version(e.entry.Ref)
@@ -228,7 +234,7 @@ func (e *promotedEntry) join(b *strings.Builder, in Target) {
 		strings.Join(present, " AND "), e.alias, strings.Join(on, " AND "), e.alias)
 }
 
-// order returns the order of the rows of a key in which the chosen row is the first.
+// order returns an ORDER BY list that puts the chosen row of a key first.
 func (e *promotedEntry) order() string {
 	last := e.entry.Duplicates.TakeLast()
 	direction := func(descending bool) string {
@@ -254,7 +260,7 @@ func (e *promotedEntry) order() string {
 	return strings.Join(out, ", ")
 }
 
-// version returns the clause that reads a table at a ref.
+// version returns the clause that selects a ref of a table, or "" for the current snapshot.
 func version(ref dataset.Ref) string {
 	switch {
 	case ref.Snapshot != 0:

@@ -11,8 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Promote returns the Spark SQL that copies columns of staging entries into the training table, with one statement that rewrites
-// the table. Each row gets the values that the join returns for it when the dataset is read.
+// Promote returns Spark SQL that copies columns of staging entries into the training table. One of
+// its statements rewrites the table. Each row gets the values that reading the dataset would return
+// for it.
 func Promote(in Target, entries []string) (string, error) {
 	p := overwriting{target: in}
 	if err := p.choose(entries); err != nil {
@@ -46,10 +47,10 @@ type overwriting struct {
 	tables  []*catalog.Table
 	inputs  []*promotedEntry
 	added   []string // definitions of the new columns
-	values  []string // expressions of all columns, including the new ones, each AS the column's name
+	values  []string // expressions of all columns, including new ones, with AS and the column's name
 }
 
-// choose takes the promoted entries from the dataset, in the dataset's order.
+// choose copies the entries to promote from the dataset, in the order of the dataset.
 func (p *overwriting) choose(names []string) error {
 	d := p.target.Dataset.Defaults()
 	already := resolve.PromotedNames(d, p.target.Training)

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// promoted returns a dataset with an entry of each kind that is printed.
+// promoted returns a dataset with one entry of each kind that can be printed.
 func promoted() backfill.Target {
 	out := home(daily()...)
 	out.Training.Specs = map[int]catalog.Spec{1: daily()}
@@ -52,7 +52,7 @@ func TestPromotionsAreWrittenAsSQL(t *testing.T) {
 	require.Equal(t, string(want), text)
 }
 
-// TestEachRuleForNullsHasItsSQL: no rule for nulls is printed as another one.
+// TestEachRuleForNullsHasItsSQL checks that the SQL differs for each rule for nulls.
 //
 // spec: promote-60
 func TestEachRuleForNullsHasItsSQL(t *testing.T) {

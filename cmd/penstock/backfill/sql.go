@@ -55,7 +55,7 @@ func term(t catalog.Transform, column string) string {
 	return column
 }
 
-// describeField describes a partition field in a comment.
+// describeField returns the text that describes a partition field in comments.
 func describeField(f catalog.PartitionField, column string) string {
 	if f.Transform.Kind == catalog.Other {
 		return f.Name
@@ -63,10 +63,11 @@ func describeField(f catalog.PartitionField, column string) string {
 	return term(f.Transform, column)
 }
 
-// statement is the prefix of a text that is SQL: comment keeps it on one line.
+// statement is the prefix that marks a text as SQL, which comment keeps on one line.
 const statement = "  "
 
-// comment writes each text as one or more comment lines. Control characters in names become spaces.
+// comment writes each text as one or more comment lines. Line breaks and tabs in names become
+// spaces.
 func comment(b *strings.Builder, indent string, texts ...string) {
 	const width = 96
 	for _, text := range texts {
@@ -86,8 +87,8 @@ func comment(b *strings.Builder, indent string, texts ...string) {
 	}
 }
 
-// script adds the new entry to d, checks the resulting dataset, and returns it with the script of the layout.
-// The given tables are those of d's entries. Further comments come last.
+// script adds the new entry to d, checks the resulting dataset, and returns it with the script of
+// the layout. tables are the tables of d's entries. The further comments are printed last.
 func (s *stagingLayout) script(to Target, d dataset.Dataset, tables []*catalog.Table, further []string) (*Script, error) {
 	d.Staging = append(slices.Clone(d.Staging), s.entry)
 	if err := check(d, to.Training, append(slices.Clone(tables), s.table)); err != nil {
@@ -198,7 +199,7 @@ func swapInStaging(in Target, old resolve.Output) []string {
 	}, in.readers(t)...)
 }
 
-// sqlColumn returns the name of a column of a table in Spark SQL. The column may be in structs.
+// sqlColumn returns the Spark SQL name of a column of a table. The column may be nested in structs.
 func sqlColumn(t *catalog.Table, f catalog.Field) string {
 	if !slices.ContainsFunc(t.Nested, func(n catalog.Field) bool { return n.ID == f.ID }) {
 		return quoted(f.Name)
@@ -210,7 +211,8 @@ func sqlColumn(t *catalog.Table, f catalog.Field) string {
 	return strings.Join(parts, ".")
 }
 
-// readers returns a comment that names the other datasets that read a table; nil if there is none.
+// readers returns a comment that names the other datasets that read a table, or nil if there are
+// none.
 func (t Target) readers(table *catalog.Table) []string {
 	var names []string
 	for _, d := range t.Others {
@@ -225,7 +227,8 @@ func (t Target) readers(table *catalog.Table) []string {
 	return []string{"Other datasets of the config file that read this table: " + strings.Join(names, ", ") + "."}
 }
 
-// removal returns the statement that removes a column. all means that the dataset reads nothing else of its table.
+// removal returns the script that removes a column. all means that the dataset reads nothing else
+// from the column's table.
 func (t Target) removal(table *catalog.Table, o resolve.Output, all bool) string {
 	var b strings.Builder
 	name := t.sqlTable(table.Name)

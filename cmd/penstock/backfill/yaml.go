@@ -48,7 +48,7 @@ func (s *Script) YAML() string {
 	return b.String()
 }
 
-// flow returns JSON as YAML on one line, with quotes only where they are needed.
+// flow converts JSON to YAML on one line, with quotes only where necessary.
 func flow(text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

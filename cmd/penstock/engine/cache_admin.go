@@ -13,14 +13,14 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// keptColumns lists what an engine keeps for later streams, as a flight.CacheAdmin.
+// keptColumns is the flight.CacheAdmin of an engine's cached columns and build sides.
 type keptColumns struct {
 	columns *chunkcache.ColumnCache
 	loader  *loader.Loader
 	disk    *columnDisk
 }
 
-// CacheAdmin returns the engine's, or nil if it keeps nothing.
+// CacheAdmin returns the cache administration of the engine, or nil if the engine caches nothing.
 func (e *Engine) CacheAdmin() flight.CacheAdmin {
 	if e.chunks == nil {
 		return nil
@@ -43,8 +43,9 @@ func (k keptColumns) List() flight.CacheList {
 	return out
 }
 
-// Drop implements flight.CacheAdmin. Files have the uuid of their table, which the catalog tells: after a restart, nothing
-// in memory has the names of tables whose columns are on disk.
+// Drop implements flight.CacheAdmin. Files on disk are identified by the uuid of their table. Drop
+// gets the uuid from the catalog, because after a restart, the names of tables with columns on disk
+// are not in memory.
 func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
 	add := func(columns int, bytes int64) { out.Columns, out.Bytes = out.Columns+columns, out.Bytes+bytes }
 	if table == "" {

@@ -94,7 +94,7 @@ func stores(env store.Environment) store.Kinds {
 	)
 }
 
-// storage returns the kinds of remote storage, with the engine's memory and metrics.
+// storage returns the kinds of remote storage, connected to the engine's memory budget and metrics.
 func (e *Engine) storage() store.Kinds {
 	return stores(store.Environment{
 		Clock: time.Now,
@@ -116,7 +116,7 @@ func (e *Engine) storage() store.Kinds {
 // CatalogSet returns a set of the open catalogs of a config file.
 func (e *Engine) CatalogSet(c *config.Config) (*catalog.Set, error) {
 	all := map[string]catalog.Catalog{}
-	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // open fills Opened in this order
+	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // Opened has the same order
 		all[name] = e.Opened[i]
 	}
 	return catalog.NewSet(all, c.DefaultCatalog())

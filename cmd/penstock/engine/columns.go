@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// columnTimeout is how long a call to the disk of cache_dir may take: longer than that, and the
-	// columns are sooner decoded.
+	// columnTimeout is the time limit of a call to the disk of cache_dir. If a call takes longer,
+	// decoding the columns again is faster.
 	columnTimeout = 5 * time.Second
-	// columnQueueDivisor is the divisor of the memory budget that gives the bytes of the columns that
-	// wait to be written.
+	// columnQueueDivisor divides the memory budget to get the maximum bytes of columns that wait to
+	// be written.
 	columnQueueDivisor = 16
-	// columnDrain is how long a server that ends writes the columns that wait.
+	// columnDrain is how long a server that shuts down continues to write waiting columns.
 	columnDrain = 2 * time.Second
 )
 
-// columnDisk is the disk tier of the cache of decoded columns. Without the setting cache_dir, and in
-// commands that read in process, it has nothing. It is safe for concurrent use.
+// columnDisk is the disk tier of the cache of decoded columns. It is empty without the setting
+// cache_dir and in commands that read in process. It is safe for concurrent use.
 type columnDisk struct{ tier atomic.Pointer[disk.Tier] }
 
 var _ chunkcache.Disk = (*columnDisk)(nil)
 
-// columnID returns the identity of a column on disk. Those whose pages had no checksums have another one:
-// require_checksums refuses them.
+// columnID returns the identity of a column on disk. Columns from pages without checksums have a
+// different identity, because require_checksums refuses them.
 func columnID(of chunkcache.ChunkID, unchecked bool) disk.ColumnID {
 	id := disk.ColumnID(of)
 	if unchecked {
@@ -69,14 +69,14 @@ func (d *columnDisk) Put(of chunkcache.ChunkID, values chunkcache.StoredColumn, 
 	tier.Put(disk.Offer{ID: columnID(of, values.Unchecked), Arrays: values.Arrays, Cost: cost, Done: done})
 }
 
-// giveUp drops the columns that wait to be written, if memory is needed.
+// giveUp drops the columns that wait to be written. The budget calls it when memory is short.
 func (d *columnDisk) giveUp(int64) {
 	if tier := d.tier.Load(); tier != nil {
 		tier.DropQueued()
 	}
 }
 
-// list returns what is on disk.
+// list returns the number and size of the columns on disk, and the size limit.
 func (d *columnDisk) list() flight.ColumnsOnDisk {
 	tier := d.tier.Load()
 	if tier == nil {
@@ -86,7 +86,7 @@ func (d *columnDisk) list() flight.ColumnsOnDisk {
 	return flight.ColumnsOnDisk{Columns: of.Chunks, Bytes: of.Bytes, Limit: of.Limit}
 }
 
-// drop deletes what is on disk.
+// drop deletes all columns on disk.
 func (d *columnDisk) drop(ctx context.Context) (columns int, bytes int64) {
 	tier := d.tier.Load()
 	if tier == nil {
@@ -95,7 +95,7 @@ func (d *columnDisk) drop(ctx context.Context) (columns int, bytes int64) {
 	return tier.DropAll(ctx)
 }
 
-// dropTables deletes what is on disk of tables, by their uuids.
+// dropTables deletes the columns of the tables with the given uuids from disk.
 func (d *columnDisk) dropTables(ctx context.Context, uuids map[string]bool) (columns int, bytes int64, err error) {
 	tier := d.tier.Load()
 	if tier == nil {
@@ -104,8 +104,8 @@ func (d *columnDisk) dropTables(ctx context.Context, uuids map[string]bool) (col
 	return tier.DropTables(ctx, uuids)
 }
 
-// openColumns opens the folder of the setting cache_dir, if it is set. A server whose folder is in use by another
-// one, or whose disk does not work, runs without it.
+// openColumns opens the folder of the setting cache_dir, if it is set. If another server uses the
+// folder, or the disk fails, the server runs without it.
 func (e *Engine) openColumns(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	if s.CacheDir == "" {
 		return nil

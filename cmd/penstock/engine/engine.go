@@ -1,5 +1,5 @@
-// Package engine builds the parts that read and write tables, as a config file says: catalogs, stores, caches, the scanner,
-// the loader, and the writers. It is the one place that names their concrete types.
+// Package engine builds the parts that read and write tables from a config file: catalogs, stores,
+// caches, the scanner, the loader, and the writers. Only this package names their concrete types.
 package engine
 
 import (
@@ -59,20 +59,20 @@ type Engine struct {
 	Catalogs  *catalog.Set
 	byName    map[string]*icebergcat.Catalog                                    // the catalogs of Opened, by their names in the config file
 	requests  atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; may be nil
-	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // warns of wrong sizes in manifests; may be nil
+	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // logs wrong sizes in manifests; may be nil
 	tags      []*pintag.Tags
-	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
+	looks     atomic.Pointer[func(pintag.Look)] // observes checks of tags; may be nil
 	pools     []trimmed
 	disk      *spool.Spool
 	scanner   *scan.Scanner
 	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
-	columns   columnDisk              // has columns that chunks does not have
-	memory    batch.Trimming          // of batches and decoded columns; one of pools
-	closers   []func()                // close the parts above, which were made in this order
+	columns   columnDisk              // the disk tier of chunks
+	memory    batch.Trimming          // allocates batches and decoded columns; is one of pools
+	closers   []func()                // close the parts above, in the order of their creation
 }
 
-// rememberMetadata makes the caches of manifests, of tables and of lists of files, which together hold about the given
-// number of bytes. It returns the cache of lists.
+// rememberMetadata creates the caches of manifests, tables and file listings, which together hold
+// about the given number of bytes. It returns the cache of listings.
 func (e *Engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
 	if e.manifests, err = cache.New[[]byte](bytes / 2); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (e *Engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
 	return listings, nil
 }
 
-// Assemble makes an engine. The caller closes it.
+// Assemble creates an engine from a config. The caller closes it.
 func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	pooled := maxPooled(c.Server.Memory)
 	memory, scratch := batch.NewBoundedAllocator(pooled), batch.NewBoundedAllocator(pooled)
@@ -125,7 +125,7 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	}
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
-		e.Budget.OnLack(e.columns.giveUp) // registered before the function of chunks, which can then release more
+		e.Budget.OnLack(e.columns.giveUp) // registered before the function of chunks, so that chunks can release more
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
@@ -198,7 +198,8 @@ func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	}
 }
 
-// readAhead converts the setting, in which 0 turns reading ahead off, to the option of package scan.
+// readAhead converts the setting read_ahead to the option of package scan. A setting of 0 turns
+// reading ahead off.
 func readAhead(bytes int64) int64 {
 	if bytes == 0 {
 		return scan.NoAhead
@@ -206,8 +207,8 @@ func readAhead(bytes int64) int64 {
 	return bytes
 }
 
-// strategies returns the custom join strategies that datasets may name, as custom:NAME. A
-// build of Penstock with its own strategies adds them here (docs/custom.md).
+// strategies returns the custom join strategies, which datasets name as custom:NAME. Custom builds
+// of Penstock add their strategies here (docs/custom.md).
 func strategies() map[string]joiner.Custom { return nil }
 
 // open opens every catalog, and reports the failures of all of them.
@@ -233,7 +234,7 @@ func (e *Engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	return catalog.NewSet(opened, c.DefaultCatalog())
 }
 
-// trimPrefix removes the name of a catalog from the beginning of a failure's message.
+// trimPrefix removes the prefix "catalog NAME: " from the message of an error.
 func trimPrefix(err error, name string) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		out := *e
@@ -243,8 +244,8 @@ func trimPrefix(err error, name string) error {
 	return err
 }
 
-// Close closes the parts of the engine in the reverse order of their creation. All streams must
-// have been released before.
+// Close closes the parts of the engine in the reverse order of their creation. All streams must be
+// released first.
 func (e *Engine) Close() {
 	for _, closer := range slices.Backward(e.closers) {
 		closer()
@@ -264,7 +265,7 @@ func (e *Engine) Prepare(ctx context.Context, s config.Server, metrics *telemetr
 // warning: there may be room later, and joins that fit in memory need none.
 func (e *Engine) TrySpool(log *slog.Logger) error { return trySpool(e.disk, log) }
 
-// trySpool is TrySpool for any disk.
+// trySpool implements TrySpool for any spool.
 func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
 	err := disk.Try()
 	if fault.KindOf(err) == fault.Exhausted {
@@ -277,5 +278,6 @@ func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
 // Sharing describes which streams of plans with the same tables (plan.Plan.TablesID) share batches; "" if no stream is open.
 func (e *Engine) Sharing(tablesID string) string { return e.sharer.Explain(tablesID) }
 
-// ReturnIdleMemory returns to the system, until ctx ends, the memory that ended streams leave in the pools.
+// ReturnIdleMemory runs until ctx ends, and returns the unused memory of ended streams to the
+// system.
 func (e *Engine) ReturnIdleMemory(ctx context.Context) { newIdleMemory(e.pools).run(ctx) }

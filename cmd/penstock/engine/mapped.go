@@ -15,16 +15,16 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
-// MappedMemory delivers batches in mapped memory to clients on the same machine. The zero value, without
-// the setting local_socket, delivers none.
+// MappedMemory delivers batches in mapped memory to clients on the same machine. The zero value,
+// used without the setting local_socket, delivers none.
 type MappedMemory struct {
 	Sessions *local.Sessions
 	listener net.Listener
 	Path     string // of the socket, absolute
 }
 
-// ListenLocal binds the socket of the setting local_socket, if it is set. The caller closes what it
-// returns.
+// ListenLocal binds the socket of the setting local_socket, if it is set. The caller closes the
+// result.
 func (e *Engine) ListenLocal(ctx context.Context, s config.Server, log *slog.Logger) (MappedMemory, error) {
 	if s.LocalSocket == "" {
 		return MappedMemory{}, nil
@@ -61,7 +61,7 @@ func (m MappedMemory) Serve() error {
 	return m.Sessions.Serve(m.listener)
 }
 
-// Close ends all sessions, and removes the socket. Clients keep what they have.
+// Close ends all sessions, and removes the socket. Clients keep the batches that they have.
 func (m MappedMemory) Close() {
 	if m.Sessions != nil {
 		_ = m.listener.Close() // it may be closed already

@@ -63,12 +63,12 @@ func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine i
 }
 
 const (
-	// idleAfter is the time between two checks: a process that was idle for that long returns
-	// memory. It is longer than the pause between two streams of a trainer, so that the second
-	// stream reuses the memory of the first.
+	// idleAfter is the time between two checks. A process that was idle for that long returns
+	// memory to the system. It is longer than the pause between two streams of a trainer, so that
+	// the second stream reuses the memory of the first.
 	idleAfter = 5 * time.Second
-	// maxIdleBytes is how many bytes a process may allocate between two checks and still count
-	// as idle: health checks and scrapes of the metrics allocate some.
+	// maxIdleBytes is the number of bytes that a process may allocate between two checks and still
+	// count as idle. Health checks and scrapes of the metrics allocate some memory.
 	maxIdleBytes = 16 << 20
 )
 
@@ -77,8 +77,8 @@ const (
 type trimmed interface{ Trim() (used bool) }
 
 // idleMemory returns memory to the system after streams have ended. Otherwise the process would
-// keep that memory: in the pools, for the next stream, and as garbage, because an idle process
-// does not run the collector.
+// keep the memory in its pools for the next stream, and as garbage, because an idle process does
+// not run the collector.
 //
 // Every idleAfter, the pools drop the buffers that were not used since the last check, even
 // while streams run. The first check that finds the process idle after it was busy also

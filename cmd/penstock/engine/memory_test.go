@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// The heap has 5/4 of the budget plus 160 MiB, and at most 90 % of the machine. Reservations,
-// caches and pools fit.
+// The heap limit is 5/4 of the budget plus 160 MiB, but at most 90 % of the machine's memory.
+// Reservations, caches and pools fit in it.
 func TestHeapLimit(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ budget, machine, want int64 }{
@@ -36,7 +36,7 @@ func TestHeapLimit(t *testing.T) {
 	}
 }
 
-// The environment overrides the limits, and a budget that is too large for the machine is logged.
+// Environment variables override the limits. A budget that is too large for the machine is logged.
 func TestEnvironmentOverridesHeapLimits(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(-1)
 	debug.SetGCPercent(percent)
@@ -61,7 +61,7 @@ func TestEnvironmentOverridesHeapLimits(t *testing.T) {
 	require.Empty(t, bound(nil, 1<<30, 0), "the memory of the machine is unknown")
 }
 
-// use allocates and frees.
+// use allocates and frees 1 MiB.
 func use(p batch.Trimming) { p.Free(p.Allocate(1 << 20)) }
 
 // Memory is returned once after idleAfter without activity, and never while streams run, however
@@ -81,7 +81,7 @@ func TestIdleMemory(t *testing.T) {
 		}
 		wait(time.Minute)
 		require.Zero(t, given.Load(), "the process has been idle from the start")
-		for _, p := range pools { // each of them counts
+		for _, p := range pools { // use of any pool counts as activity
 			for range 100 { // short streams, one after the other
 				wait(idleAfter / 2)
 				use(p)

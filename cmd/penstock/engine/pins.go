@@ -15,7 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// tagged is a catalog that tags the snapshots that streams read, so that they are not expired.
+// tagged is a catalog that tags the snapshots that streams read, so that these snapshots do not
+// expire.
 type tagged struct {
 	*icebergcat.Catalog
 	*pintag.Tags
@@ -23,8 +24,8 @@ type tagged struct {
 
 var _ catalog.Holder = tagged{}
 
-// withTags returns a catalog that tags snapshots, if its block in the config file asks for
-// that.
+// withTags returns the catalog with tagging of snapshots, if its block in the config file sets
+// pin_tags.
 func (e *Engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
 	if o.PinTags == 0 {
 		return one, nil
@@ -61,8 +62,8 @@ func (e *Engine) renewTags(ctx context.Context) {
 	})
 }
 
-// observeTags counts looks at tags in metrics, and logs tags that could not be renewed. Other
-// failures are returned to the client of the query.
+// observeTags counts checks of tags in metrics, and logs failed renewals. Other failures are
+// returned to the client of the query.
 func (e *Engine) observeTags(metrics *telemetry.Metrics, log *slog.Logger) {
 	count := metrics.PinTags()
 	observe := func(l pintag.Look) {

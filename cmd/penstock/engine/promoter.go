@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/promote"
 )
 
-// promotable is a catalog with training tables that columns are added to.
+// promotable adapts a catalog to promote.PromotedTables.
 type promotable struct{ *icebergcat.Catalog }
 
 // FileStore implements promote.PromotedTables.
@@ -27,7 +27,7 @@ func (p promotable) FileStore(ctx context.Context, table, folder string) (promot
 	return files, nil
 }
 
-// promotes returns the catalog of a training table, and its name there.
+// promotes returns the catalog of a training table, and the table's name in the catalog.
 func (e *Engine) promotes(table string) (promote.PromotedTables, string, error) {
 	c, name, err := e.catalogOf(table)
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) promotes(table string) (promote.PromotedTables, string, error) 
 	return promotable{c}, name, nil
 }
 
-// deletes returns what reads delete files of the tables of the engine.
+// deletes returns the pool that reads delete files of the engine's tables.
 func (e *Engine) deletes() *deletes.Pool {
 	return deletes.New(deletes.Options{
 		Files: e.Catalogs, Budget: e.Budget,
@@ -46,7 +46,7 @@ func (e *Engine) deletes() *deletes.Pool {
 	})
 }
 
-// Promoter returns what adds columns to the training tables of the engine.
+// Promoter returns a promoter, which adds columns to the engine's training tables.
 func (e *Engine) Promoter() *promote.Promoter {
 	return promote.New(promote.Options{
 		Route: e.promotes, Catalog: e.Catalogs, Hold: e.Catalogs.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),

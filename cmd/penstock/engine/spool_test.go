@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/internal/spool"
 )
 
-// A server whose spool has no room starts: joins that fit in memory need none.
+// A server starts with a warning even if its spool has no room, because joins that fit in memory
+// need no spool.
 //
 // spec: join-110
 func TestSpoolsWithoutRoomAreWarnedAbout(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// writable is a catalog whose tables are written to.
+// writable adapts a catalog to stage.WritableTables and maintenance.Tables.
 type writable struct{ *icebergcat.Catalog }
 
 // FileStore implements stage.WritableTables and maintenance.Tables.
@@ -33,7 +33,7 @@ func (w writable) FileStore(ctx context.Context, table, folder string) (datafile
 	return files, nil
 }
 
-// catalogOf returns the catalog of a table, and its name there.
+// catalogOf returns the catalog of a table, and the table's name in the catalog.
 func (e *Engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
 	of, name, err := e.Catalogs.Route(table)
 	if err != nil {
@@ -46,13 +46,14 @@ func (e *Engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
 	return c, name, nil
 }
 
-// writes returns the catalog of a table, whose tables are written to, and its name there.
+// writes returns the catalog of a table for writing, and the table's name in the catalog.
 func (e *Engine) writes(table string) (writable, string, error) {
 	c, name, err := e.catalogOf(table)
 	return writable{c}, name, err
 }
 
-// InputStorage returns the function that opens the storage of files to stage to a table: with the properties of the table's catalog.
+// InputStorage returns a function that opens the storage of files to be staged to a table. It uses
+// the properties of the table's catalog.
 func (e *Engine) InputStorage(table string) func(context.Context, string) (store.Store, error) {
 	return func(ctx context.Context, location string) (store.Store, error) {
 		c, _, err := e.catalogOf(table)
@@ -63,7 +64,8 @@ func (e *Engine) InputStorage(table string) func(context.Context, string) (store
 	}
 }
 
-// ColumnTypes returns the types of the columns of a table, by name; none if the table does not exist.
+// ColumnTypes returns the types of a table's columns by name. It returns nil if the table does not
+// exist.
 func (e *Engine) ColumnTypes(ctx context.Context, table string) (map[string]arrow.DataType, error) {
 	c, name, err := e.catalogOf(table)
 	if err != nil {
@@ -83,8 +85,8 @@ func (e *Engine) ColumnTypes(ctx context.Context, table string) (map[string]arro
 	return out, nil
 }
 
-// EnvironmentStorage returns the function that opens the storage of a location with the settings of the process's environment
-// alone, as a client does that has no config file.
+// EnvironmentStorage returns a function that opens the storage of a location with only the settings
+// of the process's environment, for clients without a config file.
 func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
 	kinds, opened := stores(store.Environment{Clock: time.Now}), map[*store.Kind]store.Store{}
 	var mu sync.Mutex
@@ -106,7 +108,7 @@ func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
 	}
 }
 
-// rowFiles returns what writes data files, for a number of calls at the same time.
+// rowFiles returns the options for writing data files in a number of concurrent calls.
 func (e *Engine) rowFiles(calls int) datafile.Options {
 	return datafile.Options{
 		Calls: calls, Budget: e.Budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
@@ -120,7 +122,8 @@ func (e *Engine) rowFiles(calls int) datafile.Options {
 	}
 }
 
-// Stager returns what stages rows to the tables of the engine, for a number of calls at the same time.
+// Stager returns a stager, which writes rows to the engine's tables in a number of concurrent
+// calls.
 func (e *Engine) Stager(calls int) *stage.Stager {
 	return stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return e.writes(table) },
@@ -138,7 +141,7 @@ func (e *Engine) readFiles(ctx context.Context, source plan.Source, columns []ca
 	return rows, nil
 }
 
-// rewriter returns what rewrites files of the tables of the engine, for a number of calls at the same time.
+// rewriter returns a rewriter for files of the engine's tables, for a number of concurrent calls.
 func (e *Engine) rewriter(calls int) *maintenance.Rewriter {
 	return maintenance.New(maintenance.Options{
 		Route: func(table string) (maintenance.Tables, string, error) { return e.writes(table) },

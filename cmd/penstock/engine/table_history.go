@@ -14,10 +14,11 @@ import (
 // TableHistory reads the metadata of the tables of an engine. It implements flight.TableHistory.
 type TableHistory struct{ engine *Engine }
 
-// TableHistory returns what reads the metadata of tables.
+// TableHistory returns the TableHistory of the engine.
 func (e *Engine) TableHistory() TableHistory { return TableHistory{engine: e} }
 
-// TableNames implements flight.TableHistory. If within is the name of a catalog and no namespace, the other catalogs are not asked.
+// TableNames implements flight.TableHistory. If within is the name of a catalog, it lists only this
+// catalog and the default catalog, where within may be a namespace.
 func (h TableHistory) TableNames(ctx context.Context, within string) ([]string, error) {
 	var out []string
 	for _, of := range slices.Sorted(maps.Keys(h.engine.byName)) {
@@ -39,7 +40,8 @@ func (h TableHistory) TableNames(ctx context.Context, within string) ([]string, 
 	return out, nil
 }
 
-// fallback returns the name of the catalog of names without one; "" if there is none.
+// fallback returns the default catalog, which has the tables whose names include no catalog, or ""
+// if there is none.
 func (e *Engine) fallback() string {
 	of, _, err := e.Catalogs.Route("a.b")
 	if err != nil {
@@ -48,7 +50,8 @@ func (e *Engine) fallback() string {
 	return of
 }
 
-// shown returns the name of a table of a catalog as queries name it, or false if they cannot.
+// shown returns the name that queries use for a table of a catalog, or false if queries cannot name
+// the table.
 func (e *Engine) shown(of, name string) (string, bool) {
 	for _, named := range []string{name, of + "." + name} {
 		if found, inner, err := e.Catalogs.Route(named); err == nil && found == of && inner == name {

@@ -17,13 +17,15 @@ import (
 	"github.com/penstock/penstock/loader/staged"
 )
 
-// Calls of clients that write rows at the same time: one for stageMemory of the budget, and at most maxStages.
+// The number of concurrent client calls that write rows: one per stageMemory bytes of the budget,
+// at most maxStages.
 const (
 	stageMemory = 64 << 20
 	maxStages   = 8
 )
 
-// StageCalls returns how many calls of clients may write rows at the same time.
+// StageCalls returns how many client calls may write rows concurrently, for a memory budget in
+// bytes.
 func StageCalls(memory int64) int { return int(min(max(memory/stageMemory, 1), maxStages)) }
 
 // TableWriter writes to the tables of an engine for the clients of a server.
@@ -33,7 +35,7 @@ type TableWriter struct {
 	rewriter *maintenance.Rewriter
 }
 
-// TableWriter returns what writes to tables for a number of clients at the same time.
+// TableWriter returns a TableWriter for a number of concurrent calls.
 func (e *Engine) TableWriter(calls int) TableWriter {
 	return TableWriter{engine: e, stager: e.Stager(calls), rewriter: e.rewriter(calls)}
 }
@@ -109,12 +111,12 @@ func (w TableWriter) Clean(ctx context.Context, request changes.OrphanSearch) ([
 	return search.Clean(ctx, tables, request.Remove, request.Held, request.Progress)
 }
 
-// Datasets returns what finds out how the datasets of the engine use tables.
+// Datasets returns the staged.Datasets of the engine, which report how its datasets use tables.
 func (e *Engine) Datasets() staged.Datasets {
 	return staged.Datasets{Loader: e.Loader, Same: e.Catalogs.Same, Budget: e.Budget}
 }
 
-// searchable is a catalog in whose tables orphan files are looked for.
+// searchable adapts a catalog to orphans.SearchedTables.
 type searchable struct{ *icebergcat.Catalog }
 
 // Folder implements orphans.SearchedTables.

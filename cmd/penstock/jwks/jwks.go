@@ -1,7 +1,8 @@
-// Package jwks fetches the keys of an issuer of tokens.
+// Package jwks fetches the keys of a token issuer.
 //
-// Remote is fetched at the start, every five minutes, and when a token names a key that is not known, but then at most every
-// ten seconds. If a fetch fails, the keys before stay in use; the issuer limits their age.
+// The keys are fetched at the start, every five minutes, and when a token names an unknown key.
+// After each fetch, the next one waits at least ten seconds. If a fetch fails, the previous keys
+// stay in use; package issuer limits their age.
 package jwks
 
 import (
@@ -18,9 +19,9 @@ import (
 
 const (
 	every    = 5 * time.Minute
-	pause    = 10 * time.Second // between two fetches
-	timeout  = 10 * time.Second // of a fetch
-	maxBytes = 1 << 20          // of the keys
+	pause    = 10 * time.Second // minimum time between two fetches
+	timeout  = 10 * time.Second // of one fetch
+	maxBytes = 1 << 20          // maximum size of the keys
 )
 
 // Remote is the keys at a URL.
@@ -31,15 +32,15 @@ type Remote struct {
 	log    *slog.Logger
 	client *http.Client
 	wanted chan struct{}
-	pause  time.Duration // the constant, except in tests
-	last   time.Time     // when the last fetch that succeeded started; of the goroutine that fetches
+	pause  time.Duration // the constant pause, except in tests
+	last   time.Time     // when the last successful fetch started; used only by the goroutine that fetches
 }
 
-// Setter takes keys, and when their fetch started.
+// Setter accepts new keys, and the time when their fetch started.
 type Setter func(text []byte, asOf time.Time) error
 
-// New returns the keys at a URL, which set takes. The URL must be https, or http on the loopback: the answer decides which
-// tokens are accepted.
+// New returns a Remote that passes the keys at a URL to set. The URL must be https, or http on the
+// loopback, because the keys decide which tokens are accepted.
 func New(at string, set Setter, clock func() time.Time, log *slog.Logger) (*Remote, error) {
 	parsed, err := url.Parse(at)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !loopback(parsed.Hostname())) {
@@ -47,7 +48,8 @@ func New(at string, set Setter, clock func() time.Time, log *slog.Logger) (*Remo
 	}
 	client := &http.Client{
 		Timeout: timeout,
-		// A redirect could lead elsewhere than the operator wrote.
+		// Redirects are not followed, because they could lead to a host that the operator did not
+		// choose.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Remote{url: at, set: set, clock: clock, log: log, client: client, wanted: make(chan struct{}, 1), pause: pause}, nil
@@ -62,11 +64,11 @@ func loopback(host string) bool {
 func (k *Remote) Want() {
 	select {
 	case k.wanted <- struct{}{}:
-	default: // a fetch is due already
+	default: // a fetch is already pending
 	}
 }
 
-// Run fetches the keys at intervals, and when they are wanted, until ctx ends.
+// Run fetches the keys at intervals and after calls of Want, until ctx ends.
 func (k *Remote) Run(ctx context.Context) {
 	regular := time.NewTicker(every)
 	defer regular.Stop()

@@ -1,4 +1,5 @@
-// Package keyfile reads files that decide who may do what, and checks which other users can use them.
+// Package keyfile reads files that control access, and checks the permissions of other users on
+// them.
 package keyfile
 
 import (
@@ -8,21 +9,21 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Use is what other users may do with a file.
+// Use states what other users may do with a file.
 type Use int
 
 const (
 	// Secret files hold keys: other users may neither read nor write them.
 	Secret Use = iota
-	// Public files hold certificates or hashes: other users may read them, and not write them.
+	// Public files hold certificates or hashes: other users may read but not write them.
 	Public
 )
 
-// maxBytes is the size of the largest file.
+// maxBytes is the maximum size of a file.
 const maxBytes = 16 << 20
 
-// Read reads the file that a setting names. It refuses a file that others could misuse: one that users other than this one
-// and root own or may write, and a secret one that they may read.
+// Read reads the file at path; setting names it in errors. It refuses a file that users other than
+// this one and root own or may write, and a secret file that other users may read.
 func Read(setting, path string, use Use) ([]byte, error) {
 	failed := func(err error) error {
 		return fault.New(fault.Invalid, "read the file of %s: %w", setting, err).In("", path).WithRemedy("set %s to a file that this user may read", setting)
@@ -31,7 +32,7 @@ func Read(setting, path string, use Use) ([]byte, error) {
 	if err != nil {
 		return nil, failed(err)
 	}
-	if !stat.Mode().IsRegular() { // an open could wait
+	if !stat.Mode().IsRegular() { // opening it could block
 		return nil, fault.InvalidField(setting, "%s is not a regular file", path).WithRemedy("set %s to a file that this user may read", setting)
 	}
 	file, err := os.Open(path)

@@ -4,7 +4,7 @@ package keyfile
 
 import "os"
 
-// The mode of a file does not tell who may use it on these systems.
+// On these systems, the mode of a file does not show which users may access it.
 
 func writers(os.FileInfo) string { return "" }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// owned is a file that belongs to a user.
+// owned is the FileInfo of a file that belongs to a user.
 type owned struct {
 	os.FileInfo
 	user uint32
@@ -31,7 +31,7 @@ func TestKeyFilesBelongToRootOrThisUser(t *testing.T) {
 	require.Equal(t, "user 4242", writers(owned{file, 4242}))
 }
 
-// moded is a file of a user and a group, with a mode.
+// moded is the FileInfo of a file with a mode, a user and a group.
 type moded struct {
 	os.FileInfo
 	mode        os.FileMode
@@ -41,7 +41,8 @@ type moded struct {
 func (m moded) Mode() os.FileMode { return m.mode }
 func (m moded) Sys() any          { return &syscall.Stat_t{Uid: m.user, Gid: m.group} }
 
-// TestRootMayGiveAFileToTheGroup: a file of root that a group of the process may read is used, in no other case of a group.
+// TestRootMayGiveAFileToTheGroup checks that permissions of a group are accepted only if root owns
+// the file and the group is one of the process's groups and may only read.
 //
 // spec: access-4
 func TestRootMayGiveAFileToTheGroup(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package owners knows which processes share a private server. Each owner holds a lock in a file of the server's folder; the kernel
-// releases it at any end of the process. So a server whose file has no locks can end: nobody else can use it.
+// Package owners tracks the processes that share a private server. Each owner locks a byte of a
+// file in the server's folder, and the kernel releases the lock however the process ends. A server
+// can end when its file has no locks, because no other process can use it.
 package owners
 
 // File is the name of the file of owners in the folder of a private server.

@@ -2,10 +2,10 @@
 
 package owners
 
-// Owners are the processes that share a private server: none on this system.
+// Owners is the set of processes that share a private server. It is not supported on this system.
 type Owners struct{}
 
-// Open returns nil: the server's parent is its only owner.
+// Open returns nil, which means that the server's parent is its only owner.
 func Open(string) (*Owners, error) { return nil, nil } //nolint:nilnil // there are none
 
 // Gone returns true.

@@ -18,10 +18,11 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// childVariable has the path of the file in which a child process holds a lock.
+// childVariable is the environment variable with the path of the file that a child process locks.
 const childVariable = "PENSTOCK_TEST_OWNERS"
 
-// TestMain also runs the child processes: one locks a byte, prints a line, and ends with its input.
+// TestMain also runs as a child process, which locks a byte, prints a line, and ends when its input
+// ends.
 func TestMain(m *testing.M) {
 	path := os.Getenv(childVariable)
 	if path == "" {
@@ -56,7 +57,8 @@ func holding(t *testing.T, folder string, at int64) (kill func()) {
 	}
 }
 
-// A server has owners as long as one of their processes lives, and while a process is about to become one.
+// A server has owners while one of their processes runs, or while a process is about to become an
+// owner.
 //
 // spec: private-30
 func TestOwnersAreGoneWhenTheirProcessesEnd(t *testing.T) {
@@ -79,7 +81,7 @@ func TestOwnersAreGoneWhenTheirProcessesEnd(t *testing.T) {
 	require.True(t, o.Gone())
 }
 
-// A folder has one server.
+// Only one server can open the file of owners in a folder.
 func TestFileOfOwnersHasOneServer(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, File), nil, 0o600))

@@ -10,22 +10,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The bytes of the file of owners. Each is locked by a process, with a record lock: forked processes do not have it, and the
-// kernel releases it at any end of the process.
+// The offsets of bytes in the file of owners. Processes lock them with record locks, which forked
+// processes do not inherit, and which the kernel releases however a process ends.
 const (
-	door   = 0       // held to become an owner, to start the server, and by the server once it ends
-	first  = 1       // an owner has one of these
-	count  = 1 << 20 // of them
-	server = 1 << 30 // the server
+	door   = 0       // held by a process that becomes an owner or starts the server, and by a server that ends
+	first  = 1       // the first byte for owners; each owner locks one
+	count  = 1 << 20 // number of bytes for owners
+	server = 1 << 30 // held by the server
 )
 
-// Owners are the processes that share a private server.
+// Owners is the set of processes that share a private server.
 type Owners struct {
-	file *os.File // open until the process ends: closing it, or another descriptor of it, releases the locks
+	file *os.File // open until the process ends: closing any descriptor of the file releases the locks
 }
 
-// Open opens the file of owners in the folder of a private server, for the server. It returns nil if there is none: the
-// server's parent is its only owner. It is Unavailable if another server has the file.
+// Open opens the file of owners in the folder of a private server. Only the server calls it. It
+// returns nil if there is no file: the server's parent is then its only owner. It fails as
+// Unavailable if another server has the file.
 func Open(folder string) (*Owners, error) {
 	path := filepath.Join(folder, File)
 	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
@@ -43,7 +44,8 @@ func Open(folder string) (*Owners, error) {
 	return o, nil
 }
 
-// Gone reports whether all owners have ended. After that, a process can become an owner only when this server has ended.
+// Gone reports whether all owners have ended. After it returns true, no process can become an owner
+// until this server has ended.
 func (o *Owners) Gone() bool {
 	if !o.lock(door, 1) {
 		return false
@@ -58,7 +60,7 @@ func (o *Owners) Gone() bool {
 // lock locks bytes of the file, unless another process has locked one of them.
 func (o *Owners) lock(start, bytes int64) bool { return o.set(syscall.F_WRLCK, start, bytes) == nil }
 
-// unlock releases a byte.
+// unlock releases the lock of a byte.
 func (o *Owners) unlock(start int64) { _ = o.set(syscall.F_UNLCK, start, 1) }
 
 func (o *Owners) set(kind int16, start, bytes int64) error {

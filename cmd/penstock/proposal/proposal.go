@@ -1,9 +1,9 @@
 // Package proposal proposes datasets for the tables of a catalog, and writes them as a config
 // file.
 //
-// It reads metadata alone. Datasets are proposed by the names and buckets of tables, and only
-// those that can be planned; the others are listed with the reason. The file holds no
-// secret: WithoutSecrets replaces each by a variable of the environment.
+// It reads only metadata. It derives datasets from the names and buckets of tables, and proposes
+// those that can be planned; the others are listed with the reason. WithoutSecrets replaces secrets
+// by environment variables, so that the file holds none.
 package proposal
 
 import (
@@ -24,24 +24,24 @@ type Catalog interface {
 	List(ctx context.Context) ([]string, error)
 }
 
-// Planner plans queries; *loader.Loader is one.
+// Planner plans queries, such as *loader.Loader.
 type Planner interface {
 	Plan(ctx context.Context, query dataset.Query) (loader.Planned, error)
 }
 
 // Proposal is the datasets proposed for the tables of a catalog.
 type Proposal struct {
-	Tables   []string // all names
+	Tables   []string // names of all tables of the catalog
 	Datasets []dataset.Dataset
 
 	known   map[string]*catalog.Table
-	rows    map[string]int64 // of the tables that were counted
-	skipped []string         // what was left out, and why
+	rows    map[string]int64 // by table; only of counted tables
+	skipped []string         // omitted tables and datasets, with reasons
 }
 
 const (
 	maxSurveyed = 2000 // tables
-	maxAlone    = 20   // datasets of one table
+	maxAlone    = 20   // maximum number of datasets of one table
 	maxComment  = 300  // characters
 )
 
@@ -88,13 +88,13 @@ func Survey(ctx context.Context, of Catalog, planner Planner) (*Proposal, error)
 	return p, p.keepPlannable(ctx, planner)
 }
 
-// LeftOut returns what was left out, and why.
+// LeftOut returns the omitted tables and datasets, with reasons.
 func (p *Proposal) LeftOut() []string { return p.skipped }
 
-// isUnnameable reports whether a dataset cannot name a table with a character in its name.
+// isUnnameable reports whether datasets cannot name a table because its name contains r.
 func isUnnameable(r rune) bool { return r <= ' ' || r == 0x7f || r == '"' || r == '`' }
 
-// count returns the rows of a table's files; 0 if they cannot be listed.
+// count returns the number of rows in a table's files, or 0 if the files cannot be listed.
 func (p *Proposal) count(ctx context.Context, of catalog.Catalog, t *catalog.Table) int64 {
 	if rows, ok := p.rows[t.Name]; ok {
 		return rows
@@ -110,7 +110,7 @@ func (p *Proposal) count(ctx context.Context, of catalog.Catalog, t *catalog.Tab
 	return rows
 }
 
-// alone returns datasets of one table each.
+// alone returns datasets that have only a training table, for the first maxAlone tables.
 func alone(tables []*catalog.Table) []dataset.Dataset {
 	var out []dataset.Dataset
 	for _, t := range tables[:min(len(tables), maxAlone)] {
@@ -119,7 +119,7 @@ func alone(tables []*catalog.Table) []dataset.Dataset {
 	return out
 }
 
-// keepPlannable leaves out the datasets that cannot be planned.
+// keepPlannable removes the datasets that cannot be planned.
 func (p *Proposal) keepPlannable(ctx context.Context, planner Planner) error {
 	var kept []dataset.Dataset
 	for _, d := range p.Datasets {
@@ -137,12 +137,12 @@ func (p *Proposal) keepPlannable(ctx context.Context, planner Planner) error {
 	return nil
 }
 
-// oneLine returns a failure as the text of a comment.
+// oneLine returns an error as one line for a comment.
 func oneLine(err error) string {
 	return cutText(strings.Join(strings.Fields(fault.Redact(fault.As(err).Error())), " "))
 }
 
-// cutText cuts a text to the length of a comment.
+// cutText truncates a text to maxComment characters.
 func cutText(text string) string {
 	if runes := []rune(text); len(runes) > maxComment {
 		return string(runes[:maxComment]) + " …"

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// listed is a catalog that lists some tables.
+// listed is a catalog with a fixed list of tables.
 type listed struct {
 	catalog.Catalog
 	names []string
@@ -21,14 +21,15 @@ type listed struct {
 
 func (l listed) List(context.Context) ([]string, error) { return l.names, nil }
 
-// plans plans every query.
+// plans is a Planner that accepts every query.
 type plans struct{}
 
 func (plans) Plan(context.Context, dataset.Query) (loader.Planned, error) {
 	return loader.Planned{}, nil
 }
 
-// A table without rows, as a first stage that was interrupted leaves it, is no dataset, and the file says so.
+// A table without snapshots, such as one left by an interrupted first stage, is not proposed. The
+// config file lists it as empty.
 func TestEmptyTablesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	m := catalogtest.NewMemory()

@@ -9,15 +9,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Secret is a value that a config file refers to by a variable of the environment.
+// Secret is a value that a config file refers to by an environment variable.
 type Secret struct {
 	Variable string
-	Property string // what the value is, in words
+	Property string // description of the value
 	Value    string
 }
 
-// WithoutSecrets replaces secret values by variables of the environment. Values that already
-// name a variable stay.
+// WithoutSecrets replaces secret values by environment variables. Values that already refer to a
+// variable stay unchanged.
 func WithoutSecrets(given []dataset.Property) (written []dataset.Property, secrets []Secret) {
 	for _, p := range given {
 		hide := func(value string, what string) string {
@@ -40,14 +40,14 @@ func WithoutSecrets(given []dataset.Property) (written []dataset.Property, secre
 	return written, secrets
 }
 
-// isSecret reports whether a property is a secret, by its name.
+// isSecret reports whether the name of a property indicates a secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return regexp.MustCompile(`(^|[.\-_])(token|credential|password|secret|authorization|key|passphrase)s?($|[.\-_])`).MatchString(name) ||
 		strings.HasPrefix(name, "header.")
 }
 
-// hidePassword hides the password of a URI, or all of the URI if it has other secrets.
+// hidePassword hides the password in a URI, or the whole URI if it contains other secrets.
 func hidePassword(uri string, hide func(value, what string) string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	who, where, ok := strings.Cut(rest, "@")
@@ -60,7 +60,7 @@ func hidePassword(uri string, hide func(value, what string) string) string {
 	return hide(uri, "")
 }
 
-// variableOf returns the name of the variable for a secret of a property.
+// variableOf returns the name of the environment variable for a secret of a property.
 func variableOf(property, what string) string {
 	name := regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(property, "_")
 	if what != "" {

@@ -24,7 +24,7 @@ func CatalogText(properties []dataset.Property) string {
 	return b.String()
 }
 
-// Plainly returns a name as a YAML string, in quotes only where YAML could misread it.
+// Plainly returns a name as a YAML string, with quotes only if YAML could misread it.
 func Plainly(name string) string {
 	plain := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.\-]*$`).MatchString(name)
 	if plain && !slices.Contains([]string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(name)) {
@@ -62,7 +62,7 @@ func (p *Proposal) Config(properties []dataset.Property) string {
 	return b.String()
 }
 
-// dataset writes one dataset, the first one with comments on optional fields.
+// dataset writes one dataset. The first dataset gets comments on optional fields.
 func (p *Proposal) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
 	fmt.Fprintf(b, "  %s:\n    training:\n      table: %s  # %s\n", Plainly(d.Name), Plainly(d.Training.Table), p.about(p.known[d.Training.Table]))
 	if first {
@@ -107,8 +107,8 @@ func (p *Proposal) staging(b *strings.Builder, entry dataset.Staging, first bool
 	}
 }
 
-// timesText returns a comment that proposes a point-in-time join on the first columns of
-// both tables that are times of one type; "" if there are none.
+// timesText returns a comment that proposes a point-in-time join on the first pair of date or
+// timestamp columns of equal type, or "" if there is none.
 func timesText(training, staging *catalog.Table) string {
 	for _, s := range staging.Fields {
 		for _, t := range training.Fields {
@@ -134,7 +134,8 @@ func columnsText(t *catalog.Table) string {
 	return cutText(strings.Join(columns, ", "))
 }
 
-// about describes a table: its rows, if they were counted, and its newest partition spec.
+// about describes a table by its number of rows, if they were counted, and its newest partition
+// spec.
 func (p *Proposal) about(t *catalog.Table) string {
 	var parts []string
 	if rows, ok := p.rows[t.Name]; ok {
@@ -158,7 +159,7 @@ func (p *Proposal) about(t *catalog.Table) string {
 	return inComment(strings.Join(parts, ", "))
 }
 
-// inComment replaces the characters of a text that could end a comment: names may hold any.
+// inComment replaces characters that could end a comment. Names may contain any characters.
 func inComment(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u0085' || r == '\u2028' || r == '\u2029' {
@@ -168,7 +169,7 @@ func inComment(text string) string {
 	}, text)
 }
 
-// comments writes a list as comments, under a head; nothing if it is empty.
+// comments writes a list as comments under a heading. It writes nothing if the list is empty.
 func comments(b *strings.Builder, head string, lines []string) {
 	if len(lines) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Comments stay on their line, whatever the names of tables and columns.
+// Comments stay on one line for all names of tables and columns.
 func TestCommentsStayOnTheirLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -18,7 +18,7 @@ func TestCommentsStayOnTheirLine(t *testing.T) {
 	require.Equal(t, "\n# Left out:\n#   ml.a?server: {insecure: true}\n#   b?c\n", b.String())
 }
 
-// A point-in-time join is proposed if both tables have times of one type.
+// A point-in-time join is proposed if both tables have a date or timestamp column of the same type.
 func TestPointInTimeIsProposed(t *testing.T) {
 	t.Parallel()
 	ts, utc := &arrow.TimestampType{Unit: arrow.Microsecond}, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}

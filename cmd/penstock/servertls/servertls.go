@@ -1,7 +1,8 @@
-// Package servertls holds the certificate of a server, which can be replaced while it serves.
+// Package servertls holds the certificate of a server, which can be replaced while the server runs.
 //
-// A handshake uses the certificate that was loaded last; connections that are open keep theirs. Certificates that clients
-// would refuse are refused here: those that have expired, and those without names.
+// A handshake uses the certificate that was loaded last. Open connections are not affected. Load
+// refuses certificates that clients would refuse: those that are not valid at this time, and those
+// without names.
 package servertls
 
 import (
@@ -15,33 +16,34 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Names of the settings, in errors.
+// Names of the settings, for errors.
 const (
 	settingCert     = "tls_cert"
 	settingKey      = "tls_key"
 	settingClientCA = "tls_client_ca"
 )
 
-// PairFiles is a certificate with its key, as paths of PEM files.
+// PairFiles holds the paths of the PEM files of a certificate and its key.
 type PairFiles struct {
-	Cert     string // the server's certificate, with those between it and its CA
+	Cert     string // the server's certificate, followed by intermediate certificates
 	Key      string
-	ClientCA string // CAs of clients' certificates, which are required then; "" requires none
+	ClientCA string // the CAs of client certificates; "": clients need no certificate
 }
 
-// Certificates are those of a server, from files. They are safe for concurrent use.
+// Certificates holds the certificate, the key and the client CAs of a server. It is safe for
+// concurrent use.
 type Certificates struct {
 	files   PairFiles
 	clock   func() time.Time
 	current atomic.Pointer[tls.Config]
 }
 
-// New returns the certificates of files. Load loads them.
+// New returns Certificates for the given files. Load reads the files.
 func New(files PairFiles, clock func() time.Time) *Certificates {
 	return &Certificates{files: files, clock: clock}
 }
 
-// Paths returns the files.
+// Paths returns the paths of the files.
 func (c *Certificates) Paths() []string {
 	paths := []string{c.files.Cert, c.files.Key}
 	if c.files.ClientCA != "" {
@@ -50,7 +52,7 @@ func (c *Certificates) Paths() []string {
 	return paths
 }
 
-// Load reads the files. If it fails, those that were loaded before stay in use.
+// Load reads the files. If it fails, the previous certificates stay in use.
 func (c *Certificates) Load() error {
 	cert, err := keyfile.Read(settingCert, c.files.Cert, keyfile.Public)
 	if err != nil {
@@ -75,9 +77,11 @@ func (c *Certificates) Load() error {
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS13,
-		// A resumed session would skip the check of the client's certificate against CAs that were loaded since.
+		// A resumed session would not check the client's certificate against CAs that were loaded
+		// later.
 		SessionTicketsDisabled: true,
-		// After a pause, batches would begin with records of a packet each.
+		// Otherwise, the first records of a batch after a pause would each be only the size of a
+		// packet.
 		DynamicRecordSizingDisabled: true,
 	}
 	if c.files.ClientCA != "" {
@@ -94,7 +98,7 @@ func (c *Certificates) Load() error {
 	return nil
 }
 
-// check refuses a certificate that clients would refuse.
+// check returns an error for a certificate that clients would refuse.
 func (c *Certificates) check(leaf *x509.Certificate) error {
 	switch now := c.clock(); {
 	case now.After(leaf.NotAfter):
@@ -110,7 +114,8 @@ func (c *Certificates) check(leaf *x509.Certificate) error {
 	return nil
 }
 
-// Config returns a configuration of handshakes that use the certificate loaded last, for protocols as ALPN names them.
+// Config returns a TLS configuration whose handshakes use the certificate loaded last. protocols
+// are ALPN names.
 func (c *Certificates) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

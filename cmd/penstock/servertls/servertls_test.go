@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// made makes certificates in a folder, and returns those of the server.
+// made creates certificates in a folder, and returns the loaded Certificates of the server.
 func made(t *testing.T, folder string, mutual bool) *Certificates {
 	t.Helper()
 	require.NoError(t, certtest.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
@@ -30,7 +30,7 @@ func made(t *testing.T, folder string, mutual bool) *Certificates {
 	return c
 }
 
-// handshake connects a client and returns the server's certificate, or what either end failed with.
+// handshake connects a client, and returns the server's certificate or the error of either side.
 func handshake(t *testing.T, c *Certificates, client *tls.Config) (*x509.Certificate, error) {
 	t.Helper()
 	here, there := net.Pipe()
@@ -55,7 +55,7 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (*x509.Certifi
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
-// trusting returns a client's configuration that trusts the CA of a folder.
+// trusting returns the TLS configuration of a client that trusts the CA in a folder.
 func trusting(t *testing.T, folder string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, certtest.CA))
@@ -155,7 +155,8 @@ func TestPairsThatClientsWouldRefuseAreRefused(t *testing.T) {
 	}
 }
 
-// editedCertificates is the number of edited client certificates that a handshake must refuse.
+// editedCertificates is the number of edited client certificates that are verified and must be
+// refused.
 const editedCertificates = 10000
 
 // spec: access-2
@@ -181,7 +182,7 @@ func TestNoEditedClientCertificateIsAccepted(t *testing.T) {
 		edited[random.IntN(len(edited))] ^= 1 << random.IntN(8)
 		require.False(t, accepted(edited), "%x", edited)
 	}
-	// The same through handshakes, of some.
+	// Handshakes must also refuse edited certificates.
 	client := trusting(t, folder)
 	for range 20 {
 		edited := append([]byte{}, whole...)

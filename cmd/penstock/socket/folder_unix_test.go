@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// A folder is created in one that exists, for this user alone, and nothing else is created or changed.
+// A folder is created only in an existing folder, and only for this user. Nothing else is created
+// or changed.
 //
 // spec: output-9
 func TestPrivateFolder(t *testing.T) {

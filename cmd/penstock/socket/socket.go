@@ -1,9 +1,8 @@
-// Package socket listens on Unix domain sockets that only programs of this user can
-// connect to.
+// Package socket listens on Unix domain sockets that only processes of this user can connect to.
 //
-// Of two servers that start at once with one path, only one gets the socket. A socket that
-// a dead server left behind is replaced; whatever else is at the path stays, and so does
-// what another program puts there later.
+// If two servers start at the same time with the same path, only one gets the socket. The socket of
+// a dead server is replaced. Any other file at the path stays, including one that another program
+// puts there later.
 package socket
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// dialTimeout bounds the check whether a server listens on an existing socket.
+// dialTimeout limits the check for a server that listens on an existing socket.
 const dialTimeout = 2 * time.Second
 
 // sendBuffer is the size of the send buffer of a connection, in bytes. Linux wakes a process that
@@ -37,8 +36,8 @@ const (
 	Packets = "unixpacket"
 )
 
-// Listen binds a socket of mode 0600 at path, and returns its listener. Close removes the
-// socket. The folder is locked meanwhile, so that servers bind one after the other.
+// Listen binds a socket of mode 0600 at path, and returns its listener. Closing the listener
+// removes the socket. Listen locks the folder, so that servers bind one after the other.
 func Listen(ctx context.Context, network, path string) (net.Listener, error) {
 	address := config.SocketScheme + path
 	lock, err := lockFolder(filepath.Dir(path))
@@ -67,7 +66,8 @@ func Listen(ctx context.Context, network, path string) (net.Listener, error) {
 	return s, nil
 }
 
-// removeStale removes a socket at path on which no server listens.
+// removeStale removes the socket at path if no server listens on it. It returns an error if a
+// server does, or if the file at path is not a socket.
 func removeStale(ctx context.Context, network, path string) error {
 	address := config.SocketScheme + path
 	switch found, err := os.Lstat(path); {
@@ -82,7 +82,7 @@ func removeStale(ctx context.Context, network, path string) error {
 	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, path)
 	switch {
 	case err == nil:
-		_ = conn.Close() // it was only a check
+		_ = conn.Close() // the connection was only a check
 		return fault.New(fault.Unavailable, "listen %s: another program listens on that socket", address).
 			WithRemedy("stop the other program, or choose another path")
 	case errors.Is(err, os.ErrNotExist):
@@ -96,7 +96,7 @@ func removeStale(ctx context.Context, network, path string) error {
 	return nil
 }
 
-// unbound returns the error of an address that cannot be bound.
+// unbound returns the error for an address that cannot be bound.
 func unbound(address string, err error) *fault.Error {
 	kind := fault.Unavailable
 	if errors.Is(err, os.ErrPermission) {
@@ -129,7 +129,7 @@ func (s *listener) Close() error { return s.close() }
 func (s *listener) remove() error {
 	// Another server may have replaced the socket.
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.is, now) {
-		_ = os.Remove(s.path) // if it stays, the next server removes it
+		_ = os.Remove(s.path) // after an error, the next server removes it
 	}
 	return s.UnixListener.Close()
 }
@@ -137,7 +137,7 @@ func (s *listener) remove() error {
 // Addr implements net.Listener.
 func (s *listener) Addr() net.Addr { return address(s.path) }
 
-// address is the path of a socket.
+// address is the path of a socket as a net.Addr.
 type address string
 
 // Network implements net.Addr.
@@ -146,8 +146,8 @@ func (address) Network() string { return "unix" }
 // String implements net.Addr.
 func (a address) String() string { return config.SocketScheme + string(a) }
 
-// PrivateFolder creates a folder of mode 0700, if its parent exists, or checks that the one at path is
-// the user's, and that no other user can enter it.
+// PrivateFolder creates a folder of mode 0700 at path, whose parent must exist. If the folder
+// exists, PrivateFolder checks that it belongs to the user and that no other user can enter it.
 func PrivateFolder(path string) error {
 	switch err := os.Mkdir(path, 0o700); {
 	case err == nil:

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Accepted connections have a larger send buffer than the system's default, as far as the system
-// allows it.
+// Accepted connections have a larger send buffer than the system's default, within the limit of the
+// system.
 func TestSendBufferIsEnlarged(t *testing.T) {
 	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // whose folders have long names
 	require.NoError(t, err)

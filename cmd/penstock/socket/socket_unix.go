@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// lockFolder keeps other servers from binding in a folder until the lock is released.
+// lockFolder locks a folder, so that no other server binds in it until the lock is released.
 func lockFolder(folder string) (*release.Handle, error) {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -24,8 +24,8 @@ func lockFolder(folder string) (*release.Handle, error) {
 	return release.New(func() { _ = f.Close() }), nil // closing unlocks
 }
 
-// bind creates a socket of mode 0600. Nothing else in the process may create files at the
-// same time: the umask is the process's.
+// bind creates a socket of mode 0600. No other goroutine may create files meanwhile, because the
+// umask applies to the whole process.
 func bind(ctx context.Context, network, path string) (net.Listener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return (&net.ListenConfig{}).Listen(ctx, network, path)

@@ -14,17 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// groups is a running watcher of files that a test writes, in a bubble whose clock advances while all of it waits.
+// groups is a watcher of files that a test writes. Tests run it in a synctest bubble.
 type groups struct {
 	*Watcher
 	dir    string
 	log    bytes.Buffer
-	loads  map[string][]string      // the contents that were loaded, by file; the test reads them when nothing runs
-	holds  map[string]chan struct{} // a load of the file waits until it is closed
+	loads  map[string][]string      // loaded contents, by file
+	holds  map[string]chan struct{} // by file; loads of the file wait until the channel is closed
 	signal chan os.Signal
 }
 
-// newGroups returns a watcher of files that are loaded apart. The last is loaded after the first.
+// newGroups returns a watcher with one group per file. The last file is loaded after the first.
 func newGroups(t *testing.T, names ...string) *groups {
 	t.Helper()
 	g := &groups{dir: t.TempDir(), loads: map[string][]string{}, holds: map[string]chan struct{}{}, signal: make(chan os.Signal, 1)}
@@ -40,7 +40,7 @@ func newGroups(t *testing.T, names ...string) *groups {
 	return g
 }
 
-// run runs the watcher until the function that it returns is called.
+// run runs the watcher until the returned function is called.
 func (g *groups) run(t *testing.T) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func (g *groups) write(t *testing.T, name, text string) {
 	write(t, filepath.Join(g.dir, name), text)
 }
 
-// load loads a file, as late as a test wants.
+// load loads a file. It waits if the test holds the file.
 func (g *groups) load(ctx context.Context, name string) error {
 	text, err := os.ReadFile(filepath.Join(g.dir, name))
 	if err != nil {
@@ -82,7 +82,7 @@ func (g *groups) load(ctx context.Context, name string) error {
 	return nil
 }
 
-// hold makes loads of a file wait until the function that it returns is called.
+// hold makes loads of a file wait until the returned function is called.
 func (g *groups) hold(name string) (release func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,8 @@ func (g *groups) hold(name string) (release func()) {
 	return func() { close(hold) }
 }
 
-// loaded returns the contents of a file that were loaded, once nothing runs but waits.
+// loaded waits until all goroutines are blocked, and returns the contents of a file that were
+// loaded.
 func (g *groups) loaded(name string) []string {
 	synctest.Wait()
 	g.mu.Lock()
@@ -99,7 +100,7 @@ func (g *groups) loaded(name string) []string {
 	return g.loads[name]
 }
 
-// soon is when a change has been compared twice.
+// soon is the time after which a change has been compared twice.
 const soon = 2*every + time.Millisecond
 
 // spec: access-7
@@ -123,7 +124,7 @@ func TestFilesAreLoadedWhileOthersWait(t *testing.T) {
 	})
 }
 
-// A change while files are loaded is loaded after that, once, whether there was a signal for it or not.
+// A change during a load is loaded once, after that load, with or without signals.
 func TestChangesWhileFilesAreLoaded(t *testing.T) {
 	for name, signals := range map[string]int{"none": 0, "one signal": 1, "many signals": 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestChangesWhileFilesAreLoaded(t *testing.T) {
 	}
 }
 
-// Files that change together are loaded in their order.
+// A group is loaded after the group that it names, if both change together.
 func TestFilesAreLoadedAfterOthers(t *testing.T) {
 	for _, signal := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,7 +174,8 @@ func TestFilesAreLoadedAfterOthers(t *testing.T) {
 	}
 }
 
-// Run ends the loads that it began, also those that wait for others, and logs none of them.
+// When Run ends, it ends all running loads, including those that wait for other groups, and logs
+// none of them.
 func TestRunEndsWhatItBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroups(t, "policy", "config")

@@ -1,15 +1,16 @@
-// Package watch loads files again when they change.
+// Package watch reloads files when they change.
 //
-// It compares the content of the files every two seconds. Notifications of the operating system were considered: Kubernetes
-// replaces a symbolic link to a folder, editors rename files, and network file systems send no notifications. Comparing
-// contents covers all of these, and the files are small.
+// It compares the content of the files every two seconds. It does not use notifications of the
+// operating system: Kubernetes replaces a symbolic link to a folder, editors rename files, and
+// network file systems send no notifications. Comparing contents covers all of these cases, and the
+// files are small.
 //
-// A change is loaded once the content was the same in two comparisons, so that a file, or a certificate and its key, that is
-// being written is not loaded halfway. If the new content cannot be loaded, that is logged, and the previous content stays
-// in use until the files change again.
+// Changed content is loaded after two consecutive comparisons find it the same, so that files are
+// not loaded while they are being written. If the new content cannot be loaded, the error is
+// logged, and the previous content stays in use until the files change again.
 //
-// Groups of files are compared and loaded apart: a load may wait for a catalog for a minute,
-// and a token that was deleted must not be valid until then.
+// Groups of files are compared and loaded independently: one load may wait a minute for a catalog,
+// but a deleted token must not stay valid for that long.
 package watch
 
 import (
@@ -26,46 +27,48 @@ import (
 // every is the time between two comparisons.
 const every = 2 * time.Second
 
-// Watcher watches files: they are added by Load, and then compared by Run.
+// Watcher watches groups of files. Load adds a group, and Run compares the files.
 type Watcher struct {
 	log     *slog.Logger
-	groups  []*watchedFiles // those that others are after come first
-	working sync.WaitGroup  // of groups that are compared or loaded
+	groups  []*watchedFiles // a group comes before those loaded after it
+	working sync.WaitGroup  // counts groups that are being compared or loaded
 
-	mu sync.Mutex // of the groups' over and again
+	mu sync.Mutex // guards over and again of all groups
 }
 
-// LoadedFiles is a group of files, and how they are loaded.
+// LoadedFiles is a group of files, with the function that loads them.
 type LoadedFiles struct {
-	What  string // for the log; it is unique
+	What  string // unique name, also for the log
 	Paths []string
-	// Load loads the files. Its calls do not overlap. Its context ends with that of Run.
+	// Load loads the files. Its calls do not overlap. In Run, its context ends with that of Run.
 	Load func(context.Context) error
-	// After names another group, which was added before; "": none. If both have changed, this one is loaded after it.
+	// After is the What of a group that was added before, or "". If both groups have changed, this
+	// one is loaded after that one.
 	After string
 }
 
-// watchedFiles is a group and what was loaded of it. One goroutine at a time compares and loads it.
+// watchedFiles is a group with the state of its content. Only one goroutine at a time compares and
+// loads it.
 type watchedFiles struct {
 	LoadedFiles
-	after  *watchedFiles // nil: none
-	loaded contentDigest // of the content when it was last loaded, successfully or not
-	seen   contentDigest // of the content in the last comparison
+	after  *watchedFiles // the group named After, or nil
+	loaded contentDigest // digest at the last load, successful or not
+	seen   contentDigest // digest at the last comparison
 
-	over  chan struct{} // is closed when the group is not compared or loaded any more; nil: it is not
-	again bool          // load it once more then
+	over  chan struct{} // closed when comparing or loading ends; nil when neither runs
+	again bool          // load the group once more before closing over
 }
 
 // contentDigest is a digest of the content and the modes of files.
 type contentDigest [sha256.Size]byte
 
-// New returns a watcher of no files.
+// New returns a watcher without files.
 func New(log *slog.Logger) *Watcher { return &Watcher{log: log} }
 
-// Load loads a group of files, and returns the error of loading. If there is none, Run loads the group again after the
-// content or the mode of one of its files has changed. Load must not be called after Run.
+// Load loads a group of files. If that succeeds, Run loads the group again whenever the content or
+// mode of one of its files changes. Load must not be called after Run.
 func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
-	now := digestOf(f.Paths) // before the load: a change during it is seen by the next comparison
+	now := digestOf(f.Paths) // before the load, so that the next comparison sees a change during the load
 	if err := f.Load(ctx); err != nil {
 		return err
 	}
@@ -79,8 +82,9 @@ func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
 	return nil
 }
 
-// Run compares the files at intervals, and loads all of them after each signal, whether they have changed or not, and whether
-// others are writing them or not. It returns when ctx has ended and what was begun has, too.
+// Run compares the files at intervals. After each signal, it loads all files at once, even if they
+// have not changed or are still being written. It returns after ctx and all running loads have
+// ended.
 func (w *Watcher) Run(ctx context.Context, signals <-chan os.Signal) {
 	defer w.working.Wait()
 	ticker := time.NewTicker(every)
@@ -97,22 +101,23 @@ func (w *Watcher) Run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// compare begins to compare all groups. It skips those that are being loaded.
+// compare starts to compare all groups, except those that are being compared or loaded.
 func (w *Watcher) compare(ctx context.Context) {
 	for _, g := range w.groups {
 		w.begin(ctx, g, false)
 	}
 }
 
-// loadAll begins to load all groups. Those that are being loaded are loaded once more after that: it may have read their files
-// before they changed.
+// loadAll starts to load all groups. A group that is already being loaded is loaded once more
+// afterwards, because the running load may have read the files before they changed.
 func (w *Watcher) loadAll(ctx context.Context) {
 	for _, g := range w.groups {
 		w.begin(ctx, g, true)
 	}
 }
 
-// begin begins to compare a group, or to load it in any case.
+// begin starts a goroutine that compares a group and loads it if it has changed, or in any case if
+// anyway is set.
 func (w *Watcher) begin(ctx context.Context, g *watchedFiles, anyway bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +134,7 @@ func (w *Watcher) begin(ctx context.Context, g *watchedFiles, anyway bool) {
 	})
 }
 
-// goesOn reports whether a group must be loaded once more. If not, its work is over.
+// goesOn reports whether a group must be loaded once more. If not, it closes over.
 func (w *Watcher) goesOn(g *watchedFiles) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +147,7 @@ func (w *Watcher) goesOn(g *watchedFiles) bool {
 	return false
 }
 
-// update compares a group, and loads it if it has changed, or anyway.
+// update compares a group, and loads it if anyway is set or if its content has changed and settled.
 func (w *Watcher) update(ctx context.Context, g *watchedFiles, anyway bool) {
 	now := digestOf(g.Paths)
 	settled := now == g.seen
@@ -156,7 +161,7 @@ func (w *Watcher) update(ctx context.Context, g *watchedFiles, anyway bool) {
 	}
 }
 
-// waitFor waits until a group is not compared or loaded, or ctx ends.
+// waitFor waits until a group is no longer being compared or loaded, or ctx ends.
 func (w *Watcher) waitFor(ctx context.Context, g *watchedFiles) {
 	if g == nil {
 		return
@@ -173,24 +178,24 @@ func (w *Watcher) waitFor(ctx context.Context, g *watchedFiles) {
 	}
 }
 
-// reload loads a group whose content has a digest, and logs what came of it.
+// reload loads a group whose content has the digest now, and logs the result.
 func (w *Watcher) reload(ctx context.Context, g *watchedFiles, now contentDigest) {
 	g.loaded = now
 	err := g.Load(ctx)
 	switch {
 	case err == nil:
 		w.log.Info("changed files are in use", "what", g.What, "files", g.Paths)
-	case ctx.Err() == nil: // else the server ends
+	case ctx.Err() == nil: // otherwise the server is shutting down
 		w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.What, "files", g.Paths, "error", err)
 	}
 }
 
-// digestOf returns the digest of files, some of which may not exist.
+// digestOf returns the digest of files. Files may be missing.
 func digestOf(paths []string) (out contentDigest) {
 	sum := sha256.New()
 	for _, path := range paths {
 		if err := addTo(sum, path); err != nil {
-			_, _ = fmt.Fprintf(sum, "error %q", err) // a digest takes everything
+			_, _ = fmt.Fprintf(sum, "error %q", err) // writing to a digest never fails
 		}
 	}
 	sum.Sum(out[:0])
@@ -203,7 +208,7 @@ func addTo(sum io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	if !stat.Mode().IsRegular() { // an open could wait
+	if !stat.Mode().IsRegular() { // opening it could block
 		return fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.Open(path)

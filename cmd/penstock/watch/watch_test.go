@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watched is a file, what a watcher loaded of it, and the watcher's log.
+// watched is a watcher of one file, with the loaded contents and the log.
 type watched struct {
 	*Watcher
 	path   string
 	loaded []string
-	err    error // of the next loads
+	err    error // error that the next loads return
 	log    bytes.Buffer
 }
 
@@ -37,13 +37,13 @@ func watch(t *testing.T, path, text string) *watched {
 	return w
 }
 
-// Compare compares the file, and returns when what came of it is loaded.
+// Compare compares the file, and returns after a resulting load has ended.
 func (w *watched) Compare() {
 	w.compare(context.Background())
 	w.working.Wait()
 }
 
-// LoadAll is Compare for a signal.
+// LoadAll loads the file as after a signal, and returns after the load has ended.
 func (w *watched) LoadAll() {
 	w.loadAll(context.Background())
 	w.working.Wait()
@@ -119,7 +119,8 @@ func TestFailureOfTheFirstLoadIsReturned(t *testing.T) {
 	require.Empty(t, w.groups)
 }
 
-// TestLoadAllLoadsFilesAtOnce checks that files are loaded whether they changed or not, and not once more when that is compared.
+// TestLoadAllLoadsFilesAtOnce checks that LoadAll loads files whether they changed or not, and that
+// later comparisons do not load them again.
 func TestLoadAllLoadsFilesAtOnce(t *testing.T) {
 	w := watch(t, filepath.Join(t.TempDir(), "words"), "a")
 	w.LoadAll()

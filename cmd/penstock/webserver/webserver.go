@@ -1,8 +1,10 @@
-// Package webserver is the HTTP server of metrics: what a connection may take, and which requests of browsers are refused.
+// Package webserver is the HTTP server of metrics. It limits connections, and refuses some requests
+// of browsers.
 //
-// Metrics on the loopback need no credentials, so a browser on the same machine can reach them, and each page that it shows can
-// send requests. Browsers keep answers from pages of other sites, except after DNS rebinding: the page's own name is made to
-// resolve to the loopback. Such requests have that name as their Host. Requests with an IP address as Host cannot be made so.
+// Metrics on the loopback need no credentials. A browser on the same machine can reach them, and so
+// can requests from any page that it shows. Browsers hide the answers from pages of other sites,
+// except after DNS rebinding, which makes the name of the page's site resolve to the loopback. Such
+// requests have that name as their Host, never an IP address.
 package webserver
 
 import (
@@ -17,18 +19,19 @@ import (
 )
 
 const (
-	// readTimeout bounds how long a client may take to send a request.
+	// readTimeout is how long a client may take to send a request.
 	readTimeout = 10 * time.Second
-	// writeTimeout bounds how long a client may take to receive an answer. The time that a profile covers is added.
+	// writeTimeout is how long a client may take to receive an answer, in addition to the duration
+	// of a profile.
 	writeTimeout = 30 * time.Second
 	// idleTimeout is how long a connection may wait for the next request. Prometheus sends one every 15 to 60 seconds.
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	maxBodyBytes   = 64 << 10 // of requests: only addresses of functions are sent (/debug/pprof/symbol)
+	maxBodyBytes   = 64 << 10 // of requests; the only bodies are addresses of functions, for /debug/pprof/symbol
 	maxConnections = 64
 )
 
-// New returns a server of a handler, which logs failures of connections.
+// New returns a server for a handler. It logs failures of connections.
 func New(handler http.Handler, log *slog.Logger) *http.Server {
 	var open openConnections
 	return &http.Server{
@@ -38,8 +41,8 @@ func New(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// sameSite refuses what pages of other sites load, such as images: the answer is kept from them, but a profile costs time.
-// Links from other sites may be followed.
+// sameSite refuses requests that pages of other sites make, such as those for images. Such a page
+// could not see the answer, but could start a costly profile. Links from other sites are allowed.
 func sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
@@ -50,7 +53,7 @@ func sameSite(next http.Handler) http.Handler {
 	})
 }
 
-// ForLoopback refuses requests whose Host a server on the loopback does not have: any name but localhost and the one in its
+// ForLoopback refuses requests whose Host is a name other than localhost and the one in the
 // setting.
 func ForLoopback(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +67,8 @@ func ForLoopback(name string, next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a Host header is that of a server on the loopback with a name. Browsers always send the header.
+// local reports whether a Host header is valid for a server on the loopback: an IP address,
+// localhost, the given name, or no header, because browsers always send it.
 func local(host, name string) bool {
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		host = bare
@@ -74,14 +78,15 @@ func local(host, name string) bool {
 	return host == "" || err == nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, name)
 }
 
-// openConnections are the open connections of a server, those first that have been in their state for the longest.
+// openConnections holds the open connections of a server. The connection that has been in its state
+// for the longest time comes first.
 type openConnections struct {
 	mu   sync.Mutex
 	open []net.Conn
 }
 
-// changed takes the new state of a connection. If there are more than maxConnections, the first one is closed: slow clients
-// lose to new ones, so that they do not keep Prometheus out.
+// changed records the new state of a connection. If there are more than maxConnections, it closes
+// the first one, so that slow clients cannot lock out Prometheus.
 func (c *openConnections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

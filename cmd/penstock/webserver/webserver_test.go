@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// page answers every request.
+// page answers every request with "page".
 var page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })
 
 // spec: access-28
@@ -63,7 +63,8 @@ func TestPagesOfOtherSitesLoadNothing(t *testing.T) {
 	}
 }
 
-// TestNewConnectionsReplaceTheOldest: connections that send nothing keep none out. The oldest is closed for a new one.
+// TestNewConnectionsReplaceTheOldest checks that silent connections do not block new ones: the
+// oldest is closed for a new one.
 //
 // spec: access-29
 func TestNewConnectionsReplaceTheOldest(t *testing.T) {
@@ -81,7 +82,7 @@ func TestNewConnectionsReplaceTheOldest(t *testing.T) {
 		silent[i], err = (&net.Dialer{}).DialContext(t.Context(), "tcp", on.Addr().String())
 		require.NoError(t, err)
 	}
-	// The answer comes after all connections before it were accepted.
+	// By the time of this answer, the server has accepted all earlier connections.
 	require.Equal(t, http.StatusOK, get(t, on.Addr().String()))
 	_, err = silent[0].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
@@ -95,7 +96,7 @@ func TestNewConnectionsReplaceTheOldest(t *testing.T) {
 	require.ErrorIs(t, <-ended, http.ErrServerClosed)
 }
 
-// get sends a request on a connection of its own.
+// get sends a request on a new connection, and returns the status of the answer.
 func get(t *testing.T, address string) int {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
