@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -55,7 +56,7 @@ func (s *served) answersInFlight() int64 {
 func TestAnswersThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	for method, request := range map[string]any{
-		"GetFlightInfo": command(manyShards),
+		"GetFlightInfo": flighttest.Command(manyShards),
 		"DoAction": &arrowflight.Action{Type: arrowflight.RenewFlightEndpointActionType, Body: func() []byte {
 			s := serveWorld(t, Options{})
 			ticket := &arrowflight.FlightEndpoint{Ticket: &arrowflight.Ticket{Ticket: s.ticket(t, `{"dataset":"homefeed"}`).GetTicket()}, AppMetadata: make([]byte, 400_000)}
@@ -75,7 +76,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 			}
 			require.Eventually(t, func() bool { return s.answersInFlight() > 512<<10 }, time.Minute, time.Millisecond)
 			require.Positive(t, b.Used())
-			_, err := s.GetFlightInfo(t.Context(), command(manyShards))
+			_, err := s.GetFlightInfo(t.Context(), flighttest.Command(manyShards))
 			require.NoError(t, err)
 			require.LessOrEqual(t, s.answersInFlight(), int64(1<<20))
 			lost := 0
@@ -137,12 +138,12 @@ func TestAnswersBeyondTheBudget(t *testing.T) {
 	held, err := b.Reserve("a stream", 1<<20)
 	require.NoError(t, err)
 	s := serveWorld(t, Options{Budget: b, MaxTransit: 1 << 20})
-	_, err = s.GetFlightInfo(t.Context(), command(manyShards))
+	_, err = s.GetFlightInfo(t.Context(), flighttest.Command(manyShards))
 	require.NoError(t, err)
 	require.Zero(t, s.server.answers.unreserved.Load())
 	s.server.answers.unreserved.Store(maxUnreserved)
-	_, err = s.GetFlightInfo(t.Context(), command(manyShards))
-	code, d := failureOf(t, err, nil)
+	_, err = s.GetFlightInfo(t.Context(), flighttest.Command(manyShards))
+	code, d := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Contains(t, d.Message+err.Error(), "an answer")
 	s.server.answers.unreserved.Store(0)
@@ -156,7 +157,7 @@ func TestAnswersBeyondTheBudget(t *testing.T) {
 func TestStalledAnswersEnd(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{Ticks: time.Now, StallTimeout: time.Second})
-	call := ignore(t, s, "GetFlightInfo", command(manyShards))
+	call := ignore(t, s, "GetFlightInfo", flighttest.Command(manyShards))
 	require.Eventually(t, func() bool { return s.answersInFlight() > 0 }, 10*time.Second, time.Millisecond)
 	s.requireNoAnswers(t, nil)
 	require.Error(t, call.RecvMsg(&flightgen.FlightInfo{}))
@@ -175,7 +176,7 @@ func TestRenewalsEchoLittle(t *testing.T) {
 	results, err := s.DoAction(t.Context(), &arrowflight.Action{Type: arrowflight.RenewFlightEndpointActionType, Body: body})
 	require.NoError(t, err)
 	_, err = results.Recv()
-	code, d := failureOf(t, err, results.Trailer())
+	code, d := flighttest.FailureOf(t, err, results.Trailer())
 	require.Equal(t, codes.InvalidArgument, code)
 	require.Equal(t, "endpoint.app_metadata", d.Faults[0].Field)
 }

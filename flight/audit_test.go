@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
@@ -102,7 +103,7 @@ func TestStreamsHaveALine(t *testing.T) {
 	found := lines.next(t)
 	require.Len(t, found, 1)
 	pin := struct{ Pin dataset.Pin }{}
-	flightInfo, err := s.GetFlightInfo(alice, command(`{"dataset": "homefeed"}`))
+	flightInfo, err := s.GetFlightInfo(alice, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(flightInfo.GetAppMetadata(), &pin))
 	require.NotEmpty(t, found[0].Plan)
@@ -195,7 +196,7 @@ func TestRefusalsHaveALine(t *testing.T) {
 	alice, bob := as(t.Context(), "Bearer a"), as(t.Context(), "Bearer b")
 	e := s.endpointFor(alice, t, `{"dataset": "homefeed"}`)
 	pin := struct{ Pin dataset.Pin }{}
-	flightInfo, err := s.GetFlightInfo(alice, command(`{"dataset": "homefeed"}`))
+	flightInfo, err := s.GetFlightInfo(alice, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(flightInfo.GetAppMetadata(), &pin))
 	get := func(ctx context.Context, ticket *arrowflight.Ticket) func() {
@@ -241,15 +242,15 @@ func TestRefusalsHaveALine(t *testing.T) {
 		_, err = answers.Recv()
 		require.NoError(t, err)
 	})
-	_, err = s.GetFlightInfo(alice, command(`{"dataset": "homefee"}`))
+	_, err = s.GetFlightInfo(alice, flighttest.Command(`{"dataset": "homefee"}`))
 	require.Error(t, err)
-	_, err = s.GetFlightInfo(alice, command(`{"dataset": "homefeed"}`))
+	_, err = s.GetFlightInfo(alice, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	require.Empty(t, lines.all(t))
 
 	open, more := auditing(t, Options{Loader: w.loader()})
 	plain := serve(t, open)
-	_, err = plain.GetFlightInfo(alice, command(`{"dataset": "homefeed"}`))
+	_, err = plain.GetFlightInfo(alice, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.Error(t, err)
 	found := more.next(t)
 	require.Len(t, found, 1, "a token that is not checked")
@@ -279,7 +280,7 @@ func TestStreamsThatLeaveNoLineAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = answers.Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err))
-	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset": "homefeed"}`))
+	_, err = s.GetFlightInfo(t.Context(), flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err, "plans have no line")
 	lines.fail(nil)
 	s.getFailure(t, ticket) // whose own line is written

@@ -25,6 +25,7 @@ import (
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/fault"
@@ -78,7 +79,7 @@ func TestEveryCallNeedsCredentials(t *testing.T) {
 	}
 	require.Contains(t, log.String(), "end=unauthenticated")
 	for _, scheme := range []string{"Bearer", "bearer"} {
-		_, err := s.GetFlightInfo(as(t.Context(), scheme+" a"), command(`{"dataset":"homefeed"}`))
+		_, err := s.GetFlightInfo(as(t.Context(), scheme+" a"), flighttest.Command(`{"dataset":"homefeed"}`))
 		require.NoError(t, err)
 	}
 	answer, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
@@ -90,10 +91,10 @@ func TestEveryCallNeedsCredentials(t *testing.T) {
 func TestTokenThatTheServerDoesNotCheckIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{})
-	_, err := s.GetFlightInfo(as(t.Context(), "Bearer a"), command(`{"dataset":"homefeed"}`))
+	_, err := s.GetFlightInfo(as(t.Context(), "Bearer a"), flighttest.Command(`{"dataset":"homefeed"}`))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.ErrorContains(t, err, "has none configured")
-	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	_, err = s.GetFlightInfo(t.Context(), flighttest.Command(`{"dataset":"homefeed"}`))
 	require.NoError(t, err)
 }
 
@@ -116,7 +117,7 @@ func TestSubjectsHaveShares(t *testing.T) {
 	})
 	for _, c := range []struct{ token, subject string }{{"a", "alice"}, {"b", "bob"}} {
 		ctx := as(t.Context(), "Bearer "+c.token)
-		found, err := s.GetFlightInfo(ctx, command(`{"dataset":"homefeed"}`))
+		found, err := s.GetFlightInfo(ctx, flighttest.Command(`{"dataset":"homefeed"}`))
 		require.NoError(t, err)
 		rows, err := s.DoGet(ctx, found.GetEndpoint()[0].GetTicket())
 		require.NoError(t, err)
@@ -184,7 +185,7 @@ func TestConnectionsAreKnownOverTLS(t *testing.T) {
 	client, err := arrowflight.NewClientWithMiddleware(s.address, nil, nil, grpc.WithTransportCredentials(trusted))
 	require.NoError(t, err)
 	defer client.Close() //nolint:errcheck // a test
-	plan, err := client.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	plan, err := client.GetFlightInfo(t.Context(), flighttest.Command(`{"dataset":"homefeed"}`))
 	require.NoError(t, err)
 	rows, err := client.DoGet(t.Context(), plan.GetEndpoint()[0].GetTicket())
 	require.NoError(t, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/flight/flighttest"
 )
 
 // FlightInfo and reports count requests and rows separately, also if a row is a request.
@@ -18,7 +20,7 @@ func TestGroupedRequests(t *testing.T) {
 	s := serve(t, Options{Loader: w.loader(), Observer: Observer{BatchSent: func(_, _ string, rows, _, _ int64) { sent.Add(rows) }}})
 	const query = `{"dataset": "homefeed", "columns": ["request_id", "item", "country"], "order": "shuffled", "lanes": 2, "shard": {"of": 2}, "batch_requests": 5`
 	summary := func(more string) (said map[string]any, records int64) {
-		answer, err := s.GetFlightInfo(context.Background(), command(query+more+"}"))
+		answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query+more+"}"))
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(answer.GetAppMetadata(), &said))
 		require.EqualValues(t, 5, said["batch_requests"])
@@ -36,7 +38,7 @@ func TestGroupedRequests(t *testing.T) {
 	require.EqualValues(t, trainingRows, records)
 	said, records = summary(`, "count": "exact"`)
 	require.EqualValues(t, trainingRows, records)
-	answer, err := s.GetFlightInfo(context.Background(), command(query+`, "count": "exact"}`))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query+`, "count": "exact"}`))
 	require.NoError(t, err)
 	longest := 0
 	rows, requests := int64(0), map[any]bool{}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader/fanout"
 )
@@ -39,7 +40,7 @@ func TestCategoriesOverTheWire(t *testing.T) {
 		want := apart.readAll(t, strings.ReplaceAll(columns(""), "auto", "plain")) // with auto, the texts would be indexed
 		for _, s := range []*served{apart, together, together} {
 			query := columns(`, "as": "category"`)
-			answer, err := s.GetFlightInfo(context.Background(), command(query))
+			answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 			require.NoError(t, err)
 			schema, err := arrowflight.DeserializeSchema(answer.GetSchema(), memory.DefaultAllocator)
 			require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestCategoriesOverTheWire(t *testing.T) {
 			}
 		}
 	}
-	code, d := apart.flightInfoFailure(t, command(`{"dataset": "homefeed", "wire": "indexed", "columns": [{"column": "country", "as": "category"}]}`))
+	code, d := apart.flightInfoFailure(t, flighttest.Command(`{"dataset": "homefeed", "wire": "indexed", "columns": [{"column": "country", "as": "category"}]}`))
 	require.Equal(t, codes.InvalidArgument, code)
 	require.Equal(t, "wire", d.Faults[0].Field)
 	require.Contains(t, d.Faults[0].Message, `indexed does not send column "country" once in each row`)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -77,7 +78,7 @@ func TestFlightInfoCounts(t *testing.T) {
 			whole := s.readAll(t, filtered(base))
 			for _, more := range []string{"", `, "every": {"step": 0, "of": 2}`, `, "every": {"step": 2, "of": 3}`, `, "cursor": ` + list(t, whole, 1), `, "every": {"step": 1, "of": 3}, "cursor": ` + list(t, whole, 2)} {
 				query := filtered(base + more)
-				answer, err := s.GetFlightInfo(context.Background(), command(query))
+				answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 				require.NoError(t, err)
 				endpoints, said := said(t, answer), summaryOf(t, answer)
 				require.EqualValues(t, all, said.Rows)
@@ -100,12 +101,12 @@ func TestFlightInfoCounts(t *testing.T) {
 			}
 		}
 	}
-	answer, err := s.GetFlightInfo(context.Background(), command(filtered(`"shard": {"of": 2}`)))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(filtered(`"shard": {"of": 2}`)))
 	require.NoError(t, err)
 	require.Equal(t, []endpointMetadata{{V: 1, Rows: -1, Batches: -1}, {V: 1, Rows: -1, Batches: -1}}, said(t, answer))
 	require.EqualValues(t, -1, answer.GetTotalRecords())
 	query := `{"dataset": "homefeed", "shard": {"of": 2}, "every": {"step": 1, "of": 2}, "batch_rows": 100}`
-	answer, err = s.GetFlightInfo(context.Background(), command(query))
+	answer, err = s.GetFlightInfo(context.Background(), flighttest.Command(query))
 	require.NoError(t, err)
 	for i, g := range s.readAll(t, query) {
 		require.EqualValues(t, len(g.rows), rowsSaid(t, answer)[i], "the manifests know")
@@ -138,7 +139,7 @@ func TestOnlyGetFlightInfoCounts(t *testing.T) {
 	asked := 0
 	s := serve(t, Options{Loader: counts(w.loader(), &asked)})
 	query := filtered(`"tail": "drop", "lanes": 2, "shard": {"of": 2}, "batch_rows": 20`)
-	_, err := s.GetSchema(context.Background(), command(query))
+	_, err := s.GetSchema(context.Background(), flighttest.Command(query))
 	require.NoError(t, err)
 	for _, action := range []string{"explain", "manifest"} {
 		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: action, Body: []byte(query)})
@@ -150,7 +151,7 @@ func TestOnlyGetFlightInfoCounts(t *testing.T) {
 	}
 	s.readAll(t, filtered(`"lanes": 2`))
 	require.Zero(t, asked)
-	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 	require.NoError(t, err)
 	require.Equal(t, 1, asked)
 
@@ -208,7 +209,7 @@ func TestTicketsOfManyLanes(t *testing.T) {
 	s := serve(t, Options{Loader: altered{Loader: w.loader(), count: func(context.Context, loader.Admit) (*dataset.Counts, error) {
 		return dataset.NewCounts(many), nil
 	}}})
-	answer, err := s.GetFlightInfo(t.Context(), command(filtered(`"tail": "drop", "lanes": 4096, "batch_rows": 4096`)))
+	answer, err := s.GetFlightInfo(t.Context(), flighttest.Command(filtered(`"tail": "drop", "lanes": 4096, "batch_rows": 4096`)))
 	require.NoError(t, err)
 	require.Len(t, answer.GetEndpoint(), 1)
 }
@@ -240,7 +241,7 @@ func TestCountsEndWithTheirCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	answered := make(chan error, 1)
 	ask := func(ctx context.Context) {
-		_, err := s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`)))
+		_, err := s.GetFlightInfo(ctx, flighttest.Command(filtered(`"tail": "drop"`)))
 		answered <- err
 	}
 	go ask(ctx)
@@ -271,7 +272,7 @@ func TestCountsNeedASlot(t *testing.T) {
 	require.NoError(t, taken.Enter(context.Background()))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
+	go func() { _, _ = s.GetFlightInfo(ctx, flighttest.Command(filtered(`"tail": "drop"`))) }()
 	awaitSlotQueue(s)
 	taken.Release()
 	require.NoError(t, <-in)
@@ -280,7 +281,7 @@ func TestCountsNeedASlot(t *testing.T) {
 
 	require.NoError(t, taken.Enter(context.Background()))
 	ctx, cancel = context.WithCancel(context.Background())
-	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
+	go func() { _, _ = s.GetFlightInfo(ctx, flighttest.Command(filtered(`"tail": "drop"`))) }()
 	awaitSlotQueue(s)
 	cancel()
 	require.ErrorIs(t, <-in, context.Canceled)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -38,7 +39,7 @@ func TestKindsOfFailureOnTheWire(t *testing.T) {
 		e.Faults = []fault.Field{{Field: "filter", Position: 3, Message: "no such column", Nearest: "day"}}
 		e.RetryAfter, e.Differs = 1500*time.Millisecond, []string{"filter"}
 		cause = fault.Op(e, "plan %q", "homefeed")
-		got, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
+		got, d := s.flightInfoFailure(t, flighttest.Command(`{"dataset": "homefeed"}`))
 		require.Equal(t, code, got, kind)
 		require.Equal(t, failure.Details{
 			Kind: kind.String(), Message: `plan "homefeed": it did not work`, Remedy: "try " + strings.ToUpper(kind.String()), Faults: e.Faults,
@@ -46,7 +47,7 @@ func TestKindsOfFailureOnTheWire(t *testing.T) {
 		}, d)
 	}
 	cause = errors.New("something of another library")
-	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
+	code, d := s.flightInfoFailure(t, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Internal, code)
 	require.Equal(t, failure.Details{Kind: "internal", Message: "something of another library"}, d)
 }
@@ -59,7 +60,7 @@ func TestStreamFailuresCarryDetails(t *testing.T) {
 	stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "explain", Body: []byte(`{"dataset": "homefed"}`)}, grpc.Trailer(&trailer))
 	require.NoError(t, err)
 	_, err = stream.Recv()
-	code, d := failureOf(t, err, trailer)
+	code, d := flighttest.FailureOf(t, err, trailer)
 	require.Equal(t, codes.NotFound, code)
 	require.Equal(t, "homefeed", d.Faults[0].Nearest)
 	require.Contains(t, d.Remedy, "homefeed")
@@ -71,7 +72,7 @@ func TestLongFailuresArrive(t *testing.T) {
 	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (loader.Planned, error) {
 		return loader.Planned{}, &fault.Error{Kind: fault.Conflict, Message: strings.Repeat("€", 20000), Remedy: strings.Repeat("r", 20000)}
 	}}})
-	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
+	code, d := s.flightInfoFailure(t, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Aborted, code)
 	require.Contains(t, d.Remedy, "rrr…")
 }
@@ -90,7 +91,7 @@ func TestPanicsFailOnlyTheirCall(t *testing.T) {
 			return w.loader().Plan(context.Background(), q)
 		}},
 	})
-	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
+	code, d := s.flightInfoFailure(t, flighttest.Command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Internal, code)
 	require.Equal(t, "GetFlightInfo panicked: nil map", d.Message)
 	require.NotContains(t, fmt.Sprint(d), "goroutine")
@@ -100,6 +101,6 @@ func TestPanicsFailOnlyTheirCall(t *testing.T) {
 	require.Equal(t, "GetFlightInfo", line.Method)
 	require.Contains(t, line.Stack, "TestPanicsFailOnlyTheirCall")
 	broken = false
-	_, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	_, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 }

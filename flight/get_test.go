@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/scenario"
@@ -76,7 +77,7 @@ func TestAutoSchemaIsInTheStream(t *testing.T) {
 	w.datasets = append(w.datasets, w.requests())
 	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
 	planned := func(wire string) *arrow.Schema {
-		answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "requests", "wire": "`+wire+`"}`))
+		answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "requests", "wire": "`+wire+`"}`))
 		require.NoError(t, err)
 		schema, err := arrowflight.DeserializeSchema(answer.GetSchema(), memory.DefaultAllocator)
 		require.NoError(t, err)
@@ -127,7 +128,7 @@ func TestErrorsOfRequestsComeOverTheWire(t *testing.T) {
 func TestStreamsResumeOnAnotherServer(t *testing.T) {
 	w := newWorld(t)
 	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
-	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 2}, "batch_rows": 64}`))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 2}, "batch_rows": 64}`))
 	require.NoError(t, err)
 	for shard, e := range answer.GetEndpoint() {
 		whole, err := read(context.Background(), other.Client, e.GetTicket())
@@ -161,7 +162,7 @@ func TestCursorsOfAllShards(t *testing.T) {
 	list, err := json.Marshal(cursors)
 	require.NoError(t, err)
 	query := fmt.Sprintf(`{"dataset": "homefeed", "shard": {"of": 2}, "cursor": %s}`, list)
-	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 	require.NoError(t, err)
 	require.EqualValues(t, trainingRows-400, answer.GetTotalRecords())
 	for _, g := range s.readAll(t, query) {

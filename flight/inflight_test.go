@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 )
@@ -106,7 +107,7 @@ func TestStalledClientsDoNotBlockOthers(t *testing.T) {
 		for err == nil {
 			_, err = stream.Recv()
 		}
-		if code, _ := failureOf(t, err, nil); code == codes.Unavailable {
+		if code, _ := flighttest.FailureOf(t, err, nil); code == codes.Unavailable {
 			lost++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -42,7 +43,7 @@ func TestFlightInfo(t *testing.T) {
 	require.Empty(t, byPath.GetEndpoint()[0].GetLocation())
 	require.Equal(t, noon().Add(time.Hour), byPath.GetEndpoint()[0].GetExpirationTime().AsTime())
 
-	query := command(`{"dataset": "homefeed", "columns": ["country", "item"], "lanes": 4, "shard": {"of": 4}, "batch_rows": 8}`)
+	query := flighttest.Command(`{"dataset": "homefeed", "columns": ["country", "item"], "lanes": 4, "shard": {"of": 4}, "batch_rows": 8}`)
 	byQuery, err := s.GetFlightInfo(context.Background(), query)
 	require.NoError(t, err)
 	require.Len(t, byQuery.GetEndpoint(), 4)
@@ -77,14 +78,14 @@ func TestPlanAndReportHaveTheSample(t *testing.T) {
 		`{"by": "request", "hash": [0, 1], "rate": 1}`: `{"hash":[0,1]}`,
 	} {
 		query := `{"dataset": "homefeed", "sample": ` + sample + `}`
-		answer, err := s.GetFlightInfo(context.Background(), command(query))
+		answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 		require.NoError(t, err)
 		require.Equal(t, want, string(summaryOf(t, answer).Sample))
 		g, err := read(context.Background(), s.Client, answer.GetEndpoint()[0].GetTicket())
 		require.NoError(t, err)
 		require.Equal(t, want, string(g.report.Sample))
 	}
-	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	require.NotContains(t, string(answer.GetAppMetadata()), "sample")
 }
@@ -115,7 +116,7 @@ func TestTotalRecords(t *testing.T) {
 	} {
 		t.Run(query[:min(60, len(query))], func(t *testing.T) {
 			query := `{"dataset": "homefeed", ` + query + `}`
-			answer, err := s.GetFlightInfo(context.Background(), command(query))
+			answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 			require.NoError(t, err)
 			rows := 0
 			for _, g := range s.readAll(t, query) {
@@ -138,7 +139,7 @@ func TestTotalRecords(t *testing.T) {
 func TestAdvertise(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader(), Advertise: []string{"grpc://a:1", "grpc://b:1"}})
-	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	locations := answer.GetEndpoint()[0].GetLocation()
 	require.Len(t, locations, 2)
@@ -174,7 +175,7 @@ func TestListFlights(t *testing.T) {
 	stream, err = s.ListFlights(context.Background(), &arrowflight.Criteria{Expression: []byte("home*")})
 	require.NoError(t, err)
 	_, err = stream.Recv()
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 }
 
@@ -195,17 +196,17 @@ func TestBadQueries(t *testing.T) {
 		"no descriptor":    {&arrowflight.FlightDescriptor{}, codes.InvalidArgument, "descriptor", ""},
 		"a long path":      {&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorPATH, Path: []string{"a", "b"}}, codes.InvalidArgument, "descriptor", ""},
 		"unknown dataset":  {&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorPATH, Path: []string{"homefed"}}, codes.NotFound, "dataset", "homefeed"},
-		"not JSON":         {command("homefeed"), codes.InvalidArgument, "", ""},
-		"unknown field":    {command(`{"dataset": "homefeed", "colums": ["item"]}`), codes.InvalidArgument, "colums", "columns"},
-		"unknown column":   {command(`{"dataset": "homefeed", "columns": ["itme"]}`), codes.InvalidArgument, "columns[0]", "item"},
-		"filter syntax":    {command(`{"dataset": "homefeed", "filter": "item >"}`), codes.InvalidArgument, "filter", ""},
-		"shard outside":    {command(`{"dataset": "homefeed", "shard": {"index": 4, "of": 4}}`), codes.InvalidArgument, "shard.index", ""},
-		"shards and lanes": {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 3}}`), codes.InvalidArgument, "shard.of", ""},
-		"batch and lanes":  {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 1}, "batch_rows": 5}`), codes.InvalidArgument, "batch_rows", ""},
-		"another seed":     {command(fmt.Sprintf(`{"dataset": "homefeed", "seed": 0, "cursor": %s}`, other)), codes.InvalidArgument, "seed", ""},
-		"another filter":   {command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item > 3", "cursor": %s}`, other)), codes.InvalidArgument, "filter", ""},
-		"damaged cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, damaged)), codes.InvalidArgument, "cursor.sum", ""},
-		"foreign cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, foreign)), codes.InvalidArgument, "cursor[0]", ""},
+		"not JSON":         {flighttest.Command("homefeed"), codes.InvalidArgument, "", ""},
+		"unknown field":    {flighttest.Command(`{"dataset": "homefeed", "colums": ["item"]}`), codes.InvalidArgument, "colums", "columns"},
+		"unknown column":   {flighttest.Command(`{"dataset": "homefeed", "columns": ["itme"]}`), codes.InvalidArgument, "columns[0]", "item"},
+		"filter syntax":    {flighttest.Command(`{"dataset": "homefeed", "filter": "item >"}`), codes.InvalidArgument, "filter", ""},
+		"shard outside":    {flighttest.Command(`{"dataset": "homefeed", "shard": {"index": 4, "of": 4}}`), codes.InvalidArgument, "shard.index", ""},
+		"shards and lanes": {flighttest.Command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 3}}`), codes.InvalidArgument, "shard.of", ""},
+		"batch and lanes":  {flighttest.Command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 1}, "batch_rows": 5}`), codes.InvalidArgument, "batch_rows", ""},
+		"another seed":     {flighttest.Command(fmt.Sprintf(`{"dataset": "homefeed", "seed": 0, "cursor": %s}`, other)), codes.InvalidArgument, "seed", ""},
+		"another filter":   {flighttest.Command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item > 3", "cursor": %s}`, other)), codes.InvalidArgument, "filter", ""},
+		"damaged cursor":   {flighttest.Command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, damaged)), codes.InvalidArgument, "cursor.sum", ""},
+		"foreign cursor":   {flighttest.Command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, foreign)), codes.InvalidArgument, "cursor[0]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, d := s.flightInfoFailure(t, c.descriptor)
@@ -268,13 +269,13 @@ func TestActions(t *testing.T) {
 	require.Equal(t, ticket.GetTicket(), renewed.GetTicket().GetTicket()) // the clock stands still
 	for _, body := range [][]byte{nil, []byte("\xff"), []byte(query)} {
 		_, err = act("RenewFlightEndpoint", body)
-		code, _ := failureOf(t, err, nil)
+		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, code)
 	}
 	for _, name := range []string{"explain", "explain_splits", "manifest"} {
 		for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
 			_, err = act(name, []byte(body))
-			code, _ := failureOf(t, err, nil)
+			code, _ := flighttest.FailureOf(t, err, nil)
 			require.Equal(t, want, code)
 		}
 	}
@@ -288,7 +289,7 @@ func TestActions(t *testing.T) {
 	}
 	require.Equal(t, []string{"explain", "explain_splits", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 	require.ErrorContains(t, err, "explain, explain_splits, manifest, stall, status, RenewFlightEndpoint")
 }
@@ -343,11 +344,11 @@ func TestRefusals(t *testing.T) {
 			return err
 		},
 		"PollFlightInfo": func() error {
-			_, err := s.PollFlightInfo(ctx, command(`{"dataset": "homefeed"}`))
+			_, err := s.PollFlightInfo(ctx, flighttest.Command(`{"dataset": "homefeed"}`))
 			return err
 		},
 	} {
-		code, _ := failureOf(t, call(), nil)
+		code, _ := flighttest.FailureOf(t, call(), nil)
 		require.Equal(t, codes.InvalidArgument, code)
 		require.ErrorContains(t, call(), name+" is not supported by this version; ")
 	}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,9 +21,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/batch"
@@ -162,18 +160,8 @@ func serve(t testing.TB, options Options) *served {
 		options.Observer.StreamEnded = func(e StreamEnd) { s.ended <- e }
 	}
 	s.server = New(options)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s.address = listener.Addr().String()
-	var running sync.WaitGroup
-	running.Go(func() { require.NoError(t, s.server.Serve(listener)) })
+	s.address = flighttest.Serve(t, s.server)
 	s.Client = dial(t, s.address)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = s.server.Shutdown(ctx)
-		running.Wait()
-	})
 	return s
 }
 
@@ -186,11 +174,7 @@ func serveWorld(t testing.TB, options Options) *served {
 }
 
 func dial(t testing.TB, address string) arrowflight.Client {
-	client, err := arrowflight.NewClientWithMiddleware(address, nil, nil,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(DefaultMaxMessage)))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return flighttest.Dial(t, address, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(DefaultMaxMessage)))
 }
 
 // connect connects to a server without the Flight client.
@@ -205,11 +189,6 @@ func (s *served) connect(t testing.TB) *grpc.ClientConn {
 // openCall sends the headers of a call, without its request.
 func openCall(ctx context.Context, conn *grpc.ClientConn, method string) (grpc.ClientStream, error) {
 	return conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+flightgen.FlightService_ServiceDesc.ServiceName+"/"+method)
-}
-
-// command is a descriptor that carries a query.
-func command(query string) *arrowflight.FlightDescriptor {
-	return &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: []byte(query)}
 }
 
 // got is the result of one DoGet, as seen by a client without code of this package.
@@ -280,7 +259,7 @@ func read(ctx context.Context, client arrowflight.Client, ticket *arrowflight.Ti
 
 // readAll reads all endpoints of a query, one after the other.
 func (s *served) readAll(t testing.TB, query string) []got {
-	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 	require.NoError(t, err)
 	var all []got
 	for _, e := range answer.GetEndpoint() {
@@ -293,28 +272,17 @@ func (s *served) readAll(t testing.TB, query string) []got {
 
 // ticket returns the one ticket of a query.
 func (s *served) ticket(t testing.TB, query string) *arrowflight.Ticket {
-	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(query))
 	require.NoError(t, err)
 	require.Len(t, answer.GetEndpoint(), 1)
 	return answer.GetEndpoint()[0].GetTicket()
-}
-
-// failureOf returns the code and the details of an error, as a client decodes them.
-func failureOf(t testing.TB, err error, trailer metadata.MD) (codes.Code, failure.Details) {
-	require.Error(t, err)
-	var d failure.Details
-	if text := trailer.Get(failure.TrailerKey); len(text) > 0 {
-		require.Len(t, text, 1)
-		require.NoError(t, json.Unmarshal([]byte(text[0]), &d))
-	}
-	return status.Code(err), d
 }
 
 // flightInfoFailure calls GetFlightInfo, which must fail.
 func (s *served) flightInfoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, failure.Details) {
 	var trailer metadata.MD
 	_, err := s.GetFlightInfo(context.Background(), d, grpc.Trailer(&trailer))
-	return failureOf(t, err, trailer)
+	return flighttest.FailureOf(t, err, trailer)
 }
 
 // getFailure redeems a ticket, whose stream must fail.
@@ -327,7 +295,7 @@ func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, code
 		_, err = peeled{stream, &g}.Recv()
 	}
 	require.NotErrorIs(t, err, io.EOF)
-	code, d := failureOf(t, err, trailer)
+	code, d := flighttest.FailureOf(t, err, trailer)
 	return g, code, d
 }
 

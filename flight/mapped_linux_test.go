@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/local/localtest"
@@ -124,7 +125,7 @@ func TestMappedStreamsEqualThoseOfTheNetwork(t *testing.T) {
 	category := `plain", "columns": [{"column": "country", "as": "category"}, "item", {"column": "request_id", "as": "category"}], "tail": "keep`
 	for _, wire := range []string{"plain", "indexed", "auto", category} {
 		query := `{"dataset":"homefeed","batch_rows":4,"lanes":2,"wire":"` + wire + `"}`
-		answer, err := h.GetFlightInfo(t.Context(), command(query))
+		answer, err := h.GetFlightInfo(t.Context(), flighttest.Command(query))
 		require.NoError(t, err)
 		require.Equal(t, h.path, summaryOf(t, answer).LocalSocket)
 		want := h.readAll(t, query)[0]

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/budget"
 )
 
@@ -107,7 +108,7 @@ func TestStallTimeout(t *testing.T) {
 	for err == nil {
 		_, err = stream.Recv()
 	}
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -29,7 +30,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 	s.server.callSlots = call.NewQueue(1, 100, time.Now, call.ManyPlans)
 	done := make(chan error, 2)
 	plan := func(ctx context.Context) {
-		_, err := s.GetFlightInfo(ctx, command(`{"dataset":"homefeed"}`))
+		_, err := s.GetFlightInfo(ctx, flighttest.Command(`{"dataset":"homefeed"}`))
 		done <- err
 	}
 	go plan(t.Context())
@@ -41,7 +42,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 	require.Positive(t, s.server.callSlots.Counts().Bytes)
 	require.Empty(t, planning)
 	cancel()
-	code, _ := failureOf(t, <-done, nil)
+	code, _ := flighttest.FailureOf(t, <-done, nil)
 	require.Equal(t, codes.Canceled, code)
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 	close(proceed)
@@ -66,7 +67,7 @@ func TestKnownPlansDoNotWait(t *testing.T) {
 	require.NoError(t, s.server.planSlots.Enter(t.Context(), claim, call.SlotWait, nil))
 	done := make(chan error, 2)
 	plan := func(query string) {
-		_, err := s.GetFlightInfo(t.Context(), command(query))
+		_, err := s.GetFlightInfo(t.Context(), flighttest.Command(query))
 		done <- err
 	}
 	waiting := func(n int) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader"
@@ -117,7 +118,7 @@ func TestDatasetsThatChangeDuringACallAreRefused(t *testing.T) {
 		`{"dataset": "people", "with": [{"table": "ml.people", "name": "x", "prefix": "x_", "columns": ["no_column"]}]}`,
 	} {
 		before()
-		_, err := s.GetFlightInfo(bob(t), command(query))
+		_, err := s.GetFlightInfo(bob(t), flighttest.Command(query))
 		require.Error(t, err, query)
 		require.NotContains(t, err.Error(), "no_column", query)
 		require.NotContains(t, err.Error(), "profiles", query)
@@ -148,7 +149,7 @@ func TestQueriesArePlannedAgainAfterAReload(t *testing.T) {
 	}}
 	s := serve(t, o)
 	l.SetDatasets([]dataset.Dataset{plainPeople("people")})
-	found, err := s.GetFlightInfo(bob(t), command(`{"dataset": "people"}`))
+	found, err := s.GetFlightInfo(bob(t), flighttest.Command(`{"dataset": "people"}`))
 	require.NoError(t, err)
 	require.Equal(t, 2, plans)
 	schema, err := arrowflight.DeserializeSchema(found.GetSchema(), memory.DefaultAllocator)
@@ -205,7 +206,7 @@ func TestRefusalsOfThePolicyHaveALine(t *testing.T) {
 	o, lines := auditing(t, o)
 	s := serve(t, o)
 	planning := func(query string) func() error {
-		return func() error { _, err := s.GetFlightInfo(bob(t), command(query)); return err }
+		return func() error { _, err := s.GetFlightInfo(bob(t), flighttest.Command(query)); return err }
 	}
 	action := func(name, query string) func() error {
 		return func() error { _, err := s.act(bob(t), name, []byte(query)); return err }
@@ -230,7 +231,7 @@ func TestRefusalsOfThePolicyHaveALine(t *testing.T) {
 		require.Equal(t, c.end, found[0].End, name)
 		require.Equal(t, c.table != "", len(found[0].Tables) == 1 && found[0].Tables[0].Table == c.table, "%s: %v", name, found[0].Tables)
 	}
-	_, err := s.GetFlightInfo(bob(t), command(`{"dataset": "nothing"}`))
+	_, err := s.GetFlightInfo(bob(t), flighttest.Command(`{"dataset": "nothing"}`))
 	require.Error(t, err)
 	require.Empty(t, lines.all(t), "no client may see such a dataset")
 }

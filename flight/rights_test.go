@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/identity"
@@ -154,7 +155,7 @@ func TestAddedEntriesNeedTheRightOfInlineDatasets(t *testing.T) {
 		{carol(t), `{"dataset": "secret", "with": [{"table": "features.profiles", "key": {"request_id": "req"}}]}`, codes.PermissionDenied},
 		{carol(t), added, codes.NotFound},
 	} {
-		described, err := s.GetFlightInfo(c.who, command(c.query))
+		described, err := s.GetFlightInfo(c.who, flighttest.Command(c.query))
 		require.Equal(t, c.code, status.Code(err), "%s: %v", c.query, err)
 		if err != nil {
 			continue
@@ -295,7 +296,7 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 	t.Helper()
 	var trailer metadata.MD
 	fails := func(err error) string {
-		code, detail := failureOf(t, err, trailer)
+		code, detail := flighttest.FailureOf(t, err, trailer)
 		return fmt.Sprintf("%s %s %s", code, err, jsontext.Of(detail))
 	}
 	action, body, isAction := strings.Cut(way, ":")
@@ -314,12 +315,12 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 		}
 		return string(text)
 	}
-	answer, err := s.GetFlightInfo(ctx, command(way), grpc.Trailer(&trailer))
+	answer, err := s.GetFlightInfo(ctx, flighttest.Command(way), grpc.Trailer(&trailer))
 	if err != nil {
 		return fails(err)
 	}
 	out := fmt.Sprintf("%x %s %d %d", answer.GetSchema(), answer.GetAppMetadata(), answer.GetTotalRecords(), answer.GetTotalBytes())
-	schema, err := s.GetSchema(ctx, command(way))
+	schema, err := s.GetSchema(ctx, flighttest.Command(way))
 	require.NoError(t, err)
 	require.Equal(t, answer.GetSchema(), schema.GetSchema())
 	for _, e := range answer.GetEndpoint() {
@@ -371,7 +372,7 @@ func TestNoWayTellsOfWithheldColumnsAndRows(t *testing.T) {
 func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	t.Parallel()
 	s, _ := people{emails: true, foreign: true, filtered: true}.server(t, Options{})
-	answer, err := s.GetFlightInfo(alice(t), command(`{"dataset": "people", "batch_rows": 20}`))
+	answer, err := s.GetFlightInfo(alice(t), flighttest.Command(`{"dataset": "people", "batch_rows": 20}`))
 	require.NoError(t, err)
 	endpoint := answer.GetEndpoint()[0]
 	all, err := read(alice(t), s.Client, endpoint.GetTicket())
@@ -392,7 +393,7 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.act(c.ctx, arrowflight.RenewFlightEndpointActionType, body)
 		require.Equal(t, c.code, status.Code(err), who)
-		_, err = s.GetFlightInfo(c.ctx, command(fmt.Sprintf(`{"dataset": "people", "batch_rows": 20, "cursor": %s}`, all.cursors[1])))
+		_, err = s.GetFlightInfo(c.ctx, flighttest.Command(fmt.Sprintf(`{"dataset": "people", "batch_rows": 20, "cursor": %s}`, all.cursors[1])))
 		require.Error(t, err, who)
 		require.NotContains(t, err.Error(), "country", who)
 	}
@@ -429,7 +430,7 @@ func TestChangedPolicyEndsNoRunOfOthers(t *testing.T) {
 	s, _ := of.server(t, Options{Policy: now.Load})
 	const query = `{"dataset": "people", "batch_rows": 20, "columns": ["item"]`
 	ticket := func(query string) (*arrowflight.Ticket, error) {
-		answer, err := s.GetFlightInfo(bob(t), command(query))
+		answer, err := s.GetFlightInfo(bob(t), flighttest.Command(query))
 		if err != nil {
 			return nil, err
 		}

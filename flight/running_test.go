@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/dataset"
@@ -61,7 +62,7 @@ func (s *served) eventually(t testing.TB, job, cause string) {
 // begin opens a stream over a connection of its own, and reads nothing.
 func (s *served) begin(ctx context.Context, t testing.TB, query string) arrowflight.FlightService_DoGetClient {
 	t.Helper()
-	described, err := s.GetFlightInfo(ctx, command(query))
+	described, err := s.GetFlightInfo(ctx, flighttest.Command(query))
 	require.NoError(t, err)
 	stream, err := dial(t, s.address).DoGet(ctx, described.GetEndpoint()[0].GetTicket())
 	require.NoError(t, err)
@@ -293,7 +294,7 @@ func TestStatusRefusesBodiesOfLaterVersions(t *testing.T) {
 	s := serve(t, Options{Loader: newWorld(t).loader()})
 	for _, body := range []string{`{"rates":true}`, `[]`, `{} {}`, `x`} {
 		_, err := s.act(t.Context(), "status", []byte(body))
-		code, _ := failureOf(t, err, metadata.MD{})
+		code, _ := flighttest.FailureOf(t, err, metadata.MD{})
 		require.Equal(t, codes.InvalidArgument, code, body)
 	}
 	_, err := s.act(t.Context(), "status", []byte(" {} \n"))

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -182,7 +183,7 @@ func TestShutdownLetsStreamsFinish(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.EqualValues(t, 15, g.report.Rows)
 	shut.Wait()
-	_, err = s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	_, err = s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
@@ -213,7 +214,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	for err == nil {
 		_, err = reading.Recv()
 	}
-	code, d := failureOf(t, err, trailer)
+	code, d := flighttest.FailureOf(t, err, trailer)
 	require.Equal(t, codes.Unavailable, code)
 	require.Equal(t, "the server is shutting down", d.Message)
 	require.Contains(t, d.Remedy, "cursor")
@@ -255,7 +256,7 @@ func TestShutdownLeavesCallsBehind(t *testing.T) {
 	failed := make(chan error, 1)
 	client := dial(t, listener.Addr().String())
 	go func() {
-		_, err := client.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+		_, err := client.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed"}`))
 		failed <- err
 	}()
 	<-l.asked
@@ -350,7 +351,7 @@ func TestObserver(t *testing.T) {
 	require.Equal(t, StreamEnd{
 		Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2, Staging: map[string]stream.StagingReport{"history": history},
 	}, end)
-	s.flightInfoFailure(t, command(`{"dataset": "gone"}`))
+	s.flightInfoFailure(t, flighttest.Command(`{"dataset": "gone"}`))
 	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)
 }
 
@@ -376,17 +377,17 @@ func TestObserverOfFailedStreams(t *testing.T) {
 func TestRequestsAndHeadersAreLimited(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{})
-	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"`+strings.Repeat("x", inbound.MaxRequest)+`"}`))
+	_, err := s.GetFlightInfo(t.Context(), flighttest.Command(`{"dataset":"`+strings.Repeat("x", inbound.MaxRequest)+`"}`))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	large := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("x", 16<<10))
-	_, err = s.GetFlightInfo(large, command(`{"dataset":"homefeed"}`))
+	_, err = s.GetFlightInfo(large, flighttest.Command(`{"dataset":"homefeed"}`))
 	require.Error(t, err)
 	many := metadata.MD{}
 	for range 200 {
 		many.Append("y", strings.Repeat("y", 100))
 	}
-	_, err = s.GetFlightInfo(metadata.NewOutgoingContext(t.Context(), many), command(`{"dataset":"homefeed"}`))
+	_, err = s.GetFlightInfo(metadata.NewOutgoingContext(t.Context(), many), flighttest.Command(`{"dataset":"homefeed"}`))
 	require.Error(t, err)
-	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	_, err = s.GetFlightInfo(t.Context(), flighttest.Command(`{"dataset":"homefeed"}`))
 	require.NoError(t, err)
 }

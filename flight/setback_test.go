@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader"
@@ -183,7 +184,7 @@ func TestCountsThatLackMemoryAreTriedAgain(t *testing.T) {
 		}
 		return dataset.NewCounts([]int64{9}), nil
 	}}})
-	_, err := s.GetFlightInfo(t.Context(), command(filtered(`"tail": "drop", "lanes": 1`)))
+	_, err := s.GetFlightInfo(t.Context(), flighttest.Command(filtered(`"tail": "drop", "lanes": 1`)))
 	require.NoError(t, err)
 	require.Equal(t, 3, tries)
 }

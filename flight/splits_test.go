@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -23,7 +24,7 @@ import (
 
 // bySplit returns the endpoints of a query's splits.
 func (s *served) bySplit(t testing.TB, query string) (*arrowflight.FlightInfo, []partSummary) {
-	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", "endpoints": "splits"`+query+`}`))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed", "endpoints": "splits"`+query+`}`))
 	require.NoError(t, err)
 	var parts []partSummary
 	for _, e := range answer.GetEndpoint() {
@@ -255,7 +256,7 @@ func TestLimitBoundsAnnouncedRows(t *testing.T) {
 		`"global_batch_rows": 64, "lanes": 4, "shard": {"of": 4}, "tail": "drop"`: {960, 1009, 15},
 		`"global_batch_rows": 64, "lanes": 4, "limit": 65, "shard": {"index": 0}`: {65, 65, 2},
 	} {
-		answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", `+query+`}`))
+		answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed", `+query+`}`))
 		require.NoError(t, err, query)
 		endpoints, said := said(t, answer), summaryOf(t, answer)
 		require.Equal(t, []int64{want.records, want.rows, want.steps}, []int64{answer.GetTotalRecords(), said.Rows, said.Steps}, query)

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
@@ -24,7 +25,7 @@ import (
 // endpointFor returns the one endpoint of a query, planned by a call with a context.
 func (s *served) endpointFor(ctx context.Context, t *testing.T, query string) *arrowflight.FlightEndpoint {
 	t.Helper()
-	answer, err := s.GetFlightInfo(ctx, command(query))
+	answer, err := s.GetFlightInfo(ctx, flighttest.Command(query))
 	require.NoError(t, err)
 	require.Len(t, answer.GetEndpoint(), 1)
 	return answer.GetEndpoint()[0]
@@ -52,11 +53,11 @@ func (s *served) refusedTo(ctx context.Context, t *testing.T, e *arrowflight.Fli
 	stream, err := s.DoGet(ctx, e.GetTicket())
 	require.NoError(t, err)
 	_, err = stream.Recv()
-	got, d := failureOf(t, err, stream.Trailer())
+	got, d := flighttest.FailureOf(t, err, stream.Trailer())
 	require.Equal(t, code, got)
 	require.NotEmpty(t, d.Remedy)
 	_, err = s.renewFor(ctx, t, e)
-	got, _ = failureOf(t, err, nil)
+	got, _ = flighttest.FailureOf(t, err, nil)
 	require.Equal(t, code, got)
 	return d
 }
@@ -83,7 +84,7 @@ func TestTicketsBelongToTheirSubject(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	answer, err := s.GetFlightInfo(alice, command(`{"dataset": "homefeed", "endpoints": "splits"}`))
+	answer, err := s.GetFlightInfo(alice, flighttest.Command(`{"dataset": "homefeed", "endpoints": "splits"}`))
 	require.NoError(t, err)
 	for _, e := range answer.GetEndpoint() {
 		s.refusedTo(bob, t, e, codes.PermissionDenied)

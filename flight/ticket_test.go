@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/fault"
@@ -37,7 +38,7 @@ func TestTicketsOnlyHaveTheirOwnLanes(t *testing.T) {
 	}
 	list, err := json.Marshal(cursors)
 	require.NoError(t, err)
-	answer, err := s.GetFlightInfo(context.Background(), command(fmt.Sprintf(`{"dataset": "homefeed", "shard": {"of": 16}, "cursor": %s}`, list)))
+	answer, err := s.GetFlightInfo(context.Background(), flighttest.Command(fmt.Sprintf(`{"dataset": "homefeed", "shard": {"of": 16}, "cursor": %s}`, list)))
 	require.NoError(t, err)
 	require.Len(t, answer.GetEndpoint(), 16)
 	for _, e := range answer.GetEndpoint() {
@@ -215,7 +216,7 @@ func TestTicketsIgnoreLaterCommits(t *testing.T) {
 	require.NoError(t, err)
 	w.add(t, "ml.impressions", []string{"r1 5000 1", "r2 5001 2"})
 	w.add(t, "features.history", []string{"r95 c9 [1]"})
-	now, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	now, err := s.GetFlightInfo(context.Background(), flighttest.Command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	require.EqualValues(t, trainingRows+2, now.GetTotalRecords())
 	for range 2 {

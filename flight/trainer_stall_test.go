@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/flight/flighttest"
 )
 
 // reportStall calls the action.
@@ -68,7 +70,7 @@ func TestImpossibleStallReportsAreRefused(t *testing.T) {
 	} {
 		var trailer metadata.MD
 		_, err := s.reportStall(body, grpc.Trailer(&trailer))
-		code, d := failureOf(t, err, trailer)
+		code, d := flighttest.FailureOf(t, err, trailer)
 		require.Equal(t, want.code, code, body)
 		if want.field != "" {
 			require.Len(t, d.Faults, 1, body)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -46,7 +47,7 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, want, &got)
 	for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
 		_, err = s.verify(body)
-		code, _ := failureOf(t, err, nil)
+		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, want, code)
 	}
 	require.Zero(t, s.server.Streams())
@@ -98,12 +99,12 @@ func TestVerifyCountsAsAStream(t *testing.T) {
 	<-begun
 	s.server.admission.MaxWait = time.Millisecond
 	_, err := s.verify(`{"dataset": "homefeed"}`)
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.Equal(t, fault.Unavailable, fault.KindOf(s.server.Shutdown(over)))
-	code, _ = failureOf(t, <-ended, nil)
+	code, _ = flighttest.FailureOf(t, <-ended, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
 
@@ -111,6 +112,6 @@ func TestVerifyIsNotServedWithoutAVerifier(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	_, err := s.verify(`{"dataset": "homefeed"}`)
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/budget"
 )
 
@@ -49,7 +50,7 @@ func TestFormsOfArrowAreRead(t *testing.T) {
 	_ = p.writer.Write(batch("CH", "FR")) // the call may have ended
 	_ = p.CloseSend()
 	_, err := p.answers()
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
 	require.Empty(t, w.made(testToken))
 	s.quiet(t)
@@ -91,14 +92,14 @@ func TestDamagedMessagesAreRefused(t *testing.T) {
 		"short header":   {sent[0], {DataHeader: []byte{1, 2, 3}}},
 		"rows first":     {{FlightDescriptor: sent[0].GetFlightDescriptor(), DataHeader: rows.GetDataHeader(), DataBody: rows.GetDataBody()}},
 		"no body":        {sent[0], {DataHeader: rows.GetDataHeader()}},
-		"not a stage":    {{FlightDescriptor: command(`{"stag": {"table": "ml.history"}}`), DataHeader: sent[0].GetDataHeader()}},
-		"no table":       {{FlightDescriptor: command(`{"stage": {"mode": "append"}}`), DataHeader: sent[0].GetDataHeader()}},
+		"not a stage":    {{FlightDescriptor: flighttest.Command(`{"stag": {"table": "ml.history"}}`), DataHeader: sent[0].GetDataHeader()}},
+		"no table":       {{FlightDescriptor: flighttest.Command(`{"stage": {"mode": "append"}}`), DataHeader: sent[0].GetDataHeader()}},
 		"another schema": {sent[0], rows, {DataHeader: otherHeader(t), DataBody: make([]byte, 64)}},
 	} {
 		before := len(w.changes)
 		err := send(messages...)
 		require.Error(t, err, name)
-		code, _ := failureOf(t, err, nil)
+		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, code, name)
 		require.Len(t, w.changes, before, name)
 	}

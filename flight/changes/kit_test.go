@@ -2,27 +2,19 @@ package changes_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/changes"
-	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/flight/ticket/tickettest"
 	"github.com/penstock/penstock/internal/audit"
@@ -60,26 +52,9 @@ func serveTables(t testing.TB, w changes.TableWriter, o flight.Options) *served 
 		o.Clock = noon
 	}
 	s := &served{server: flight.New(o)}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s.address = listener.Addr().String()
-	var running sync.WaitGroup
-	running.Go(func() { require.NoError(t, s.server.Serve(listener)) })
-	s.Client = dial(t, s.address)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = s.server.Shutdown(ctx)
-		running.Wait()
-	})
+	s.address = flighttest.Serve(t, s.server)
+	s.Client = flighttest.Dial(t, s.address)
 	return s
-}
-
-func dial(t testing.TB, address string) arrowflight.Client {
-	client, err := arrowflight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
 }
 
 // quiet waits until no call runs.
@@ -92,22 +67,6 @@ func (s *served) quiet(t testing.TB) {
 func (s *served) waiting(t testing.TB, calls int) {
 	t.Helper()
 	require.Eventually(t, func() bool { _, waiting := s.server.Writes(); return waiting == calls }, time.Minute, time.Millisecond)
-}
-
-// command is a descriptor that carries a command.
-func command(text string) *arrowflight.FlightDescriptor {
-	return &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: []byte(text)}
-}
-
-// failureOf returns the code and the details of an error, as a client decodes them.
-func failureOf(t testing.TB, err error, trailer metadata.MD) (codes.Code, failure.Details) {
-	require.Error(t, err)
-	var d failure.Details
-	if text := trailer.Get(failure.TrailerKey); len(text) > 0 {
-		require.Len(t, text, 1)
-		require.NoError(t, json.Unmarshal([]byte(text[0]), &d))
-	}
-	return status.Code(err), d
 }
 
 // auditLines receives the lines of an audit log.

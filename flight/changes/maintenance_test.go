@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/datafile"
@@ -103,7 +104,7 @@ func TestMaintenanceIsActions(t *testing.T) {
 	require.Contains(t, got[0], `{"result":{"token":"2026`)
 	m.failed = fault.New(fault.Unavailable, "the disk hangs")
 	got, err = results(t.Context(), s, "orphans", `{"tables": ["ml.history"], "older_than": "5d", "remove": true}`)
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 	require.Len(t, got, 2)
 	require.Contains(t, got[0], `{"result":[{"table":"ml.history","removed":1`)
@@ -155,7 +156,7 @@ func TestServersThatStopEndMaintenance(t *testing.T) {
 	cancel()
 	require.Error(t, s.server.Shutdown(now))
 	require.ErrorContains(t, <-m.ended, "shutting down")
-	code, _ := failureOf(t, <-done, nil)
+	code, _ := flighttest.FailureOf(t, <-done, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
 
@@ -167,7 +168,7 @@ func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 	_, err := results(t.Context(), s, "orphans", `{"tables": ["ml.history"]}`)
 	require.NoError(t, err)
 	_, err = results(t.Context(), s, "orphans", `{"tables": ["ml.history", "ml.other"]}`)
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.PermissionDenied, code)
 	_, err = results(t.Context(), s, "compact", `{"table": "ml.history"}`)
 	require.NoError(t, err)
@@ -179,7 +180,7 @@ func TestMaintenanceNeedsTheRightToStage(t *testing.T) {
 		"compact": `{"table": "ml.history"}`, "restore": `{"table": "ml.history", "snapshot": 5}`, "orphans": `{"tables": ["ml.history"]}`,
 	} {
 		_, err = results(t.Context(), s, action, body)
-		code, _ := failureOf(t, err, nil)
+		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.PermissionDenied, code, action)
 	}
 	require.Len(t, m.shown, 1)

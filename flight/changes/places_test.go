@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
@@ -83,7 +84,7 @@ func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
 	<-w.reading
 	behind := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t)
 	s.waiting(t, 1)
-	p := put(t, dial(t, s.address), `{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-other"}}`, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
+	p := put(t, flighttest.Dial(t, s.address), `{"stage": {"table": "ml.history", "token": "20261001T120000.000Z-other"}}`, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	<-w.reading
 	p.declare(t, 2)
 	_, err := p.answers()

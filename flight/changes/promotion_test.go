@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/promote"
@@ -48,7 +49,7 @@ func TestPromotionsNeedAllOfTheDataset(t *testing.T) {
 			s := serveTables(t, &writtenRows{}, flight.Options{Promoter: p, Policy: func() *policy.Policy { return rules }})
 			got, err := results(t.Context(), s, "promote", body)
 			if c.code != codes.OK {
-				code, _ := failureOf(t, err, nil)
+				code, _ := flighttest.FailureOf(t, err, nil)
 				require.Equal(t, c.code, code)
 				require.Empty(t, p.requests)
 				return
@@ -62,7 +63,7 @@ func TestPromotionsNeedAllOfTheDataset(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, got, 1)
 			_, err = results(t.Context(), s, "demote", `{"table": "ml.other", "columns": ["a"]}`)
-			code, _ := failureOf(t, err, nil)
+			code, _ := flighttest.FailureOf(t, err, nil)
 			require.Equal(t, codes.PermissionDenied, code)
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
@@ -98,7 +99,7 @@ func TestIncompleteStreamsChangeNothing(t *testing.T) {
 			}
 			_ = c.act(p) // the call may have ended
 			_, err := p.answers()
-			code, _ := failureOf(t, err, nil)
+			code, _ := flighttest.FailureOf(t, err, nil)
 			require.Equal(t, c.code, code, err)
 			require.ErrorContains(t, err, c.says)
 			w.none(t)
@@ -117,7 +118,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 	p := put(t, s.Client, stageOf, batchtest.IDSchema()).rows(t, batchtest.IDs(0, 2))
 	defer time.AfterFunc(20*time.Second, p.end).Stop()
 	_, err := p.answers()
-	code, _ := failureOf(t, err, nil)
+	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 	require.ErrorContains(t, err, "has sent nothing whole")
 	w.none(t)
@@ -130,7 +131,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 	cancel()
 	require.Error(t, s.server.Shutdown(over))
 	_, err = p.answers()
-	code, _ = failureOf(t, err, nil)
+	code, _ = flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 	require.ErrorContains(t, err, "shutting down")
 	w.none(t)
@@ -171,7 +172,7 @@ func TestLargeMessagesAreRefused(t *testing.T) {
 		call := p()
 		_ = call.CloseSend() // the call may have ended
 		_, err := call.answers()
-		code, _ := failureOf(t, err, nil)
+		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.ResourceExhausted, code, name)
 	}
 	w.none(t)
@@ -248,9 +249,9 @@ func TestCallsThatMayNotWriteEndByTheirCommand(t *testing.T) {
 			stream, err := s.DoPut(t.Context())
 			require.NoError(t, err)
 			hostile := []byte{0xff, 0xff, 0xff, 0x7f, 1, 2, 3}
-			require.NoError(t, stream.Send(&arrowflight.FlightData{FlightDescriptor: command(stageOf), DataHeader: hostile, DataBody: make([]byte, 1<<20)}))
+			require.NoError(t, stream.Send(&arrowflight.FlightData{FlightDescriptor: flighttest.Command(stageOf), DataHeader: hostile, DataBody: make([]byte, 1<<20)}))
 			_, err = (&putting{FlightService_DoPutClient: stream}).answers()
-			code, _ := failureOf(t, err, nil)
+			code, _ := flighttest.FailureOf(t, err, nil)
 			require.Equal(t, c.code, code, err)
 			w.none(t)
 			s.quiet(t)

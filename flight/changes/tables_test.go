@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/fault"
@@ -93,7 +94,7 @@ func TestRightsToWrite(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			code, _ := failureOf(t, err, nil)
+			code, _ := flighttest.FailureOf(t, err, nil)
 			require.Equal(t, c.code, code, err)
 			w.none(t)
 		})
@@ -102,7 +103,7 @@ func TestRightsToWrite(t *testing.T) {
 	s := serveTables(t, &writtenRows{}, flight.Options{Policy: func() *policy.Policy { return closed }})
 	for action, body := range map[string]string{"publish": `{"table": "ml.history", "branch": "try"}`, "undo": `{"table": "ml.history", "from": 1, "to": 2}`} {
 		_, err := act(t.Context(), s, action, body)
-		code, _ := failureOf(t, err, nil)
+		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.PermissionDenied, code)
 	}
 }
@@ -133,7 +134,7 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 		`{"table": "ml.history", "branch": "", "from": 1, "to": 2}`,
 	} {
 		_, err := act(t.Context(), s, "undo", body)
-		found, _ := failureOf(t, err, nil)
+		found, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, found, body)
 	}
 	require.Len(t, w.moves, 3)
@@ -143,7 +144,7 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 		`{"table": "ml.history", "branch": "try", "from": 1}`: codes.InvalidArgument,
 	} {
 		_, err := act(t.Context(), s, "publish", body)
-		found, _ := failureOf(t, err, nil)
+		found, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, code, found, body)
 	}
 }
@@ -157,7 +158,7 @@ func TestUncertainChangesSayTheirToken(t *testing.T) {
 	p := put(t, s.Client, stageOf, batchtest.IDSchema())
 	p.rows(t, batchtest.IDs(0, 1)).declare(t, 1)
 	_, err := p.answers()
-	code, details := failureOf(t, err, p.Trailer())
+	code, details := flighttest.FailureOf(t, err, p.Trailer())
 	require.Equal(t, codes.Unavailable, code)
 	require.Contains(t, details.Remedy, testToken)
 }

@@ -240,6 +240,7 @@ func Graph() []Row {
 		{Folder: "internal/store/s3/gatewaytest", Imports: "*", Outside: libAWS},
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
 		{Folder: "flight/damage"},
+		{Folder: "flight/flighttest", Imports: "*", Outside: libTesting + " " + libArrowFlight + " " + libGRPC},
 		{Folder: "flight/rawclient"},
 		{Folder: "flight/ticket/tickettest", Imports: "*", Outside: libTesting},
 		{Folder: "flight/local/localtest", Imports: "* segmenttest", Outside: libTesting},
