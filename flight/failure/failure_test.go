@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
 func failed(kind fault.Kind) *fault.Error { return fault.New(kind, "it did not work") }
@@ -48,6 +49,27 @@ func TestEndings(t *testing.T) {
 			require.Equal(t, c.code, end.Status.Code())
 		})
 	}
+}
+
+// A client decodes the failure that the server had, with each of its parts.
+func TestDetailsAreParsed(t *testing.T) {
+	group := 3
+	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
+		sent := &fault.Error{
+			Kind: kind, Op: "read bucket 7", Message: "it did not work", Remedy: "try again", Table: "ml.events", File: "/a.parquet",
+			RowGroup: &group, RetryAfter: 2 * time.Second, Differs: []string{"snapshot"},
+		}
+		got := Parse(DetailsOf(sent).encode(1 << 16))
+		require.Equal(t, "read bucket 7: it did not work", got.Message)
+		got.Op, got.Message = sent.Op, sent.Message
+		require.Equal(t, sent, got)
+	}
+	many := fault.Fields([]fault.Field{{Field: "key", Message: "is required"}, {Field: "limit", Message: "is below 0"}})
+	got := Parse(DetailsOf(fault.As(fault.Op(many, "plan"))).encode(1 << 16))
+	require.Equal(t, "plan", got.Op)
+	require.Equal(t, fault.As(many).Faults, got.Faults)
+	require.True(t, commit.Uncertain(Parse(DetailsOf(fault.As(commit.AsUncertain(failed(fault.Unavailable)))).encode(1<<16))))
+	require.Equal(t, fault.Internal, Parse([]byte("no JSON")).Kind)
 }
 
 // Failures that are too long for trailers are cut.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 )
@@ -134,7 +135,7 @@ func datasetOf(f *arrowflight.FlightInfo) Dataset {
 	}
 	err := json.Unmarshal(f.GetAppMetadata(), &about)
 	if err == nil && about.Error != nil {
-		one.Err = parseDetails(about.Error)
+		one.Err = failure.Parse(about.Error)
 		return one
 	}
 	one.Staging = slices.Sorted(maps.Keys(about.Pin.Staging))

@@ -2,11 +2,9 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
 // fault converts the gRPC error and the trailer of a call. If ctx has ended, it returns the error
@@ -25,7 +22,7 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 		return ctx.Err()
 	}
 	if text := trailer.Get(failure.TrailerKey); len(text) > 0 {
-		return c.versions.compared(parseDetails([]byte(text[0])))
+		return c.versions.compared(failure.Parse([]byte(text[0])))
 	}
 	s := status.Convert(err)
 	e := fault.New(kindOf(s.Code()), "%s", s.Message())
@@ -81,44 +78,6 @@ func trimName(err error, action string) error {
 		e.Message = strings.TrimPrefix(e.Message, action+": ")
 	}
 	return err
-}
-
-// parseDetails decodes the JSON details that a server sends with a failure.
-func parseDetails(text []byte) *fault.Error {
-	var d struct {
-		Kind         string        `json:"kind"`
-		Message      string        `json:"message"`
-		Remedy       string        `json:"remedy"`
-		Faults       []fault.Field `json:"faults"`
-		Table        string        `json:"table"`
-		File         string        `json:"file"`
-		RowGroup     *int          `json:"row_group"`
-		RetryAfterMS int64         `json:"retry_after_ms"`
-		Differs      []string      `json:"differs"`
-		Uncertain    bool          `json:"uncertain"`
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		return fault.New(fault.Internal, "read the details of a failure: %w", err)
-	}
-	e := &fault.Error{
-		Message: d.Message, Remedy: d.Remedy, Faults: d.Faults, Table: d.Table, File: d.File, RowGroup: d.RowGroup,
-		RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond, Differs: d.Differs,
-	}
-	if many := fault.Fields(d.Faults); many != nil {
-		// On the wire, the operation is part of the message.
-		if op, cut := strings.CutSuffix(d.Message, ": "+many.Error()); cut {
-			e.Op, e.Message = op, many.Error()
-		}
-	}
-	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
-		if kind.String() == d.Kind {
-			e.Kind = kind
-		}
-	}
-	if d.Uncertain {
-		return fault.As(commit.AsUncertain(e))
-	}
-	return e
 }
 
 // kindOf returns the kind for the gRPC code of a failure without details.
