@@ -13,7 +13,7 @@ import (
 
 const (
 	// rollRows is the maximum number of rows that are written between two checks of a file's size, and minRollRows the
-	// minimum. Rows that may take 1/rollDivisor of the target are checked earlier.
+	// minimum. Unless the file is the first, rows that may take 1/rollDivisor of the target are checked earlier.
 	rollRows    = 8192
 	minRollRows = 16
 	rollDivisor = 8
@@ -36,6 +36,7 @@ type Roll struct {
 	target  int64
 	key     []int // the top-level columns that have sort columns
 	current *DataWriter
+	ended   bool              // a file is complete
 	last    arrow.RecordBatch // the row before, if rows are sorted
 }
 
@@ -92,10 +93,11 @@ func (r *Roll) Write(ctx context.Context, b arrow.RecordBatch) error {
 	return nil
 }
 
-// step returns the number of rows of a size that are written before the next check. Those by which the first file chooses
-// encodings are not divided: its size is not known before that.
+// step returns the number of rows of a size that are written before the next check. The first file is checked every rollRows
+// rows, whether or not it chooses the encodings: its bytes are unknown until the choice is made, and where it ends must not
+// depend on that time.
 func (r *Roll) step(perRow int64) int64 {
-	if r.opts.Choice.made() == nil && (r.current == nil || r.current.settings == nil) {
+	if !r.ended {
 		return rollRows
 	}
 	return min(rollRows, max(minRollRows, r.target/rollDivisor/perRow))
@@ -162,7 +164,7 @@ func (r *Roll) finish(ctx context.Context) error {
 		return err
 	}
 	r.current.Release()
-	r.current = nil
+	r.current, r.ended = nil, true
 	return r.to.Finish(ctx, out)
 }
 
