@@ -32,6 +32,7 @@ type keyCheck struct {
 	schema *arrow.Schema // of the columns and, if aligned, the number of the partition
 	sorter *extsort.Sorter
 	sorted *extsort.Sorted // after finish
+	bounds keyBounds       // after finish
 	parts  partitionNumbers
 	seen   map[string]bool // locations of files of the table whose keys were compared
 }
@@ -174,6 +175,7 @@ func (k *keyCheck) finish(ctx context.Context) (err error) {
 		key = keys.at.Append(key[:0], keys.row)
 		if last == nil || string(last) != string(key) {
 			last, key, counted = key, last, false
+			k.bounds.add(keys)
 			continue
 		}
 		if !counted {

@@ -47,10 +47,7 @@ func (k *keyCheck) compareWithTable(ctx context.Context, state *commit.TableStat
 	if err != nil {
 		return err
 	}
-	least, most, err := k.bounds(ctx)
-	if err != nil {
-		return err
-	}
+	least, most := k.bounds.values()
 	t := touchedParts{state: state, fields: fields, check: k, parts: parts, least: least, most: most}
 	files = slices.DeleteFunc(files, func(f catalog.File) bool {
 		return k.seen[f.Location] || slices.Contains(removed, f.Location) || !t.mayHaveKeys(f)
@@ -85,29 +82,28 @@ func (k *keyCheck) fields(table *catalog.Table) ([]catalog.Field, bool) {
 	return out, true
 }
 
-// bounds returns the least and greatest value of the first column, if it has integers or texts.
-func (k *keyCheck) bounds(ctx context.Context) (least, most *expr.Value, err error) {
-	keys, err := k.open(ctx, k.sorted)
-	if err != nil {
-		return nil, nil, err
+// keyBounds are the least and greatest value of the first column, if it has integers or texts.
+type keyBounds struct {
+	least, most boundedValue
+	known       bool // keys were added
+	unbounded   bool // values of the column's type are not compared
+}
+
+// add adds the first value of a key. Keys are added in ascending order.
+func (b *keyBounds) add(c *keyCursor) {
+	if b.unbounded = b.unbounded || !b.most.set(c); b.unbounded || b.known {
+		return
 	}
-	defer keys.release()
-	var last boundedValue
-	for ok, err := keys.next(ctx); ok || err != nil; ok, err = keys.next(ctx) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if !last.set(keys) {
-			return nil, nil, nil
-		}
-		if least == nil {
-			least = last.value()
-		}
+	b.known = true
+	b.least.set(c)
+}
+
+// values returns the bounds, or nil if they are unknown.
+func (b *keyBounds) values() (least, most *expr.Value) {
+	if !b.known {
+		return nil, nil
 	}
-	if least != nil {
-		most = last.value()
-	}
-	return least, most, nil
+	return b.least.value(), b.most.value()
 }
 
 // boundedValue is a copy of a key's first value.
