@@ -78,10 +78,5 @@ func (s *sequence) batch(ctx context.Context) (arrow.RecordBatch, error) {
 			return nil, err
 		}
 	}
-	b := s.current.RecordBatch()
-	columns := make([]arrow.Array, len(s.columns))
-	for i, at := range s.columns {
-		columns[i] = b.Column(at)
-	}
-	return array.NewRecordBatch(s.schema, columns, b.NumRows()), nil
+	return foreign.Arrange(s.schema, s.current.RecordBatch(), s.columns), nil
 }

@@ -359,9 +359,5 @@ func (r *FileInput) turned(of *openFile, b decodedBatch) arrow.RecordBatch {
 		r.held.Shrink(r.last.bytes)
 	}
 	r.last, r.current = b, of.number
-	columns := make([]arrow.Array, len(of.columns))
-	for i, at := range of.columns {
-		columns[i] = b.Column(at)
-	}
-	return array.NewRecordBatch(r.schema, columns, b.NumRows())
+	return Arrange(r.schema, b, of.columns)
 }

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -31,4 +32,13 @@ func MatchColumns(first, schema *arrow.Schema, name string) ([]int, error) {
 		columns[i] = at
 	}
 	return columns, nil
+}
+
+// Arrange returns the rows of a batch with the columns of the first file, which MatchColumns found. The caller releases it.
+func Arrange(first *arrow.Schema, b arrow.RecordBatch, columns []int) arrow.RecordBatch {
+	out := make([]arrow.Array, len(columns))
+	for i, at := range columns {
+		out[i] = b.Column(at)
+	}
+	return array.NewRecordBatch(first, out, b.NumRows())
 }
