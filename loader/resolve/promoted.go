@@ -208,7 +208,7 @@ func (b *binder) promotedOverlay(r *Relation, s *Staging, c PromotedColumn, fixe
 	case use != "":
 		b.fault(at, "", "column %q of %s is %s, and the promoted entry %s replaced it: remove the entry, whose values the column has", o.Name, r.Training.Name, use, s.Name)
 	case len(replaced.Overlays) > 0:
-		b.fault(at, "", "column %q was promoted from entry %s, and entry %s stands in front of it: put %s behind it", o.Name, s.Name,
+		b.fault(at, "", "column %q was promoted from entry %s, and entry %s comes before it: move %s after it", o.Name, s.Name,
 			r.Staging[replaced.Overlays[0].Table].Name, r.Staging[replaced.Overlays[0].Table].Name)
 	}
 	o.Null = replaced.Null || o.Null
