@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,3 +31,15 @@ def fake(fake_address: str) -> Iterator[penstock.Client]:
     """A client of the fake server."""
     with penstock.connect(fake_address, timeout=30) as client:
         yield client
+
+
+@pytest.fixture
+def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which private servers have their folders, which are all gone in the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+        monkeypatch.undo()
+        gc.collect()
+        assert not list(Path(folder).iterdir())

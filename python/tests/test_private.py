@@ -9,9 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import lake
@@ -22,24 +20,15 @@ import penstock
 
 ROWS = 500
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+pytestmark = [
+    pytest.mark.usefixtures("folders"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake.scored(tmp_path_factory.mktemp("private"), 6, ROWS, 50)
-
-
-@pytest.fixture(autouse=True)
-def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where private servers have their folders, which are all gone in the end."""
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setattr(tempfile, "tempdir", folder)
-        monkeypatch.setenv("TMPDIR", folder)
-        yield Path(folder)
-        monkeypatch.undo()
-        gc.collect()
-        assert not list(Path(folder).iterdir())
 
 
 def rows_of(client: penstock.Client) -> int:

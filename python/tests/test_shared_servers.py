@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +21,7 @@ import penstock
 ROWS = 500
 
 pytestmark = [
+    pytest.mark.usefixtures("folders"),
     pytest.mark.skipif(sys.platform != "linux", reason="processes are listed in /proc"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
@@ -32,18 +30,6 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake.scored(tmp_path_factory.mktemp("shared"), 6, ROWS, 50)
-
-
-@pytest.fixture(autouse=True)
-def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where private servers have their folders, which are all gone in the end."""
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setattr(tempfile, "tempdir", folder)
-        monkeypatch.setenv("TMPDIR", folder)
-        yield Path(folder)
-        monkeypatch.undo()
-        gc.collect()
-        assert not list(Path(folder).iterdir())
 
 
 class Rank:
