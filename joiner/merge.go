@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// sortedKeys is the index of a build side with sorted keys, which are searched in
-// place. It serves the strategies merge, zip and auto.
+// sortedKeys is the index of a build side with sorted keys, which are searched in place. It serves
+// the strategies merge, zip, auto and broadcast.
 type sortedKeys struct {
 	keys     keyVector
 	from, to int32 // the rows that can match: all before and after are dead
@@ -99,8 +99,9 @@ func (m *sortedKeys) strategy() string {
 
 func (m *sortedKeys) release() { m.index.Store(nil) }
 
-// rowsPerStep is the number of rows per search step that makes an index worth
-// building: after rows/rowsPerStep steps, training keys are assumed to be unsorted.
+// rowsPerStep decides when an index is worth building: once the searches have taken more extra
+// steps than the build side's rows divided by rowsPerStep, the training keys are assumed to be
+// unsorted.
 const rowsPerStep = 4
 
 // addStrain adds the steps of searches that jumped, and builds an index when there are
@@ -125,11 +126,11 @@ func (m *sortedKeys) addStrain(steps int64) {
 // ended, and gallops forwards or backwards.
 type mergeSearch struct {
 	*sortedKeys
-	at    int32 // the first row whose key is not below the last one searched
-	steps int64 // of searches, beyond adjacent rows
+	at    int32 // the first row whose key is not below the last key searched for
+	steps int64 // steps of searches beyond adjacent rows
 }
 
-// stretch is the number of rows between two checks whether an index exists.
+// stretch is the number of rows between two checks for an index.
 const stretch = 512
 
 func (m *mergeSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {

@@ -163,7 +163,7 @@ func (q *writeQueue) take() (o *Offer, closed bool) {
 	return o, q.closed
 }
 
-// written ends the writing of an offer that next returned, and reports whether its file must be
+// written marks an offer that came from next as finished, and reports whether its file must be
 // deleted.
 func (q *writeQueue) written(o *Offer) (condemned bool) {
 	q.mu.Lock()
@@ -173,7 +173,8 @@ func (q *writeQueue) written(o *Offer) (condemned bool) {
 	return o.condemned
 }
 
-// condemn makes written return true for the offer that is being written, if that offer matches.
+// condemn marks the offer that is being written, if it matches, so that its file is deleted once it
+// is written.
 func (q *writeQueue) condemn(match func(*Offer) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // completionTime bounds the time to look up names of datasets and tables.
 const completionTime = time.Second
 
-// completions sets up completion of the arguments of a command and its subcommands, by the words
-// for them in the usage.
+// completions sets up completion of the arguments of a command and its subcommands. The
+// placeholders in the usage line, such as TABLE, decide what is completed.
 func (p process) completions(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		p.completions(below)
@@ -106,8 +106,8 @@ func (p process) sourceOf(c *cobra.Command) sourceFlags {
 	return sourceFlags{config: text("config"), uri: text("uri"), tlsCA: text("tls-ca"), tlsCert: text("tls-cert"), tlsKey: text("tls-key"), token: text("token-file")}
 }
 
-// configured returns the config file that the flags name or, without --uri, the environment. It
-// returns nil if there is no file, or if it cannot be loaded.
+// configured returns the config file that the flags name or, if there is no --uri, the one that the
+// environment names. It returns nil if there is no file, or if it cannot be loaded.
 func (p process) configured(flags sourceFlags) *config.Config {
 	file := *flags.config
 	if file == "" && *flags.uri == "" {

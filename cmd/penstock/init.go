@@ -27,7 +27,8 @@ func initCommand(p process) *cobra.Command {
 		Use: "init NAME=VALUE…", Short: "Write a config file for the tables of a catalog",
 		Long: "Write a config file for the tables of a catalog: the catalog's properties as given, and\n" +
 			"datasets of tables that seem to belong together, judged by names and buckets.\n\n" +
-			"docs/catalogs.md lists the properties, which are PyIceberg's; a URI alone is the uri.\n" +
+			"The properties are PyIceberg's; docs/catalogs.md lists them. A URI without NAME= is the\n" +
+			"property uri.\n" +
 			"Secrets are written as ${VARIABLES} of the environment. Only metadata is read, and no\n" +
 			"existing file is overwritten.",
 		Example: "  penstock init sqlite:////var/lib/penstock/catalog.db\n" +
@@ -146,8 +147,8 @@ func proposalOf(file string, found *proposal.Proposal, secrets []proposal.Secret
 	return out
 }
 
-// configOf loads the catalog's properties through a temporary config file in the folder of output,
-// so that it fails as output would.
+// configOf loads the catalog's properties from a temporary config file in output's folder, so that
+// it returns the errors that loading output would return.
 func (p process) configOf(written []dataset.Property, secrets []proposal.Secret, output string) (_ *config.Config, err error) {
 	folder := filepath.Dir(output)
 	file, err := os.CreateTemp(folder, ".penstock-init-*.yaml")

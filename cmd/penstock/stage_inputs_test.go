@@ -100,7 +100,7 @@ func TestFilesWithTheTypesOfTheTable(t *testing.T) {
 	}
 	got := l.staged(t, write("a.csv", "req_id,country\n1,CH\n"))
 	require.Equal(t, exitFailure, got.code)
-	require.Contains(t, got.stderr, "have no types of columns of "+l.dir+"/a.csv: req_id, country")
+	require.Contains(t, got.stderr, "neither the table nor --schema gives a type for these columns of "+l.dir+"/a.csv: req_id, country")
 	got = l.staged(t, filepath.Join(l.dir, "a.csv"), "--schema", "req_id: long, country: string")
 	require.Zero(t, got.code, got.stderr)
 	write("in/country=07/req_id=2/a.csv", "req_id\n2\n")
@@ -115,7 +115,7 @@ func TestFilesWithTheTypesOfTheTable(t *testing.T) {
 
 	got = l.staged(t, write("b.csv", "req_id,country\n4,CH\nfive,DE\n"))
 	require.Equal(t, exitFailure, got.code)
-	require.Contains(t, got.stderr, `b.csv, line 3, character 1: "five" is not a value of column req_id, which has type long`)
+	require.Contains(t, got.stderr, `b.csv, line 3, byte 1: "five" is not a value of column req_id, which has type long`)
 	got = l.staged(t, filepath.Join(l.dir, "b.csv"), "--schema", "req_id: serial")
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "column req_id has an unknown type")

@@ -17,7 +17,7 @@ import (
 
 func tokenCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "Make tokens of clients", Args: cmdline.NoArguments,
+		Use: "token", Short: "Create client tokens", Args: cmdline.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(tokenNewCommand(p))
@@ -26,16 +26,16 @@ func tokenCommand(p process) *cobra.Command {
 
 func tokenNewCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "new --subject NAME", Short: "Make a token of a client, and the line of the server's file for it", Args: cmdline.NoArguments,
-		Long: "Make a token of a client, and the line of the server's file (setting tokens) for it. The\n" +
+		Use: "new --subject NAME", Short: "Create a client token and its line for the server's file of tokens", Args: cmdline.NoArguments,
+		Long: "Create a client token and its line for the file that the server's tokens setting names. The\n" +
 			"line has only a digest of the token: the token is printed once, on standard output.\n\n" +
-			"With --tokens, the line is added to the file, which a server that runs loads within\n" +
-			"seconds; otherwise it is printed on standard error. To revoke a token, delete its line.",
+			"With --tokens, the line is added to that file, and a running server loads it within\n" +
+			"seconds; otherwise, the line is printed on standard error. To revoke a token, delete its line.",
 		Example: "  (umask 077; penstock token new --subject trainers --tokens server.tokens > trainers.token)\n" +
 			"  penstock token new --subject trainers --expires 720h",
 	}
-	subject := cmdline.Text(c, "subject", "NAME", "the subject: the name of the client, in logs and for its share of the server")
-	file := cmdline.Text(c, "tokens", "FILE", "the file to add the line to; created if it does not exist")
+	subject := cmdline.Text(c, "subject", "NAME", "the subject: the client's name in logs, which also limits the share of the server that one client can use")
+	file := cmdline.Text(c, "tokens", "FILE", "the file to add the line to; it is created if it does not exist")
 	expires := cmdline.Text(c, "expires", "TIME", "how long the token is valid, such as 720h (default: until its line is deleted)")
 	asJSON := c.Flags().Bool("json", false, "print the token and the line as JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ func tokenNewCommand(p process) *cobra.Command {
 		if *expires != "" {
 			lifetime, err := time.ParseDuration(*expires)
 			if err != nil || lifetime <= 0 {
-				return cmdline.Errorf("--expires: %q is not a time such as 24h or 720h", *expires)
+				return cmdline.Errorf("--expires: %q is not a positive duration such as 24h or 720h", *expires)
 			}
 			until = p.clock().Add(lifetime)
 		}
@@ -55,7 +55,7 @@ func tokenNewCommand(p process) *cobra.Command {
 			return err
 		}
 		if *file == "" && !*asJSON {
-			p.note("add to the file of the server's setting tokens:\n%s\n", line)
+			p.note("add this line to the file that the server's tokens setting names:\n%s\n", line)
 		} else if *file != "" {
 			if err := appendLine(*file, line); err != nil {
 				return err

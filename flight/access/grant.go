@@ -2,7 +2,7 @@
 // details of failures it may see.
 //
 // It guarantees that a dataset that a caller may not read is reported as not found; that a caller
-// with limited rows or columns gets no text about the others; and that every call that reads or
+// restricted to some rows or columns gets no text about the rest; and that every call that reads or
 // changes tables leaves a line in the audit log.
 package access
 
@@ -29,11 +29,11 @@ import (
 type Grant struct {
 	Call   *call.Call
 	Rights policy.Rights
-	// Limited reports that columns or rows of the dataset are withheld. Then failures have no
-	// details, and descriptions of all rows are omitted.
+	// Limited reports that columns or rows of the dataset are withheld. If so, failures omit their
+	// details unless these are harmless, and descriptions that cover all rows are omitted.
 	Limited bool
 	Query   dataset.Query
-	Digest  string // of the dataset as the caller reads it, which tickets have
+	Digest  string // of the dataset as the caller reads it; tickets have the same digest
 }
 
 // newGrant returns the grant of a caller with rights for the dataset of a query.
@@ -51,8 +51,8 @@ func ChangedMeanwhile(query dataset.Query) error {
 	return e.WithRemedy("try again")
 }
 
-// allow returns an error unless the caller may do something with the dataset. Explain and verify
-// can describe columns and rows that the caller may not read.
+// allow returns an error unless the caller has the permission what on the dataset. Explain and
+// verify can describe columns and rows that the caller may not read.
 func (a Grant) allow(what policy.Permission) error {
 	if what == policy.Reading {
 		return nil
@@ -82,7 +82,7 @@ func (a Grant) CheckEndpoints(q dataset.Query) error {
 	return nil
 }
 
-// RedactedReport removes the join details and the bytes read from a report, because they describe
+// RedactedReport returns the report without join details and byte counts, because these describe
 // all rows and columns.
 func (a Grant) RedactedReport(r stream.Report) stream.Report {
 	if !a.Limited {
@@ -96,7 +96,8 @@ func (a Grant) RedactedReport(r stream.Report) stream.Report {
 	return r
 }
 
-// DatasetText returns a dataset as a manifest has it: for a caller that may not read all of it, only what it sent.
+// DatasetText returns the dataset's text for a manifest. A caller that may not read all of the
+// dataset gets only the inline dataset that the caller sent, or {}.
 func (a Grant) DatasetText(d dataset.Dataset) []byte {
 	switch {
 	case !a.Limited:
@@ -126,7 +127,7 @@ func (a Grant) checkDataset(c ticket.Content) error {
 	case a.Digest == c.Digest:
 		return nil
 	case a.Query.Inline == nil:
-		return ticket.Expired("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", a.Query.Dataset)
+		return ticket.Expired("since the ticket was made, the configuration of dataset %q has changed, or the rows that this client may read have changed", a.Query.Dataset)
 	default:
 		return ticket.Expired("the rows that this client may read have changed since the ticket was made")
 	}

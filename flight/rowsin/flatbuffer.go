@@ -37,7 +37,7 @@ func (r *flatReader) err() error {
 	if !r.broken {
 		return nil
 	}
-	return fault.New(fault.Invalid, "the header of a message is damaged").WithRemedy("write the rows with a library of Arrow")
+	return fault.New(fault.Invalid, "the header of a message is damaged").WithRemedy("write the rows with an Arrow library")
 }
 
 // has reports whether a range of bytes is within the flatbuffer.

@@ -21,7 +21,7 @@ const (
 	slotCodec, slotMethod                   = 0, 1    // of BodyCompression
 	headerDictionaryBatch, headerBatch      = 2, 3    // of the union MessageHeader
 	flatPair                                = 16      // bytes of the structs FieldNode and Buffer
-	maxBatchRows                            = 1 << 24 // columns without buffers could have any number
+	maxBatchRows                            = 1 << 24 // limits the rows: columns without buffers, such as nulls, could claim any number of them
 	maxArrayLength                          = 1<<31 - 1
 )
 
@@ -108,7 +108,7 @@ func (t flatTable) pairs(slot int) []flatSpan {
 // the given number of bytes.
 func (h *batchHeader) check(body int64) error {
 	damaged := func(format string, values ...any) error {
-		return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with a library of Arrow")
+		return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with an Arrow library")
 	}
 	if h.rows < 0 {
 		return damaged("a batch has %d rows", h.rows)
@@ -124,7 +124,7 @@ func (h *batchHeader) check(body int64) error {
 			continue
 		}
 		if left -= b.second; b.first < 0 || b.second < 0 || left < 0 || b.first > body-b.second {
-			return damaged("a buffer has %d bytes from byte %d, in a body of %d that all buffers share", b.second, b.first, body)
+			return damaged("a buffer of %d bytes from byte %d overlaps another buffer, or exceeds the body of %d bytes", b.second, b.first, body)
 		}
 	}
 	buffers := int64(len(h.buffers))

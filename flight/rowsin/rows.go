@@ -162,7 +162,7 @@ func (p *Rows) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	}
 	b := p.reader.RecordBatch()
 	if err := p.validated(b); err != nil {
-		return nil, fault.New(fault.Invalid, "batch %d is not valid: %w", p.counts.Batches+1, err).WithRemedy("write the rows with a library of Arrow")
+		return nil, fault.New(fault.Invalid, "batch %d is not valid: %w", p.counts.Batches+1, err).WithRemedy("write the rows with an Arrow library")
 	}
 	if err := p.checkExpanded(); err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (p *Rows) failure(ctx context.Context, err error) error {
 		return err
 	}
 	return fault.New(fault.Invalid, "message %d of the stream is not a valid Arrow message: %w", p.counts.Batches+2, err).
-		WithRemedy("write the rows with a library of Arrow Flight")
+		WithRemedy("write the rows with an Arrow Flight library")
 }
 
 // following returns the next message, as the Arrow library reads it. The message before it is released.
@@ -357,7 +357,7 @@ func (p *Rows) fits(head *batchHeader) error {
 		return fault.New(fault.Invalid, "a batch has %d arrays, and the schema %d: it has another schema", len(head.nodes), p.nodes).
 			WithRemedy("send all batches with the schema of the first message")
 	case !head.isDictionary && len(head.variadic) < p.views:
-		return fault.New(fault.Invalid, "a batch has %d columns of views, and the schema %d", len(head.variadic), p.views).WithRemedy("write the rows with a library of Arrow")
+		return fault.New(fault.Invalid, "a batch has %d columns of views, and the schema %d", len(head.variadic), p.views).WithRemedy("write the rows with an Arrow library")
 	case head.isDelta:
 		return fault.New(fault.Invalid, "a message adds values to a dictionary, which this version does not read").
 			WithRemedy("send the whole dictionary, or texts instead of dictionaries")

@@ -67,7 +67,7 @@ func (s *ipcStream) begin(ctx context.Context, p *Rows) (*message, error) {
 	}
 	m, err := s.after(ctx, p, start)
 	if errors.Is(err, io.EOF) {
-		return nil, fault.New(fault.Invalid, "the Arrow stream has no schema").WithRemedy("write the rows with a library of Arrow")
+		return nil, fault.New(fault.Invalid, "the Arrow stream has no schema").WithRemedy("write the rows with an Arrow library")
 	}
 	return m, err
 }
@@ -92,7 +92,7 @@ func (s *ipcStream) after(ctx context.Context, p *Rows, prefix []byte) (*message
 		return nil, fault.New(fault.Invalid, "the Arrow file has its schema in its footer alone, as Polars writes files, which this version does not read").
 			WithRemedy("write the rows as an Arrow stream, in Polars with write_ipc_stream, or as Parquet")
 	case binary.LittleEndian.Uint32(prefix) != streamMark:
-		return nil, fault.New(fault.Invalid, "the bytes are not an Arrow IPC stream or file of Arrow 0.15 or later").WithRemedy("write the rows with a library of Arrow")
+		return nil, fault.New(fault.Invalid, "the bytes are not an Arrow IPC stream or file of Arrow 0.15 or later").WithRemedy("write the rows with an Arrow library")
 	case size == 0:
 		return nil, s.end(ctx, p)
 	case size > p.limit:

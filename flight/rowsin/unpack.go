@@ -66,7 +66,7 @@ func (m *message) unpacked(h *batchHeader) (size, beside int64, err error) {
 func aligned(n int64) int64 { return (n + bufferAlign - 1) &^ (bufferAlign - 1) }
 
 func badCompression(format string, values ...any) error {
-	return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with a library of Arrow, or without compression")
+	return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with an Arrow library, or without compression")
 }
 
 // unpack decompresses a body in place of the compressed one. size is the result of unpacked.

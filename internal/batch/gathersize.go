@@ -6,10 +6,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Size returns the bytes that Gather of the same segments allocates (see AllocatedSize). It
-// reads offsets and widths and copies nothing. The result may be slightly too large,
-// if columns share validity bits, but never too small. Size fails as Gather does,
-// except for offsets that overflow.
+// Size returns the number of bytes that Gather would allocate for the same segments (see
+// AllocatedSize). It reads offsets and widths and copies nothing. The result may be slightly too
+// large, if columns share validity bits, but never too small. Size returns the same errors as
+// Gather, but it does not detect offsets that overflow.
 func (g *Gatherer) Size(dt arrow.DataType, segments []Segment) (int64, error) {
 	inputs, rows, err := g.inputs(dt, segments)
 	if err != nil {
@@ -18,9 +18,9 @@ func (g *Gatherer) Size(dt arrow.DataType, segments []Segment) (int64, error) {
 	return g.size(dt, inputs, int64(rows)), nil
 }
 
-// ValueBytes returns the bytes of the values of the segments' rows, including
-// offsets, without validity and the rounding of allocators. It depends only on the
-// rows, not on how they are divided into segments. It fails as Gather does.
+// ValueBytes returns the bytes of the values of the segments' rows, including offsets, without
+// validity and the rounding of allocators. It depends only on the rows, not on how they are divided
+// into segments. It returns the same errors as Size.
 func ValueBytes(segments []Segment) (int64, error) {
 	if len(segments) == 0 {
 		return 0, nil
@@ -34,8 +34,8 @@ func ValueBytes(segments []Segment) (int64, error) {
 	return g.size(dt, inputs, int64(rows)), nil
 }
 
-// AllocatedSize returns the bytes that an allocator uses for an Arrow buffer of n bytes. A
-// Pool rounds n up; for other allocators, AllocatedSize returns n.
+// AllocatedSize returns the bytes that an allocator uses for an Arrow buffer of n bytes. A Pool, or
+// a Poison over one, rounds n up; for any other allocator, AllocatedSize returns n.
 func AllocatedSize(mem memory.Allocator, n int64) int64 {
 	if r, ok := mem.(rounding); ok && n > 0 {
 		return r.allocatedSize(n)
@@ -64,7 +64,7 @@ func (p *Poison) allocatedSize(n int64) int64 { return AllocatedSize(p.under, n)
 // allocatedSize is AllocatedSize for the gathering's allocator.
 func (g *gathering) allocatedSize(n int64) int64 { return AllocatedSize(g.mem, n) }
 
-// size returns the bytes that column allocates for the same arguments.
+// size returns the number of bytes that the method column would allocate for the same arguments.
 func (g *gathering) size(dt arrow.DataType, inputs []input, rows int64) int64 {
 	if dt.ID() == arrow.NULL {
 		return 0

@@ -88,12 +88,11 @@ func InRange(position, from, to float64) bool {
 	return position >= from && position < to
 }
 
-// MayHold reports whether bucket b of n of a single column can hold a row whose
-// position in the column's hash space lies in [from, to), in the sense of
-// InRange. n must be positive, and b less than n or Null. The result is exact
-// for the power of two that divides n: its residue class is one interval of hash
-// space. An odd factor of n excludes nothing. If MayHold returns false, the
-// bucket has no such row.
+// MayHold reports whether bucket b of n of a single column can hold a row whose position in the
+// column's hash space lies in [from, to), in the sense of InRange. n must be positive, and b less
+// than n or Null. The result is exact if n is a power of two: each bucket is then one interval of
+// hash space. Otherwise, only the largest power of two that divides n is used. An odd factor of n
+// excludes nothing. If MayHold returns false, the bucket has no such row.
 func MayHold(b int32, n int, from, to float64) bool {
 	if b == Null {
 		return InRange(0, from, to)

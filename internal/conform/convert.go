@@ -101,8 +101,8 @@ func bytesOf(a arrow.Array, to arrow.DataType) (int64, error) {
 	return own, nil
 }
 
-// Repeated returns the bytes of values that Batch copies once for each row although the array may have them once: those of
-// dictionaries and views.
+// Repeated returns the bytes of dictionary and view values, which the array may store only once but
+// Batch copies for every row that uses them.
 func Repeated(a arrow.Array) (bytes int64) {
 	switch a := a.(type) {
 	case *array.StringView:
@@ -115,11 +115,11 @@ func Repeated(a arrow.Array) (bytes int64) {
 		for i := range a.NumField() {
 			bytes += Repeated(a.Field(i))
 		}
-	case *array.List, *array.LargeList, *array.Map: // fixed-size lists have numbers
+	case *array.List, *array.LargeList, *array.Map: // fixed-size lists have only numbers, which are never stored once for several rows
 		if a.Len() == 0 {
 			return 0
 		}
-		items, _ := itemsOf(a.(array.ListLike)) //nolint:forcetypeassert // all of the case are
+		items, _ := itemsOf(a.(array.ListLike)) //nolint:forcetypeassert // all types of this case are
 		defer items.Release()
 		return Repeated(items)
 	}
@@ -129,7 +129,7 @@ func Repeated(a arrow.Array) (bytes int64) {
 // slack bounds what an allocator adds to the buffers of one array for their alignment.
 const slack = 256
 
-// convert converts an array to a type that typeOf returned for its own.
+// convert converts an array to the type that typeOf returned for the array's type.
 func convert(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Array, error) {
 	switch {
 	case arrow.TypeEqual(a.DataType(), to):
@@ -171,7 +171,8 @@ func renamed(a arrow.Array, to arrow.DataType) arrow.Array {
 	return array.MakeFromData(made)
 }
 
-// made returns an array of buffers and children, whose references it takes, with the validity of another array.
+// made builds an array from buffers and children, with the validity of another array. It takes the
+// caller's references to the buffers; the caller keeps its references to the children.
 func made(to arrow.DataType, of arrow.Array, buffers []*memory.Buffer, children []arrow.ArrayData, mem memory.Allocator) arrow.Array {
 	validity := validityOf(of, mem)
 	out := array.NewData(to, of.Len(), append([]*memory.Buffer{validity}, buffers...), children, of.NullN(), 0)
@@ -202,7 +203,7 @@ func newBuffer(bytes int, mem memory.Allocator) *memory.Buffer {
 	return out
 }
 
-// shortOffsets returns offsets in 32 bits, from 0.
+// shortOffsets returns the offsets as 32-bit integers, from 0.
 func shortOffsets[O int32 | int64](offsets []O, mem memory.Allocator) (*memory.Buffer, error) {
 	first := offsets[0]
 	if total := int64(offsets[len(offsets)-1] - first); total > math.MaxInt32 {
@@ -290,7 +291,8 @@ func ofFields(a *array.Struct, to *arrow.StructType, mem memory.Allocator) (arro
 	return made(to, a, nil, children, mem), nil
 }
 
-// itemsOf returns the items of lists, those of sliced ones alone, and their offsets in them.
+// itemsOf returns the items of the lists (if the array is sliced, only those of the slice), and a
+// function that returns the offsets of the lists in these items.
 func itemsOf(a array.ListLike) (items arrow.Array, offsets func(mem memory.Allocator) (*memory.Buffer, error)) {
 	if large, ok := a.(*array.LargeList); ok {
 		all := large.Offsets()[large.Data().Offset():][:large.Len()+1]
@@ -318,7 +320,8 @@ func ofItems(a array.ListLike, to arrow.ListLikeType, mem memory.Allocator) (arr
 	return made(to, a, []*memory.Buffer{short}, []arrow.ArrayData{converted.Data()}, mem), nil
 }
 
-// choiceOf returns which value of a dictionary each row has, or the null beside it.
+// choiceOf maps each row to its value in the dictionary (source 0), or to the null (source 1) if
+// the row is null.
 func choiceOf(a *array.Dictionary, mem memory.Allocator) (*batch.Choice, error) {
 	which, at := make([]int32, a.Len()), make([]int32, a.Len())
 	for row := range which {
@@ -341,7 +344,7 @@ func dictionaryBytes(a *array.Dictionary, to arrow.DataType) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	widestNumber := int64(arrow.Decimal128SizeBytes) // a text has offsets
+	widestNumber := int64(arrow.Decimal128SizeBytes) // also enough for the offsets of texts
 	bytes += int64(a.Len()+1)*(choiceBytes+widestNumber) + slack
 	return bytes + 2*dictionaryTexts(a), nil // texts are copied twice
 }

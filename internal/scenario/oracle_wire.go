@@ -32,8 +32,8 @@ func (o *oracle) results() []result {
 	return all
 }
 
-// tableOf returns the input that all columns of a dense column belong to; otherwise 0, the
-// training table.
+// tableOf returns the index of the input that has all columns packed into a dense column; if no
+// single input has them all, it returns 0, the training table.
 func (o *oracle) tableOf(d dataset.Dense) int {
 	return max(0, slices.IndexFunc(o.inputs(), func(names []string) bool {
 		return !slices.ContainsFunc(d.Columns, func(c dataset.Column) bool { return !slices.Contains(names, c.Column) })
@@ -115,8 +115,8 @@ func (o *oracle) valueOf(r result, joined cells) any {
 	return values
 }
 
-// order returns the index in the plain wire of each column of a batch. If request-level
-// columns are indexed, they follow the other training columns.
+// order returns, for each column of a batch, its index in a batch that is not indexed. If
+// request-level columns are indexed, they follow the other training columns.
 func (e Expectation) order(schema *arrow.Schema) []int {
 	var first, request, staging []int
 	indexed := false

@@ -11,14 +11,14 @@ import (
 
 // sentence is one numbered promise.
 type sentence struct {
-	id string // page-number
+	id string // the page and the sentence's number, such as pin-2
 	at string // file:line
 }
 
 var (
 	// sentenceForm is a list item with an id and some text.
 	sentenceForm = regexp.MustCompile(`^- \*\*([a-z]+)-([1-9][0-9]*)\*\* +\S`)
-	// almostForm is what was meant to be a sentence.
+	// almostForm matches a line that was probably meant to be a sentence.
 	almostForm = regexp.MustCompile(`^\s*[-*]?\s*\*\*[A-Za-z]+[- .]?[0-9][0-9.]*\*\*`)
 	// listed is a page in the table of README.md.
 	listed = regexp.MustCompile(`\]\(([a-z]+)\.md\)`)
@@ -74,14 +74,14 @@ func readPage(file, page, text string) ([]sentence, []string) {
 		parts := sentenceForm.FindStringSubmatch(line)
 		if parts == nil {
 			if almostForm.MatchString(line) {
-				faults = append(faults, fmt.Sprintf("%s: a sentence begins with \"- **%s-%d** \" and its text", at, page, last+1))
+				faults = append(faults, fmt.Sprintf("%s: a sentence must begin with \"- **%s-%d** \", followed by its text", at, page, last+1))
 			}
 			continue
 		}
 		n, err := strconv.Atoi(parts[2])
 		switch {
 		case err != nil || n <= last:
-			faults = append(faults, fmt.Sprintf("%s: numbers rise, and the one before was %d", at, last))
+			faults = append(faults, fmt.Sprintf("%s: the numbers of sentences must increase; the previous number is %d", at, last))
 		case parts[1] != page:
 			faults = append(faults, fmt.Sprintf("%s: ids on this page begin with %s-", at, page))
 		}

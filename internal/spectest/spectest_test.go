@@ -48,17 +48,17 @@ func TestFaultsAreFound(t *testing.T) {
 		"a sentence out of form": {
 			"docs/spec/join.md", "- **join-1** One.\n- **join-4** Four.\n- **Join-5** Five.\n**join-6** Six.\n",
 			[]string{
-				"docs/spec/join.md:3: a sentence begins with \"- **join-5** \" and its text",
-				"docs/spec/join.md:4: a sentence begins with \"- **join-5** \" and its text",
+				"docs/spec/join.md:3: a sentence must begin with \"- **join-5** \", followed by its text",
+				"docs/spec/join.md:4: a sentence must begin with \"- **join-5** \", followed by its text",
 			},
 		},
 		"numbers that fall": {
 			"docs/spec/join.md", "- **join-4** Four.\n- **join-1** One.\n",
-			[]string{"docs/spec/join.md:2: numbers rise, and the one before was 4"},
+			[]string{"docs/spec/join.md:2: the numbers of sentences must increase; the previous number is 4"},
 		},
 		"a number used twice": {
 			"docs/spec/join.md", "- **join-1** One.\n- **join-4** Four.\n- **join-4** Again.\n",
-			[]string{"docs/spec/join.md:3: numbers rise, and the one before was 4"},
+			[]string{"docs/spec/join.md:3: the numbers of sentences must increase; the previous number is 4"},
 		},
 		"another page's id": {
 			"docs/spec/join.md", "- **join-1** One.\n- **order-4** Four.\n",

@@ -9,9 +9,9 @@ type Duplicates string
 // The ways to handle duplicate staging keys.
 const (
 	DuplicatesError Duplicates = ""      // an error; the default
-	DuplicatesFirst Duplicates = "first" // the first row, in the order of the rule and then as written
+	DuplicatesFirst Duplicates = "first" // the first row by the order of the rule; ties are in stored order
 	DuplicatesLast  Duplicates = "last"  // the last row in that order
-	DuplicatesAll   Duplicates = "all"   // one row of the result for each of them, as in SQL
+	DuplicatesAll   Duplicates = "all"   // one row of the result for each staging row, as in SQL
 )
 
 // AllDuplicates returns all values of Duplicates.
@@ -110,8 +110,8 @@ type Nulls string
 
 // The ways to handle a null of an overlay.
 const (
-	NullsReplace Nulls = ""     // the null replaces it; the default
-	NullsKeep    Nulls = "keep" // the training row keeps it
+	NullsReplace Nulls = ""     // the null replaces the training row's value; the default
+	NullsKeep    Nulls = "keep" // the training row keeps its value
 )
 
 // AllNulls returns all values of Nulls.

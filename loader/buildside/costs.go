@@ -9,15 +9,16 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Costs are the costs of a staging input's build sides to a stream. Build sides that another stream
-// built cost it nothing.
+// Costs are the costs of a staging input's build sides to a stream. A build side that another
+// stream built costs this stream nothing, except as Shared says.
 type Costs struct {
 	Strategy string // how rows are looked up; comma-separated if groups differ
 	Read     int64  // stored bytes of the column chunks that were read
-	Shared   int64  // those of column chunks that another stream read for both
-	// ReadAgain is those of groups that the stream had already read before it was parked.
+	Shared   int64  // stored bytes of the column chunks that another stream read for both
+	// ReadAgain is the stored bytes read for groups that the stream had already read before it was
+	// parked.
 	ReadAgain int64
-	Stored    int64 // those of Read and Shared, each file once
+	Stored    int64 // the bytes of Read and Shared, with each file counted once
 	Spilled   int64 // bytes written to local disk
 }
 
@@ -31,7 +32,8 @@ type costs struct {
 	earlier    map[int]bool // by number: was read before the stream was parked
 }
 
-// counting returns the source of a read of a group that counts what it asks of storage.
+// counting returns a copy of source, for reading a group, that counts the bytes it requests from
+// storage.
 func (c *costs) counting(group int, source plan.Source) plan.Source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +78,8 @@ func (c *costs) addStrategy(strategy string) {
 	c.strategies[strategy] = true
 }
 
-// follow continues the counts from before a stream was parked. Nothing adds to earlier
-// any more.
+// follow continues the counts from before a stream was parked. The costs in earlier must no longer
+// change.
 func (c *costs) follow(earlier *costs) {
 	c.files, c.all, c.strategies = earlier.files, earlier.all, earlier.strategies
 	c.groups = earlier.groups
@@ -99,8 +101,8 @@ func (c Costs) Minus(earlier Costs) Costs {
 	return c
 }
 
-// take adds costs of other Groups: those of this stream, or shared ones. Rows that were written to
-// disk for another stream do not count.
+// take adds the costs of another Groups. With own, all of them are this stream's; otherwise they
+// count as shared. Rows that were written to disk for another stream do not count.
 func (c *costs) take(more Costs, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,5 +125,5 @@ func (c *costs) take(more Costs, own bool) {
 	}
 }
 
-// separator is between strategies.
+// separator separates strategies.
 const separator = ", "

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// block is a step of a group's reader, from which members take their batches: the whole, or views
-// of it. It is used by several goroutines.
+// block is a step of a group's reader. Members take either its whole batch or views of it. It is
+// used by several goroutines.
 type block struct {
 	*stream.Step
 	group *readerGroup
@@ -23,26 +23,26 @@ type block struct {
 
 	mu    sync.Mutex
 	views map[viewKey]*keptView
-	over  bool // it was released: further views are not kept
+	over  bool // the block was released: further views are not kept
 }
 
-// viewKey identifies a view of a block. Members that take the same columns of it have the same
-// form.
+// viewKey identifies a view of a block. The wire format is no part of the key, since members that
+// take the same columns have the same format.
 type viewKey struct {
 	columns  string // selectedColumns.id
 	from, to int64
 }
 
-// chargedBatch is a batch with a known amount of memory, whose charge can be shared. Batches of
-// the lane are *batch.Charged.
+// chargedBatch is a batch with a known amount of memory, whose charge can be shared. Batches that
+// lanes return are *batch.Charged.
 type chargedBatch interface {
 	Bytes() int64
 	Share()
 }
 
 // newBlock returns a block. It takes ownership of the step's batch, and prepares it for use by
-// several goroutines: it computes what Arrow otherwise computes on first use, and makes the memory
-// count against no host's share.
+// several goroutines: it computes the null counts, which Arrow otherwise computes on first use, and
+// stops counting the memory against one peer's share.
 func newBlock(g *readerGroup, step *stream.Step, spec batchSpec) *block {
 	b := &block{Step: step, group: g, spec: spec, views: map[viewKey]*keptView{}}
 	if step.Batch == nil {
@@ -62,7 +62,8 @@ func publish(b arrow.RecordBatch) {
 	}
 }
 
-// sliceFor returns the member's next step as a slice of the block; false if it is none.
+// sliceFor returns the member's next step as a slice of the block. It returns false if the block
+// does not contain that step.
 func (b *block) sliceFor(m *groupMember) (stream.StepSlice, bool) {
 	if b.End {
 		return b.Whole(), true
@@ -104,7 +105,7 @@ func (b *block) view(m *groupMember, of stream.StepSlice) (arrow.RecordBatch, er
 }
 
 // makeView makes a view, and keeps it unless the block was released meanwhile. It holds no lock
-// while it waits for memory: to get some, the block may be released.
+// while it waits for memory, because releasing this very block may be what frees memory.
 func (b *block) makeView(m *groupMember, of stream.StepSlice, key viewKey, kept *keptView) (made arrow.RecordBatch, err error) {
 	defer func() {
 		b.mu.Lock()
@@ -124,7 +125,8 @@ func (b *block) makeView(m *groupMember, of stream.StepSlice, key viewKey, kept 
 	return made, err
 }
 
-// grow adds the memory that a view has besides the batch's to the bytes of the window.
+// grow adds the memory that a view has, beyond that of the block's batch, to the bytes of the
+// window.
 func (b *block) grow(view arrow.RecordBatch) {
 	all, ok := view.(chargedBatch)
 	base, also := b.Batch.(chargedBatch)

@@ -147,7 +147,7 @@ func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relati
 	for _, o := range r.Outputs {
 		if len(o.Overlays) > 1 {
 			first, second := r.Staging[o.Overlays[0].Table].Name, r.Staging[o.Overlays[1].Table].Name
-			return fault.InvalidField("entries", "entries %s and %s both overlay column %s, whose documentation names one entry", first, second, o.Name).
+			return fault.InvalidField("entries", "entries %s and %s both overlay column %s, but a promoted column comes from one entry", first, second, o.Name).
 				WithRemedy("promote %s first, and then %s", first, second)
 		}
 		entry, source := o.Table, o.Field
@@ -177,7 +177,7 @@ func (p *defining) outputs(ctx context.Context, d *definition, r *resolve.Relati
 	}
 	if len(d.columns) == 0 {
 		return fault.InvalidField("entries", "entries %s have no columns", strings.Join(p.request.Entries, ", ")).
-			WithRemedy("name entries that give the dataset columns")
+			WithRemedy("name entries that add columns to the dataset")
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// promotedEntry is the SQL query of a staging entry. The query has one row per key.
+// promotedEntry is the SQL query of a staging entry. The query numbers the rows of each key, and
+// the join takes the first of them.
 type promotedEntry struct {
 	alias    string
 	entry    dataset.Staging
@@ -38,7 +39,7 @@ func newPromotedEntry(alias string, s dataset.Staging, training, staging *catalo
 		ours, ok := columnOf(training, k.Training)
 		theirs, found := columnOf(staging, k.Staging)
 		if !ok || !found {
-			return nil, fault.New(fault.Internal, "entry %s has no key column %s = %s", s.Name, k.Training, k.Staging)
+			return nil, fault.New(fault.Internal, "entry %s: key column %s of the training table or %s of the staging table does not exist", s.Name, k.Training, k.Staging)
 		}
 		e.pairs = append(e.pairs, sqlPair{"t." + ours, "s." + theirs})
 	}
@@ -51,7 +52,7 @@ func newPromotedEntry(alias string, s dataset.Staging, training, staging *catalo
 // refused returns the error for an entry that cannot be printed as SQL.
 func (e *promotedEntry) refused(format string, args ...any) error {
 	return fault.InvalidField("entries", "entry %s %s", e.entry.Name, fmt.Sprintf(format, args...)).
-		WithRemedy("promote it without --print, which gives the values that are read")
+		WithRemedy("promote it without --print: promote writes the values that reading the dataset returns")
 }
 
 // check returns an error if the entry cannot be promoted by Spark SQL.
@@ -71,7 +72,7 @@ func (e *promotedEntry) check() error {
 	case s.Custom != "":
 		return e.refused("has a strategy of its own, %s", s.Custom)
 	case s.Missing.Fail() && e.lenient:
-		return e.refused("has missing: error, and the dataset has a filter: training rows that it drops may lack a match")
+		return e.refused("has missing: error, but the dataset has a filter: the SQL would also fail for training rows without a match that the filter drops")
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (e *promotedEntry) check() error {
 func (e *promotedEntry) align(a dataset.Align) error {
 	ours, theirs := partitionedBy(e.training, a.Training), partitionedBy(e.staging, a.Staging)
 	if ours == nil || theirs == nil {
-		return e.refused("is aligned by partitions of another transform than identity, for which no Spark SQL is printed")
+		return e.refused("is aligned by partitions whose transform is not identity, for which no Spark SQL is printed")
 	}
 	pair := sqlPair{"t." + quoted(ours.Name), "s." + quoted(theirs.Name)}
 	const day = 24 * time.Hour
@@ -92,7 +93,7 @@ func (e *promotedEntry) align(a dataset.Align) error {
 	case ours.Type.ID() == arrow.DATE32 && a.Lag.Months == 0 && a.Lag.Count == 0 && a.Lag.Time%day == 0:
 		pair.training = fmt.Sprintf("date_sub(%s, %d)", pair.training, a.Lag.Time/day)
 	default:
-		return e.refused("is aligned with a lag that is not one of days, for which no Spark SQL is printed")
+		return e.refused("is aligned with a lag that is not a whole number of days, for which no Spark SQL is printed")
 	}
 	e.pairs = append(e.pairs, pair)
 	return nil

@@ -76,7 +76,7 @@ func TestPromotionsThatAreNotPrinted(t *testing.T) {
 		"entry history repeats training rows": func(_ *backfill.Target, s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll },
 		"entry history has a filter":          func(_ *backfill.Target, s *dataset.Staging) { s.Filter = dataset.MustFilter("country = 'CH'") },
 		"strategy of its own":                 func(_ *backfill.Target, s *dataset.Staging) { s.Custom = "near" },
-		"transform than identity": func(_ *backfill.Target, s *dataset.Staging) {
+		"partitions whose transform is not identity": func(_ *backfill.Target, s *dataset.Staging) {
 			s.Align = &dataset.Align{Training: "request_id", Staging: "req_id"}
 		},
 		"a branch, a tag or a snapshot": func(in *backfill.Target, _ *dataset.Staging) { in.Dataset.Training.Ref.Name = "old" },

@@ -49,7 +49,7 @@ func sizeWarnings(log *slog.Logger) func(catalog string, d icebergcat.SizeDiffer
 		if _, before := warned.LoadOrStore([2]string{catalog, d.UUID}, true); before {
 			return
 		}
-		log.Warn("the size of a file differs from its manifest; the file is read, because file_sizes is storage", "catalog", catalog, "table", d.Table,
+		log.Warn("the size of a file differs from the size in its manifest; the file is read nevertheless, because of file_sizes: storage", "catalog", catalog, "table", d.Table,
 			"file", d.Location, "manifest", d.Manifest, "storage", d.Stored)
 	}
 }

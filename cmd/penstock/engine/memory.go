@@ -28,12 +28,13 @@ const garbageShare = 25
 // of a machine (0: unknown): 5/4 of the budget plus 160 MiB, but at most 90 % of the machine. The
 // process needs at most 96 MiB more than the limit.
 //
-// Near its soft limit, the collector runs all the time, at up to half of the CPU. Live memory
-// must therefore stay below the limit. It consists of reservations, at most the budget; cached
-// plans and footers, 1/16 of the budget, and metadata of tables, 1/64; and the free buffers of two
-// pools, 1/16 and 64 MiB. That leaves 7/64 and 96 MiB for rounding in the pools (about 1/16),
-// for the runtime, for gRPC, and for garbage. Live memory can reach the limit only if the machine
-// is too small for the budget. BoundHeap logs a warning if the process may outgrow the machine.
+// Near its soft limit, the collector runs all the time, at up to half of the CPU. Live memory must
+// therefore stay below the limit. It consists of reservations (at most the budget), cached plans
+// and footers (1/16 of the budget), metadata of tables (1/64 of the budget), and the free buffers
+// of two pools (1/16 of the budget, and 64 MiB). That leaves 7/64 and 96 MiB for rounding in the
+// pools (about 1/16), for the runtime, for gRPC, and for garbage. Live memory can reach the limit
+// only if the machine is too small for the budget. BoundHeap logs a warning if the process may
+// outgrow the machine.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside
@@ -77,8 +78,8 @@ const (
 type trimmed interface{ Trim() (used bool) }
 
 // idleMemory returns memory to the system after streams have ended. Otherwise the process would
-// keep the memory in its pools for the next stream, and as garbage, because an idle process does
-// not run the collector.
+// keep its pooled buffers for the next stream, and would keep garbage for minutes, because an idle
+// process rarely runs the collector.
 //
 // Every idleAfter, the pools drop the buffers that were not used since the last check, even
 // while streams run. The first check that finds the process idle after it was busy also

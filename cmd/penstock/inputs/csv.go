@@ -49,7 +49,7 @@ type rowLimit struct {
 	left int64
 }
 
-var errLongRow = errors.New("the row is longer than 4 MiB; a quote may not be closed")
+var errLongRow = errors.New("the row is longer than 4 MiB; it may have an unclosed quote")
 
 // Read implements io.Reader.
 func (l *rowLimit) Read(p []byte) (int, error) {
@@ -155,7 +155,7 @@ func (r *csvRowsOf) begin(ctx context.Context, o Options, held *budget.Reservati
 		fields = append(fields, arrow.Field{Name: name, Type: typed, Nullable: true})
 	}
 	if len(without) > 0 {
-		return fault.New(fault.Invalid, "the table and --schema have no types of columns of %s: %s", r.name, strings.Join(without, ", ")).In("", r.name).
+		return fault.New(fault.Invalid, "neither the table nor --schema gives a type for these columns of %s: %s", r.name, strings.Join(without, ", ")).In("", r.name).
 			WithRemedy("give their types, as in --schema '%s: long'; the first line of the file has the names of the columns", without[0])
 	}
 	if err := held.GrowWait(ctx, int64(len(fields))*csvRows*csvValue); err != nil {
@@ -172,7 +172,7 @@ func (r *csvRowsOf) broken(err error) error {
 		return e
 	}
 	return fault.New(fault.Invalid, "%s cannot be read as CSV: %w", r.name, err).In("", r.name).
-		WithRemedy("write fields with commas, quotes or line breaks in double quotes, and as many fields in each line as in the first")
+		WithRemedy("enclose fields that contain commas, quotes or line breaks in double quotes, and give every line as many fields as the first")
 }
 
 // batch returns the next batch, or nil at the end.
@@ -209,7 +209,7 @@ func (r *csvRowsOf) append(record []string) error {
 		if err := appendText(b, text); err != nil || !utf8.ValidString(text) {
 			line, column := r.in.FieldPos(i)
 			const shown = 64
-			return fault.New(fault.Invalid, "%s, line %d, character %d: %.*q is not a value of column %s, which has type %s",
+			return fault.New(fault.Invalid, "%s, line %d, byte %d: %.*q is not a value of column %s, which has type %s",
 				r.name, line, column, shown, text, r.builder.Schema().Field(i).Name, typeName(b.Type())).In("", r.name).
 				WithRemedy("correct the value, or give the column another type with --schema")
 		}

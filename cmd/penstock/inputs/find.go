@@ -21,7 +21,8 @@ const maxFiles = 1_000_000
 //
 // Errors: NotFound for a name or a pattern that matches no file; Invalid for a folder without
 // files, for the folder of a Delta, Hudi or Iceberg table, for a file that is named twice, and for
-// a link to a folder within a folder; Exhausted for more than maxFiles files.
+// a symbolic link, found inside a folder, that points to a folder; Exhausted for more than maxFiles
+// files.
 func Find(ctx context.Context, names []string, o Options) ([]File, error) {
 	f := &finder{options: o, seen: map[string]bool{}}
 	for _, name := range names {
@@ -63,7 +64,7 @@ func (f *finder) find(ctx context.Context, name string) error {
 		f.seen[file.Name] = true
 	}
 	if f.files = append(f.files, found...); len(f.files) > maxFiles {
-		return fault.New(fault.Exhausted, "there are more than %d files", maxFiles).WithRemedy("stage them by several calls")
+		return fault.New(fault.Exhausted, "there are more than %d files", maxFiles).WithRemedy("stage them in several calls")
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func localError(err error, path string) error {
 	if os.IsNotExist(err) {
 		return fault.New(fault.NotFound, "%w", err).In("", path).WithRemedy("check the name of the file")
 	}
-	return fault.New(fault.Unavailable, "%w", err).In("", path).WithRemedy("check the rights to the folder, and the disk")
+	return fault.New(fault.Unavailable, "%w", err).In("", path).WithRemedy("check the permissions of the folder, and the disk")
 }
 
 // skipped reports whether an entry of a folder is ignored, as Spark and Hive do.
@@ -136,7 +137,7 @@ func noMatch(pattern string) error {
 // Iceberg table: the folder of such a table may have files that are not part of the table.
 func tableLog(folder, entry string) error {
 	refuse := func(kind, remedy string) error {
-		return fault.New(fault.Invalid, "folder %s is a table of %s: some of its files may hold rows that the table does not have", folder, kind).
+		return fault.New(fault.Invalid, "folder %s is a table in %s format: some of its files may hold rows that the table does not have", folder, kind).
 			In("", folder).WithRemedy("%s", remedy)
 	}
 	switch {

@@ -80,14 +80,14 @@ func TestNamesThatAreRefused(t *testing.T) {
 		kind  fault.Kind
 		names []string
 	}{
-		"no such file or directory": {fault.NotFound, []string{"missing.parquet"}},
-		"has no files to read":      {fault.Invalid, []string{"empty"}},
-		"no file matches":           {fault.NotFound, []string{"*.csv"}},
-		"is not a pattern":          {fault.Invalid, []string{"[a*"}},
-		"is a table of Delta":       {fault.Invalid, []string{"delta"}},
-		"is a table of Iceberg":     {fault.Invalid, []string{"ice"}},
-		"is named twice":            {fault.Invalid, []string{"a.parquet", "*.parquet"}},
-		"is not a regular file":     {fault.Invalid, []string{"linked"}},
+		"no such file or directory":    {fault.NotFound, []string{"missing.parquet"}},
+		"has no files to read":         {fault.Invalid, []string{"empty"}},
+		"no file matches":              {fault.NotFound, []string{"*.csv"}},
+		"is not a pattern":             {fault.Invalid, []string{"[a*"}},
+		"is a table in Delta format":   {fault.Invalid, []string{"delta"}},
+		"is a table in Iceberg format": {fault.Invalid, []string{"ice"}},
+		"is named twice":               {fault.Invalid, []string{"a.parquet", "*.parquet"}},
+		"is not a regular file":        {fault.Invalid, []string{"linked"}},
 	} {
 		for i, name := range c.names {
 			c.names[i] = filepath.Join(home, name)
@@ -123,11 +123,11 @@ func TestRemoteFoldersAndPatterns(t *testing.T) {
 		kind fault.Kind
 		name string
 	}{
-		"is missing":           {fault.NotFound, "s3://b/in/missing"},
-		"has no files to read": {fault.Invalid, "s3://b/none/"},
-		"no file matches":      {fault.NotFound, "s3://b/in/*.csv"},
-		"is a table of Delta":  {fault.Invalid, "s3://b/delta/"},
-		"names no bucket":      {fault.Invalid, "s3://*/in/"},
+		"is missing":                 {fault.NotFound, "s3://b/in/missing"},
+		"has no files to read":       {fault.Invalid, "s3://b/none/"},
+		"no file matches":            {fault.NotFound, "s3://b/in/*.csv"},
+		"is a table in Delta format": {fault.Invalid, "s3://b/delta/"},
+		"names no bucket":            {fault.Invalid, "s3://*/in/"},
 	} {
 		_, err := inputs.Find(t.Context(), []string{c.name}, o)
 		require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%s: %v", text, err)

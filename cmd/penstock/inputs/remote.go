@@ -62,7 +62,7 @@ func list(ctx context.Context, files store.Store, folder, pattern string) (found
 			return err
 		}
 		if found = append(found, File{Name: e.Location, Size: e.Size}); len(found) > maxFiles {
-			return fault.New(fault.Exhausted, "folder %s has more than %d files", folder, maxFiles).In("", folder).WithRemedy("stage them by several calls")
+			return fault.New(fault.Exhausted, "folder %s has more than %d files", folder, maxFiles).In("", folder).WithRemedy("stage them in several calls")
 		}
 		return nil
 	})

@@ -153,21 +153,21 @@ func TestCSVFilesOfManyRows(t *testing.T) {
 // spec: stage-135, stage-136
 func TestCSVFilesThatAreRefused(t *testing.T) {
 	for text, rows := range map[string]string{
-		"line 3, character 3: \"x\" is not a value of column l, which has type long": "s,l\na,1\nb,x\n",
-		`"2147483648" is not a value of column i`:                                    "i\n2147483648\n",
-		`"010.5" is not a value of column i`:                                         "i\n010.5\n",
-		`"20260101" is not a value of column day`:                                    "day\n20260101\n",
-		`"5" is not a value of column ts`:                                            "ts\n5\n",
-		`"2026-01-01T00:00:00.0000001" is not a value`:                               "ts\n2026-01-01T00:00:00.0000001\n",
-		`"1.255" is not a value of column p`:                                         "p\n1.255\n",
-		`"12345678.5" is not a value of column p`:                                    "p\n12345678.5\n",
-		`"(null)" is not a value of column d`:                                        "d\n(null)\n",
-		"have no types of columns of s3://b/1.csv: z":                                "s,z\n",
-		"two columns of s3://b/1.csv":                                                "s,s\n",
-		"is empty":                                                                   "",
-		"wrong number of fields":                                                     "s,l\na,1,2\n",
-		"bare \" in non-quoted":                                                      "s,l\na\"b,1\n",
-		"a quote may not be closed":                                                  "s,l\n\"" + strings.Repeat("a\n", 3<<20),
+		"line 3, byte 3: \"x\" is not a value of column l, which has type long": "s,l\na,1\nb,x\n",
+		`"2147483648" is not a value of column i`:                               "i\n2147483648\n",
+		`"010.5" is not a value of column i`:                                    "i\n010.5\n",
+		`"20260101" is not a value of column day`:                               "day\n20260101\n",
+		`"5" is not a value of column ts`:                                       "ts\n5\n",
+		`"2026-01-01T00:00:00.0000001" is not a value`:                          "ts\n2026-01-01T00:00:00.0000001\n",
+		`"1.255" is not a value of column p`:                                    "p\n1.255\n",
+		`"12345678.5" is not a value of column p`:                               "p\n12345678.5\n",
+		`"(null)" is not a value of column d`:                                   "d\n(null)\n",
+		"gives a type for these columns of s3://b/1.csv: z":                     "s,z\n",
+		"two columns of s3://b/1.csv":                                           "s,s\n",
+		"is empty":                                                              "",
+		"wrong number of fields":                                                "s,l\na,1,2\n",
+		"bare \" in non-quoted":                                                 "s,l\na\"b,1\n",
+		"it may have an unclosed quote":                                         "s,l\n\"" + strings.Repeat("a\n", 3<<20),
 	} {
 		files, o := bucket()
 		files.Put("s3://b/1.csv", []byte(rows))

@@ -37,7 +37,7 @@ type SessionClient struct {
 // Serve has a server accept sessions on a local socket until the test ends, and returns its path.
 func Serve(t testing.TB, serve func(net.Listener) error) (path string) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // whose folders have long names
+	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // t.TempDir's paths are too long for a socket
 	require.NoError(t, err)
 	path = filepath.Join(folder, "l")
 	on, err := net.Listen(network, path)

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
-// Replacement is a chunk with plain values, not compressed, of the same rows as another.
+// Replacement is an uncompressed copy of a column chunk, with plain values or dictionary indices.
 type Replacement struct {
 	Content    []byte
 	Dictionary int64      // bytes of the dictionary page
@@ -23,7 +23,8 @@ func MustReplace(c *page.Stats, described *schema.Column) bool {
 	return c.HasDeltas && (described.PhysicalType() == parquet.Types.FixedLenByteArray || described.PhysicalType() == parquet.Types.Int32)
 }
 
-// Replace writes a chunk for the library in place of one that MustReplace. out has room for its pages, last for one value.
+// Replace rewrites a chunk for which MustReplace returns true, so that arrow-go can decode it. The
+// buffer out must have room for the rewritten pages, and the buffer last for one value.
 func Replace(from *page.Reader, of *schema.Column, out, last []byte) (Replacement, error) {
 	w := chunkRewriter{described: of, out: out[:0], last: last}
 	err := w.pages(from)
@@ -60,7 +61,7 @@ func (w *chunkRewriter) pages(from *page.Reader) error {
 	}
 }
 
-// deltas writes a page of fixed-length bytes as deltas as a plain page.
+// deltas rewrites a page of delta-encoded, fixed-length byte arrays as a plain page.
 func (w *chunkRewriter) deltas(p *page.Page) error {
 	if len(p.Values) == 0 && w.described.MaxDefinitionLevel() == 0 {
 		return errDeltas
@@ -82,7 +83,7 @@ func (w *chunkRewriter) deltas(p *page.Page) error {
 	})
 }
 
-// numbers writes a page of INT32 as deltas as a plain page.
+// numbers rewrites a page of delta-encoded INT32 values as a plain page.
 func (w *chunkRewriter) numbers(p *page.Page) error {
 	var from deltaDecoder
 	if len(p.Values) > 0 || w.described.MaxDefinitionLevel() == 0 { // a page of nulls may be empty
@@ -105,8 +106,8 @@ func (w *chunkRewriter) numbers(p *page.Page) error {
 	})
 }
 
-// plain writes a page of n values of a width as a plain page. values writes the values. The page must have exactly
-// one for each maximum definition level.
+// plain rewrites a page as a plain page of n values of width bytes each, which the function values
+// writes. n must be the number of definition levels of the page that equal the maximum.
 func (w *chunkRewriter) plain(p *page.Page, n, width int, values func(out []byte) error) error {
 	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) {
 		return errDeltas

@@ -22,12 +22,13 @@ type Writing struct {
 	Store store.Store
 	// Folder is the location of a folder that does not exist, without a slash at its end.
 	Folder string
-	// Begun is how many bytes an upload has after which storage has something of it.
+	// Begun is the number of bytes of an upload after which a part of it is in storage.
 	Begun int
 	// Buffered is how many bytes the store may hold for an upload.
 	Buffered int64
-	// Settle waits until storage has what it can have of an upload; nil: it has, after each write. Storage may keep a part
-	// that it gets while its upload is discarded.
+	// Settle waits until everything that can be stored of an upload so far is stored. If it is nil,
+	// each write is stored when it returns. Storage may keep a part that it gets while its upload
+	// is discarded.
 	Settle func(testing.TB, store.Upload)
 }
 
@@ -68,15 +69,15 @@ func (h *Held) Bytes() (now, peak int64) {
 func RunUploads(t *testing.T, open func(t *testing.T) Writing) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Writing){
-		"a file has what was written":           written,
-		"an existing file is not replaced":      notReplaced,
-		"one of two uploads of a file wins":     oneWins,
-		"an aborted upload leaves nothing":      aborted,
-		"an upload that has ended takes none":   afterEnd,
-		"a context ends a call":                 endedCalls,
-		"a folder lists the files below it":     listed,
-		"an unfinished upload can be found":     unfinished,
-		"a folder that does not exist is empty": func(t *testing.T, w Writing) { require.Empty(t, Entries(t, w.lister().List, w.Folder)) },
+		"a file has what was written":                    written,
+		"an existing file is not replaced":               notReplaced,
+		"one of two uploads of a file wins":              oneWins,
+		"an aborted upload leaves nothing":               aborted,
+		"an upload that has ended accepts no more calls": afterEnd,
+		"a context ends a call":                          endedCalls,
+		"a folder lists the files below it":              listed,
+		"an unfinished upload can be found":              unfinished,
+		"a folder that does not exist is empty":          func(t *testing.T, w Writing) { require.Empty(t, Entries(t, w.lister().List, w.Folder)) },
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

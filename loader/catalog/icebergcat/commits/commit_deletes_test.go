@@ -144,10 +144,10 @@ func TestDeletesAndRowsThatDoNotFit(t *testing.T) {
 					})
 				}
 			}
-			refused("removes files of 10 rows and adds files of 9: 0 rows should be left out", func(change *commit.Change) { change.Add[0].Rows = 9 })
-			refused("removes files of 10 rows and adds files of 11: 0 rows should be left out", func(change *commit.Change) { change.Add[0].Rows = 11 })
-			refused("removes files of 10 rows and adds files of 10: 1 rows should be left out", func(change *commit.Change) { change.DroppedRows = 1 })
-			refused("leaves 1 rows of table ml.events out, but at most 0 of the removed files were deleted", func(change *commit.Change) {
+			refused("removes files with 10 rows and adds files with 9, but dropped_rows is 0", func(change *commit.Change) { change.Add[0].Rows = 9 })
+			refused("removes files with 10 rows and adds files with 11, but dropped_rows is 0", func(change *commit.Change) { change.Add[0].Rows = 11 })
+			refused("removes files with 10 rows and adds files with 10, but dropped_rows is 1", func(change *commit.Change) { change.DroppedRows = 1 })
+			refused("drops 1 rows of table ml.events, but at most 0 rows of the removed files had been deleted", func(change *commit.Change) {
 				change.Add[0].Rows, change.DroppedRows = 9, 1
 			})
 			if version != "1" {

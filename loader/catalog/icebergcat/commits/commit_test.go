@@ -143,7 +143,7 @@ func TestTablesOfCatalogReferencesAreNotWrittenTo(t *testing.T) {
 	c := icebergtest.NewWriter(t).ChangesByREST(t)
 	for _, table := range []string{"ml.events@dev", "ml.events#0011", "ml.`events@main`"} {
 		_, err := c.Tables.Commit(t.Context(), commit.Change{Table: table, Token: icebergtest.Token("x"), Add: []commit.DataFile{c.File("x", 1)}})
-		icebergtest.IsKind(t, err, fault.Forbidden, "names a reference of the catalog beside the table")
+		icebergtest.IsKind(t, err, fault.Forbidden, "contains a branch, tag or commit of the catalog")
 		icebergtest.IsKind(t, c.Tables.Create(t.Context(), commit.NewTable{Table: table}), fault.Forbidden, table)
 	}
 }

@@ -104,13 +104,13 @@ func (s *preparing) checkRows() error {
 	if s.change.Mode != commit.Rewrite || removed-added == s.change.DroppedRows {
 		return nil
 	}
-	return fault.InvalidField("add", "the change only rewrites rows of table %s, but removes files of %d rows and adds files of %d: %d rows should be left out",
-		s.table, removed, added, s.change.DroppedRows).In(s.table, "").WithRemedy("write all rows of the removed files again, and no others")
+	return fault.InvalidField("add", "a rewrite of table %s must keep its rows: it removes files with %d rows and adds files with %d, but dropped_rows is %d",
+		s.table, removed, added, s.change.DroppedRows).In(s.table, "").WithRemedy("write all rows of the removed files again but those that were deleted, and no others")
 }
 
-// checkApplied returns an error if removed delete files apply to files that stay, or if more rows
-// were left out than can have been deleted. It reads the manifests of the branch only if the
-// change can be wrong in this.
+// checkApplied returns an error if a removed delete file that names its data file applies to a file
+// that stays, or if the change drops more rows than can have been deleted. It reads the branch's
+// manifests only if the change removes delete files or drops rows.
 func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gone *removing) error {
 	if len(gone.deletes) == 0 && s.change.DroppedRows == 0 {
 		return nil
@@ -147,13 +147,14 @@ func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gon
 		}
 	}
 	if deleted < s.change.DroppedRows {
-		return fault.InvalidField("dropped_rows", "the change leaves %d rows of table %s out, but at most %d of the removed files were deleted", s.change.DroppedRows, s.table, deleted).
-			In(s.table, "").WithRemedy("write all rows of the removed files again that were not deleted")
+		return fault.InvalidField("dropped_rows", "the change drops %d rows of table %s, but at most %d rows of the removed files had been deleted", s.change.DroppedRows, s.table, deleted).
+			In(s.table, "").WithRemedy("write again all rows of the removed files that had not been deleted")
 	}
 	return nil
 }
 
-// spansFiles reports whether only the content of a delete file tells which data files it is of.
+// spansFiles reports whether a delete file may apply to several data files, so that only its
+// content says to which.
 func spansFiles(d *catalog.DeleteFile) bool { return d.Kind == catalog.PositionDeletes && d.Data == "" }
 
 // mayBeDeleted returns the largest number of deleted rows that a data file can have.

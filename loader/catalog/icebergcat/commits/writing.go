@@ -32,7 +32,8 @@ const (
 	commitLimit    = 10 * time.Minute
 )
 
-// refMarks separate a table from a branch, tag or commit of a whole catalog, in the names of catalogs such as Nessie.
+// refMarks separate the name of a table from a branch, tag or commit of the whole catalog, in table
+// names of catalogs such as Nessie.
 const refMarks = "@#"
 
 // TableWriter changes the tables of the namespaces that a catalog may write to. It is safe for concurrent use.
@@ -44,15 +45,17 @@ type TableWriter struct {
 	turns      sync.Map // has a channel for each table that was changed: see takeTurn
 }
 
-// New returns the TableWriter of a catalog, for the tables of some namespaces. New tables come to lie below the
-// warehouse; "" if there is none. With refs, a name may have refMarks.
+// New returns the TableWriter of a catalog, for the tables of some namespaces. New tables are
+// created below the folder warehouse, which is "" if there is none. With refs, table names may have
+// refMarks.
 func New(source *metadata.Source, namespaces []string, warehouse string, refs bool) *TableWriter {
 	return &TableWriter{source: source, namespaces: namespaces, warehouse: warehouse, refs: refs}
 }
 
-// unwritable is the failure of a change in a catalog that takes none, which is refused when it is opened.
+// unwritable returns the error of a change in a read-only catalog. Opening such a catalog for
+// writing already fails, so that this error is a fault of Penstock.
 func unwritable(table string) error {
-	return fault.New(fault.Internal, "table %s is in a catalog that takes no changes", table).In(table, "")
+	return fault.New(fault.Internal, "table %s is in a read-only catalog", table).In(table, "")
 }
 
 // MayWrite returns Forbidden for a table that this catalog may not change.
@@ -62,8 +65,8 @@ func (w *TableWriter) MayWrite(table string) error {
 		return err
 	}
 	if name := parts[len(parts)-1]; w.refs && strings.ContainsAny(name, refMarks) {
-		return fault.New(fault.Forbidden, "table %s may not be changed: %s names a reference of the catalog beside the table, as in Nessie, and writes are allowed to tables", table, name).In(table, "").
-			WithRemedy("name the reference in the uri of a catalog's block of its own, and the table without it")
+		return fault.New(fault.Forbidden, "table %s may not be changed: %s contains a branch, tag or commit of the catalog, as in Nessie, and only plain table names can be written to", table, name).In(table, "").
+			WithRemedy("add a catalog block whose uri names the branch, tag or commit, and leave it out of the name of the table")
 	}
 	namespace := strings.Join(parts[:len(parts)-1], ".")
 	if slices.Contains(w.namespaces, namespace) {
@@ -73,8 +76,8 @@ func (w *TableWriter) MayWrite(table string) error {
 		WithRemedy("list %s in writes.namespaces of the catalog's block", namespace)
 }
 
-// takeTurn waits until no other call of this process changes a table: calls of one process would
-// only take each other's chances. It returns the context of the call, which ends after commitLimit.
+// takeTurn waits until no other call of this process changes the table: concurrent calls would only
+// make each other's commits fail. It returns the context of the call, which ends after commitLimit.
 // The caller calls done at the end.
 func (w *TableWriter) takeTurn(given context.Context, table string) (ctx context.Context, done func(), err error) {
 	ctx, cancel := context.WithTimeout(given, commitLimit)
@@ -96,7 +99,7 @@ type attempt struct {
 	list    string // the manifest list, if there is a new snapshot
 	outcome locator.Outcome
 	sent    bool // to the catalog
-	settled bool // it was not made, and will not be
+	settled bool // it was not committed, and will never be
 }
 
 // writing is one call that changes a table.
@@ -111,8 +114,9 @@ type writing struct {
 	last     *metadata.Loaded // the table as it was loaded last
 }
 
-// repeat makes attempts until once returns true or an error, and removes the files of those that were not made. If all of them
-// were too late, the error begins with unchanged.
+// repeat calls the function once until it returns true or an error, and removes the files of
+// attempts that were not committed. If other commits came first in every attempt, the text of the
+// error begins with unchanged.
 func (w *writing) repeat(ctx context.Context, unchanged string, once func(context.Context) (bool, error)) error {
 	err := w.untilDone(ctx, unchanged, once)
 	if w.last != nil {
@@ -144,21 +148,21 @@ func (w *writing) begin(parent int64) *attempt {
 	return a
 }
 
-// settle finds out which attempts were not made, given that the table's new snapshot, if any,
-// does not exist and that the branch is at a snapshot. A request that was sent earlier could
-// still arrive, unless the branch has moved.
+// settle determines which attempts were not committed. The caller has checked that the table has no
+// snapshot of these attempts, and head is the branch's current snapshot. A request that was sent
+// earlier could still succeed, unless the branch has moved since.
 func (w *writing) settle(head int64) {
 	for _, a := range w.attempts {
 		a.settled = a.outcome != locator.Committed && (a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent)
 	}
 }
 
-// uncertain reports whether an attempt may have been made, or may still be.
+// uncertain reports whether an attempt may have been committed, or may yet be committed.
 func (w *writing) uncertain() bool {
 	return slices.ContainsFunc(w.attempts, func(a *attempt) bool { return a.sent && !a.settled && a.outcome != locator.Committed })
 }
 
-// clean removes the files of attempts that were not made. Those that cannot be removed stay;
+// clean removes the files of attempts that were not committed. Files that cannot be removed stay;
 // they do no harm.
 func (w *writing) clean(ctx context.Context, meta *metadata.Loaded) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
@@ -176,7 +180,7 @@ func (w *writing) clean(ctx context.Context, meta *metadata.Loaded) {
 	}
 }
 
-// writer returns what writes a file of the table.
+// writer returns the storage that a file of the table is written to.
 func (w *writing) writer(ctx context.Context, meta *metadata.Loaded, location string) (store.Writer, error) {
 	files, err := w.source.Files.StoreIn(ctx, w.table, meta.TableUUID().String(), location)
 	if err != nil {
@@ -185,8 +189,8 @@ func (w *writing) writer(ctx context.Context, meta *metadata.Loaded, location st
 	return store.OperationsOf(files), nil
 }
 
-// write writes a file and reads it back: if the catalog named a missing or incomplete file,
-// the table could not be read any more. Its content has been charged.
+// write writes a file and reads it back: if the catalog named a missing or incomplete file, the
+// table could not be read any more. The caller has charged content to the budget.
 func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, location string, content []byte) error {
 	if err := meta.May("file", location); err != nil {
 		return err
@@ -199,7 +203,7 @@ func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, 
 	err = meta.File.Held.Lend(content, func(p *memory.Buffer) error {
 		err := writer.Create(ctx, location, p)
 		if err != nil && fault.KindOf(err) == fault.Conflict {
-			return nil // its name is random: an earlier request of Create was answered too late
+			return nil // the name is random, so the file is this one: an earlier request of Create succeeded, and its response was lost
 		}
 		return err
 	})
@@ -211,7 +215,7 @@ func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, 
 	return confirm(ctx, w.source, meta.Files, file, content)
 }
 
-// send makes a revision in the way that the catalog supports.
+// send sends a revision of the table to the catalog in the way that the catalog supports.
 func (w *writing) send(ctx context.Context, meta *metadata.Loaded, a *attempt, r revision.Revision) (locator.Outcome, error) {
 	of, err := w.located(meta)
 	if err != nil {
@@ -245,11 +249,12 @@ func (w *writing) located(meta *metadata.Loaded) (locator.Table, error) {
 	return locator.Table{Name: w.table, Parts: parts, Most: w.source.Most, Charge: meta.File.Charge}, err
 }
 
-// outcome records the outcome of an attempt. It returns an error if no other attempt is to
-// follow.
+// outcome records the outcome of an attempt. It returns an error if there must be no further
+// attempt.
 func (w *writing) outcome(meta *metadata.Loaded, a *attempt, outcome locator.Outcome, err error) (made bool, failed error) {
 	a.outcome = outcome
-	// A catalog that swaps locations answers once; others may have been asked more than once.
+	// A swap of locations is requested only once, so its response is final; an update may have been
+	// sent more than once.
 	if _, swaps := w.source.Locator.(locator.Swapper); swaps {
 		a.settled = outcome == locator.Lost || outcome == locator.Refused
 	}
