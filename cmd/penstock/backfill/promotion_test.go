@@ -84,7 +84,7 @@ func TestPromotionsThatAreNotPrinted(t *testing.T) {
 			in.Staging[0].Fields[1].Type = in.Training.Fields[7].Type
 		},
 		"which would overlay its promoted": func(_ *backfill.Target, s *dataset.Staging) { s.Join, s.Columns = rule.Overlay, []dataset.Column{} },
-		"training rows that it drops may lack": func(in *backfill.Target, s *dataset.Staging) {
+		"training rows without a match that the filter drops": func(in *backfill.Target, s *dataset.Staging) {
 			s.Missing, s.Defaults = rule.MissingError, nil
 			in.Dataset.Training.Filter = dataset.MustFilter("ctr > 0")
 		},
