@@ -95,7 +95,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }
 
-// planOf plans the query in the body of an action, which needs a right.
+// planOf plans the query in the body of an action. The caller must have the permission needs.
 func (s *service) planOf(ctx context.Context, c *call.Call, body []byte, needs policy.Permission) (planned, error) {
 	query, err := decode.Query(body)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *service) planOf(ctx context.Context, c *call.Call, body []byte, needs p
 	return s.plan(ctx, c, query, needs)
 }
 
-// Limits of what explain returns, in lines.
+// The greatest numbers of lines of the parts of an explanation.
 const (
 	screen     = 40
 	screenPart = 4 // what streams share, and what is cached
@@ -143,7 +143,7 @@ func (s *service) explainSplits(ctx context.Context, c *call.Call, body []byte) 
 	return []byte(explain.Text(p.Plan, p.Query, sizes) + strings.Join(s.explainNow(p), "")), nil
 }
 
-// columnSizes returns how much of its files are the columns that a plan reads; nil if that is not known.
+// columnSizes returns the stored sizes of the columns that a plan reads; nil if they are not known.
 func (s *service) columnSizes(ctx context.Context, p planned) (*plan.ColumnSizes, error) {
 	if s.options.ColumnSizes == nil {
 		return nil, nil //nolint:nilnil // explain texts give the sizes of whole files
@@ -151,8 +151,8 @@ func (s *service) columnSizes(ctx context.Context, p planned) (*plan.ColumnSizes
 	return s.options.ColumnSizes(ctx, p.Planned)
 }
 
-// explainNow describes what streams of a plan share now, what is cached of its tables, and what its last stream
-// matched; each is "" for nothing.
+// explainNow returns three texts: what streams of a plan share now, what is cached of its tables,
+// and what its last stream matched. A text is "" if there is nothing to say.
 func (s *service) explainNow(p planned) []string {
 	var shared, cached string
 	if s.options.Sharing != nil {
@@ -164,7 +164,8 @@ func (s *service) explainNow(p planned) []string {
 	return []string{shared, cached, s.runs.text(p.TablesID)}
 }
 
-// firstLines returns at most most lines of a text; the last of them counts those that are left out.
+// firstLines returns the first lines of a text, at most most of them. If lines are left out, the
+// last line returned says how many.
 func firstLines(text string, most int) string {
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) <= most {
@@ -182,7 +183,7 @@ func (s *service) verify(ctx context.Context, c *call.Call, body []byte) ([]byte
 	return jsontext.Of(found), nil
 }
 
-// verifyProgress is verify with messages on how far it is.
+// verifyProgress is verify, and sends messages about its progress.
 func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte, progress *changes.Messages) ([]any, error) {
 	found, err := s.verified(ctx, c, body, func(at loader.VerifyProgress) {
 		progress.At(changes.Progress{Table: at.Table, Step: "read", ProgressCounts: changes.ProgressCounts{RowsRead: at.Rows, OfRowsRead: at.OfRows}})
@@ -193,7 +194,8 @@ func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte,
 	return []any{found}, nil
 }
 
-// verified reads as much as a stream, so it takes a slot and counts as one.
+// verified verifies a planned query. It reads as much as a stream does, so it takes a stream's slot
+// and is counted as a stream.
 func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
 	query, err := decode.Query(body)
 	if err != nil {
@@ -268,10 +270,11 @@ func (s *service) manifest(ctx context.Context, c *call.Call, body []byte) ([]by
 	return jsontext.Of(m), nil
 }
 
-// maxEcho is the most app_metadata of an endpoint that its renewal repeats, in bytes.
+// maxEcho is the size in bytes of the largest app_metadata of an endpoint that a renewal repeats.
 const maxEcho = 1 << 20
 
-// renew returns an endpoint with a ticket that expires later, for one that is still valid.
+// renew returns a copy of an endpoint whose ticket is still valid, with a ticket that expires
+// later.
 func (s *service) renew(_ context.Context, c *call.Call, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
 	if err := proto.Unmarshal(body, &request); err != nil {

@@ -17,24 +17,27 @@ import (
 )
 
 const (
-	// minAnswers and answerDivisor bound the bytes of answers that clients have not read: those in the account of answers.
+	// minAnswers and answerDivisor set the size of the account of answers, which bounds the bytes
+	// of answers that clients have not read.
 	minAnswers    = 16 << 20
 	answerDivisor = 4
 	// maxUnreserved bounds the bytes of answers that are sent although the budget has no room for them: small ones, so that
 	// clients can plan while streams use the whole budget.
 	maxUnreserved = 4 << 20
-	// answerRest is what a call holds besides the bytes of its answer, until that is written.
+	// answerRest is the number of bytes that a call holds, besides its answer, until the answer is
+	// written.
 	answerRest = 4 << 10
 )
 
-// answers charges the answers of calls, and messages of streams without a batch, until they are written: to the budget, and
-// to an account like that of batches in flight. The account is separate, so a client that stops reading its answers cannot
-// starve streams.
+// answers charges the answers of calls, and the messages of streams that have no batch, until they
+// are written. It charges them to the budget and to an account of their own, which works like the
+// account of batches in flight. Because the accounts are separate, a client that stops reading its
+// answers cannot starve streams.
 type answers struct {
 	inflight   *frames.Inflight
 	budget     *budget.Budget // nil: unlimited
 	codec      frames.Codec
-	unreserved atomic.Int64 // bytes of answers that the budget had no room for
+	unreserved atomic.Int64 // bytes of answers that were sent without a reservation
 }
 
 func newAnswers(of *budget.Budget, maxTransit int64, clock func() time.Time) *answers {
@@ -45,7 +48,7 @@ func newAnswers(of *budget.Budget, maxTransit int64, clock func() time.Time) *an
 	return &answers{inflight: frames.NewInflight(limit, clock), budget: of, codec: frames.NewCodec()}
 }
 
-// encodedAnswer is a message as it is on the wire.
+// encodedAnswer is a message in its wire format.
 type encodedAnswer struct {
 	encoded    mem.BufferSlice
 	parts      mem.BufferSlice // of encoded, under a lease
@@ -82,7 +85,7 @@ func (a *encodedAnswer) MarkStalled() {
 	}
 }
 
-// encode returns a message as it is on the wire, with a lease that the caller releases.
+// encode returns a message in its wire format, with a lease that the caller releases.
 func (a *answers) encode(m any, of *frames.StreamInflight) (*encodedAnswer, *frames.Lease, error) {
 	encoded, err := a.codec.Marshal(m)
 	if err != nil {
@@ -120,7 +123,8 @@ func (a *answers) charge(out *encodedAnswer) error {
 	return nil
 }
 
-// cutStalled closes the connections of clients that have taken nothing of an answer for a time.
+// cutStalled closes the connections of clients that have read nothing of an answer for the time
+// after.
 func (a *answers) cutStalled(after time.Duration) {
 	for _, p := range a.inflight.Stalled(after) {
 		p.Disconnect(fault.New(fault.Unavailable, "the client has not read its answer for %s", after).WithRemedy("call again, and read the answer"))

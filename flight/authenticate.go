@@ -9,7 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/identity"
 )
 
-// Authenticate returns who sends a token, with a subject that is not empty, or an Unauthenticated fault. It must not block.
+// Authenticate returns the caller that a token belongs to, whose subject is not empty, or an
+// Unauthenticated fault. It must not block.
 type Authenticate func(token string) (identity.Caller, error)
 
 // authorization is the header with a client's token, and bearer what precedes it.
@@ -18,7 +19,8 @@ const (
 	bearer        = "bearer "
 )
 
-// callerOf returns who sends a call's headers; the zero Caller if the server has no credentials.
+// callerOf returns the caller that the credentials in a call's headers belong to. It returns the
+// zero Caller if no credentials are configured on the server.
 func (s *Server) callerOf(headers metadata.MD) (identity.Caller, error) {
 	sent := headers.Get(authorization)
 	if s.options.Authenticate == nil {

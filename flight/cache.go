@@ -10,13 +10,15 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// CacheAdmin lists and drops what a server keeps for later streams.
+// CacheAdmin lists and drops the columns and build sides that a server keeps for later streams.
 type CacheAdmin interface {
 	List() CacheList
-	// Drop drops the decoded columns of a table, in memory and on disk, by its name or uuid, or everything that is kept if it is "".
-	// After an error, some may have stayed.
+	// Drop drops the decoded columns of a table in memory and on disk. table is its name or uuid;
+	// if it is "", Drop drops everything that is kept. After an error, some columns may not have
+	// been dropped.
 	Drop(ctx context.Context, table string) (CacheDropped, error)
-	// Warm describes what is kept of a plan's tables, for its explain text; "" if nothing is.
+	// Warm describes, for a plan's explain text, what is kept of the plan's tables; it returns ""
+	// if nothing is kept.
 	Warm(p *plan.Plan) string
 }
 
@@ -49,7 +51,7 @@ type CachedFile struct {
 	Columns int     `json:"columns"` // of row groups
 	Bytes   int64   `json:"bytes"`
 	Hits    int64   `json:"hits"`    // columns that streams read from memory
-	Seconds float64 `json:"seconds"` // that decoding the columns once takes
+	Seconds float64 `json:"seconds"` // the time that decoding the columns once takes
 }
 
 // CacheDropped is what was dropped.

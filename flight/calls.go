@@ -18,11 +18,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// VersionKey is the header of an answered call that carries the version of the server, for errors of clients of another version.
+// VersionKey is the header of a response that carries the server's version, which a client of
+// another version puts into its errors.
 const VersionKey = "penstock-version"
 
-// tap is called with the headers of each call, before gRPC keeps anything of it. It must not block. The subject is known before
-// the call counts, so that it counts against its subject.
+// tap is called with the headers of each call, before gRPC allocates anything for the call. It must
+// not block. It authenticates the call first, so that the limits count the call against its
+// subject.
 func (s *Server) tap(ctx context.Context, of *tap.Info) (context.Context, error) {
 	c := s.newCall(ctx, of)
 	var err error
@@ -32,8 +34,9 @@ func (s *Server) tap(ctx context.Context, of *tap.Info) (context.Context, error)
 	return call.With(ctx, c), nil
 }
 
-// newCall returns a call with its subject, or with its refusal: only the answer of a handler has details. Checks of health need no
-// credentials.
+// newCall returns a call with its subject, or with the error that refuses it. The handler returns
+// that error, because gRPC sends the details of an error only if a handler returns it. Checks of
+// health need no credentials.
 func (s *Server) newCall(ctx context.Context, of *tap.Info) *call.Call {
 	c := &call.Call{Connection: inbound.ConnectionOf(ctx)}
 	if p, ok := peer.FromContext(ctx); ok {
@@ -90,8 +93,8 @@ type inContext struct {
 // Context implements grpc.ServerStream.
 func (s inContext) Context() context.Context { return s.ctx }
 
-// watch runs a call, reports how it ended to the log and the observer, and returns its ending.
-// A panic is a failure.
+// watch runs a call, reports to the log and the observer how the call ended, and returns its
+// ending. A panic counts as a failure.
 func (s *Server) watch(ctx context.Context, c *call.Call, method string, run func() error) failure.Ending {
 	method = path.Base(method)
 	began := s.options.Clock()

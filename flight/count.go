@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// count counts the rows of a planned query that requires it and whose rows are not known.
-// Counting reads as much as a stream, so it takes a slot. Callers that need the same count
+// count counts the rows of a planned query if the query requires the number and the plan does not
+// have it. Counting reads as much as a stream, so it takes a slot. Callers that need the same count
 // share it, and it ends when the last of them leaves.
 func (s *Server) count(ctx context.Context, p *planned) error {
 	c := p.access.Call
@@ -115,7 +115,7 @@ func stepsFor(lanes []int64, q, rows int64) int64 {
 }
 
 // leftOf returns the number of rows, or requests, that each lane of a shard returns from the
-// query's cursor on; false if it is not known.
+// query's cursor on. It returns false if the numbers are not known.
 func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 	if p.counts == nil || !p.counts.Knows(shard) {
 		return nil, false
@@ -134,10 +134,9 @@ func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 	return lanes, true
 }
 
-// givenBefore returns the number of rows that each lane has returned before the query's
-// cursor, or unknown. If ranges have as many rows as planned and every row is returned, it is
-// the rows of the lane's ranges before the cursor. Otherwise it is the number that the cursor
-// states for all lanes that have not ended.
+// givenBefore returns the number of rows that each lane has returned before the query's cursor, or
+// unknown. If nothing drops or repeats rows, that is the number of rows of the lane's ranges before
+// the cursor. Otherwise it is the number that the cursor states for all lanes that have not ended.
 func (p planned) givenBefore() []int64 {
 	given := make([]int64, len(p.Lanes))
 	exact := p.Inexact == "" && !p.Query.Tail.Drops()

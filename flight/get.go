@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// A query takes about queryMemory times the bytes of its text. Up to freeQuery of a stream are not charged to the budget;
-// few queries are larger.
+// A query takes about queryMemory times the bytes of its text. The first freeQuery bytes of each
+// stream's query are not charged to the budget; few queries are larger.
 const queryMemory, freeQuery = 4, 64 << 10
 
 // DoGet implements arrowflight.FlightServer.
@@ -59,8 +59,8 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	return s.guard.Disclosed(ctx, rights, sender.run(ctx, stream, p, failure.EndsByServer(end), leave))
 }
 
-// queryBytes returns the bytes that a stream holds for its query and reserves, from before it waits for a slot
-// to its end.
+// queryBytes returns the bytes that a stream reserves for its query. The stream holds them from
+// before it waits for a slot until it ends.
 func queryBytes(of ticket.Content) int64 {
 	bytes := queryMemory * int64(len(of.Query))
 	if bytes <= freeQuery {
@@ -69,8 +69,8 @@ func queryBytes(of ticket.Content) int64 {
 	return bytes
 }
 
-// openTicket opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
-// the ticket to the caller.
+// openTicket opens a ticket and returns its content and the caller's rights to its query. It
+// returns an error if this server can no longer serve the ticket to the caller.
 func (s *Server) openTicket(of *call.Call, sealed []byte) (ticket.Content, access.Grant, error) {
 	c, err := s.tickets.open(of, sealed)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Server) replan(ctx context.Context, may access.Grant, c ticket.Content)
 	return p, p.counted(c)
 }
 
-// replanAt is replan with a slot.
+// replanAt is replan for a stream that has a slot.
 func (s *Server) replanAt(ctx context.Context, at *admission.Slot, may access.Grant, c ticket.Content) (p planned, err error) {
 	err = at.Within(ctx, func() error {
 		p, err = s.replan(ctx, may, c)

@@ -20,7 +20,8 @@ import (
 
 // TableHistory reads the metadata of tables. It is safe for concurrent use.
 type TableHistory interface {
-	// TableNames returns the names of the tables of all catalogs, or of those in a catalog or namespace, as queries name them, sorted.
+	// TableNames returns the sorted names, as queries use them, of the tables of all catalogs, or
+	// of the catalog or namespace within.
 	TableNames(ctx context.Context, within string) ([]string, error)
 	// History returns the snapshots of a table. Their memory is charged to held.
 	History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error)
@@ -102,8 +103,8 @@ func (h historian) listTables(ctx context.Context, c *call.Call, body []byte) ([
 	return jsontext.Of(out), nil
 }
 
-// describeTable describes a table of a list. A table that cannot be read is described by its error, which names files and values
-// only if the caller may read the whole table.
+// describeTable describes one table of a list. The description of a table that cannot be read is
+// the error, which names files and values only if the caller may read the whole table.
 func (h historian) describeTable(ctx context.Context, name string, may access.TableAccess) (history.Description, error) {
 	held, err := h.budget.Reserve("the snapshots of table "+name, 0)
 	if err != nil {
@@ -155,7 +156,8 @@ func (h historian) tableLog(ctx context.Context, c *call.Call, body []byte) ([]b
 	return jsontext.Of(out), nil
 }
 
-// demotableOf returns a function that finds a column of a promotion among the columns of a table.
+// demotableOf returns a function that finds, among the columns of a table, one that a given
+// promotion added.
 func demotableOf(columns []history.Column) history.Demotable {
 	return func(promotion string) string {
 		for _, c := range columns {

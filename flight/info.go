@@ -160,7 +160,8 @@ func (s *Server) flightInfo(p planned, descriptor *arrowflight.FlightDescriptor)
 	}, nil
 }
 
-// redacted removes from a summary what describes rows that the caller may not read, and filters of the dataset and the rights.
+// redacted removes from a summary everything that describes rows that the caller may not read, and
+// the filters that the dataset and the caller's rights add.
 func redacted(s summary, a access.Grant) summary {
 	if !a.Limited {
 		return s
@@ -243,7 +244,7 @@ func (p planned) limited(rows int64) int64 {
 func (p planned) rowsFrom() int64 {
 	whole := len(p.Query.Cursor) == 0 && p.Query.Shard.Index == dataset.AllShards && p.Query.Every.Of == 1
 	if rows, exact := p.ExactRows(); (p.counts == nil || p.Rows.Requests) && exact && whole && !p.Query.Tail.Drops() {
-		return rows // although those of each lane are not known
+		return rows // although the numbers of rows of the lanes are not known
 	}
 	rows := int64(0)
 	for _, shard := range p.shards() {
@@ -264,9 +265,9 @@ type endpointMetadata struct {
 	Batches int64 `json:"batches"`
 }
 
-// narrow merges the cursors of all shards into one with the positions of the lanes of one
-// shard, so that the size of a ticket does not depend on the number of shards. The plan has
-// checked the cursors: those that have not ended have returned the same number of rows.
+// narrow merges the cursors of all shards into one cursor with the positions of the lanes of one
+// shard, so that the size of a ticket does not depend on the number of shards. The plan has checked
+// that all lanes that have not ended have returned the same number of rows.
 func (p planned) narrow(shard dataset.Shard) dataset.Cursors {
 	cursors := p.Query.Cursor
 	if len(cursors) == 0 {

@@ -18,16 +18,16 @@ import (
 // headerSession is the header of a DoGet that names the client's session for batches in mapped memory.
 const headerSession = "penstock-session"
 
-// mappedBatch is the app_metadata of a message for a batch in mapped memory. The message has nothing
-// else.
+// mappedBatch is the app_metadata of a message that announces a batch in mapped memory. The message
+// has no other content.
 type mappedBatch struct {
 	Delivery uint32          `json:"delivery"` // its number in the session
 	Bytes    int             `json:"bytes"`    // of the IPC stream in the segment
 	Cursor   json.RawMessage `json:"cursor"`
 }
 
-// claimSession returns the session that a DoGet names; nil if there is none: then batches are sent over
-// the network.
+// claimSession returns the session that a DoGet names, or nil if there is none. Without a session,
+// batches are sent over the network.
 func (s *Server) claimSession(ctx context.Context) *local.Session {
 	ids := metadata.ValueFromIncomingContext(ctx, headerSession)
 	if len(ids) != 1 || s.options.Local == nil {
@@ -59,7 +59,8 @@ func (o *streamSender) deliver(ctx context.Context, encoder *frames.Encoder, b a
 	return true, o.write(frames.NewFrame(jsontext.Of(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.planText))})))
 }
 
-// segmentBatch is a batch as a complete IPC stream in a segment. Several streams may deliver it.
+// segmentBatch is a segment that holds a batch as a complete IPC stream. Several streams may
+// deliver it.
 type segmentBatch struct {
 	loan  *segment.Loan
 	bytes int // of the IPC stream
@@ -68,9 +69,10 @@ type segmentBatch struct {
 // Release ends the keeping of a batch's segment. It implements batch.Attachment.
 func (s *segmentBatch) Release() { s.loan.Unkeep() }
 
-// segmentOf returns the segment of a batch, which streams that send the same batch share. It is kept for
-// streams that send the batch later, as long as there is one and no other batch needs the memory. segmentOf
-// returns nil if there is no room. The caller releases the loan.
+// segmentOf returns the segment of a batch, which streams that send the same batch share. The
+// segment is kept for streams that will send the batch later, as long as there are such streams and
+// no other batch needs the memory. segmentOf returns nil if there is no room. The caller releases
+// the loan.
 func (o *streamSender) segmentOf(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (in *segmentBatch, err error) {
 	shared, ok := b.(*batch.Charged)
 	if !ok {
@@ -90,7 +92,7 @@ func (o *streamSender) segmentOf(encoder *frames.Encoder, b arrow.RecordBatch, l
 	return in, err
 }
 
-// copied copies a batch into a segment; nil if there is no room.
+// copied copies a batch into a segment. It returns nil if there is no room.
 func (o *streamSender) copied(encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (*segmentBatch, error) {
 	all, err := encoder.Complete(b, lease)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// Observer has functions that the server calls on events. Any may be nil. They are called
-// from many goroutines and must return quickly.
+// Observer holds functions that the server calls on events. Any may be nil. They are called from
+// many goroutines and must return quickly.
 type Observer struct {
 	// CallEnded is called after every call, including streams, except watches of the server's
 	// health. method is a name such as "DoGet"; end is "ok", "cancelled", "deadline" or the
@@ -37,9 +37,9 @@ type StreamEnd struct {
 	// MappedBytes is the size of the batches that were delivered in mapped memory.
 	MappedBytes int64
 	Took        time.Duration
-	Waited      waits.Totals // of the time since its ticket was accepted
-	// Staging is the counts of each staging table that was read, by the entry's name, even of
-	// a stream that ended before its report.
+	Waited      waits.Totals // since its ticket was accepted
+	// Staging has the counts of each staging table that was read, by the name of its entry. It is
+	// set even if the stream ended before its report.
 	Staging map[string]stream.StagingReport
 }
 

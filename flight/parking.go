@@ -18,11 +18,11 @@ import (
 const (
 	// checkEvery is how often stalled streams are checked.
 	checkEvery = 250 * time.Millisecond
-	// stuckAfter is how long a client may take nothing before the memory of its batches is no
-	// longer expected back: longer than a training step.
+	// stuckAfter is how long a client may read nothing before the server stops expecting the memory
+	// of its batches back. It is longer than a training step.
 	stuckAfter = 10 * time.Second
-	// idleAfter is how long a stream may stall, as while its trainer evaluates, before it is
-	// parked even if no other stream needs its memory or its slot.
+	// idleAfter is how long a stream may stall (for example, while its trainer evaluates) before it
+	// is parked even if no other stream needs its memory or its slot.
 	idleAfter = 5 * time.Minute
 )
 
@@ -30,7 +30,8 @@ const (
 const DefaultStallTimeout = 2 * time.Hour
 
 // parkableStream is a stream of batches that can be parked while it waits for its client. A parked
-// stream has released what it held and its slot; its next batch resumes it where it stood.
+// stream has released its slot and the memory that it held; the request for its next batch resumes
+// it at the same position.
 //
 //	         wait                 park
 //	owned ─────────► waiting ─────────────► parked
@@ -57,13 +58,13 @@ func newParkableStream(source loader.Stream, p *frames.StreamInflight, at *admis
 	return s
 }
 
-// waiting calls wait, which waits for the client. The stream may be parked meanwhile: wait
-// may use nothing of it except batches on which there is a lease.
+// waiting calls wait, which waits for the client. The stream may be parked meanwhile, so wait may
+// use nothing of the stream except batches that have a lease.
 func (s *parkableStream) waiting(wait func() error) error {
 	return s.waitingFor(waits.Trainer, wait)
 }
 
-// waitingFor is waiting for another cause.
+// waitingFor is waiting, with another cause than the client.
 func (s *parkableStream) waitingFor(c waits.Cause, wait func() error) error {
 	defer s.waits.Begin(c)()
 	s.mu.Unlock()
@@ -99,16 +100,16 @@ func (p *parking) add(one *parkableStream) {
 	p.streams[one] = struct{}{}
 }
 
-// remove is the opposite of add.
+// remove removes a stream that add has added.
 func (p *parking) remove(one *parkableStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.streams, one)
 }
 
-// park parks a stream if it waits for its client. If pressed, it is parked because
-// other streams need memory or its slot, and the source may refuse because it has only just resumed. Parking may
-// wait for what the source prefetches.
+// park parks a stream if it waits for its client. With pressed, it is parked because other streams
+// need memory or its slot; the source may then refuse, because it has only just resumed. Parking
+// may wait for reads that the source has begun ahead.
 func (p *parking) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
 		p.admission.Stay(&one.slot.Claim)
@@ -157,9 +158,9 @@ func (p *parking) watch(over <-chan struct{}) {
 	}
 }
 
-// checkStalled checks the stalled streams. It marks the batches of those that are stuck, so that
-// the budget does not wait for them; ends those that exceed the stall timeout; and parks those
-// that are idle or whose memory others need.
+// checkStalled checks the stalled streams. It marks the batches of stuck streams, so that the
+// budget does not wait for their memory; it ends streams that exceed the stall timeout; and it
+// parks streams that are idle, or whose memory other streams need.
 func (p *parking) checkStalled(pressed bool) {
 	for _, one := range p.byProgress() {
 		still := one.inflight.Still()
@@ -204,7 +205,7 @@ func (p *parking) makeRoom() {
 	}
 }
 
-// byProgress returns the streams, those that have taken nothing for longest first.
+// byProgress returns the streams in order of their clients' last progress, the longest stall first.
 func (p *parking) byProgress() []*parkableStream {
 	p.mu.Lock()
 	seats := make([]*parkableStream, 0, len(p.streams))

@@ -16,8 +16,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// runningStream is the state of a stream of batches that the action status shows. It exists from the time at which the ticket
-// is accepted. The goroutine of the stream's call writes it; other goroutines read it.
+// runningStream is the state of a stream of batches that the action status shows. It exists from
+// the moment when the ticket is accepted. The goroutine of the stream's call writes it; other
+// goroutines read it.
 type runningStream struct {
 	id      string // random, so that it reveals nothing about other streams
 	client  string // see call.client
@@ -32,14 +33,14 @@ type runningStream struct {
 	parked atomic.Bool
 }
 
-// streamExtent is how much a stream has to send; unknown values are -1.
+// streamExtent says how much a stream has to send; unknown values are -1.
 type streamExtent struct {
 	lanes int   // of its shard
 	rows  int64 // of this stream, from its cursor on
 	steps int64 // of its shard, from the start of the plan
 }
 
-// streamCounts is what a stream has sent.
+// streamCounts counts what a stream has sent.
 type streamCounts struct {
 	rows, batches, bytes, mapped atomic.Int64
 	step                         atomic.Int64 // of its last cursor, counted from the start of the plan

@@ -14,9 +14,9 @@ import (
 // maxRuns is the number of plans whose last stream is remembered.
 const maxRuns = 256
 
-// lastRuns remembers what the last stream of each plan matched, of the plans that were read most
-// recently. Plans are told apart by their TablesID: the id of a plan leaves out left entries, and the
-// filters of their tables. It is safe for use by many goroutines.
+// lastRuns remembers, for the plans that were read most recently, what the last stream of each plan
+// matched. Plans are distinguished by their TablesID, because the id of a plan does not cover left
+// entries and the filters of their tables. It is safe for use by many goroutines.
 type lastRuns struct {
 	mu     sync.Mutex
 	texts  map[string]string // by the TablesID of a plan
@@ -47,7 +47,8 @@ func (r *lastRuns) add(tables string, staging map[string]stream.StagingReport) {
 	}
 }
 
-// text describes the last stream of a plan, as a section of its explanation; "" if there is none.
+// text describes the last stream of a plan, as a section of its explanation. It returns "" if no
+// stream is remembered.
 func (r *lastRuns) text(tables string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

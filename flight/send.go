@@ -53,7 +53,7 @@ type streamSender struct {
 	access      access.Grant                    // of the client
 }
 
-// sized returns the query with the rows of its batches, if they are known.
+// sized returns the query with the number of rows of its batches, if the number is known.
 func (p planned) sized() dataset.Query {
 	q := p.Query
 	if q.BatchRequests == 0 && q.GlobalBatchRows == 0 {
@@ -93,8 +93,9 @@ func (s *Server) begin(ctx context.Context, c *call.Call, p planned, running *ru
 	return o
 }
 
-// run opens the stream of a plan, sends it, and reports its end. ctx is that of begin. A client that takes nothing for too long ends the call with end. The
-// stream counts until leave.
+// run opens the stream of a plan, sends it, and reports its end. ctx is the context that begin was
+// called with. If the client reads nothing for too long, end is called to end the call. The stream
+// is counted as open until leave is called.
 func (o *streamSender) run(ctx context.Context, to grpc.ServerStream, p planned, end func(error), leave func()) error {
 	o.inflight = o.Server.inflight.Enter(o.call.Connection.Client(), end)
 	defer o.inflight.Release()
@@ -279,8 +280,8 @@ func (o *streamSender) write(f *frames.Frame) error {
 	return nil
 }
 
-// matchRates returns the share of training rows that match each staging table, as attributes
-// of a log line. A table of which no row was looked up has none.
+// matchRates returns, as attributes of a log line, the share of training rows that match each
+// staging table. It leaves out tables in which no row was looked up.
 func matchRates(staging map[string]stream.StagingReport) []any {
 	var rates []any
 	for _, name := range slices.Sorted(maps.Keys(staging)) {
@@ -291,7 +292,8 @@ func matchRates(staging map[string]stream.StagingReport) []any {
 	return rates
 }
 
-// waitedTimes returns how long a stream has waited, by cause, as attributes of a log line. Causes without a wait have none.
+// waitedTimes returns, as attributes of a log line, how long a stream has waited, by cause. It
+// leaves out causes without a wait.
 func waitedTimes(all waits.Totals) []any {
 	var times []any
 	for _, c := range waits.Causes() {
@@ -302,7 +304,8 @@ func waitedTimes(all waits.Totals) []any {
 	return times
 }
 
-// warnOfMatches logs what is suspicious about the joins of a stream that ended, in one line.
+// warnOfMatches logs one line with everything that is suspicious about the joins of a stream that
+// has ended.
 func (o *streamSender) warnOfMatches(ctx context.Context) {
 	var warnings []any
 	for _, name := range slices.Sorted(maps.Keys(o.staging)) {

@@ -48,7 +48,7 @@ type Loader interface {
 
 // Verifier checks the tables of a query's dataset; *loader.Loader is one.
 type Verifier interface {
-	// Verify reports from time to time how far it is, unless progress is nil.
+	// Verify calls progress from time to time, unless it is nil.
 	Verify(ctx context.Context, request loader.PlanRequest, progress func(loader.VerifyProgress)) (*loader.Verification, error)
 }
 
@@ -63,15 +63,16 @@ const (
 
 // Sizes and times without a setting.
 const (
-	// A call whose plan is known takes little: callSlots for each processor, and at least minCallSlots, have room for those that wait
-	// for storage or for a plan that another one makes.
+	// A call whose plan is known takes little. There are callSlots slots for each processor, and at
+	// least minCallSlots, so that calls can wait for storage, or for a plan that another call
+	// makes.
 	callSlots    = 4
 	minCallSlots = 16
 	// defaultStages is the number of calls that write rows at the same time.
 	defaultStages = 4
 
 	statusGrace = time.Second     // between ending the streams and closing the connections
-	callGrace   = 3 * time.Second // between closing the connections and leaving calls behind
+	callGrace   = 3 * time.Second // between closing the connections and abandoning calls
 )
 
 // Options configure a Server.
@@ -85,7 +86,7 @@ type Options struct {
 	Renewal    time.Duration       // how long after its first expiry a ticket can be extended by renewals; 0: defaultRenewal
 	Advertise  []string            // locations in endpoints, as "grpc://host:port"; none: the server that was called
 	MaxStreams int                 // slots; streams without one wait, see admission; 0: no limit
-	PeerShare  int                 // percentage of the slots that one client, a subject or a host, may have; 0: all
+	PeerShare  int                 // the percentage of the slots that one client (a subject or a host) may have; 0: all
 	MaxMessage int                 // bytes of a message to a client; 0: DefaultMaxMessage
 	// MaxConnections is the maximum number of open connections, of which one host may have PeerShare; 0: no limit.
 	MaxConnections int
@@ -95,7 +96,8 @@ type Options struct {
 	// MaxTransit bounds the bytes of batches that were handed to the network and have not
 	// left; 0: no limit.
 	MaxTransit int64
-	// Budget is what answers are reserved from; nil: unlimited. Batches have reservations of their own.
+	// Budget is the memory budget that answers are charged to; nil: unlimited. Batches have their
+	// own reservations.
 	Budget *budget.Budget
 	// PlanSlots is the maximum number of calls that make plans at the same time, of which one host may have PeerShare; 0: half as
 	// many as there are processors.
@@ -112,12 +114,13 @@ type Options struct {
 	Local *local.Sessions
 	// LocalSocket is the path on which Local serves, for FlightInfo.
 	LocalSocket string
-	// Sharing returns what streams of plans with a TablesID share now, for their explain text; nil: they share nothing. Plans
-	// of other datasets may have the same id, but not the same TablesID.
+	// Sharing describes, for explain texts, what streams of the plans with a TablesID share now;
+	// nil: streams share nothing. Plans of different datasets may have the same id, but not the
+	// same TablesID.
 	Sharing func(tables string) string
 	// ColumnSizes returns the stored sizes of the columns that a plan reads, for its explain text; nil: they are not known.
 	ColumnSizes func(ctx context.Context, p loader.Planned) (*plan.ColumnSizes, error)
-	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
+	// Cache lists and drops what the server keeps for later streams; nil: nothing is kept.
 	Cache CacheAdmin
 	// History reads the snapshots of tables; nil: they are not shown.
 	History TableHistory
@@ -132,11 +135,12 @@ type Options struct {
 	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
 	// with progress; 0: the defaults of package changes.
 	PutTimeout, ProgressEvery time.Duration
-	// Config returns what came of the configuration when it was loaded again, for status; nil: it is not.
+	// Config returns, for status, the result of the last reload of the configuration; nil: the
+	// configuration is never reloaded.
 	Config func() ConfigStatus
 	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.
 	Authenticate Authenticate
-	// Policy returns who may do what now; nil: every client may do everything.
+	// Policy returns the current policy of who may do what; nil: every client may do everything.
 	Policy func() *policy.Policy
 	// TLS is the configuration of handshakes; nil: connections are not encrypted.
 	TLS        *tls.Config
@@ -175,7 +179,7 @@ type Server struct {
 	callSlots   *limits.Queue
 	planSlots   *limits.Queue
 	changes     *changes.Service
-	redeemSlots *limits.Queue // of streams, whose plans have been evicted since their tickets were made
+	redeemSlots *limits.Queue // for streams whose plans were evicted after their tickets were made
 	runs        lastRuns
 
 	parking *parking
@@ -269,7 +273,7 @@ func New(options Options) *Server {
 	return s
 }
 
-// connectionEnded frees what gRPC had of a connection that it no longer uses.
+// connectionEnded frees the memory that gRPC held for a connection that it no longer uses.
 func (s *Server) connectionEnded(c *inbound.Connection) {
 	s.inflight.ConnectionEnded(c)
 	s.answers.inflight.ConnectionEnded(c)
@@ -312,7 +316,7 @@ func (s *Server) Streams() int {
 // Waiting returns how many streams wait for a slot.
 func (s *Server) Waiting() int { return s.admission.Counts().Waiting }
 
-// Writes returns how many calls write rows to tables, and how many wait for a place to do so.
+// Writes returns how many calls write rows to tables, and how many wait for a slot to do so.
 func (s *Server) Writes() (open, waiting int) {
 	return s.changes.Counts()
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// service implements the calls of Flight. Calls that this version does not serve fail with
-// their name.
+// service implements the calls of Flight. A call that this version does not support fails with an
+// error that names it.
 type service struct {
 	arrowflight.BaseFlightServer
 	*Server
 }
 
-// planned is a planned query, and what a ticket adds to it.
+// planned is a planned query, with the fields that a ticket adds to it.
 type planned struct {
 	loader.Planned
 	part   plan.Part       // of the plan that a ticket is for; zero: all of it
@@ -32,8 +32,9 @@ type planned struct {
 	access access.Grant    // of the caller
 }
 
-// plan plans a query of a caller that may do something with its dataset. The call has a slot then, until it leaves it or ends.
-// If the dataset is reloaded meanwhile, the caller's rights are asked for and the query is planned again.
+// plan plans a query of a caller that must have the permission what on the dataset. The call then
+// has a slot, until it leaves the slot or ends. If the dataset is reloaded meanwhile, plan checks
+// the caller's rights and plans the query again.
 func (s *Server) plan(ctx context.Context, c *call.Call, query dataset.Query, what policy.Permission) (planned, error) {
 	c.Note.Query(query)
 	for try := 1; ; try++ {
@@ -48,7 +49,8 @@ func (s *Server) plan(ctx context.Context, c *call.Call, query dataset.Query, wh
 	}
 }
 
-// maxPlanned is how often a query is planned whose dataset changes meanwhile.
+// maxPlanned is the greatest number of times that a query is planned because its dataset keeps
+// changing.
 const maxPlanned = 4
 
 // planQuery plans a query within the rights of its caller.

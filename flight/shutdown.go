@@ -20,10 +20,10 @@ func (s *Server) isDraining() bool {
 	}
 }
 
-// within returns a context of a call that also ends with something else, and a function that frees it.
+// within derives a context from that of a call, which also ends on another event. leave frees it.
 type within func(call context.Context) (ctx context.Context, leave func())
 
-// until returns contexts of calls that also end when over does, with its cause.
+// until returns a within whose contexts also end when the context over ends, with its cause.
 func until(over context.Context) within {
 	return func(call context.Context) (context.Context, func()) {
 		ctx, cancel := context.WithCancelCause(call)
@@ -35,7 +35,7 @@ func until(over context.Context) within {
 	}
 }
 
-// ErrCallsAbandoned is wrapped by the error of a Shutdown that abandoned calls.
+// ErrCallsAbandoned is wrapped by the error that Shutdown returns if it abandoned calls.
 var ErrCallsAbandoned = errors.New("calls that did not end were abandoned")
 
 // Shutdown stops accepting connections and calls, and waits for running calls to finish. If

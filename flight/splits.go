@@ -17,8 +17,8 @@ import (
 type partSummary struct {
 	V      int      `json:"v"`
 	Splits []string `json:"splits"` // their ids, in order
-	// At is where the part begins in its first split, as in the query's cursor; left out if it
-	// begins with the split.
+	// At is the position in the first split at which the part begins, in the form that cursors
+	// have; it is omitted if the part begins with the split.
 	At   json.RawMessage `json:"at,omitempty"`
 	Rows int64           `json:"rows"` // of the endpoint's stream; -1 is unknown
 	// Batches is the number of batches of the stream; -1 is unknown.
@@ -64,7 +64,7 @@ func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight
 	return endpoints, nil
 }
 
-// partSummary describes a part that begins at a position.
+// partSummary returns the description of a part that begins at a position.
 func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, error) {
 	out := partSummary{V: 1, Splits: []string{}, Rows: unknown, Batches: unknown}
 	for _, split := range p.Splits[part.From:part.To] {

@@ -14,13 +14,15 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// ServerStatus is the answer of the action status. Its counters only rise while a stream or the server runs: rates are the
-// differences of two answers. Clients ignore fields that they do not know.
+// ServerStatus is the result of the action status. Its counters only rise while the stream or the
+// server runs, so a client computes rates from two results. Clients ignore fields that they do not
+// know.
 type ServerStatus struct {
 	V        int    `json:"v"`         // 1
 	Version  string `json:"version"`   // of the program
 	UptimeMS int64  `json:"uptime_ms"` // since the server was made
-	// All reports that the caller may see the streams of all clients, and the parts below; otherwise it sees its own.
+	// All reports that the caller may see the streams of all clients and the fields below;
+	// otherwise, it sees only its own streams.
 	All     bool           `json:"all"`
 	Memory  *MemoryStatus  `json:"memory,omitempty"`
 	Slots   *SlotStatus    `json:"slots,omitempty"`
@@ -39,7 +41,7 @@ type MemoryStatus struct {
 	Peak     int64 `json:"peak"`      // of used
 }
 
-// SlotStatus is the slots of streams.
+// SlotStatus describes the slots of streams.
 type SlotStatus struct {
 	Limit     int `json:"limit"`      // 0: none, and nothing is counted
 	PerClient int `json:"per_client"` // that one client may have
@@ -48,14 +50,14 @@ type SlotStatus struct {
 	Waiting   int `json:"waiting"`
 }
 
-// PlanStatus is the calls that make plans.
+// PlanStatus counts the calls that make plans.
 type PlanStatus struct {
 	Limit   int `json:"limit"`
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
 }
 
-// CacheStatus is what is kept for later streams, in brief: cache_ls lists it.
+// CacheStatus summarizes what is kept for later streams; the action cache_ls lists it.
 type CacheStatus struct {
 	Limit          int64 `json:"limit"` // bytes of decoded columns in memory
 	Bytes          int64 `json:"bytes"`
@@ -66,13 +68,13 @@ type CacheStatus struct {
 	DiskBytes      int64 `json:"disk_bytes"`
 }
 
-// ConfigStatus is what came of the configuration when it was loaded again.
+// ConfigStatus is the result of the last reload of the configuration.
 type ConfigStatus struct {
 	Current bool      `json:"current"` // the file on disk is what the server uses
 	Applied int64     `json:"applied"` // how often a file was used since the start
 	Refused int64     `json:"refused"`
 	Last    time.Time `json:"last,omitzero"`   // when it was loaded last
-	Error   string    `json:"error,omitempty"` // why it was refused then
+	Error   string    `json:"error,omitempty"` // why the last load was refused
 }
 
 // StreamStatus is one stream.
@@ -95,7 +97,7 @@ type StreamStatus struct {
 	Bytes     int64       `json:"bytes"`        // on the wire
 	Mapped    int64       `json:"mapped_bytes"` // in mapped memory
 	Parked    bool        `json:"parked,omitempty"`
-	// Waiting is the cause of its wait now; omitted: it works.
+	// Waiting is what the stream waits for now; omitted if it does not wait.
 	Waiting string     `json:"waiting,omitempty"`
 	Waited  WaitedTime `json:"waited_ms"` // so far, by cause
 }
@@ -175,7 +177,7 @@ func checkStatusBody(body []byte) error {
 	return nil
 }
 
-// describe adds what the server has of memory, slots and caches.
+// describe adds the state of the memory, slots and caches of the server.
 func (s *Server) describe(out *ServerStatus) {
 	b := s.options.Budget
 	_, inFlight := s.inflight.Counts()

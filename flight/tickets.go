@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	// manyTickets is how many tickets take about as long as a plan.
+	// manyTickets is the number of tickets that take about as long to make as one plan.
 	manyTickets = 64
 	// maxTickets bounds the tickets of one response, in bytes.
 	maxTickets = 64 << 20
-	// maxContents bounds the contents of the tickets of one response: a repetitive one takes far more than its ticket.
+	// maxContents bounds the contents of the tickets of one response, in bytes: tickets are
+	// compressed, and a repetitive content takes far more bytes than its ticket.
 	maxContents = 128 << 20
 	// freeTickets is how many bytes of tickets a call holds without a reservation.
 	freeTickets = 1 << 20
@@ -38,8 +39,9 @@ type tickets struct {
 	streams   func() int // that are open
 }
 
-// sealer seals the tickets of one response to a call, for its subject: what they hold is reserved until release, and the call
-// may end meanwhile. While streams are open, many tickets take half of a processor at most.
+// sealer returns a function that seals the tickets of one response, for the subject of the call.
+// Their memory is reserved until release is called, and sealing stops if the call ends. While
+// streams are open, sealing many tickets takes at most half of a processor.
 func (t *tickets) sealer(ctx context.Context, of *call.Call) (seal func(c ticket.Content, expires time.Time) ([]byte, error), release func()) {
 	each, held, sum := t.keys().Sealer(maxTickets, maxContents), (*budget.Reservation)(nil), 0
 	made, began := 0, t.ticks()
@@ -80,7 +82,7 @@ func rest(ctx context.Context, some time.Duration) {
 	}
 }
 
-// open verifies a ticket, and whether the subject of a call is the one that it was made for.
+// open verifies a ticket, and that it was made for the subject of the call.
 func (t *tickets) open(of *call.Call, sealed []byte) (ticket.Content, error) {
 	c, err := t.keys().Open(sealed, t.clock())
 	if err != nil {
@@ -100,9 +102,9 @@ func (t *tickets) open(of *call.Call, sealed []byte) (ticket.Content, error) {
 	}
 }
 
-// renewed signs the content of a valid ticket, which expires at was, again, with a later expiry. The expiry is at
-// most Options.Renewal after that of the original ticket: otherwise tickets would outlive the
-// keys that signed them, and the rights of their holders.
+// renewed signs the content of a valid ticket, which expires at was, once more, with a later
+// expiry. The expiry is at most Options.Renewal after that of the original ticket: otherwise
+// tickets would outlive the keys that signed them, and the rights of their holders.
 func (t *tickets) renewed(c ticket.Content, was int64) ([]byte, time.Time, error) {
 	expires := t.clock().Add(t.lifetime)
 	first := cmp.Or(c.First, was)

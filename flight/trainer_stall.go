@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Stall is a trainer's report on a stream that it reads: how long it waited for batches. The
-// server itself sees only how long a client takes nothing.
+// Stall is a trainer's report of how long it waited for the batches of a stream. The server itself
+// cannot measure that: it sees only how long a client reads nothing.
 type Stall struct {
 	Dataset string // "" if the query carried it
 	Plan    string // of the stream, for logs
@@ -26,8 +26,8 @@ type Stall struct {
 const (
 	// maxReported bounds the time of one report, so that sums do not overflow.
 	maxReported = 30 * 24 * time.Hour
-	// maxCounted bounds the rows and batches of one report: metrics are floats, which are
-	// exact up to it.
+	// maxCounted bounds the rows and batches of one report: metrics are floats, which are exact up
+	// to this number.
 	maxCounted = 1 << 53
 )
 
@@ -41,8 +41,8 @@ type stallReport struct {
 	Waited  float64 `json:"waited"`
 }
 
-// stall passes a trainer's report to the observer. Clients could invent datasets, and so
-// labels of metrics: a dataset that does not exist is refused.
+// stall passes a trainer's report to the observer. It refuses a dataset that does not exist:
+// clients could otherwise invent datasets, and thus labels of metrics.
 func (s *service) stall(_ context.Context, c *call.Call, body []byte) ([]byte, error) {
 	var r stallReport
 	decoder := json.NewDecoder(bytes.NewReader(body))
