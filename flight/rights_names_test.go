@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -90,14 +91,14 @@ func (n secretNames) roles() []dataset.Dataset {
 	keyed, grouped, filtered, distinct := of("keyed"), of("grouped", entry("bypin", prefixed)), of("filtered"), of("distinct")
 	keyed.Key = []string{n.pin}
 	grouped.Training.RequestLevel = []string{n.pin, n.when}
-	filtered.Training.Filter = dataset.MustFilter(n.when + " < 30 AND " + n.pin + " <> 'p3'")
+	filtered.Training.Filter = datasettest.Filter(n.when + " < 30 AND " + n.pin + " <> 'p3'")
 	distinct.Training.Distinct = &dataset.Distinct{By: []string{n.pin}, OrderBy: []dataset.OrderBy{{Column: n.when}}}
 	return []dataset.Dataset{
 		of("key", entry("bypin", prefixed)), of("inner", entry("bypin", func(s *dataset.Staging) { s.Join, s.Prefix = rule.Inner, "f_" })),
 		of("named", entry("bypin", func(s *dataset.Staging) {
 			s.Columns = []dataset.Column{{Column: n.pin, Name: "f_key"}, {Column: "score"}}
 		})),
-		of("rows", entry("bypin", func(s *dataset.Staging) { s.Prefix, s.Filter = "f_", dataset.MustFilter(n.featureTime+" > 4") })),
+		of("rows", entry("bypin", func(s *dataset.Staging) { s.Prefix, s.Filter = "f_", datasettest.Filter(n.featureTime+" > 4") })),
 		of("first", entry("history", func(s *dataset.Staging) {
 			s.Prefix, s.Duplicates, s.OrderBy = "h_", rule.DuplicatesFirst, []dataset.OrderBy{{Column: n.featureTime}}
 		})),

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -61,7 +62,7 @@ func TestExplanationsTellOfTheirRowsAlone(t *testing.T) {
 	t.Parallel()
 	w := people{emails: true, foreign: true}.world(t)
 	_, o := withLoader(w, w.datasets,
-		policy.AccessRule{Subjects: []string{"bob"}, Read: []string{"people"}, Tables: []policy.TableLimits{{Name: "features.profiles", Filter: dataset.MustFilter("country = 'DE'")}}},
+		policy.AccessRule{Subjects: []string{"bob"}, Read: []string{"people"}, Tables: []policy.TableLimits{{Name: "features.profiles", Filter: datasettest.Filter("country = 'DE'")}}},
 		policy.AccessRule{Subjects: []string{"alice"}, Read: []string{"*"}, Allow: policy.Actions()})
 	s := serve(t, o)
 	_ = s.answer(alice(t), t, `{"dataset": "people"}`)

@@ -30,6 +30,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -92,7 +93,7 @@ func (p people) limited() *policy.Policy {
 			tables[i].Withheld = append(tables[i].Withheld, "email")
 		}
 		if p.filtered {
-			tables[i].Filter = dataset.MustFilter("country = 'DE'")
+			tables[i].Filter = datasettest.Filter("country = 'DE'")
 		}
 	}
 	return &policy.Policy{Rules: []policy.AccessRule{
@@ -455,7 +456,7 @@ func TestChangedPolicyEndsNoRunOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, whole.rows[20:], later.rows)
 
-	set(policy.TableLimits{Name: "ml.people", Filter: dataset.MustFilter("country = 'DE'")})
+	set(policy.TableLimits{Name: "ml.people", Filter: datasettest.Filter("country = 'DE'")})
 	_, err = ticket(fmt.Sprintf(`%s, "cursor": %s}`, query, whole.cursors[0]))
 	require.Error(t, err, "the cursor is of other rows")
 	_, err = read(bob(t), s.Client, first)

@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -121,7 +122,7 @@ func TestCountsReadWhatDropsRows(t *testing.T) {
 			return w.Scan(ctx, source, columns)
 		}
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: scan})
-		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 2, Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 2, Filter: datasettest.Filter(filter)}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
 		var let atomic.Int64
 		counts, err := count(context.Background(), l, q, &let)
 		require.NoError(t, err, filter)
@@ -137,7 +138,7 @@ func TestCountsReadWhatDropsRows(t *testing.T) {
 	}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: scan})
 	var let atomic.Int64
-	counts, err := count(context.Background(), l, dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Order: dataset.Shuffled}, Reading: dataset.Reading{Count: dataset.CountExact}}, &let)
+	counts, err := count(context.Background(), l, dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter("day = 1"), Order: dataset.Shuffled}, Reading: dataset.Reading{Count: dataset.CountExact}}, &let)
 	require.NoError(t, err)
 	require.EqualValues(t, 67, counts.Rows)
 	require.False(t, bucketed.Load(), "keys that nothing is joined by are not read")
@@ -163,8 +164,8 @@ func TestOnlyExactCountsAreCounted(t *testing.T) {
 		"drop":                             {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 2}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
 		"both":                             {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 3}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 1, true},
 		"the manifests know":               {dataset.Query{Rows: dataset.Rows{Dataset: "plain"}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 0, true},
-		"a filter":                         {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
-		"a filter, and no count requested": {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}}, 0, false},
+		"a filter":                         {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: datasettest.Filter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
+		"a filter, and no count requested": {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: datasettest.Filter("day = 1")}}, 0, false},
 	} {
 		var let atomic.Int64
 		got, err := count(context.Background(), l, test.query, &let)
@@ -220,7 +221,7 @@ type outcome struct {
 // ask starts a call that counts.
 func (h *held) ask(ctx context.Context, let *atomic.Int64) <-chan outcome {
 	out := make(chan outcome, 1)
-	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
 	go func() {
 		counts, err := count(ctx, h.Loader, q, let)
 		out <- outcome{counts, err}
@@ -312,7 +313,7 @@ func TestCountsAreCachedWithinBounds(t *testing.T) {
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 	ask := func(seed int64) int64 {
 		var let atomic.Int64
-		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Lanes: 4096, Order: dataset.Shuffled, Seed: seed}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter("day = 1"), Lanes: 4096, Order: dataset.Shuffled, Seed: seed}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
 		_, err := count(context.Background(), l, q, &let)
 		require.NoError(t, err)
 		return let.Load()
@@ -340,7 +341,7 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 	fresh := func() *loader.Loader {
 		return loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 	}
-	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("named <> day"), Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, BatchRows: 6, Tail: dataset.TailDrop}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter("named <> day"), Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, BatchRows: 6, Tail: dataset.TailDrop}}
 	shards, err := scenario.Read(context.Background(), fresh(), q)
 	require.NoError(t, err)
 	q.Cursor = dataset.Cursors{shards[0].Cursors[1], shards[1].Cursors[1]}

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 )
 
@@ -35,7 +36,7 @@ func TestLeftEntriesMayChangeUnderACursor(t *testing.T) {
 			Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}}, BatchRows: 3, Shard: dataset.Shard{Of: 1}},
 		}
 		if filter != "" {
-			q.Filter = dataset.MustFilter(filter)
+			q.Filter = datasettest.Filter(filter)
 		}
 		return q
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/explain"
@@ -103,7 +104,7 @@ func TestFileGroupsAreReadOnce(t *testing.T) {
 		q := loadertest.OneShard(1, 8)
 		q.Order = order
 		if order == dataset.Stored {
-			q.Filter = dataset.MustFilter("day = 1 OR day IS NULL")
+			q.Filter = datasettest.Filter("day = 1 OR day IS NULL")
 		}
 		_, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
@@ -309,8 +310,8 @@ func TestPruningChangesNothing(t *testing.T) {
 	pruned := 0
 	for item := range 60 {
 		q := loadertest.OneShard(1, 6)
-		q.Filter = dataset.MustFilter(fmt.Sprintf("item BETWEEN %d AND %d", item*2, item*2+9))
-		c.Dataset.Staging[0].Filter = dataset.MustFilter(fmt.Sprintf("version <> %d", item%5))
+		q.Filter = datasettest.Filter(fmt.Sprintf("item BETWEEN %d AND %d", item*2, item*2+9))
+		c.Dataset.Staging[0].Filter = datasettest.Filter(fmt.Sprintf("version <> %d", item%5))
 		with, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		p, err := c.Loader().Plan(context.Background(), q)

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 )
 
@@ -41,22 +42,22 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 	}{
 		"nothing": {func(*dataset.Dataset, *dataset.Staging, *dataset.Query) {}, ""},
 		"the query's filter": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
-			q.Filter = dataset.MustFilter("t_new = 1")
+			q.Filter = datasettest.Filter("t_new = 1")
 		}, "t_new"},
 		"its filter after the joins": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
-			q.Filter = dataset.MustFilter("s_new IS NULL")
+			q.Filter = datasettest.Filter("s_new IS NULL")
 		}, "s_new"},
 		"a condition over both tables": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
-			q.Filter = dataset.MustFilter("t_new = 1 OR s_v = 2")
+			q.Filter = datasettest.Filter("t_new = 1 OR s_v = 2")
 		}, "t_new"},
 		"sample.where": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
-			q.Sample = &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("t_new = 1")}
+			q.Sample = &dataset.Sample{Rate: 0.5, Where: datasettest.Filter("t_new = 1")}
 		}, "t_new"},
 		"the training table's filter": {func(d *dataset.Dataset, _ *dataset.Staging, _ *dataset.Query) {
-			d.Training.Filter = dataset.MustFilter("t_new = 1")
+			d.Training.Filter = datasettest.Filter("t_new = 1")
 		}, "t_new"},
 		"a staging table's filter": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
-			s.Filter = dataset.MustFilter("s_new = 1")
+			s.Filter = datasettest.Filter("s_new = 1")
 		}, "s_new"},
 		"order_by": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
 			s.OrderBy = []dataset.OrderBy{{Column: "s_new"}}

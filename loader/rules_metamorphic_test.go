@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 )
 
@@ -223,7 +224,7 @@ func TestSampleAndComplementHaveAllRows(t *testing.T) {
 		rated := c.Clone()
 		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, dataset.Filter{}
 		all := rowsOf(t, rated, loader.Options{})
-		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
+		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: datasettest.Filter("label = 0")}
 		some := rowsOf(t, rated, loader.Options{})
 		rated.ScanRows, rated.Query.BatchRows = 3, rated.Query.Lanes
 		require.Equal(t, loadertest.Sorted(some), loadertest.Sorted(rowsOf(t, rated, loader.Options{})), "the same rows in other batches")
@@ -256,7 +257,7 @@ func TestRatesKeepTheirShare(t *testing.T) {
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	q := loadertest.OneShard(2, 512)
-	q.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: rate, Where: dataset.MustFilter("label = 0")}
+	q.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: rate, Where: datasettest.Filter("label = 0")}
 	shards, err := scenario.Read(context.Background(), l, q)
 	require.NoError(t, err)
 	kept := len(scenario.Texts(shards[0].Rows())) - (rows - drawn)
@@ -309,7 +310,7 @@ func sharing(c *scenario.Case) []*scenario.Case {
 	for _, change := range []func(*dataset.Staging){
 		func(*dataset.Staging) {},
 		func(s *dataset.Staging) { s.Strategy = rule.StrategyBroadcast },
-		func(s *dataset.Staging) { s.Filter = dataset.MustFilter("version < 2") },
+		func(s *dataset.Staging) { s.Filter = datasettest.Filter("version < 2") },
 		func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "version", Descending: true}} },
 		func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesFirst },
 		func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast },

@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
@@ -73,7 +74,7 @@ func (m meanwhile) Files(ctx context.Context, t *catalog.Table, columns, bounds 
 //
 // spec: pin-13
 func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
-	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("id >= 5")}, Reading: dataset.Reading{Count: dataset.CountExact, Shard: dataset.Shard{Of: 1}}}
+	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter("id >= 5")}, Reading: dataset.Reading{Count: dataset.CountExact, Shard: dataset.Shard{Of: 1}}}
 	for what, read := range map[string]func(*loader.Loader) error{
 		"count": func(l *loader.Loader) error {
 			p, err := l.Plan(t.Context(), query)

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // named creates a table with one file at path, which has ten ids starting at first.
@@ -80,7 +81,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 // rowsOf counts the rows of the dataset d that pass a filter.
 func rowsOf(t *testing.T, e *engine.Engine, filter string) int64 {
 	t.Helper()
-	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
+	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter(filter)}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
 	plan, err := e.Loader.Plan(t.Context(), query)
 	require.NoError(t, err)
 	stream, err := e.Loader.Open(t.Context(), plan, loader.StreamOptions{})

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -23,7 +24,7 @@ import (
 // shop is a guard of two datasets: alice may read some rows of one without a column, and bob everything.
 func shop(log *bytes.Buffer) *Guard {
 	rules := &policy.Policy{Rules: []policy.AccessRule{
-		{Subjects: []string{"alice"}, Read: []string{"orders"}, Tables: []policy.TableLimits{{Name: "shop.orders", Withheld: []string{"price"}, Filter: dataset.MustFilter("id < 100")}}},
+		{Subjects: []string{"alice"}, Read: []string{"orders"}, Tables: []policy.TableLimits{{Name: "shop.orders", Withheld: []string{"price"}, Filter: datasettest.Filter("id < 100")}}},
 		{Subjects: []string{"bob"}, Read: []string{"*"}, Write: []string{"shop.*"}, Allow: policy.Actions()},
 	}}
 	datasets := []dataset.Dataset{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/flighttest"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/promote"
 )
@@ -33,7 +33,7 @@ func TestPromotionsNeedAllOfTheDataset(t *testing.T) {
 	const body = `{"dataset": "homefeed", "entries": ["history"], "earlier": "continue", "progress": true}`
 	rule := policy.AccessRule{Subjects: []string{"*"}, Read: []string{"*"}, Write: []string{"ml.impressions"}, Allow: []policy.Permission{policy.Promote}}
 	limited, staging := rule, rule
-	limited.Tables = []policy.TableLimits{{Name: "features.history", Filter: dataset.MustFilter("score > 1")}}
+	limited.Tables = []policy.TableLimits{{Name: "features.history", Filter: datasettest.Filter("score > 1")}}
 	staging.Allow = []policy.Permission{policy.Stage, policy.Publish}
 	hidden := rule
 	hidden.Read = []string{"other"}

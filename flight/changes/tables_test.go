@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -69,7 +69,7 @@ func TestRightsToWrite(t *testing.T) {
 		"like a table with withheld rows": {
 			[]policy.AccessRule{{
 				Write: []string{"ml.history"}, Read: []string{"*"}, Allow: []policy.Permission{policy.Stage},
-				Tables: []policy.TableLimits{{Name: "ml.impressions", Filter: dataset.MustFilter("score > 1")}},
+				Tables: []policy.TableLimits{{Name: "ml.impressions", Filter: datasettest.Filter("score > 1")}},
 			}},
 			`"table": "ml.history", "like": "ml.impressions"`, codes.OK,
 		},

@@ -219,15 +219,15 @@ func Graph() []Row {
 		// them: therefore each has a star.
 		// Scenario files contain datasets as YAML, which decode takes as a node.
 		{Folder: "internal/deptest", Imports: "*", Outside: libTesting},
-		{Folder: "internal/scenario/cell", Imports: "*"},
-		{Folder: "internal/scenario", Imports: "* catalogtest cell", Outside: libTesting + " " + libYAML},
+		{Folder: "internal/scenario/cell", Imports: "* datasettest"},
+		{Folder: "internal/scenario", Imports: "* catalogtest datasettest cell", Outside: libTesting + " " + libYAML},
 		// It writes tables with other libraries than the product reads them with.
 		{
 			Folder: "internal/scenario/warehouse", Imports: "* scenario",
 			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
 		},
 		{Folder: "internal/scenario/exchange", Imports: "* scenario"},
-		{Folder: "internal/scenario/fixtures", Imports: "* catalogtest scenario cell storetest", Outside: libSQLite},
+		{Folder: "internal/scenario/fixtures", Imports: "* catalogtest datasettest scenario cell storetest", Outside: libSQLite},
 		{Folder: "internal/docstest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/batch/batchtest", Imports: "*"},
@@ -242,7 +242,7 @@ func Graph() []Row {
 		{Folder: "flight/damage"},
 		{Folder: "flight/flighttest", Imports: "*", Outside: libTesting + " " + libArrowFlight + " " + libGRPC},
 		{Folder: "flight/rawclient"},
-		{Folder: "flight/ticket/tickettest", Imports: "*", Outside: libTesting},
+		{Folder: "flight/ticket/tickettest", Imports: "* datasettest", Outside: libTesting},
 		{Folder: "flight/local/localtest", Imports: "* segmenttest", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/loadertest", Imports: "* catalogtest errstore parquettest scenario storetest", Outside: libTesting},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // small returns a case with a training table of three requests on two days, and a staging
@@ -74,7 +75,7 @@ func TestOracleAgainstHandComputedRows(t *testing.T) {
 			c.Dataset.Staging[0].Duplicates, c.Dataset.Staging[0].Join, c.Query.Columns = rule.DuplicatesError, rule.Inner, c.Query.Columns[:1]
 		}, "1, 4"},
 		"error, asked for by a filter": {func(c *Case) {
-			c.Dataset.Staging[0].Duplicates, c.Query.Columns, c.Query.Filter = rule.DuplicatesError, c.Query.Columns[:1], dataset.MustFilter("v IS NULL OR v > 0")
+			c.Dataset.Staging[0].Duplicates, c.Query.Columns, c.Query.Filter = rule.DuplicatesError, c.Query.Columns[:1], datasettest.Filter("v IS NULL OR v > 0")
 		}, "fails: a key is duplicate in s"},
 		"error, asked for as a match": {func(c *Case) {
 			c.Dataset.Staging[0].Duplicates, c.Dataset.Staging[0].MatchedAs, c.Query.Columns[1].Column = rule.DuplicatesError, "found", "found"
@@ -94,14 +95,14 @@ func TestOracleAgainstHandComputedRows(t *testing.T) {
 		"inner":               {entry(func(s *dataset.Staging) { s.Join = rule.Inner }), "1 10, 4 10"},
 		"semi":                {func(c *Case) { c.Dataset.Staging[0].Join = rule.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},
 		"anti":                {func(c *Case) { c.Dataset.Staging[0].Join = rule.Anti; c.Query.Columns = c.Query.Columns[:1] }, "2, 3"},
-		"staging filter":      {entry(func(s *dataset.Staging) { s.Filter = dataset.MustFilter("v > 10") }), "1 30, 2 -, 3 -, 4 30"},
-		"filter before":       {func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") }, "3 -, 4 10"},
-		"filter after":        {func(c *Case) { c.Query.Filter = dataset.MustFilter("v IS NULL AND item < 3") }, "2 -"},
-		"a rate":              {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: noRate, Where: dataset.MustFilter("label = 1")} }, "1 10, 2 -"},
-		"a rate of all":       {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: dataset.MustFilter("label = 1")} }, "1 10, 2 -, 3 -, 4 10"},
-		"a field of a struct": {func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1 OR t.a IS NULL") }, "fails: a filter names t.a, a field of a struct"},
+		"staging filter":      {entry(func(s *dataset.Staging) { s.Filter = datasettest.Filter("v > 10") }), "1 30, 2 -, 3 -, 4 30"},
+		"filter before":       {func(c *Case) { c.Query.Filter = datasettest.Filter("label = 1") }, "3 -, 4 10"},
+		"filter after":        {func(c *Case) { c.Query.Filter = datasettest.Filter("v IS NULL AND item < 3") }, "2 -"},
+		"a rate":              {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: noRate, Where: datasettest.Filter("label = 1")} }, "1 10, 2 -"},
+		"a rate of all":       {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: datasettest.Filter("label = 1")} }, "1 10, 2 -, 3 -, 4 10"},
+		"a field of a struct": {func(c *Case) { c.Query.Filter = datasettest.Filter("label = 1 OR t.a IS NULL") }, "fails: a filter names t.a, a field of a struct"},
 		"two NOT": {func(c *Case) {
-			c.Query.Filter = dataset.MustFilter("NOT (NOT (item < 3 AND v IS NULL))")
+			c.Query.Filter = datasettest.Filter("NOT (NOT (item < 3 AND v IS NULL))")
 			c.Dataset.Staging[0].Missing = rule.MissingError // of rows that reach the joins
 		}, "fails: a key is missing in s"},
 		"align same":       {align(dataset.AlignSame, 0), "1 -, 2 -, 3 -, 4 30"},
@@ -129,18 +130,18 @@ func TestOracleAgainstHandComputedRows(t *testing.T) {
 		}, "1 7, 2 -, 3 1, 4 7"},
 		"overlay with a null": {func(c *Case) {
 			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
-			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = dataset.MustFilter("v = 30"), "label"
+			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = datasettest.Filter("v = 30"), "label"
 		}, "1 -, 2 -, 3 1, 4 -"},
 		"overlay keeps": {func(c *Case) {
 			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
-			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = dataset.MustFilter("v = 30"), "label"
+			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = datasettest.Filter("v = 30"), "label"
 			c.Dataset.Staging[0].Nulls = rule.NullsKeep
 		}, "1 0, 2 -, 3 1, 4 1"},
 		"matched": {func(c *Case) {
 			c.Dataset.Staging[0].MatchedAs, c.Query.Columns[1].Column = "has", "has"
 		}, "1 true, 2 false, 3 false, 4 true"},
 		"shaped": {entry(func(s *dataset.Staging) { s.Columns = []dataset.Column{{Column: "t", Name: "v", Last: 2}} }), "1 [2,3], 2 -, 3 -, 4 [2,3]"},
-		"cast":   {entry(func(s *dataset.Staging) { s.Columns[0].As = "double"; s.Filter = dataset.MustFilter("v = 30") }), "1 30, 2 -, 3 -, 4 30"},
+		"cast":   {entry(func(s *dataset.Staging) { s.Columns[0].As = "double"; s.Filter = datasettest.Filter("v = 30") }), "1 30, 2 -, 3 -, 4 30"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,8 +187,8 @@ func TestShrink(t *testing.T) {
 		return false
 	}
 	c := small(func(c *Case) {
-		c.Query.Filter = dataset.MustFilter("item < 4")
-		c.Dataset.Staging[0].Filter = dataset.MustFilter("v IS NOT NULL")
+		c.Query.Filter = datasettest.Filter("item < 4")
+		c.Dataset.Staging[0].Filter = datasettest.Filter("v IS NOT NULL")
 	})
 	require.True(t, fails(c))
 	got := c.Shrink(fails)

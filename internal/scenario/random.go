@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // Shape has the parameters of a plain case besides its seed.
@@ -40,7 +41,7 @@ func Random(seed uint64, shape Shape) (*Made, error) {
 		c.Dataset.Staging = append(c.Dataset.Staging, g.entry(i))
 	}
 	if g.IntN(3) == 0 {
-		c.Dataset.Training.Filter = dataset.MustFilter(fmt.Sprintf("item >= %d", 1+g.IntN(60)))
+		c.Dataset.Training.Filter = datasettest.Filter(fmt.Sprintf("item >= %d", 1+g.IntN(60)))
 	}
 	w, err := c.Make()
 	return &Made{World: w, Case: c}, err
@@ -132,7 +133,7 @@ func (g *plain) entry(i int) dataset.Staging {
 		entry.Join = rule.Inner
 	}
 	if g.IntN(4) == 0 {
-		entry.Filter = dataset.MustFilter("version < 3")
+		entry.Filter = datasettest.Filter("version < 3")
 	}
 	return entry
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // TestReads lists the columns that cases read.
@@ -23,11 +24,11 @@ func TestReads(t *testing.T) {
 		"of an inner join": {func(c *Case) {
 			c.Query.Columns, c.Dataset.Staging[0].Join = c.Query.Columns[:1], rule.Inner
 		}, []string{"item", "k"}, []string{"k"}},
-		"a filter before":   {func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") }, []string{"item", "k", "label"}, []string{"k", "v"}},
-		"a filter of both":  {func(c *Case) { c.Query.Columns, c.Query.Filter = c.Query.Columns[:1], dataset.MustFilter("v = label") }, []string{"item", "k", "label"}, []string{"k", "v"}},
-		"a staging filter":  {func(c *Case) { c.Dataset.Staging[0].Filter = dataset.MustFilter("t IS NULL") }, []string{"item", "k"}, []string{"k", "t", "v"}},
-		"a training filter": {func(c *Case) { c.Dataset.Training.Filter = dataset.MustFilter("day IS NULL") }, []string{"day", "item", "k"}, []string{"k", "v"}},
-		"a sample's filter": {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: dataset.MustFilter("label = 1")} }, []string{"item", "k", "label"}, []string{"k", "v"}},
+		"a filter before":   {func(c *Case) { c.Query.Filter = datasettest.Filter("label = 1") }, []string{"item", "k", "label"}, []string{"k", "v"}},
+		"a filter of both":  {func(c *Case) { c.Query.Columns, c.Query.Filter = c.Query.Columns[:1], datasettest.Filter("v = label") }, []string{"item", "k", "label"}, []string{"k", "v"}},
+		"a staging filter":  {func(c *Case) { c.Dataset.Staging[0].Filter = datasettest.Filter("t IS NULL") }, []string{"item", "k"}, []string{"k", "t", "v"}},
+		"a training filter": {func(c *Case) { c.Dataset.Training.Filter = datasettest.Filter("day IS NULL") }, []string{"day", "item", "k"}, []string{"k", "v"}},
+		"a sample's filter": {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: datasettest.Filter("label = 1")} }, []string{"item", "k", "label"}, []string{"k", "v"}},
 		"an order":          {func(c *Case) { c.Dataset.Staging[0].OrderBy = []dataset.OrderBy{{Column: "label"}} }, []string{"item", "k"}, []string{"k", "label", "v"}},
 		"distinct":          {func(c *Case) { c.Dataset.Training.Distinct = &dataset.Distinct{By: []string{"day"}} }, []string{"day", "item", "k"}, []string{"k", "v"}},
 		"a time": {func(c *Case) {
@@ -51,7 +52,7 @@ func overlaid(c *Case) {
 // TestMisread requests too many and too few columns from a catalog.
 func TestMisread(t *testing.T) {
 	t.Parallel()
-	c := small(func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") })
+	c := small(func(c *Case) { c.Query.Filter = datasettest.Filter("label = 1") })
 	for _, test := range []struct {
 		fields []int // by id: k, day, item, label
 		want   string

@@ -125,7 +125,7 @@ func TestMerge(t *testing.T) {
 func TestCursorsShareTheTextOfTheirPlan(t *testing.T) {
 	t.Parallel()
 	c := dataset.Cursor{Version: dataset.CursorVersion, Rows: dataset.Rows{
-		Filter: dataset.MustFilter(`a = '"pin":0,' OR b = 'pin\":0'`),
+		Filter: datasettest.Filter(`a = '"pin":0,' OR b = 'pin\":0'`),
 		Pin: dataset.Pin{
 			Training: dataset.TablePin{UUID: "u", Snapshot: 3, Mapping: `"pin":0`},
 			Staging:  map[string]dataset.TablePin{`"pin":0,`: {UUID: "v", Snapshot: 4}, "<b>": {UUID: "w", Snapshot: 5}},

@@ -24,16 +24,6 @@ func ParseFilter(text string) (Filter, error) {
 	return Filter{text: text, expr: parsed}, nil
 }
 
-// MustFilter parses a filter that is known to be valid, such as a literal in source code.
-// It panics if the filter is invalid.
-func MustFilter(text string) Filter {
-	f, err := ParseFilter(text)
-	if err != nil {
-		panic("dataset: " + err.Error()) //nolint:forbidigo // a programming error
-	}
-	return f
-}
-
 // IsZero reports whether the filter selects all rows.
 func (f Filter) IsZero() bool { return f.text == "" }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 func TestFiltersKeepTheirText(t *testing.T) {
@@ -16,7 +17,7 @@ func TestFiltersKeepTheirText(t *testing.T) {
 	require.False(t, f.IsZero())
 	require.Equal(t, "a<1  and b IN (2)", f.String())
 	require.Equal(t, "a < 1 AND b IN (2)", f.Expr().String())
-	require.Equal(t, f, dataset.MustFilter(f.String()))
+	require.Equal(t, f, datasettest.Filter(f.String()))
 
 	for _, text := range []string{"", " "} {
 		f, err = dataset.ParseFilter(text)
@@ -33,5 +34,5 @@ func TestFaultyFiltersHavePositions(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.Equal(t, 7, fault.As(err).Faults[0].Position)
 	require.Empty(t, fault.As(err).Faults[0].Field)
-	require.Panics(t, func() { dataset.MustFilter("day = = 1") })
+	require.Panics(t, func() { datasettest.Filter("day = = 1") })
 }

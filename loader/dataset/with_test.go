@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // configured returns a dataset with a key, and one without.
@@ -78,7 +79,7 @@ func TestEntriesThatCannotBeAdded(t *testing.T) {
 // spec: resolve-92, resolve-116, resolve-117
 func TestAnEntryThatTheDatasetHasIsNotAdded(t *testing.T) {
 	t.Parallel()
-	own := dataset.Staging{Table: "features.s", Name: "trial", Filter: dataset.MustFilter("a > 1 AND b > 2"), Columns: []dataset.Column{{Column: "a"}}}
+	own := dataset.Staging{Table: "features.s", Name: "trial", Filter: datasettest.Filter("a > 1 AND b > 2"), Columns: []dataset.Column{{Column: "a"}}}
 	d := dataset.Dataset{
 		Name: "d", Training: dataset.Training{Table: "ml.t"}, Key: []string{"k"},
 		Staging: []dataset.Staging{{Table: "features.first"}, own, {Table: "features.last"}},
@@ -93,7 +94,7 @@ func TestAnEntryThatTheDatasetHasIsNotAdded(t *testing.T) {
 		"defaults written out": func(s *dataset.Staging) {
 			s.Key, s.Ref.Name, s.MaxAmplification = []dataset.KeyPair{{Training: "k", Staging: "k"}}, "main", dataset.DefaultMaxAmplification
 		},
-		"another text of the filter": func(s *dataset.Staging) { s.Filter = dataset.MustFilter("(a>1) and b>2") },
+		"another text of the filter": func(s *dataset.Staging) { s.Filter = datasettest.Filter("(a>1) and b>2") },
 	} {
 		all, added, err := with(change).DatasetOf([]dataset.Dataset{d})
 		require.NoError(t, err, name)

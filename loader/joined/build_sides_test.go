@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -223,7 +224,7 @@ func TestStreamsShareBuildSides(t *testing.T) {
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
 	other := loadertest.OneShard(1, 8)
-	other.Columns, other.Filter = nil, dataset.MustFilter("item > 3")
+	other.Columns, other.Filter = nil, datasettest.Filter("item > 3")
 	first, second := loadertest.Open(t, l, loadertest.OneShard(1, 8)), loadertest.Open(t, l, other)
 	_ = timesRead(c.World)
 	for more := true; more; {
@@ -357,7 +358,7 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 		return []dataset.Staging{s}
 	}
 	plain.Staging = entry(func(*dataset.Staging) {})
-	strict.Staging = entry(func(s *dataset.Staging) { s.Filter = dataset.MustFilter("version < 2") })
+	strict.Staging = entry(func(s *dataset.Staging) { s.Filter = datasettest.Filter("version < 2") })
 	filled.Staging = entry(func(s *dataset.Staging) {
 		s.Missing, s.Defaults = rule.MissingDefault, []dataset.Default{{Column: "s0_u", Value: int64(-1)}}
 	})
@@ -434,7 +435,7 @@ func TestStreamsOfOtherFiltersShareNothing(t *testing.T) {
 	for i, filter := range []string{"", "v = 0 OR id > 15"} {
 		d := dataset.Dataset{
 			Name: "filter " + filter, Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
-			Staging: []dataset.Staging{{Table: "features.f", Filter: dataset.MustFilter(filter)}},
+			Staging: []dataset.Staging{{Table: "features.f", Filter: datasettest.Filter(filter)}},
 		}
 		datasets[i] = d.Defaults()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -218,7 +219,7 @@ func TestNothingIsPrefetchedBeyondTheLimit(t *testing.T) {
 		got, _ := opened(on, limit, false)
 		require.Equal(t, want, got, "%d rows behind the cursor", limit)
 	}
-	q.Filter = dataset.MustFilter("item >= 0")
+	q.Filter = datasettest.Filter("item >= 0")
 	got, _ = opened(q, 1, false)
 	require.Equal(t, 2, got)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 )
 
@@ -33,7 +34,7 @@ func TestMinMatch(t *testing.T) {
 			d := d.Defaults()
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 			q := loadertest.OneShard(1, 500)
-			q.Filter = dataset.MustFilter(filter)
+			q.Filter = datasettest.Filter(filter)
 			s := loadertest.Open(t, l, q)
 			given := int64(0)
 			for s.Next() {

@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -234,7 +235,7 @@ func TestKeysThatAreReadAreChecked(t *testing.T) {
 	}{
 		"a join":       {columns: []string{"item", featureColumn}, notices: true},
 		"a column":     {columns: []string{"req"}, notices: true},
-		"a filter":     {columns: []string{"item"}, change: func(q *dataset.Query) { q.Filter = dataset.MustFilter("req >= 0") }, notices: true},
+		"a filter":     {columns: []string{"item"}, change: func(q *dataset.Query) { q.Filter = datasettest.Filter("req >= 0") }, notices: true},
 		"other values": {columns: []string{"item", "other"}},
 	} {
 		shards, err := f.query(t, f.dataset(7), c.change, c.columns...)

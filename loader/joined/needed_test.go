@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 )
 
@@ -208,7 +209,7 @@ func TestDuplicateKeysOfUnreadEntries(t *testing.T) {
 			q.Columns = append(q.Columns, dataset.Column{Column: name})
 		}
 		if test.filter != "" {
-			q.Filter = dataset.MustFilter(test.filter)
+			q.Filter = datasettest.Filter(test.filter)
 		}
 		shards, err := scenario.Read(t.Context(), c.Loader(), q)
 		if test.fails != "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan/explain"
 )
@@ -144,7 +145,7 @@ func TestALayoutIsJudgedWhereItIsRead(t *testing.T) {
 		"a column":       func(q *dataset.Query, _ *dataset.Staging) { q.Columns = []dataset.Column{{Column: "s1_u"}} },
 		"a rule":         func(_ *dataset.Query, s *dataset.Staging) { s.Missing = rule.MissingError },
 		"an inner join":  func(_ *dataset.Query, s *dataset.Staging) { s.Join = rule.Inner },
-		"a filter of it": func(q *dataset.Query, _ *dataset.Staging) { q.Filter = dataset.MustFilter("s1_u > 0") },
+		"a filter of it": func(q *dataset.Query, _ *dataset.Staging) { q.Filter = datasettest.Filter("s1_u > 0") },
 	} {
 		asked, d := q, c.Dataset
 		d.Staging = slices.Clone(d.Staging)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
 )
@@ -48,7 +49,7 @@ func TestDeletedRowsArePlanned(t *testing.T) {
 	require.Contains(t, explain.Text(vectors, dataset.Query{}, nil), "rows 2999600 (exact; 3000100 as stored, rows are deleted: 1 deletion vector)")
 	require.Contains(t, explain.Text(vectors, dataset.Query{}, nil), "  deletes: 1 deletion vector, 400 B\n")
 
-	some := build(t, table, files(vectorOf("a", 500)), dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}})
+	some := build(t, table, files(vectorOf("a", 500)), dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("day = 1")}})
 	_, exact = some.ExactRows()
 	require.False(t, exact, "a filter drops rows too")
 

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
@@ -83,7 +84,7 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	var want []string
 	for _, filter := range []string{"", "day = 2"} {
 		var got []string
-		for _, s := range build(t, table, files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter(filter)}}).Splits {
+		for _, s := range build(t, table, files, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter(filter)}}).Splits {
 			require.Len(t, s.Files, 1)
 			got = append(got, s.Files[0].File.Location)
 		}
@@ -107,9 +108,9 @@ func TestFiltersAreDivided(t *testing.T) {
 	left, over := plantest.Entry(), plantest.Entry()
 	over.Name, over.Join, over.Columns = "over", rule.Overlay, []dataset.Column{{Column: "age", Name: "score"}}
 	d := plantest.Homefeed(left, over)
-	d.Training.Filter = dataset.MustFilter("day > 0")
+	d.Training.Filter = datasettest.Filter("day > 0")
 	tables, files.Staging = append(tables, tables[1]), append(files.Staging, files.Staging[0])
-	p, err := plantest.Joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL")}})
+	p, err := plantest.Joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL")}})
 	require.NoError(t, err)
 	require.Equal(t, "day < 3 AND day > 0", p.Filter.String())
 	require.Equal(t, "score IS NOT NULL AND (age > 1 OR day = 1)", p.PostJoin.String())
@@ -122,12 +123,12 @@ func TestFiltersAreDivided(t *testing.T) {
 	require.Equal(t, 2, p.Pruned.Splits, "day 3")
 	require.NotEmpty(t, p.Inexact)
 
-	p, err = plantest.Joined(plantest.Homefeed(plantest.Entry()), tables[:2], files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("age = 1")}})
+	p, err = plantest.Joined(plantest.Homefeed(plantest.Entry()), tables[:2], files, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("age = 1")}})
 	require.NoError(t, err)
 	require.Nil(t, p.Filter)
 	require.Contains(t, p.Inexact, "age = 1")
 	require.Len(t, p.Splits, 6, "it prunes nothing")
-	_, err = plantest.Joined(plantest.Homefeed(plantest.Entry()), tables[:2], files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("agee = 1")}})
+	_, err = plantest.Joined(plantest.Homefeed(plantest.Entry()), tables[:2], files, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("agee = 1")}})
 	require.Equal(t, "age", fault.As(err).Faults[0].Nearest)
 }
 
@@ -152,12 +153,12 @@ func TestSamplesPruneBuckets(t *testing.T) {
 	source := half.Training(half.Lanes[0].Ranges[0])
 	require.Equal(t, []string{"request_id"}, source.Sample.Columns)
 	require.Equal(t, "request_id", source.Checked[0].Name, "buckets are relied on")
-	lots := build(t, table, files, dataset.Query{Rows: dataset.Rows{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}}})
+	lots := build(t, table, files, dataset.Query{Rows: dataset.Rows{Sample: &dataset.Sample{Rate: 0.5, Where: datasettest.Filter("day = 1")}}})
 	require.Len(t, lots.Splits, 16)
 	require.Equal(t, "day = 1", lots.Sample.Where.String())
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
-	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: dataset.MustFilter("nope = 1")}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
+	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: datasettest.Filter("nope = 1")}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
 		_, err = plan.Bind(relation, dataset.Query{Rows: dataset.Rows{Sample: bad}}.Defaults().Rows)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.True(t, strings.HasPrefix(fault.As(err).Faults[0].Field, "sample."))

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
@@ -146,7 +147,7 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 	}
 	for _, other := range []dataset.Query{
 		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 2}},
-		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4, Filter: dataset.MustFilter("day >= 0")}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4, Filter: datasettest.Filter("day >= 0")}},
 	} {
 		ids[build(t, plantest.Training(16), files, other).ID] = true
 	}
@@ -175,7 +176,7 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	require.Equal(t, []string{
 		"a[0:524288]b[0:524288]", "b[524288:1572864]", "b[1572864:2097152]", "e[0:5]", "c[0:5]",
 	}, got)
-	filtered := build(t, plantest.Training(2), files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}})
+	filtered := build(t, plantest.Training(2), files, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("day = 1")}})
 	require.Len(t, filtered.Splits, 4)
 	require.Equal(t, plan.Pruned{Splits: 1, Files: 1, Rows: 5}, filtered.Pruned)
 	for _, s := range filtered.Splits {
@@ -186,7 +187,7 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 func TestRangesCoverTheirSplits(t *testing.T) {
 	t.Parallel()
 	files := []catalog.File{plantest.File("a", int64(1), int64(0), 10, 1), plantest.File("b", int64(1), int64(0), 7, 2), plantest.File("c", int64(9), int64(0), 4, 2)}
-	p := build(t, plantest.Training(1), files, dataset.Query{Rows: dataset.Rows{Lanes: 3, Filter: dataset.MustFilter("day < 9")}})
+	p := build(t, plantest.Training(1), files, dataset.Query{Rows: dataset.Rows{Lanes: 3, Filter: datasettest.Filter("day < 9")}})
 	var got []string
 	for _, l := range p.Lanes {
 		for _, r := range l.Ranges {
@@ -208,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		"day = 'x'":  `filter`,
 		"request_id": `filter`,
 	} {
-		_, err := plan.Bind(relation, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter(filter)}}.Defaults().Rows)
+		_, err := plan.Bind(relation, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter(filter)}}.Defaults().Rows)
 		require.ErrorContains(t, err, want)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.Positive(t, fault.As(err).Faults[0].Position, filter)

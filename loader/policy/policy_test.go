@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // home reads ml.impressions with features.history.
@@ -18,7 +19,7 @@ func someone(subject string) identity.Caller { return identity.Caller{Subject: s
 
 // sample is a policy with rules of every kind.
 func sample() *Policy {
-	withheld := TableLimits{Name: "ml.impressions", Withheld: []string{"user_id"}, Filter: dataset.MustFilter("country = 'DE' OR country = 'AT'")}
+	withheld := TableLimits{Name: "ml.impressions", Withheld: []string{"user_id"}, Filter: datasettest.Filter("country = 'DE' OR country = 'AT'")}
 	return &Policy{
 		Names:  Names{Catalogs: []string{"lake", "other"}, Default: "lake"},
 		Groups: map[string][]string{"ads": {"ranker", "sweep-*"}},
@@ -122,10 +123,10 @@ func TestFiltersAreJoinedByAnd(t *testing.T) {
 		"a = 1 AND b = 2": "a = 1 AND b = 2 AND (country = 'DE' OR country = 'AT')",
 	} {
 		d := home()
-		d.Training.Filter = dataset.MustFilter(own)
+		d.Training.Filter = datasettest.Filter(own)
 		got := rights.Filtered(d)
 		require.Equal(t, both, got.Training.Filter.String(), own)
-		require.Equal(t, dataset.MustFilter(both).Expr().String(), got.Training.Filter.Expr().String())
+		require.Equal(t, datasettest.Filter(both).Expr().String(), got.Training.Filter.Expr().String())
 		require.NotEqual(t, d.Digest(), got.Digest())
 		require.Equal(t, d.Staging, got.Staging)
 	}
@@ -239,7 +240,7 @@ func TestWhoMayWriteWhat(t *testing.T) {
 // spec: access-30
 func TestRandomValuesInFiltersCountInIDs(t *testing.T) {
 	digest := func(filter string) string {
-		p := &Policy{Rules: []AccessRule{{Subjects: []string{"*"}, Read: []string{"*"}, Tables: []TableLimits{{Name: "ml.impressions", Filter: dataset.MustFilter(filter)}}}}}
+		p := &Policy{Rules: []AccessRule{{Subjects: []string{"*"}, Read: []string{"*"}, Tables: []TableLimits{{Name: "ml.impressions", Filter: datasettest.Filter(filter)}}}}}
 		rights, may := p.Read(someone("a"), "home")
 		require.True(t, may)
 		d := rights.Filtered(home())

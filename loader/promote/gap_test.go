@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/promote"
 	"github.com/penstock/penstock/loader/stream"
@@ -116,7 +117,7 @@ func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
 		queries := map[string]dataset.Query{
 			"all":     {},
 			"columns": {Reading: dataset.Reading{Columns: []dataset.Column{{Column: "has"}, {Column: "row"}, {Column: "l_f", Name: "x"}}}},
-			"filter":  {Rows: dataset.Rows{Filter: dataset.MustFilter("l_f > 5 or row = 4")}},
+			"filter":  {Rows: dataset.Rows{Filter: datasettest.Filter("l_f > 5 or row = 4")}},
 			"few":     {Reading: dataset.Reading{BatchRows: 3}},
 		}
 		before := map[string]answer{}
@@ -253,11 +254,11 @@ func TestRightsApplyToPromotedEntries(t *testing.T) {
 	r.create(t, 2)
 	d := features3()
 	rights := map[string]policy.Rights{
-		"rows":        limited(policy.TableLimits{Name: features, Filter: dataset.MustFilter("f > 10")}),
+		"rows":        limited(policy.TableLimits{Name: features, Filter: datasettest.Filter("f > 10")}),
 		"column":      limited(policy.TableLimits{Name: features, Withheld: []string{"f"}}),
 		"training":    limited(policy.TableLimits{Name: rowsTable, Withheld: []string{"row"}}),
 		"key":         limited(policy.TableLimits{Name: rowsTable, Withheld: []string{"key"}}),
-		"row filters": limited(policy.TableLimits{Name: rowsTable, Filter: dataset.MustFilter("key = 1")}),
+		"row filters": limited(policy.TableLimits{Name: rowsTable, Filter: datasettest.Filter("key = 1")}),
 	}
 	before := map[string]answer{}
 	for name, of := range rights {
@@ -277,7 +278,7 @@ func TestRightsApplyToPromotedEntries(t *testing.T) {
 	got, err := r.askAs(t, d, dataset.Query{}, limited(policy.TableLimits{Name: rowsTable, Withheld: []string{"l_f"}}))
 	require.NoError(t, err)
 	require.Empty(t, got.Schema.FieldIndices("l_f"))
-	_, err = r.askAs(t, d, dataset.Query{}, limited(policy.TableLimits{Name: rowsTable, Filter: dataset.MustFilter("row > 1")}))
+	_, err = r.askAs(t, d, dataset.Query{}, limited(policy.TableLimits{Name: rowsTable, Filter: datasettest.Filter("row > 1")}))
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
 }
 
@@ -331,11 +332,11 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	r.create(t, 2)
 	d := features3()
 	first := d.Staging[2]
-	first.Name, first.Filter = "first", dataset.MustFilter("f = 20 or f is null")
+	first.Name, first.Filter = "first", datasettest.Filter("f = 20 or f is null")
 	second := d.Staging[2]
 	second.Nulls = rule.NullsKeep
 	d.Staging = []dataset.Staging{first, second}
-	d.Training.Filter = dataset.MustFilter("row < 7") // on the values before any overlay
+	d.Training.Filter = datasettest.Filter("row < 7") // on the values before any overlay
 	before := r.ask(t, d, dataset.Query{})
 	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"first", "over"}})
 	require.ErrorContains(t, err, "both overlay column row")

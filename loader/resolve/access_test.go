@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -125,9 +126,9 @@ func TestWithheldColumnsAlignNothing(t *testing.T) {
 func TestPolicyThatDoesNotFitRefusesTheDataset(t *testing.T) {
 	for name, limits := range map[string]policy.TableLimits{
 		"no such column":           {Name: "ml.users", Withheld: []string{"secretname"}},
-		"no such column of a rule": {Name: "ml.users", Filter: dataset.MustFilter("secretname = 1")},
-		"another type":             {Name: "ml.users", Filter: dataset.MustFilter("mail = 77")},
-		"the name of another column in the current schema": {Name: "ml.users", Filter: dataset.MustFilter("city = 'secretname'")},
+		"no such column of a rule": {Name: "ml.users", Filter: datasettest.Filter("secretname = 1")},
+		"another type":             {Name: "ml.users", Filter: datasettest.Filter("mail = 77")},
+		"the name of another column in the current schema": {Name: "ml.users", Filter: datasettest.Filter("city = 'secretname'")},
 	} {
 		for _, of := range []string{"d", ""} {
 			_, err := resolve.BindFor(named(of, dataset.Staging{Prefix: "u_"}), clicks(), []*catalog.Table{users()}, limited(limits))
@@ -144,12 +145,12 @@ func TestPolicyThatDoesNotFitRefusesTheDataset(t *testing.T) {
 // spec: access-15
 func TestRowsOfRightsAreFiltered(t *testing.T) {
 	rights := limited(
-		policy.TableLimits{Name: "ml.clicks", Withheld: []string{"city"}, Filter: dataset.MustFilter("city = 'Bern' OR city = 'Genf'")},
-		policy.TableLimits{Name: "ml.users", Filter: dataset.MustFilter("mail IS NOT NULL")},
+		policy.TableLimits{Name: "ml.clicks", Withheld: []string{"city"}, Filter: datasettest.Filter("city = 'Bern' OR city = 'Genf'")},
+		policy.TableLimits{Name: "ml.users", Filter: datasettest.Filter("mail IS NOT NULL")},
 	)
 	for _, of := range []string{"d", ""} {
-		d := named(of, dataset.Staging{Prefix: "u_", Filter: dataset.MustFilter("uid = 'a' OR uid = 'b'")})
-		d.Training.Filter = dataset.MustFilter("item = 1 OR item = 2")
+		d := named(of, dataset.Staging{Prefix: "u_", Filter: datasettest.Filter("uid = 'a' OR uid = 'b'")})
+		d.Training.Filter = datasettest.Filter("item = 1 OR item = 2")
 		r, err := resolve.BindFor(d, clicks(), []*catalog.Table{users()}, rights)
 		require.NoError(t, err)
 		require.Equal(t, "(item = 1 OR item = 2) AND (city = 'Bern' OR city = 'Genf')", r.Filter.String())

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -107,7 +108,7 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	bad := entry()
 	bad.Key = []dataset.KeyPair{{Training: "request", Staging: "req"}, {Training: "item", Staging: "late"}, {Training: "score", Staging: "age"}}
-	bad.Filter, bad.Columns = dataset.MustFilter("agee > 1"), []dataset.Column{{Column: "nope"}}
+	bad.Filter, bad.Columns = datasettest.Filter("agee > 1"), []dataset.Column{{Column: "nope"}}
 	twin := entry()
 	twin.Name = "twin"
 	_, err := bind(t, bad, entry(), twin)

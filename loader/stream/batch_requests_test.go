@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -165,7 +166,7 @@ func TestBatchesOfRequests(t *testing.T) {
 		}
 		stored := bySplit(t, c, asStored)
 		if r.IntN(2) == 0 {
-			q.Filter, asStored.Filter = dataset.MustFilter("item >= 3 AND score IS NULL OR item < 40"), dataset.MustFilter("item >= 3 AND score IS NULL OR item < 40")
+			q.Filter, asStored.Filter = datasettest.Filter("item >= 3 AND score IS NULL OR item < 40"), datasettest.Filter("item >= 3 AND score IS NULL OR item < 40")
 		}
 		left := bySplit(t, c, asStored)
 
@@ -289,7 +290,7 @@ func TestRequestsOnWindowBordersResume(t *testing.T) {
 		}
 	}
 	c.Training.Commits[0].Lines[50] = "0 50 u 0.5"
-	c.Query.Filter = dataset.MustFilter("item = 0 OR item = 50")
+	c.Query.Filter = datasettest.Filter("item = 0 OR item = 50")
 	far, err := scenario.Read(t.Context(), loadertest.Made(t, c).Loader(), c.Query)
 	require.NoError(t, err)
 	require.Len(t, far[0].Batches, 1, "a request of which whole blocks are dropped stays one")
@@ -340,7 +341,7 @@ func TestEvenStepsOfRequests(t *testing.T) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
-		for _, q := range []dataset.Query{{}, {Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 3, ShuffleWindow: 7}}, {Rows: dataset.Rows{Filter: dataset.MustFilter("item > 9")}}} {
+		for _, q := range []dataset.Query{{}, {Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 3, ShuffleWindow: 7}}, {Rows: dataset.Rows{Filter: datasettest.Filter("item > 9")}}} {
 			q.Dataset, q.Lanes, q.Columns, q.BatchRequests = "d", 4, itemAndRequest, 4
 			q.Shard = dataset.Shard{Index: dataset.AllShards, Of: 2}
 			whole, err := scenario.Read(t.Context(), c.Loader(), q)

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -53,14 +54,14 @@ func TestBadReadings(t *testing.T) {
 		"another dataset":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{ofAnother} }), "cursor[0]", "staging (history, not s0, s1)"},
 		"other query":      {with(func(q *dataset.Query) { q.Cursor, q.Seed = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, 4 }), "cursor[0]", "another plan"},
 		"other filter": {with(func(q *dataset.Query) {
-			q.Cursor, q.Filter = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, dataset.MustFilter("item>2")
+			q.Cursor, q.Filter = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, datasettest.Filter("item>2")
 		}), "filter", "item > 2, but the cursor has none"},
 		"different steps":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(1, 2)} }), "cursor[0]", "after the same step"},
 		"lanes not covered":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1)} }), "cursor", "do not cover lane 1"},
 		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 is already in cursor[0]"},
 		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
-		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
+		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = datasettest.Filter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
 		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Pin = dataset.Cursors{cursor(0, 1)}, otherPin }), "snapshots", "other snapshots"},
 		"pin of other names": {with(func(q *dataset.Query) { q.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"s00": {}}} }), "snapshots.staging", `no staging table "s00" (did you mean "s0"?)`},
 	} {
@@ -81,7 +82,7 @@ func TestBadReadings(t *testing.T) {
 func TestInconsistentStepsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := loadertest.World(t)
-	for name, filter := range map[string]dataset.Filter{"rows that are known": {}, "rows that are not": dataset.MustFilter("item >= 0")} {
+	for name, filter := range map[string]dataset.Filter{"rows that are known": {}, "rows that are not": datasettest.Filter("item >= 0")} {
 		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4, Filter: filter}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}}
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
@@ -132,7 +133,7 @@ func TestPositionsBeyondTheRows(t *testing.T) {
 		"shuffled": {Rows: dataset.Rows{Order: dataset.Shuffled, ShuffleWindow: 4}},
 	} {
 		q := loadertest.OneShard(1, 4)
-		q.Order, q.ShuffleWindow, q.Filter = order.Order, order.ShuffleWindow, dataset.MustFilter("item >= 0")
+		q.Order, q.ShuffleWindow, q.Filter = order.Order, order.ShuffleWindow, datasettest.Filter("item >= 0")
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err, name)
 		cursor := shards[0].Cursors[0]
@@ -176,7 +177,7 @@ func TestFinishedCursor(t *testing.T) {
 	c := loadertest.World(t)
 	for _, filter := range []string{"", "item >= 0"} {
 		q := loadertest.OneShard(4, 8)
-		q.Filter = dataset.MustFilter(filter)
+		q.Filter = datasettest.Filter(filter)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		end := shards[0].Cursors[len(shards[0].Cursors)-1]
@@ -206,7 +207,7 @@ func TestFinishedCursorHasTheNumberOfRows(t *testing.T) {
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	for _, filter := range []string{"", "item >= 0"} {
 		q := loadertest.OneShard(1, 64)
-		q.Filter = dataset.MustFilter(filter)
+		q.Filter = datasettest.Filter(filter)
 		whole, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)
 		end := whole[0].Report.Cursor
@@ -214,7 +215,7 @@ func TestFinishedCursorHasTheNumberOfRows(t *testing.T) {
 		require.Equal(t, end, whole[0].Cursors[15])
 		require.Equal(t, []int64{960, 15}, []int64{whole[0].Cursors[14].Given, whole[0].Cursors[14].Step})
 
-		q.Filter = dataset.MustFilter("item < 900 OR id = 1002")
+		q.Filter = datasettest.Filter("item < 900 OR id = 1002")
 		q.Lanes, q.Shard, q.BatchRows = 4, dataset.Shard{Index: dataset.AllShards, Of: 4}, 32
 		shards, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)
@@ -254,7 +255,7 @@ func TestForeignCursors(t *testing.T) {
 	t.Parallel()
 	c := loadertest.World(t)
 	q := dataset.Query{
-		Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Filter: dataset.MustFilter("item >= 0"), Sample: &dataset.Sample{Rate: 0.5}, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 64, Seed: 1, Epoch: 1},
+		Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Filter: datasettest.Filter("item >= 0"), Sample: &dataset.Sample{Rate: 0.5}, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 64, Seed: 1, Epoch: 1},
 		Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Of: 1}},
 	}
 	shards, err := scenario.Read(t.Context(), c.Loader(), q)
@@ -269,7 +270,7 @@ func TestForeignCursors(t *testing.T) {
 	}{
 		{func(c *dataset.Cursor) { c.Algorithm = 99 }, []string{fmt.Sprintf("algorithm (99, not %d)", plan.Algorithm)}},
 		{func(c *dataset.Cursor) { c.Dataset = "0123" }, []string{"dataset (0123, not " + came.Dataset + ")"}},
-		{func(c *dataset.Cursor) { c.Filter = dataset.MustFilter("item >= 1") }, []string{"filter (item >= 1, not item >= 0)"}},
+		{func(c *dataset.Cursor) { c.Filter = datasettest.Filter("item >= 1") }, []string{"filter (item >= 1, not item >= 0)"}},
 		{func(c *dataset.Cursor) { c.Sample = &dataset.Sample{Rate: 0.25} }, []string{`sample ({"rate":0.25}, not {"rate":0.5})`}},
 		{func(c *dataset.Cursor) { c.Shuffle = dataset.ShuffleRows }, []string{"shuffle (rows, not requests)"}},
 		{func(c *dataset.Cursor) { c.ShuffleWindow = 32 }, []string{"shuffle_window (32, not 64)"}},
@@ -311,7 +312,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 	}
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	ours := read(q)
-	q.Filter, q.Order, q.Seed = dataset.MustFilter("item >= 1"), dataset.Shuffled, 7
+	q.Filter, q.Order, q.Seed = datasettest.Filter("item >= 1"), dataset.Shuffled, 7
 	theirs := read(q)
 	for _, test := range []struct {
 		change func(c *dataset.Cursor)
@@ -377,7 +378,7 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 	c := loadertest.World(t)
 	for _, filter := range []string{"", "item >= 2"} {
 		q := loadertest.OneShard(2, 4)
-		q.Filter = dataset.MustFilter(filter)
+		q.Filter = datasettest.Filter(filter)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -120,7 +121,7 @@ func TestStreamsStartOnce(t *testing.T) {
 		return first
 	}
 	q := loadertest.OneShard(1, 10)
-	q.Order, q.ShuffleWindow, q.Filter = dataset.Shuffled, 50, dataset.MustFilter("v >= 0 OR item >= 0")
+	q.Order, q.ShuffleWindow, q.Filter = dataset.Shuffled, 50, datasettest.Filter("v >= 0 OR item >= 0")
 	s := loadertest.Open(t, l, q)
 	require.True(t, s.Next())
 	require.True(t, starting())

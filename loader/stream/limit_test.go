@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 )
 
@@ -27,7 +28,7 @@ func TestLimit(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
 		for _, filter := range []string{"", "item >= 2"} {
 			q := loadertest.OneShard(lanes, 4*lanes)
-			q.Filter = dataset.MustFilter(filter)
+			q.Filter = datasettest.Filter(filter)
 			whole, err := scenario.Read(context.Background(), c.Loader(), q)
 			require.NoError(t, err)
 			all := scenario.Texts(whole[0].Rows())
@@ -124,11 +125,11 @@ func TestLimitReadsNoFurther(t *testing.T) {
 	loadertest.Rows("ml.train", "id:long day:long", "day", 40, func(i int) string { return fmt.Sprint(i, i/4) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("id < 6")}, Reading: dataset.Reading{Limit: 6}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter("id < 6")}, Reading: dataset.Reading{Limit: 6}}
 	require.Len(t, readTexts(t, l, q), 6)
 	pruned := len(w.Scanned)
 	w.Scanned = map[string]int{}
-	q.Filter = dataset.MustFilter("id <> 6 AND id <> 7")
+	q.Filter = datasettest.Filter("id <> 6 AND id <> 7")
 	require.Len(t, readTexts(t, l, q), 6)
 	require.Equal(t, 2, pruned)
 	require.Len(t, w.Scanned, 2)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -52,7 +53,7 @@ func TestSplits(t *testing.T) {
 		require.NoError(t, err)
 		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: []dataset.Order{dataset.Stored, dataset.Shuffled}[i%2], Shuffle: dataset.ShuffleSplits, Seed: 5}, Reading: dataset.Reading{BatchRows: 4}}
 		if i%3 == 0 {
-			q.Filter = dataset.MustFilter("item > 3")
+			q.Filter = datasettest.Filter("item > 3")
 		}
 		want := readTexts(t, c.Loader(), q)
 		p, err := c.Loader().Plan(context.Background(), q)
@@ -110,7 +111,7 @@ func TestCountsOfSplits(t *testing.T) {
 	t.Parallel()
 	c := loadertest.World(t)
 	for _, filter := range []string{"", "item >= 0"} {
-		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{BatchRows: 2, Endpoints: dataset.EndpointsSplits}}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: datasettest.Filter(filter)}, Reading: dataset.Reading{BatchRows: 2, Endpoints: dataset.EndpointsSplits}}
 		parts, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		require.Greater(t, len(parts), 2)

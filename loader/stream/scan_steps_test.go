@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -79,7 +80,7 @@ func TestScansKnowTheSteps(t *testing.T) {
 	check(p, got, 20)
 
 	q = loadertest.OneShard(1, step)
-	q.Filter = dataset.MustFilter("item >= 0")
+	q.Filter = datasettest.Filter("item >= 0")
 	got, _, _ = read(q, 1000, -1)
 	for _, source := range got {
 		require.Zero(t, source.StepRows)

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/scan"
 	"github.com/penstock/penstock/loader/scan/chunkcache"
@@ -165,7 +166,7 @@ func shuffledQuery(draw func(int) int, rows int) dataset.Query {
 		}
 	}
 	if draw(3) == 0 {
-		q.Filter = dataset.MustFilter(fmt.Sprintf("item > %d", draw(rows)))
+		q.Filter = datasettest.Filter(fmt.Sprintf("item > %d", draw(rows)))
 	}
 	if draw(4) == 0 && q.BatchRequests == 0 && q.Shard.Of == 1 {
 		q.Limit = int64(1 + draw(rows))

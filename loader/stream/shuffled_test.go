@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -141,7 +142,7 @@ func TestDroppedRowsLeaveTheOrder(t *testing.T) {
 				require.Equal(t, want, append([]row{}, got...), "seed %d, %s, %+v", seed, what, q)
 			}
 			filtered, sampled := q, q
-			filtered.Filter = dataset.MustFilter("item >= 3 AND item <> 7")
+			filtered.Filter = datasettest.Filter("item >= 3 AND item <> 7")
 			less("filter", filtered)
 			sampled.Sample = &dataset.Sample{Rate: 0.5}
 			less("sample", sampled)

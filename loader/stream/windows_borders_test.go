@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -35,7 +36,7 @@ func (s sparse) loader(t *testing.T) *loader.Loader {
 		}
 		return fmt.Sprint(i, " ", s.request(i), " ", i, " ", keep)
 	}).In(t, w)
-	d := dataset.Dataset{Name: "d", Key: []string{"req"}, Training: dataset.Training{Table: "ml.train", Filter: dataset.MustFilter("keep = 1")}}
+	d := dataset.Dataset{Name: "d", Key: []string{"req"}, Training: dataset.Training{Table: "ml.train", Filter: datasettest.Filter("keep = 1")}}
 	return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 }
 
@@ -219,7 +220,7 @@ func TestFileGroupsOfSkippedRangesAreReleased(t *testing.T) {
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: b})
 	q := dataset.Query{Rows: dataset.Rows{
-		Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: 50, ShuffleParts: 1, Lanes: 2, Filter: dataset.MustFilter("keep = 1"),
+		Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: 50, ShuffleParts: 1, Lanes: 2, Filter: datasettest.Filter("keep = 1"),
 	}, Reading: dataset.Reading{BatchRows: 20, Shard: dataset.Shard{Index: 0, Of: 1}}}
 	s := loadertest.Open(t, l, q)
 	for range 5 { // 50 of 100 rows of the first lane

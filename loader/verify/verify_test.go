@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/verify"
@@ -228,7 +229,7 @@ func TestClean(t *testing.T) {
 	require.InDelta(t, 1, join(v).MatchRate, 0)
 	require.EqualValues(t, 1, join(v).OrphanKeys)
 
-	empty := w.verify(dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("id > 100")}})
+	empty := w.verify(dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("id > 100")}})
 	require.True(t, empty.Clean(), "%s", empty)
 	require.InDelta(t, 1, join(empty).MatchRate, 0)
 	require.Zero(t, join(empty).TrainingRows)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // promoted returns a dataset with one entry of each kind that can be printed.
@@ -74,7 +75,7 @@ func TestPromotionsThatAreNotPrinted(t *testing.T) {
 	for text, change := range map[string]func(in *backfill.Target, s *dataset.Staging){
 		"entry history is an inner join":      func(_ *backfill.Target, s *dataset.Staging) { s.Join = rule.Inner },
 		"entry history repeats training rows": func(_ *backfill.Target, s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll },
-		"entry history has a filter":          func(_ *backfill.Target, s *dataset.Staging) { s.Filter = dataset.MustFilter("country = 'CH'") },
+		"entry history has a filter":          func(_ *backfill.Target, s *dataset.Staging) { s.Filter = datasettest.Filter("country = 'CH'") },
 		"strategy of its own":                 func(_ *backfill.Target, s *dataset.Staging) { s.Custom = "near" },
 		"partitions whose transform is not identity": func(_ *backfill.Target, s *dataset.Staging) {
 			s.Align = &dataset.Align{Training: "request_id", Staging: "req_id"}
@@ -86,7 +87,7 @@ func TestPromotionsThatAreNotPrinted(t *testing.T) {
 		"which would overlay its promoted": func(_ *backfill.Target, s *dataset.Staging) { s.Join, s.Columns = rule.Overlay, []dataset.Column{} },
 		"training rows without a match that the filter drops": func(in *backfill.Target, s *dataset.Staging) {
 			s.Missing, s.Defaults = rule.MissingError, nil
-			in.Dataset.Training.Filter = dataset.MustFilter("ctr > 0")
+			in.Dataset.Training.Filter = datasettest.Filter("ctr > 0")
 		},
 		"converts column clicks": func(_ *backfill.Target, s *dataset.Staging) {
 			s.Columns = []dataset.Column{{Column: "country"}, {Column: "req_id", Name: "clicks", As: "int"}}

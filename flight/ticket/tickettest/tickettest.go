@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -25,7 +26,7 @@ func Golden() ticket.Content {
 		Staging:  map[string]dataset.TablePin{"history": {UUID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427", Snapshot: 7, Schema: 0}},
 	}
 	return ticket.New(dataset.Query{
-		Rows:    dataset.Rows{Dataset: "homefeed", Filter: dataset.MustFilter("day >= DATE '2026-10-01'"), Order: dataset.Shuffled, Seed: 17, Epoch: 2, Lanes: 8},
+		Rows:    dataset.Rows{Dataset: "homefeed", Filter: datasettest.Filter("day >= DATE '2026-10-01'"), Order: dataset.Shuffled, Seed: 17, Epoch: 2, Lanes: 8},
 		Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}, {Column: "country"}}, Shard: dataset.Shard{Index: 1, Of: 4}, BatchRows: 4096},
 	}, &plan.Plan{
 		Bound: plan.Bound{Rows: dataset.Rows{Pin: pin}}, Digest: "d1d2d3d4",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // Filter is the syntax tree of a filter. It shares no code with the product's parser:
@@ -45,7 +46,7 @@ func (o Operand) String() string {
 }
 
 // Parsed returns the filter as datasets and queries have it.
-func (t *Filter) Parsed() dataset.Filter { return dataset.MustFilter(t.String()) }
+func (t *Filter) Parsed() dataset.Filter { return datasettest.Filter(t.String()) }
 
 // String returns the filter's text. Terms that are AND, OR or NOT are in parentheses, so
 // that parsing the text yields the same tree.

@@ -34,7 +34,7 @@ func words() map[reflect.Type][]any {
 		{rule.MissingError},
 		{rule.DuplicatesFirst, rule.DuplicatesLast, rule.DuplicatesAll},
 		{rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip, rule.StrategyBroadcast},
-		{dataset.MustFilter("a = 1"), dataset.MustFilter("b < 'x'")},
+		{Filter("a = 1"), Filter("b < 'x'")},
 		{90 * time.Minute},
 		{json.RawMessage(`{"dataset":"d"}`)},
 	} {
@@ -173,8 +173,8 @@ func Cursor(t *testing.T) dataset.Cursor {
 	Fill(t, &c)
 	c.Version = dataset.CursorVersion
 	c.Inline, c.With = nil, nil // a plan has the digest of its dataset instead
-	c.Filter = dataset.MustFilter("a < 1")
-	c.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0.125, To: 0.5}, By: dataset.SampleByKey, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
+	c.Filter = Filter("a < 1")
+	c.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0.125, To: 0.5}, By: dataset.SampleByKey, Rate: 0.25, Where: Filter("label = 0")}
 	c.Lanes, c.Shard = 4, dataset.Shard{Index: 1, Of: 2}
 	c.ShuffleParts = 5 // few are allowed
 	for i := range c.At {

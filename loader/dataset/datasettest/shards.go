@@ -5,7 +5,7 @@ import "github.com/penstock/penstock/loader/dataset"
 // Shards returns the cursors of a run with four lanes and two shards.
 func Shards() dataset.Cursors {
 	one := dataset.Cursor{
-		Rows: dataset.Rows{Dataset: "c8cb5c6c", Filter: dataset.MustFilter("a < 1 AND b > '&'"), Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits, Seed: -9223372036854775808, Epoch: 2, Lanes: 4, Pin: dataset.Pin{
+		Rows: dataset.Rows{Dataset: "c8cb5c6c", Filter: Filter("a < 1 AND b > '&'"), Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits, Seed: -9223372036854775808, Epoch: 2, Lanes: 4, Pin: dataset.Pin{
 			Training: dataset.TablePin{UUID: "9c12", Snapshot: 9007199254740993, Schema: 1, Mapping: "0123456789abcdef"},
 			Staging: map[string]dataset.TablePin{
 				"b": {UUID: "77", Snapshot: dataset.NoSnapshot},

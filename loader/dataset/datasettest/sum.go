@@ -1,4 +1,4 @@
-// Package datasettest creates test values for queries and cursors: values with every
+// Package datasettest creates test values for queries and cursors: filters, values with every
 // field set, and checksums for edited cursors.
 package datasettest
 

@@ -63,7 +63,7 @@ func TestCursorForm(t *testing.T) {
 func TestCursorOfASample(t *testing.T) {
 	t.Parallel()
 	sampled := datasettest.Shards()[0]
-	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label=0")}).Normal()
+	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: datasettest.Filter("label=0")}).Normal()
 	text := edited(t, firstText, `"order":`, `"sample":{"rate":0.25,"where":"label = 0"},"order":`)
 	same(t, text, sampled.JSON())
 	back, err := decode.Cursor([]byte(text))
@@ -214,7 +214,7 @@ func TestCursorsAreStoredInAnyForm(t *testing.T) {
 		same(t, string(c.JSON()), back.JSON())
 	}
 	one := datasettest.Shards()[0]
-	one.Filter = dataset.MustFilter("s = '\u2028 \u2029 \t é 漢 🙂 < > & \x7f'")
+	one.Filter = datasettest.Filter("s = '\u2028 \u2029 \t é 漢 🙂 < > & \x7f'")
 	require.Contains(t, string(one.JSON()), `"filter":"s = '\u2028 \u2029 \t é 漢 🙂 < > & `+"\x7f'\"")
 	same(t, datasettest.Summed(string(one.JSON())), one.JSON())
 }
@@ -345,8 +345,8 @@ func TestPinAndLanesComeFromTheCursor(t *testing.T) {
 func TestThePlanComesFromTheCursor(t *testing.T) {
 	t.Parallel()
 	one := datasettest.Shards()[0]
-	one.Sample, one.Since = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label=0")}).Normal(), 7
-	one.Filter = dataset.MustFilter("a < 1")
+	one.Sample, one.Since = (&dataset.Sample{Rate: 0.25, Where: datasettest.Filter("label=0")}).Normal(), 7
+	one.Filter = datasettest.Filter("a < 1")
 	text := string(one.JSON())
 	with := func(cursor, fields string) string { return `{"dataset":"d",` + fields + `"cursor":` + cursor + `}` }
 	q, err := decode.Query([]byte(with(text, "")))

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
@@ -46,7 +47,7 @@ func TestYAMLForms(t *testing.T) {
 	require.NoError(t, err)
 	want := dataset.Dataset{
 		Name:     "homefeed",
-		Training: dataset.Training{Table: "lake.ml.impressions", Filter: dataset.MustFilter("surface = 'home'")},
+		Training: dataset.Training{Table: "lake.ml.impressions", Filter: datasettest.Filter("surface = 'home'")},
 		Key:      []string{"request_id", "day"},
 		Staging: []dataset.Staging{
 			{
@@ -108,7 +109,7 @@ func TestDigest(t *testing.T) {
 	} {
 		require.NotEqual(t, first, digest(other))
 	}
-	made := dataset.Dataset{Training: dataset.Training{Table: "a.b", Filter: dataset.MustFilter("x = 1 AND y < 2")}, Key: []string{"k"}, Staging: []dataset.Staging{{Table: "c.d"}}}
+	made := dataset.Dataset{Training: dataset.Training{Table: "a.b", Filter: datasettest.Filter("x = 1 AND y < 2")}, Key: []string{"k"}, Staging: []dataset.Staging{{Table: "c.d"}}}
 	require.Equal(t, first, made.Digest(), "defaults need not be set")
 	require.Empty(t, made.Staging[0].Name, "the dataset itself is not changed")
 }
@@ -170,7 +171,7 @@ func TestQueryDefaults(t *testing.T) {
 	same(t, `{"dataset":"d"}`, base.Canonical())
 	same(t, `{"dataset":"d","filter":"a < 1","columns":["a",{"column":"b","name":"c"}],"shard":{"index":0,"of":2}}`,
 		dataset.Query{
-			Rows:    dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("a < 1")},
+			Rows:    dataset.Rows{Dataset: "d", Filter: datasettest.Filter("a < 1")},
 			Reading: dataset.Reading{Columns: []dataset.Column{{Column: "a"}, {Column: "b", Name: "c"}}, Shard: dataset.Shard{Index: 0, Of: 2}},
 		}.Canonical())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // maker creates random valid values, as decoding returns them.
@@ -73,7 +74,7 @@ func (m maker) ref() dataset.Ref {
 }
 
 func (m maker) filter() dataset.Filter {
-	return dataset.MustFilter(pick(m, "", "a < 1", "day >= DATE '2026-10-01' and  \"two words\" <> 'it''s < & >'", "x IN (1, 2)\n OR NOT y IS NULL"))
+	return datasettest.Filter(pick(m, "", "a < 1", "day >= DATE '2026-10-01' and  \"two words\" <> 'it''s < & >'", "x IN (1, 2)\n OR NOT y IS NULL"))
 }
 
 func (m maker) columns(least int) []dataset.Column {

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
@@ -230,9 +231,9 @@ func TestSamples(t *testing.T) {
 	for text, want := range map[string]dataset.Sample{
 		`{"hash":[0,0.0625]}`:                          {Hash: &dataset.HashRange{To: 0.0625}, By: dataset.SampleByRequest, Rate: 1},
 		`{"hash":[0.0625,0],"by":"key"}`:               {Hash: &dataset.HashRange{From: 0.0625}, By: dataset.SampleByKey, Rate: 1},
-		`{"rate":0.1,"where":"label = 0"}`:             {By: dataset.SampleByRequest, Rate: 0.1, Where: dataset.MustFilter("label = 0")},
+		`{"rate":0.1,"where":"label = 0"}`:             {By: dataset.SampleByRequest, Rate: 0.1, Where: datasettest.Filter("label = 0")},
 		`{"rate":1}`:                                   {By: dataset.SampleByRequest, Rate: 1},
-		`{"hash":[0.5,1],"rate":1,"where":"a IN (1)"}`: {Hash: &dataset.HashRange{From: 0.5, To: 1}, By: dataset.SampleByRequest, Rate: 1, Where: dataset.MustFilter("a IN (1)")},
+		`{"hash":[0.5,1],"rate":1,"where":"a IN (1)"}`: {Hash: &dataset.HashRange{From: 0.5, To: 1}, By: dataset.SampleByRequest, Rate: 1, Where: datasettest.Filter("a IN (1)")},
 		`{"hash":[1,0.25],"rate":0.5}`:                 {Hash: &dataset.HashRange{From: 1, To: 0.25}, By: dataset.SampleByRequest, Rate: 0.5},
 	} {
 		q, err := decode.Query([]byte(`{"dataset":"d","sample":` + text + `}`))
@@ -244,7 +245,7 @@ func TestSamples(t *testing.T) {
 	}
 	for text, made := range map[string]*dataset.Sample{ // defaults need not be set
 		`{"hash":[0,0.5]}`:             {Hash: &dataset.HashRange{To: 0.5}},
-		`{"rate":0.5,"where":"a < 1"}`: {Rate: 0.5, Where: dataset.MustFilter("a<1")},
+		`{"rate":0.5,"where":"a < 1"}`: {Rate: 0.5, Where: datasettest.Filter("a<1")},
 	} {
 		same(t, text, []byte(made.Canonical()))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
 )
@@ -36,7 +37,7 @@ func TestDrawings(t *testing.T) {
 		files.Staging[0].Files[i].Spec = 2
 		files.Staging[0].Files[i].Partition = []any{int64(i % 12)}
 	}
-	second, err := plantest.Joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Dataset: long, Lanes: 1, Order: dataset.Shuffled, Filter: dataset.MustFilter("day = 1")}})
+	second, err := plantest.Joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Dataset: long, Lanes: 1, Order: dataset.Shuffled, Filter: datasettest.Filter("day = 1")}})
 	require.NoError(t, err)
 	drawn = append(drawn, explain.Summary(second, dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRows: 100}}, nil, 40), explain.Summary(second, dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRequests: 8}}, nil, 40))
 
@@ -57,7 +58,7 @@ func TestDrawingsShowWhichStagingRowsCount(t *testing.T) {
 		tables[i].Fields = append(tables[i].Fields, catalog.Field{ID: id, Name: "seen", Type: arrow.FixedWidthTypes.Timestamp_us})
 	}
 	e := plantest.Entry()
-	e.Filter = dataset.MustFilter("age > 3")
+	e.Filter = datasettest.Filter("age > 3")
 	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Tolerance: dataset.Lag{Time: 24 * time.Hour}, Exact: true}
 	p, err := plantest.Joined(plantest.Homefeed(e), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
@@ -27,7 +28,7 @@ func many(t *testing.T, entries int) (*plan.Plan, dataset.Query) {
 		e := plantest.Entry()
 		e.Name = fmt.Sprintf("entry_%d", i)
 		e.Columns = []dataset.Column{{Column: "age", Name: fmt.Sprintf("age_%d", i)}}
-		e.Filter = dataset.MustFilter("age > 3")
+		e.Filter = datasettest.Filter("age > 3")
 		all = append(all, e)
 		if i > 0 {
 			tables = append(tables, tables[1])
@@ -37,7 +38,7 @@ func many(t *testing.T, entries int) (*plan.Plan, dataset.Query) {
 	q := dataset.Query{
 		Rows: dataset.Rows{
 			Dataset: "home", Lanes: 64, Order: dataset.Shuffled, Since: 1,
-			Filter: dataset.MustFilter("day >= 1 AND (day = 1 OR age_0 = 3)"),
+			Filter: datasettest.Filter("day >= 1 AND (day = 1 OR age_0 = 3)"),
 		},
 		Reading: dataset.Reading{BatchRows: 100, Every: dataset.Every{Of: 4}, Tail: dataset.TailDrop},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
 )
@@ -53,7 +54,7 @@ func TestExplainOfRules(t *testing.T) {
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 3, Name: "score", Type: arrow.PrimitiveTypes.Int32})
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
 	p, err := plantest.Joined(d, tables, files, dataset.Query{
-		Rows: dataset.Rows{Filter: dataset.MustFilter("score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)"), Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1}},
+		Rows: dataset.Rows{Filter: datasettest.Filter("score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)"), Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1}},
 	})
 	require.NoError(t, err)
 	golden(t, "rules", explain.Text(p, dataset.Query{}, nil))
