@@ -65,9 +65,10 @@ func TestLogTakesChangesBack(t *testing.T) {
 	require.Equal(t, one, loggedBy(t, config...))
 }
 
-// Without snapshot ids, undo takes back the last change, unless others committed since.
+// Without snapshot ids, undo takes back the last change, unless it was taken back already or others
+// committed since.
 //
-// spec: history-8, history-9, history-11
+// spec: history-8, history-9, history-11, history-15, history-16
 func TestLastChangeIsTakenBack(t *testing.T) {
 	l, _ := stagedHistory(t)
 	config := []string{"--config", l.config}
@@ -81,10 +82,17 @@ func TestLastChangeIsTakenBack(t *testing.T) {
 	got := undo("--dry-run")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "dry run: would take back snapshot "+itoa(staged.Snapshots[0].Snapshot))
+	command := "penstock undo features.history --from " + itoa(first.Snapshots[0].Snapshot) + " --to " + itoa(staged.Snapshots[0].Snapshot)
+	require.Contains(t, got.stdout, command+" --config ")
 	require.Equal(t, staged, loggedBy(t, config...))
 	got = undo("--json")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, `"writer": "penstock stage"`)
+	require.Equal(t, first, loggedBy(t, config...))
+	got = undo()
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "the last change of table features.history was taken back already: main was moved back at ")
+	require.Contains(t, got.stderr, "--from none --to "+itoa(first.Snapshots[0].Snapshot))
 	require.Equal(t, first, loggedBy(t, config...))
 
 	got = undo("--from", "7", "--to", itoa(first.Snapshots[0].Snapshot))
@@ -112,6 +120,44 @@ func TestLastChangeIsTakenBack(t *testing.T) {
 	for _, flags := range [][]string{{"--from", "3"}, {"--to", "3"}, {"--from", "none", "--to", "3", "--dry-run"}} {
 		require.Equal(t, exitUsage, undo(flags...).code)
 	}
+}
+
+// The last change of a branch is taken back by its snapshots, which undo prints. The branch is
+// removed if the change created it.
+//
+// spec: history-6, history-16, history-17
+func TestLastChangeOfABranchIsTakenBack(t *testing.T) {
+	l, _ := stagedHistory(t)
+	config := []string{"--config", l.config}
+	for _, rows := range []string{`[{"req_id": 7, "country": "CH"}]`, `[{"req_id": 8, "country": "DE"}]`} {
+		got := run(t, append([]string{"stage", "features.history", l.parquetFile(t, "b.parquet", rows), "--branch", "next"}, config...)...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	staged := loggedBy(t, append(config, "--branch", "next")...)
+	require.Len(t, staged.Snapshots, 3)
+	require.Equal(t, []*history.Undo{
+		{Branch: "next", From: staged.Snapshots[1].Snapshot, To: staged.Snapshots[0].Snapshot},
+		{Branch: "next", To: staged.Snapshots[0].Snapshot},
+		nil,
+	}, []*history.Undo{staged.Snapshots[0].Undo, staged.Snapshots[1].Undo, staged.Snapshots[2].Undo})
+	command := regexp.MustCompile(`back: (penstock undo .*)`)
+	for _, from := range []string{itoa(staged.Snapshots[1].Snapshot), noneBefore} {
+		before := loggedBy(t, append(config, "--branch", "next")...)
+		got := run(t, append([]string{"undo", "features.history", "--branch", "next"}, config...)...)
+		require.Equal(t, exitFailure, got.code)
+		found := command.FindStringSubmatch(got.stderr)
+		require.NotNil(t, found, got.stderr)
+		require.Contains(t, found[1], " --branch next --from "+from+" --to "+itoa(before.Snapshots[0].Snapshot))
+		require.Equal(t, before, loggedBy(t, append(config, "--branch", "next")...))
+		dry := run(t, append([]string{"undo", "features.history", "--branch", "next", "--dry-run"}, config...)...)
+		require.Zero(t, dry.code, dry.stderr)
+		require.Contains(t, dry.stdout, found[1])
+		got = run(t, strings.Fields(found[1])[1:]...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	got := run(t, append([]string{"log", "features.history", "--branch", "next"}, config...)...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "next")
 }
 
 // Under a policy, clients find the tables that they may read or write, and learn nothing about

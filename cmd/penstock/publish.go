@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
 
@@ -81,12 +82,15 @@ const noneBefore = "none"
 func undoCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "undo TABLE", Short: "Take the last change of a table back",
-		Long: "Take the last change that Penstock made to main of a table, or to --branch, back: a stage, a publish, a\n" +
-			"compaction or a restoration. It prints what it takes back; --dry-run prints that alone. If others\n" +
-			"committed since, nothing is moved, and the error lists their snapshots. A promotion is taken back by demote.\n\n" +
+		Long: "Take the last change that Penstock made to main of a table back: a stage, a publish, a compaction or a\n" +
+			"restoration. It prints what it takes back; --dry-run prints that alone, with the command that takes it\n" +
+			"back. If others committed since, nothing is moved, and the error lists their snapshots. If the last change\n" +
+			"was taken back already, nothing is moved either: the command may be repeated. A promotion is taken back by\n" +
+			"demote.\n\n" +
 			"With --to and --from, the branch is moved back from the snapshot --to to the snapshot --from, which was\n" +
 			"there before. With --from none, main has no snapshot afterwards and the table is empty, as before its\n" +
-			"first stage; another branch is removed. penstock log lists the snapshots. No file is removed.",
+			"first stage; another branch is removed. A branch other than main needs both flags. penstock log lists the\n" +
+			"snapshots, and prints the command for each change. No file is removed.",
 		Example: "  penstock undo features.history --config penstock.yaml\n" +
 			"  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml\n" +
 			"  penstock undo features.history --branch candidate --from none --to 8744736658442914487 --config penstock.yaml",
@@ -111,17 +115,46 @@ func undoCommand(p process) *cobra.Command {
 			var back client.Move
 			var err error
 			if made.To == 0 {
-				back, err = s.UndoLast(ctx, args[0], *branch, *dry)
+				back, err = undoLast(ctx, s, made, *dry, source.text())
 			} else {
 				back, err = s.Undo(ctx, made)
 			}
 			if err != nil {
 				return err
 			}
-			return p.printResult(*asJSON, back, undoneText(back, *dry))
+			text := undoneText(back, *dry)
+			if *dry {
+				text += undoText(reversed(back), source.text())
+			}
+			return p.printResult(*asJSON, back, text)
 		})
 	}
 	return c
+}
+
+// undoLast undoes the last change of Penstock to the branch of a move. The snapshots are looked up
+// first and sent with the request, so that a request that is sent again undoes nothing else.
+//
+// A table records the moves of main alone. Of another branch, a second call could not tell that the
+// first one undid its last change, so the error has the command with the snapshots. source is the
+// result of sourceFlags.text.
+func undoLast(ctx context.Context, s *client.Client, of client.Move, dry bool, source string) (client.Move, error) {
+	last, err := s.LastChange(ctx, of.Table, of.Branch)
+	if err != nil || dry {
+		return last, err
+	}
+	if last.Branch != "" {
+		return last, fault.New(fault.Conflict, "the last change of branch %s of table %s is snapshot %d; table metadata does not record that a branch other than main was moved back, so that undo needs the snapshots of the change",
+			last.Branch, of.Table, last.From).WithRemedy("to take this change back: %s%s", undoLine(reversed(last)), source)
+	}
+	back, err := s.Undo(ctx, reversed(last))
+	back.Undone = last.Undone
+	return back, err
+}
+
+// reversed returns the move that a move undoes.
+func reversed(m client.Move) client.Move {
+	return client.Move{Table: m.Table, Branch: m.Branch, From: m.To, To: m.From}
 }
 
 // undoneMove returns the move that the flags of undo describe. If they describe none, To is 0, and

@@ -50,7 +50,7 @@ type Move struct {
 	Branch string `json:"branch,omitempty"` // "": main
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
-	// Undone lists the snapshots that UndoLast undid, newest first.
+	// Undone lists the snapshots that the undo of a last change removes from the branch, newest first.
 	Undone []history.Entry `json:"undone,omitempty"`
 }
 
@@ -65,10 +65,10 @@ func (c *Client) Undo(ctx context.Context, made Move) (back Move, err error) {
 	return back, c.actJSON(ctx, "undo", made, &back)
 }
 
-// UndoLast undoes Penstock's last change to a branch of a table ("" is main), and returns the move.
-// A dry run only returns the move that would be made.
-func (c *Client) UndoLast(ctx context.Context, table, branch string, dryRun bool) (back Move, err error) {
-	body := map[string]any{"table": table, "dry_run": dryRun}
+// LastChange returns the move that would undo Penstock's last change to a branch of a table ("" is
+// main). Nothing is moved.
+func (c *Client) LastChange(ctx context.Context, table, branch string) (back Move, err error) {
+	body := map[string]any{"table": table, "dry_run": true}
 	if branch != "" {
 		body["branch"] = branch
 	}

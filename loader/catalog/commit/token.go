@@ -17,6 +17,9 @@ const SummaryToken = "penstock.token"
 // SummaryCommand is the entry of a snapshot's summary with the command of the change, such as stage or compact.
 const SummaryCommand = "penstock.command"
 
+// SummaryBegan is the entry of a snapshot's summary with the branch that its change created. Taking the change back removes the branch.
+const SummaryBegan = "penstock.branch"
+
 // SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
 const SummaryPromotion = "penstock.promotion"
 

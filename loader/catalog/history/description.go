@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -36,12 +37,13 @@ func (t *Table) Describe(counts bool) Description {
 	if !counts {
 		return out
 	}
-	s := t.byID(t.Refs[commit.Main].Snapshot)
-	if s == nil {
+	i := slices.IndexFunc(t.Snapshots, func(s Snapshot) bool { return s.ID == t.Refs[commit.Main].Snapshot })
+	if i < 0 {
 		zero := int64(0)
 		out.Rows, out.Deletes, out.Bytes, out.Files = &zero, &zero, &zero, &zero
 		return out
 	}
+	s := &t.Snapshots[i]
 	out.Snapshot, out.Time = s.ID, s.Time.UTC()
 	out.Rows, out.Bytes, out.Files = countOf(s, "total-records"), countOf(s, "total-files-size"), countOf(s, "total-data-files")
 	positions, equal := countOf(s, "total-position-deletes"), countOf(s, "total-equality-deletes")

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -26,6 +25,8 @@ type Table struct {
 	// Moves are the snapshots that main was moved to, oldest first. The metadata may keep only the
 	// latest.
 	Moves []int64
+	// Moved is when main was moved last; zero: it was not, or the time is unknown.
+	Moved time.Time
 	// Partition are the fields of the current partition spec, such as bucket[16](request_id) or day(ts).
 	Partition []string
 	// Columns are those of the current schema.
@@ -101,30 +102,38 @@ type Log struct {
 	Older int `json:"older,omitempty"`
 }
 
-// byID returns a snapshot, or nil.
-func (t *Table) byID(id int64) *Snapshot {
-	i := slices.IndexFunc(t.Snapshots, func(s Snapshot) bool { return s.ID == id })
-	if i < 0 {
-		return nil
+// snapshotsByID are the snapshots of a table by id.
+type snapshotsByID map[int64]*Snapshot
+
+func (t *Table) byID() snapshotsByID {
+	out := make(snapshotsByID, len(t.Snapshots))
+	for i := range t.Snapshots {
+		out[t.Snapshots[i].ID] = &t.Snapshots[i]
 	}
-	return &t.Snapshots[i]
+	return out
 }
 
 // ancestors returns a snapshot and its parents, as far as they are kept.
-func (t *Table) ancestors(id int64) iter.Seq[*Snapshot] {
+func (s snapshotsByID) ancestors(id int64) iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
-		index := make(map[int64]int, len(t.Snapshots))
-		for i, s := range t.Snapshots {
-			index[s.ID] = i
-		}
-		for range t.Snapshots { // a cycle ends too
-			i, ok := index[id]
-			if id == 0 || !ok || !yield(&t.Snapshots[i]) {
+		for range s { // a cycle ends too
+			one, ok := s[id]
+			if id == 0 || !ok || !yield(one) {
 				return
 			}
-			id = t.Snapshots[i].Parent
+			id = one.Parent
 		}
 	}
+}
+
+// undoTo returns the snapshot to which a branch is moved back to undo one of its snapshots: its
+// parent, or 0 if its change created the branch, which is then removed. It returns false if the
+// parent is no longer kept.
+func (s snapshotsByID) undoTo(branch string, one *Snapshot) (int64, bool) {
+	if one.Parent == 0 || branch != commit.Main && one.Summary[commit.SummaryBegan] == branch {
+		return 0, true
+	}
+	return one.Parent, s[one.Parent] != nil
 }
 
 // head returns the snapshot that a branch is at: 0 for main of a table without snapshots.
@@ -150,9 +159,9 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 	if err != nil {
 		return out, err
 	}
-	names := t.refsBySnapshot()
+	names, byID := t.refsBySnapshot(), t.byID()
 	own := !t.Refs[branch].Tag // all snapshots so far are changes of Penstock that can be taken back
-	for s := range t.ancestors(head) {
+	for s := range byID.ancestors(head) {
 		if limit > 0 && len(out.Snapshots) == limit {
 			out.Older++
 			continue
@@ -163,12 +172,14 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 			e.Demote = demotable(promotion)
 			own = false
 		}
-		if own = own && e.Token != "" && (s.Parent == 0 || t.byID(s.Parent) != nil); own {
-			e.Undo = &Undo{From: s.Parent, To: head}
+		from, kept := byID.undoTo(branch, s)
+		if own = own && e.Token != "" && kept; own {
+			e.Undo = &Undo{From: from, To: head}
 			if branch != commit.Main {
 				e.Undo.Branch = branch
 			}
 		}
+		own = own && from != 0 // a branch has none of its own before the change that created it
 		out.Snapshots = append(out.Snapshots, e)
 	}
 	return out, nil
@@ -228,108 +239,4 @@ func writerOf(summary map[string]string) string {
 		}
 	}
 	return ""
-}
-
-// LastChange returns the move that undoes Penstock's last change to a branch ("" is main), and the
-// snapshots that it undoes, newest first. A publication can move main over several snapshots, which
-// are undone together.
-//
-// It returns Conflict with the snapshots of others if they committed since, and NotFound if
-// Penstock made no change.
-func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
-	branch = cmp.Or(branch, commit.Main)
-	made := commit.Move{Table: t.Name, Ref: branch}
-	var err error
-	if made.To, err = t.head(branch); err != nil {
-		return made, nil, err
-	}
-	if t.Refs[branch].Tag {
-		return made, nil, fault.InvalidField("branch", "%s is a tag of table %s, and does not move", branch, t.Name).In(t.Name, "").WithRemedy("name a branch")
-	}
-	made.From = t.movedFrom(branch, made.To)
-	var taken, others []Entry
-	for s := range t.ancestors(made.To) {
-		e := entryOf(s)
-		switch {
-		case s.Summary[commit.SummaryPromotion] != "":
-			return made, nil, t.promotedLast(e, others)
-		case e.Token == "":
-			others = append(others, e)
-			continue
-		case len(others) > 0:
-			return made, nil, t.othersSince(branch, e, others)
-		}
-		taken = append(taken, e)
-		if s.Parent == made.From {
-			return made, taken, t.undoable(made)
-		}
-	}
-	if len(others) > 0 {
-		return made, nil, t.othersSince(branch, Entry{}, others)
-	}
-	return made, nil, fault.New(fault.NotFound, "branch %s of table %s has no change of Penstock to take back", branch, t.Name).In(t.Name, "").
-		WithRemedy("list its snapshots: penstock log")
-}
-
-// movedFrom returns the snapshot that a branch had before it moved to a snapshot: from the moves of
-// main if known, or else the snapshot's parent.
-func (t *Table) movedFrom(branch string, to int64) int64 {
-	parent := int64(0)
-	before := map[int64]bool{}
-	for s := range t.ancestors(to) {
-		if s.ID == to {
-			parent = s.Parent
-		} else {
-			before[s.ID] = true
-		}
-	}
-	if branch != commit.Main {
-		return parent
-	}
-	for i := len(t.Moves) - 1; i > 0; i-- {
-		if t.Moves[i] == to && before[t.Moves[i-1]] {
-			return t.Moves[i-1]
-		}
-	}
-	return parent
-}
-
-// undoable returns an error if the snapshot that a move began at no longer exists.
-func (t *Table) undoable(made commit.Move) error {
-	if made.From == 0 || t.byID(made.From) != nil {
-		return nil
-	}
-	return fault.New(fault.Expired, "snapshot %d of table %s, which was before the last change, no longer exists", made.From, t.Name).In(t.Name, "").
-		WithRemedy("commit a change that removes the rows; restore brings partitions back as they were at a snapshot that still exists")
-}
-
-// promotedLast is the error for a branch whose last change of Penstock is a promotion.
-func (t *Table) promotedLast(e Entry, others []Entry) error {
-	if len(others) > 0 {
-		return t.othersSince(commit.Main, e, others)
-	}
-	return fault.New(fault.Conflict, "the last change of table %s, snapshot %d, is a promotion, whose columns the schema has", t.Name, e.Snapshot).In(t.Name, "").
-		WithRemedy("take it back by its columns: penstock demote; penstock log prints the command")
-}
-
-// maxListed bounds the snapshots that an error lists.
-const maxListed = 10
-
-// othersSince is the error for a branch that others committed to after the last change of Penstock, which is zero if there is none.
-func (t *Table) othersSince(branch string, last Entry, others []Entry) error {
-	var listed []string
-	for _, e := range others[:min(len(others), maxListed)] {
-		listed = append(listed, strings.TrimSpace(strconv.FormatInt(e.Snapshot, 10)+" of "+e.Time.Format(time.RFC3339)+" "+e.Writer))
-	}
-	text := strings.Join(listed, ", ")
-	if more := len(others) - len(listed); more > 0 {
-		text += " and " + strconv.Itoa(more) + " more"
-	}
-	if last.Snapshot == 0 {
-		return fault.New(fault.NotFound, "branch %s of table %s has no change of Penstock to take back: its snapshots are of others: %s", branch, t.Name, text).
-			In(t.Name, "").WithRemedy("take them back with the engine that made them")
-	}
-	return fault.New(fault.Conflict, "others have committed to branch %s of table %s since the last change of Penstock, snapshot %d of %s: %s",
-		branch, t.Name, last.Snapshot, last.Time.Format(time.RFC3339), text).In(t.Name, "").
-		WithRemedy("restore brings partitions back as they were at a snapshot, and takes the place of all that was committed to them since")
 }

@@ -37,7 +37,7 @@ func promoted(id, parent int64) history.Snapshot {
 
 // table returns a table whose main is at a snapshot.
 func table(main int64, moves []int64, snapshots ...history.Snapshot) *history.Table {
-	return &history.Table{Name: "ml.t", Snapshots: snapshots, Moves: moves, Refs: map[string]history.Ref{"main": {Snapshot: main}}}
+	return &history.Table{Name: "ml.t", Snapshots: snapshots, Moves: moves, Moved: second(90), Refs: map[string]history.Ref{"main": {Snapshot: main}}}
 }
 
 func demotable(promotion string) string { return map[string]string{"p": "last_pins"}[promotion] }
@@ -106,19 +106,22 @@ func TestLastChange(t *testing.T) {
 		kind     fault.Kind
 		says     string
 	}{
-		"the last of several":       {table: table(2, []int64{1, 2}, own(1, 0), own(2, 1)), from: 1, to: 2, taken: 1},
-		"the first":                 {table: table(1, []int64{1}, own(1, 0)), from: 0, to: 1, taken: 1},
-		"a publication":             {table: table(3, []int64{1, 3}, own(1, 0), own(2, 1), own(3, 2)), from: 1, to: 3, taken: 2},
-		"after an undo":             {table: table(2, []int64{1, 2, 3, 2}, own(1, 0), own(2, 1), own(3, 2)), from: 1, to: 2, taken: 1},
-		"others before":             {table: table(3, nil, own(1, 0), other(2, 1), own(3, 2)), from: 2, to: 3, taken: 1},
-		"others since":              {table: table(3, nil, own(1, 0), own(2, 1), other(3, 2)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2 of 2026-11-01T00:00:02Z: 3 of 2026-11-01T00:00:03Z spark 4.0"},
-		"others published with it":  {table: table(3, []int64{1, 3}, own(1, 0), other(2, 1), own(3, 2)), kind: fault.Conflict, says: "2 of 2026-11-01T00:00:02Z spark 4.0"},
-		"only others":               {table: table(2, nil, other(1, 0), other(2, 1)), kind: fault.NotFound, says: "its snapshots are of others: 2 of"},
-		"none":                      {table: table(0, nil), kind: fault.NotFound, says: "has no change of Penstock"},
-		"a promotion":               {table: table(2, nil, own(1, 0), promoted(2, 1)), kind: fault.Conflict, says: "is a promotion"},
-		"others after a promotion":  {table: table(3, nil, own(1, 0), promoted(2, 1), other(3, 2)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2"},
-		"published with promotions": {table: table(3, []int64{1, 3}, own(1, 0), promoted(2, 1), own(3, 2)), kind: fault.Conflict, says: "is a promotion"},
-		"before it has expired":     {table: expired, kind: fault.Expired, says: "snapshot 2 of table ml.t, which was before the last change, no longer exists"},
+		"the last of several":               {table: table(2, []int64{1, 2}, own(1, 0), own(2, 1)), from: 1, to: 2, taken: 1},
+		"the first":                         {table: table(1, []int64{1}, own(1, 0)), from: 0, to: 1, taken: 1},
+		"a publication":                     {table: table(3, []int64{1, 3}, own(1, 0), own(2, 1), own(3, 2)), from: 1, to: 3, taken: 2},
+		"after an undo":                     {table: table(2, []int64{1, 2, 3, 2}, own(1, 0), own(2, 1), own(3, 2)), kind: fault.Conflict, says: "was taken back already: main was moved back at 2026-11-01T00:01:30Z from snapshot 3 to snapshot 2"},
+		"after an undo to the first":        {table: table(1, []int64{1, 2, 1}, own(1, 0), own(2, 1)), kind: fault.Conflict, says: "from snapshot 2 to snapshot 1"},
+		"a change after an undo":            {table: table(4, []int64{1, 2, 3, 2, 4}, own(1, 0), own(2, 1), own(3, 2), own(4, 2)), from: 2, to: 4, taken: 1},
+		"after an undo of what has expired": {table: table(2, []int64{1, 2, 3, 2}, own(1, 0), own(2, 1)), from: 1, to: 2, taken: 1},
+		"others before":                     {table: table(3, nil, own(1, 0), other(2, 1), own(3, 2)), from: 2, to: 3, taken: 1},
+		"others since":                      {table: table(3, nil, own(1, 0), own(2, 1), other(3, 2)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2 of 2026-11-01T00:00:02Z: 3 of 2026-11-01T00:00:03Z spark 4.0"},
+		"others published with it":          {table: table(3, []int64{1, 3}, own(1, 0), other(2, 1), own(3, 2)), kind: fault.Conflict, says: "2 of 2026-11-01T00:00:02Z spark 4.0"},
+		"only others":                       {table: table(2, nil, other(1, 0), other(2, 1)), kind: fault.NotFound, says: "its snapshots are of others: 2 of"},
+		"none":                              {table: table(0, nil), kind: fault.NotFound, says: "has no change of Penstock"},
+		"a promotion":                       {table: table(2, nil, own(1, 0), promoted(2, 1)), kind: fault.Conflict, says: "is a promotion"},
+		"others after a promotion":          {table: table(3, nil, own(1, 0), promoted(2, 1), other(3, 2)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2"},
+		"published with promotions":         {table: table(3, []int64{1, 3}, own(1, 0), promoted(2, 1), own(3, 2)), kind: fault.Conflict, says: "is a promotion"},
+		"before it has expired":             {table: expired, kind: fault.Expired, says: "snapshot 2 of table ml.t, which was before the last change, no longer exists"},
 	} {
 		made, taken, err := c.table.LastChange("")
 		if c.says != "" {
@@ -131,11 +134,29 @@ func TestLastChange(t *testing.T) {
 		require.Len(t, taken, c.taken, name)
 		require.Equal(t, c.to, taken[0].Snapshot, name)
 	}
+	undone := table(2, []int64{1, 2, 3, 2}, own(1, 0), own(2, 1), own(3, 2))
+	_, _, err := undone.LastChange("")
+	require.Equal(t, "to take the change before it back too, name its snapshots: --from 1 --to 2", fault.As(err).Remedy)
 	branched := table(1, nil, own(1, 0), own(2, 1), own(3, 2))
 	branched.Refs["candidate"], branched.Refs["tag"] = history.Ref{Snapshot: 3}, history.Ref{Snapshot: 3, Tag: true}
 	made, _, err := branched.LastChange("candidate")
 	require.NoError(t, err)
 	require.Equal(t, commit.Move{Table: "ml.t", Ref: "candidate", From: 2, To: 3}, made)
+	begun := own(2, 1)
+	begun.Summary[commit.SummaryBegan] = "candidate"
+	branched = table(1, nil, own(1, 0), begun, own(3, 2))
+	branched.Refs["candidate"], branched.Refs["second"], branched.Refs["tag"] = history.Ref{Snapshot: 2}, history.Ref{Snapshot: 2}, history.Ref{Snapshot: 3, Tag: true}
+	made, taken, err := branched.LastChange("candidate")
+	require.NoError(t, err)
+	require.Equal(t, commit.Move{Table: "ml.t", Ref: "candidate", To: 2}, made, "the branch is removed, as it did not exist before")
+	require.Len(t, taken, 1)
+	made, _, err = branched.LastChange("second")
+	require.NoError(t, err)
+	require.Equal(t, int64(1), made.From)
+	log, err := branched.LogOf("candidate", 0, demotable)
+	require.NoError(t, err)
+	require.Equal(t, &history.Undo{Branch: "candidate", To: 2}, log.Snapshots[0].Undo)
+	require.Nil(t, log.Snapshots[1].Undo, "it was of main before the branch began")
 	for _, name := range []string{"tag", "nothing"} {
 		_, _, err = branched.LastChange(name)
 		require.Error(t, err)

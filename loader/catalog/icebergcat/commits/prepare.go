@@ -213,6 +213,9 @@ func (s *preparing) summary() map[string]string {
 	if s.change.Token != "" {
 		out[commit.SummaryToken] = s.change.Token
 	}
+	if s.change.Begin != 0 && s.attempt.parent == 0 {
+		out[commit.SummaryBegan] = s.change.Branch
+	}
 	s.counts.describe(out, s.head)
 	return out
 }

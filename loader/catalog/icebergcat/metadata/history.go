@@ -51,7 +51,7 @@ func (s *Source) History(ctx context.Context, name string, held *budget.Reservat
 		out.Refs[icetable.MainBranch] = history.Ref{Snapshot: current.SnapshotID}
 	}
 	for entry := range m.SnapshotLogs() {
-		out.Moves = append(out.Moves, entry.SnapshotID)
+		out.Moves, out.Moved = append(out.Moves, entry.SnapshotID), time.UnixMilli(entry.TimestampMs).UTC()
 	}
 	m.describe(out)
 	return out, held.Grow(int64(len(out.Moves)*8) + int64(len(out.Columns)+len(out.Partition))*summaryBytes) //nolint:mnd // bytes of an id

@@ -1,0 +1,142 @@
+package history
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// LastChange returns the move that undoes Penstock's last change to a branch ("" is main), and the
+// snapshots that it undoes, newest first. A publication can move main over several snapshots, which
+// are undone together.
+//
+// It returns Conflict with the snapshots of others if they committed since, and NotFound if
+// Penstock made no change. It returns Conflict if main's last move was back, so that a repeated
+// call does not undo one more change; its remedy has the snapshots for that.
+func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
+	branch = cmp.Or(branch, commit.Main)
+	made := commit.Move{Table: t.Name, Ref: branch}
+	var err error
+	if made.To, err = t.head(branch); err != nil {
+		return made, nil, err
+	}
+	if t.Refs[branch].Tag {
+		return made, nil, fault.InvalidField("branch", "%s is a tag of table %s, and does not move", branch, t.Name).In(t.Name, "").WithRemedy("name a branch")
+	}
+	byID := t.byID()
+	made.From = t.movedFrom(byID, branch, made.To)
+	var taken, others []Entry
+	for s := range byID.ancestors(made.To) {
+		e := entryOf(s)
+		switch {
+		case s.Summary[commit.SummaryPromotion] != "":
+			return made, nil, t.promotedLast(e, others)
+		case e.Token == "":
+			others = append(others, e)
+			continue
+		case len(others) > 0:
+			return made, nil, t.othersSince(branch, e, others)
+		}
+		taken = append(taken, e)
+		if s.Parent == made.From || made.From == 0 {
+			return made, taken, cmp.Or(t.undoable(byID, made), t.movedBack(byID, made))
+		}
+	}
+	if len(others) > 0 {
+		return made, nil, t.othersSince(branch, Entry{}, others)
+	}
+	return made, nil, fault.New(fault.NotFound, "branch %s of table %s has no change of Penstock to take back", branch, t.Name).In(t.Name, "").
+		WithRemedy("list its snapshots: penstock log")
+}
+
+// movedFrom returns the snapshot that a branch had before it moved to a snapshot: from the moves of
+// main if known, or else as undoTo has it.
+func (t *Table) movedFrom(byID snapshotsByID, branch string, to int64) int64 {
+	head := byID[to]
+	if head == nil {
+		return 0
+	}
+	from, _ := byID.undoTo(branch, head)
+	if branch != commit.Main {
+		return from
+	}
+	before := map[int64]bool{}
+	for s := range byID.ancestors(head.Parent) {
+		before[s.ID] = true
+	}
+	for i := len(t.Moves) - 1; i > 0; i-- {
+		if t.Moves[i] == to && before[t.Moves[i-1]] {
+			return t.Moves[i-1]
+		}
+	}
+	return from
+}
+
+// movedBack returns an error if the last move of main was from a later snapshot back to the one that
+// it is at.
+func (t *Table) movedBack(byID snapshotsByID, made commit.Move) error {
+	last := len(t.Moves) - 1
+	if made.Ref != commit.Main || last < 1 || t.Moves[last] != made.To || t.Moves[last-1] == made.To {
+		return nil
+	}
+	for s := range byID.ancestors(t.Moves[last-1]) {
+		if s.ID != made.To {
+			continue
+		}
+		at := ""
+		if !t.Moved.IsZero() {
+			at = " at " + t.Moved.UTC().Format(time.RFC3339)
+		}
+		from := "none"
+		if made.From != 0 {
+			from = strconv.FormatInt(made.From, 10)
+		}
+		return fault.New(fault.Conflict, "the last change of table %s was taken back already: main was moved back%s from snapshot %d to snapshot %d", t.Name, at, t.Moves[last-1], made.To).
+			In(t.Name, "").WithRemedy("to take the change before it back too, name its snapshots: --from %s --to %d", from, made.To)
+	}
+	return nil
+}
+
+// undoable returns an error if the snapshot that a move began at no longer exists.
+func (t *Table) undoable(byID snapshotsByID, made commit.Move) error {
+	if made.From == 0 || byID[made.From] != nil {
+		return nil
+	}
+	return fault.New(fault.Expired, "snapshot %d of table %s, which was before the last change, no longer exists", made.From, t.Name).In(t.Name, "").
+		WithRemedy("commit a change that removes the rows; restore brings partitions back as they were at a snapshot that still exists")
+}
+
+// promotedLast is the error for a branch whose last change of Penstock is a promotion.
+func (t *Table) promotedLast(e Entry, others []Entry) error {
+	if len(others) > 0 {
+		return t.othersSince(commit.Main, e, others)
+	}
+	return fault.New(fault.Conflict, "the last change of table %s, snapshot %d, is a promotion, whose columns the schema has", t.Name, e.Snapshot).In(t.Name, "").
+		WithRemedy("take it back by its columns: penstock demote; penstock log prints the command")
+}
+
+// maxListed bounds the snapshots that an error lists.
+const maxListed = 10
+
+// othersSince is the error for a branch that others committed to after the last change of Penstock, which is zero if there is none.
+func (t *Table) othersSince(branch string, last Entry, others []Entry) error {
+	var listed []string
+	for _, e := range others[:min(len(others), maxListed)] {
+		listed = append(listed, strings.TrimSpace(strconv.FormatInt(e.Snapshot, 10)+" of "+e.Time.Format(time.RFC3339)+" "+e.Writer))
+	}
+	text := strings.Join(listed, ", ")
+	if more := len(others) - len(listed); more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
+	}
+	if last.Snapshot == 0 {
+		return fault.New(fault.NotFound, "branch %s of table %s has no change of Penstock to take back: its snapshots are of others: %s", branch, t.Name, text).
+			In(t.Name, "").WithRemedy("take them back with the engine that made them")
+	}
+	return fault.New(fault.Conflict, "others have committed to branch %s of table %s since the last change of Penstock, snapshot %d of %s: %s",
+		branch, t.Name, last.Snapshot, last.Time.Format(time.RFC3339), text).In(t.Name, "").
+		WithRemedy("restore brings partitions back as they were at a snapshot, and takes the place of all that was committed to them since")
+}
