@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
 	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -35,6 +36,8 @@ func (p process) completions(c *cobra.Command) {
 		switch {
 		case len(args) == 0 || all:
 			return beginning(names(c), begin), cobra.ShellCompDirectiveNoFileComp
+		case strings.HasPrefix(rest, "[FROM]") && len(args) <= strings.Count(rest, "["):
+			return beginning(p.refNames(c, args[0]), begin), cobra.ShellCompDirectiveNoFileComp
 		case strings.HasPrefix(rest, "FILE"):
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -170,6 +173,38 @@ func (p process) tableNames(c *cobra.Command) (out []string) {
 			out = append(out, s.Table)
 		}
 	}
+	return out
+}
+
+// refNames returns the names of the branches and tags of a table in a command's catalogs, without
+// those that keep snapshots for training jobs. It returns nil on failure.
+func (p process) refNames(c *cobra.Command, table string) (out []string) {
+	conf := p.configured(p.sourceOf(c))
+	if conf == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+	defer cancel()
+	e, err := engine.Assemble(ctx, conf)
+	if err != nil {
+		return nil
+	}
+	defer e.Close()
+	held, err := e.Budget.Reserve("the snapshots of table "+table, 0)
+	if err != nil {
+		return nil
+	}
+	defer held.Release()
+	found, err := e.TableHistory().History(ctx, table, held)
+	if err != nil {
+		return nil
+	}
+	for name, ref := range found.Refs {
+		if name != catalog.PinTag(ref.Snapshot) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

@@ -90,7 +90,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
-	p.completions(root)
+	p.completions(root) //nolint:contextcheck // as above
 	if err := p.completeFlags(root); err != nil { //nolint:contextcheck // as above
 		return p.finish(root, err)
 	}
@@ -134,7 +134,7 @@ func (p process) commands() []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(p), explainCommand(p), catCommand(p), verifyCommand(p),
 		stageCommand(p), publishCommand(p), undoCommand(p), compactCommand(p), restoreCommand(p), promoteCommand(p), demoteCommand(p), orphansCommand(p),
-		datasetsCommand(p), tablesCommand(p), logCommand(p), healthCommand(p), statusCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p),
+		datasetsCommand(p), tablesCommand(p), logCommand(p), diffCommand(p), healthCommand(p), statusCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p),
 	}
 }
 

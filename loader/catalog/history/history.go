@@ -136,6 +136,12 @@ func (s snapshotsByID) undoTo(branch string, one *Snapshot) (int64, bool) {
 	return one.Parent, s[one.Parent] != nil
 }
 
+// SnapshotID parses the id of a snapshot.
+func SnapshotID(text string) (int64, bool) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	return id, err == nil && id > 0
+}
+
 // head returns the snapshot that a branch is at: 0 for main of a table without snapshots.
 func (t *Table) head(branch string) (int64, error) {
 	ref, ok := t.Refs[branch]

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/loader/tablediff"
+)
+
+// Diff is a comparison of two snapshots of a table. See tablediff.Request.
+type Diff struct {
+	Table, From, To string
+	Key             []string
+	OnlyFiles       bool
+	Progress        func(read, all int64)
+}
+
+// Diff compares two snapshots of a table. If the request names no key, it is the one by which the
+// first dataset that joins the table finds one row.
+func (e *Engine) Diff(ctx context.Context, d Diff) (*tablediff.Result, error) {
+	ctx, entered := e.Budget.Enter(ctx, "diff")
+	defer entered.Release()
+	held, err := e.Budget.Reserve("the snapshots of table "+d.Table, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	snapshots, err := e.TableHistory().History(ctx, d.Table, held)
+	if err != nil {
+		return nil, err
+	}
+	return tablediff.New(tablediff.Options{Tables: e.Catalogs, Read: e.readFiles, Rows: e.rowFiles(1)}).Compare(ctx, tablediff.Request{
+		History: snapshots, From: d.From, To: d.To, Key: d.Key, UsualKey: e.joinKey(d.Table), OnlyFiles: d.OnlyFiles, Progress: d.Progress,
+	})
+}
+
+// joinKey returns the columns by which the first dataset that joins a staging table finds a row: the
+// key, and the time of the rows if it has a time rule. It returns nil if no dataset joins the table.
+func (e *Engine) joinKey(table string) (columns []string) {
+	for _, r := range e.Datasets().Readers(table, nil) {
+		for _, pair := range r.Key {
+			columns = append(columns, pair.Staging)
+		}
+		if r.Time != "" {
+			columns = append(columns, r.Time)
+		}
+		if len(columns) > 0 {
+			return columns
+		}
+	}
+	return nil
+}

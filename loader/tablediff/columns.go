@@ -1,0 +1,163 @@
+package tablediff
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/conform"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/sortkey"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/datafile"
+)
+
+// ColumnChanges describes how the top-level columns differ. A column is the same one if its field id
+// is.
+type ColumnChanges struct {
+	Added   []string      `json:"added"`
+	Dropped []string      `json:"dropped"`
+	Renamed []TextChange  `json:"renamed"`
+	Retyped []TypeChanges `json:"retyped"`
+}
+
+// TextChange is an earlier and a later text.
+type TextChange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// TypeChanges is a column, by its later name, and its types in Arrow's notation.
+type TypeChanges struct {
+	Column string `json:"column"`
+	TextChange
+}
+
+// IsZero reports whether the columns are the same.
+func (c *ColumnChanges) IsZero() bool {
+	return c == nil || len(c.Added)+len(c.Dropped)+len(c.Renamed)+len(c.Retyped) == 0
+}
+
+// compareColumns compares the top-level columns of a table before and after.
+func compareColumns(before, after *catalog.Table) *ColumnChanges {
+	out := &ColumnChanges{Added: []string{}, Dropped: []string{}, Renamed: []TextChange{}, Retyped: []TypeChanges{}}
+	find := func(in []catalog.Field, id int) (catalog.Field, bool) {
+		if i := slices.IndexFunc(in, func(f catalog.Field) bool { return f.ID == id }); i >= 0 {
+			return in[i], true
+		}
+		return catalog.Field{}, false
+	}
+	for _, f := range after.Fields {
+		old, had := find(before.Fields, f.ID)
+		if !had {
+			out.Added = append(out.Added, f.Name)
+			continue
+		}
+		if old.Name != f.Name {
+			out.Renamed = append(out.Renamed, TextChange{old.Name, f.Name})
+		}
+		if !arrow.TypeEqual(old.Type, f.Type) {
+			out.Retyped = append(out.Retyped, TypeChanges{f.Name, TextChange{old.Type.String(), f.Type.String()}})
+		}
+	}
+	for _, f := range before.Fields {
+		if _, has := find(after.Fields, f.ID); !has {
+			out.Dropped = append(out.Dropped, f.Name)
+		}
+	}
+	return out
+}
+
+// findKey sets the columns of the key and the columns to compare. Without a known key, it sets none.
+func (c *comparing) findKey() error {
+	for _, name := range c.request.Key {
+		f, ok := c.after.Field(name)
+		switch {
+		case !ok || !slices.ContainsFunc(c.after.Fields, func(o catalog.Field) bool { return o.ID == f.ID }):
+			return datafile.UnknownColumn("key", name, c.after.Names())
+		case !slices.ContainsFunc(c.both, func(o catalog.Field) bool { return o.ID == f.ID }):
+			return fault.InvalidField("key", "column %q was added after the earlier snapshot", name).WithRemedy("name columns that both snapshots have")
+		case !sortkey.Supported(f.Type):
+			return fault.InvalidField("key", "column %q of type %s cannot be a key", name, f.Type).WithRemedy("name columns of numbers, texts or times")
+		}
+		c.key = append(c.key, f)
+	}
+	if len(c.key) == 0 {
+		c.key = c.knownKey()
+	}
+	if len(c.key) == 0 {
+		return nil
+	}
+	for _, f := range c.both {
+		if slices.ContainsFunc(c.key, func(k catalog.Field) bool { return k.ID == f.ID }) {
+			continue
+		}
+		if _, err := conform.New(arrow.NewSchema([]arrow.Field{f.Arrow()}, nil)); err != nil {
+			c.notCompared = append(c.notCompared, f.Name)
+			continue
+		}
+		c.values = append(c.values, f)
+	}
+	return nil
+}
+
+// knownKey returns the key that the request's UsualKey or the table's layout names, or nil.
+func (c *comparing) knownKey() []catalog.Field {
+	var usual []int
+	for _, name := range c.request.UsualKey {
+		f, ok := c.after.Field(name)
+		if !ok {
+			usual = nil
+			break
+		}
+		usual = append(usual, f.ID)
+	}
+	for _, ids := range [][]int{usual, bucketed(c.after.Specs), sorted(c.after.SortOrders)} {
+		var key []catalog.Field
+		for _, id := range ids {
+			i := slices.IndexFunc(c.both, func(f catalog.Field) bool { return f.ID == id && sortkey.Supported(f.Type) })
+			if i < 0 {
+				key = nil
+				break
+			}
+			key = append(key, c.both[i])
+		}
+		if len(key) > 0 {
+			return key
+		}
+	}
+	return nil
+}
+
+// bucketed returns the ids of the columns of the buckets of the newest spec that has some.
+func bucketed(specs map[int]catalog.Spec) (ids []int) {
+	newest := -1
+	for id, spec := range specs {
+		var columns []int
+		for _, p := range spec {
+			if p.Transform.Kind == catalog.Bucket {
+				columns = append(columns, p.Source)
+			}
+		}
+		if len(columns) > 0 && id > newest {
+			newest, ids = id, columns
+		}
+	}
+	return ids
+}
+
+// sorted returns the ids of the columns of the newest sort order, if rows are sorted by columns
+// alone.
+func sorted(orders map[int]catalog.SortOrder) (ids []int) {
+	newest := -1
+	for id := range orders {
+		newest = max(newest, id)
+	}
+	for _, by := range orders[newest] {
+		if by.Transform.Kind != catalog.Identity {
+			return nil
+		}
+		ids = append(ids, by.Source)
+	}
+	return ids
+}
