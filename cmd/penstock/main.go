@@ -90,7 +90,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
-	p.completions(root) //nolint:contextcheck // as above
+	p.completions(root)                           //nolint:contextcheck // as above
 	if err := p.completeFlags(root); err != nil { //nolint:contextcheck // as above
 		return p.finish(root, err)
 	}
