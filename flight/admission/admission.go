@@ -22,19 +22,19 @@ const (
 	queuePerSlot = 4
 )
 
-// Slots assigns slots to streams, by the rule of package limits. Its invariants are, besides those of the queue:
-//   - after a stream was set back for lack of memory, no more streams get slots than had them then,
-//     except one by one while memory is plentiful;
-//   - the first stream of a mix gets a slot only together with slots for all its streams;
-//   - a stream that resumes after it was parked, and a shard whose gang gathers, go before others.
+// Slots assigns slots to streams, by the rule of package limits. Its invariants are, besides those
+// of the queue: - after a stream was set back for lack of memory, no more streams get slots than
+// had slots at that moment; while memory is plentiful, the number rises one by one; - the first
+// stream of a mix gets a slot only together with slots for all its streams; - a stream that resumes
+// after it was parked, and a shard whose gang gathers, go before others.
 //
-// The ranks of a job wait for each other, so a job cannot run with some of its shards: the
-// first shard of a plan keeps slots for its siblings for a while. It keeps at most half of
-// the free ones, because it may be the only shard that comes. For the streams of a mix, see
-// newMix.
+// The ranks of a job wait for each other, so a job cannot run with some of its shards: the first
+// shard of a plan reserves slots for the other shards for a while. It reserves at most half of the
+// free slots, because the other shards may never come. For the streams of a mix, see newMix.
 //
-// A mix that is next, and for which too few slots are free, blocks the streams behind it: no
-// longer than it may wait, and no more slots than its streams could take one by one.
+// A mix that is next in the queue, and for which too few slots are free, blocks the streams behind
+// it. It blocks them no longer than it may wait itself, and it blocks no more slots than its
+// streams could take one by one.
 type Slots struct {
 	*limits.Queue
 	MaxWait time.Duration // how long a stream waits for a slot: maxWait, except in tests
@@ -43,7 +43,7 @@ type Slots struct {
 	// Guarded by the lock of the queue.
 	changed time.Time // when the number of streams that may be open last changed
 	left    time.Time // when a stream last left
-	turns   int64     // how often a stream has left or Relax has let others try
+	turns   int64     // how often a stream has left, or Relax has let other streams try
 	gangs   map[gangKey][]*group
 	mixes   map[mixKey]*group
 }
@@ -56,21 +56,24 @@ type Stream struct {
 	Mix    Mix
 }
 
-// gangKey is what the shards of one job have in common. Jobs that read the same plan in as
-// many shards share it too, and may mix in each other's gangs: each gang has enough slots.
+// gangKey identifies the shards of one job. Jobs that read the same plan in the same number of
+// shards have the same gangKey, so that their shards may join each other's gangs; each gang has
+// enough slots nevertheless.
 type gangKey struct {
 	plan string
 	of   int
 }
 
-// group is streams that have slots at the same time: the shards of a gang, or the streams of a mix.
+// group is a set of streams that have slots at the same time: the shards of a gang, or the streams
+// of a mix.
 type group struct {
-	of      int                // streams, if all have come
+	of      int                // the number of streams once all have come
 	streams map[*Slot]struct{} // that have slots; never empty
 	kept    *limits.Kept       // for streams that have not come
 }
 
-// leave takes a stream out of a group, and reports whether it was the last one. A nil group has none.
+// leave removes a stream from a group, and reports whether it was the last one. A nil group has no
+// streams.
 func (g *group) leave(p *Slot) bool {
 	if g == nil {
 		return false
@@ -83,14 +86,15 @@ func (g *group) leave(p *Slot) bool {
 	return true
 }
 
-// Slot is the slot of one stream, or its claim to one, which is firm once the stream had a slot: then it resumes after it was
-// parked or set back. The stream enters. It leaves when it ends; parking leaves on its behalf.
+// Slot is the slot of one stream, or the stream's claim to a slot. Once the stream has had a slot,
+// its claim is firm: it can resume after it was parked or set back. The goroutine of the stream
+// calls Enter, and Release when the stream ends; parking releases the slot on its behalf.
 type Slot struct {
 	admission *Slots
 	Claim     limits.Claim
 	key       gangKey
 	shard     int
-	mix       mixKey // zero: it belongs to none
+	mix       mixKey // zero: the stream belongs to no mix
 	streams   int    // of its mix
 
 	// Guarded by the lock of the queue.
@@ -101,7 +105,7 @@ type Slot struct {
 	lacks lack
 }
 
-// New returns a number of slots, of which one client may have a percentage.
+// New returns Slots with the given number of slots, of which one client may have percent.
 func New(slots, percent int, clock func() time.Time) *Slots {
 	return &Slots{
 		Queue:   limits.NewQueue(limits.Options{Places: slots, Percent: percent, Claims: queuePerSlot * slots, Full: noSlot, Clock: clock}),
@@ -109,7 +113,7 @@ func New(slots, percent int, clock func() time.Time) *Slots {
 	}
 }
 
-// noSlot returns the error of a stream that cannot even wait.
+// noSlot returns the error of a stream for which there is no room in the queue.
 func noSlot(now limits.Counts) error {
 	e := fault.New(fault.Exhausted, "no slot is free: %s already waiting, and %s open (max_streams)", are(now.Waiting), are(now.Taken))
 	e.RetryAfter = maxWait
@@ -121,7 +125,7 @@ func (a *Slots) Shutdown() {
 	a.Close(fault.New(fault.Unavailable, "the server is shutting down").WithRemedy("use another server, or this one after its restart"))
 }
 
-// Of returns the claim of a stream, which has a slot after enter.
+// Of returns the claim of a stream, which has a slot after Enter.
 func (a *Slots) Of(c Stream) *Slot {
 	p := &Slot{admission: a, key: gangKey{c.Plan, c.Shard.Of}, shard: c.Shard.Index}
 	p.Claim = limits.Claim{Client: c.Client, Special: p}
@@ -149,7 +153,7 @@ func (p *Slot) Enter(ctx context.Context) error {
 	return a.Enter(ctx, &p.Claim, wait, p.late)
 }
 
-// late returns for how much longer a stream may wait, or else why it fails.
+// late returns how much longer a stream may wait, or an error if it has waited for too long.
 func (p *Slot) late() (more time.Duration, err error) {
 	p.admission.Look(func() {
 		if more = p.admission.moreTime(p); more <= 0 {
@@ -197,7 +201,7 @@ func (p *Slot) Terms() limits.Terms {
 		if !p.Claim.Firm {
 			terms.Of = m.kept
 		}
-		terms.First = terms.First || len(m.streams)+m.kept.Places() < m.of // it is late, or follows one that has ended
+		terms.First = terms.First || len(m.streams)+m.kept.Places() < m.of // the stream came late, or follows a stream of the mix that has ended
 	} else if g := a.gangWithout(p); g != nil {
 		terms.Of = g.kept
 		terms.First = terms.First || !g.kept.Over()
@@ -205,8 +209,8 @@ func (p *Slot) Terms() limits.Terms {
 	return terms
 }
 
-// gangWithout returns a gang that lacks the shard of p, preferably one that keeps a slot for
-// it; nil if there is none. The lock is held.
+// gangWithout returns a gang that lacks the shard of p, preferably one that reserves a slot for it.
+// It returns nil if there is no such gang. The lock is held.
 func (a *Slots) gangWithout(p *Slot) *group {
 	var found *group
 	for _, g := range a.gangs[p.key] {
@@ -245,9 +249,9 @@ func (p *Slot) Granted(terms limits.Terms) {
 	p.gang.streams[p] = struct{}{}
 }
 
-// newGang starts a gang, and keeps slots for the shards to come, each of which needs as many
-// as the first; but not for a shard that resumes, whose siblings have been admitted before.
-// The lock is held.
+// newGang starts a gang, and reserves slots for the shards to come, each of which needs as many as
+// the first. It reserves none for a shard that resumes, because the other shards of its plan have
+// been admitted before. The lock is held.
 func (a *Slots) newGang(p *Slot, needs int, again bool) {
 	keep := needs * min(p.key.of-1, max(0, a.Free()+1)/2/needs)
 	if again {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// HeaderMix is the header of a DoGet that names the mix that its stream belongs to, and how
-	// many streams this has: "<id> <streams>".
+	// HeaderMix is the header of a DoGet that names the mix that its stream belongs to, and the
+	// number of streams of the mix: "<id> <streams>".
 	HeaderMix = "penstock-mix"
 	// maxMixID is the length of the longest id of a mix.
 	maxMixID = 64
 	// maxMixStreams is the largest number of streams of a mix. It bounds the slots that one mix can
-	// keep, or have others wait for.
+	// reserve, or can keep others waiting for.
 	maxMixStreams = 64
 )
 
@@ -42,7 +42,8 @@ func MixOf(ctx context.Context) (Mix, error) {
 	return Mix{id, n}, nil
 }
 
-// mixKey identifies a mix. Its host is part of it, so that no host takes the slots of another.
+// mixKey identifies a mix. The host is part of the key, so that no host can take the slots of
+// another.
 type mixKey struct{ host, id string }
 
 // needs returns how many slots must be free for a stream: those of all streams of its mix, if it
@@ -54,9 +55,10 @@ func (a *Slots) needs(p *Slot) int {
 	return p.streams
 }
 
-// newMix keeps slots for the other streams of a mix, whose first stream has just got one. A trainer rank reads the streams of a
-// mix in turn: it waits for all of them, and other ranks wait for it. If each of two ranks had the slots of some of its streams,
-// they would wait for each other. The lock is held.
+// newMix reserves slots for the other streams of a mix whose first stream has just got a slot. A
+// rank of a trainer reads the streams of a mix in turn: it waits for all of them, and other ranks
+// wait for the rank. If two ranks had slots for only some of their streams each, they would wait
+// for each other. The lock is held.
 func (a *Slots) newMix(p *Slot) {
 	p.mixed = &group{of: p.streams, streams: map[*Slot]struct{}{p: {}}, kept: a.Keep(p.streams-1, &p.Claim, gathering)}
 	a.mixes[p.mix] = p.mixed

@@ -15,19 +15,22 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// arrivals limits the open calls whose request has not arrived. Of these, gRPC holds the headers and what has come of the
-// message. If there are too many, the oldest of the client that has the most ends, so that no number of slow clients keeps others
-// out; but a call of this client itself is refused while its oldest is young, which takes far less of a flood. If they hold too
-// many bytes, those of the connection that has sent most end. It is safe for concurrent use.
+// arrivals limits the open calls whose request has not arrived. For each of them, gRPC holds the
+// headers and the bytes of the message that have arrived. If there are too many such calls, the
+// oldest call of the client that has the most of them ends, so that slow clients cannot keep others
+// out, however many they are. If that client itself makes the new call, and its oldest call is
+// still young, the new call is refused instead, which costs far less in a flood. If the calls hold
+// too many bytes, the calls of the connection that has sent the most bytes end. It is safe for
+// concurrent use.
 type arrivals struct {
 	clock   func() time.Time
 	bytes   int64 // limit of received
 	timeout time.Duration
-	refusal error // of a call; a flood is refused without an allocation for each
+	refusal error // the error of every refused call, so that a flood needs no allocation for each call
 
 	mu       sync.Mutex
 	calls    *limits.Room[*Arrival]
-	received int64 // by connections with calls that have not arrived
+	received int64 // bytes received by connections that have calls whose requests have not arrived
 	senders  map[*countedConn][]*Arrival
 }
 
@@ -44,11 +47,12 @@ type Arrival struct {
 	client string
 	at     time.Time
 	conn   *countedConn // nil: not known
-	end    chan error   // receives why the server ends it
-	left   bool         // it has arrived or ended; guarded by arrivals.mu
+	end    chan error   // receives the reason for which the server ends the call
+	left   bool         // its request has arrived, or the call has ended; guarded by arrivals.mu
 }
 
-// admit adds a call whose headers have come and whose request has not, or refuses it. It does not block.
+// admit adds a call whose headers have arrived and whose request has not, or refuses the call. It
+// does not block.
 func (a *arrivals) admit(ctx context.Context, client string) (*Arrival, error) {
 	from := ConnectionOf(ctx)
 	arrival := &Arrival{client: client, at: a.clock(), conn: from.counted(), end: make(chan error, 1)}
@@ -62,7 +66,7 @@ func (a *arrivals) admit(ctx context.Context, client string) (*Arrival, error) {
 	return arrival, nil
 }
 
-// tooMany is why calls are refused, or end early.
+// tooMany is the text of the error of calls that are refused, or that the server ends.
 const tooMany = "too many calls wait for their requests"
 
 // enter adds a call, and ends another one if there are too many. It returns false if the call is refused.
@@ -70,7 +74,7 @@ func (a *arrivals) enter(call *Arrival) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	gone, entered := a.calls.Enter(call.client, call, nil)
-	if !entered { // no other client has more
+	if !entered { // no other client has more calls
 		oldest := a.calls.Of(call.client)[0]
 		if call.at.Sub(oldest.at) < arrivalGrace {
 			return false
@@ -107,8 +111,8 @@ func (a *arrivals) add(c *countedConn, n int) {
 	}
 }
 
-// evictBytes ends the calls of the connections that have sent most, if all have sent too much, until a quarter is free. mu is
-// held.
+// evictBytes ends calls if all of them together have received too many bytes: those of the
+// connections that have sent the most, until a quarter of the limit is free. mu is held.
 func (a *arrivals) evictBytes() {
 	if a.received <= a.bytes {
 		return
@@ -124,7 +128,8 @@ func (a *arrivals) evictBytes() {
 	}
 }
 
-// leave removes a call that has arrived or ended. It may be called more than once.
+// leave removes a call whose request has arrived, or that has ended. It may be called more than
+// once.
 func (a *arrivals) leave(call *Arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

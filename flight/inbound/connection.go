@@ -15,19 +15,20 @@ import (
 // Connection is the connection of a client. The contexts of its calls carry it. A nil Connection is one that is not known.
 type Connection struct {
 	conn   net.Conn           // nil if it could not be identified
-	number int64              // of all connections of the server
+	number int64              // unique among the connections of the server
 	end    context.CancelFunc // ends the contexts of its calls
-	kept   atomic.Int64       // calls that gRPC keeps something of until their deadline, or until end
+	kept   atomic.Int64       // refused calls whose deadline timers gRPC keeps until the deadlines pass, or until end
 }
 
-// keep counts a refused call of which gRPC keeps its deadline, and cuts a connection with too many of them.
+// keep counts a refused call whose deadline timer gRPC keeps, and closes the connection if there
+// are too many of them.
 func (c *Connection) keep() {
 	if c != nil && c.kept.Add(1) == maxRefused+1 {
 		go c.cut() // the caller must not block
 	}
 }
 
-// counted returns the connection as the listener has accepted it; nil if it is not known.
+// counted returns the connection that the listener accepted; nil if it is not known.
 func (c *Connection) counted() *countedConn {
 	if c == nil {
 		return nil
@@ -43,10 +44,10 @@ func (c *Connection) cut() {
 	}
 }
 
-// Number returns the number of the connection, of all of the server.
+// Number returns the number of the connection, which is unique on the server.
 func (c *Connection) Number() int64 { return c.number }
 
-// Client returns the connection as that of a stream.
+// Client returns the client of a stream on the connection.
 func (c *Connection) Client() frames.Client {
 	switch {
 	case c == nil:
@@ -66,8 +67,9 @@ func ConnectionOf(ctx context.Context) *Connection {
 	return c
 }
 
-// connections identifies the connection of each stream. gRPC does not expose it, but passes
-// on the address that the connection returned, and each connection returns its own pointer.
+// connections identifies the connection of each stream. gRPC does not expose the connection, but it
+// passes on the address that the connection returned, and each connection returns an address with a
+// pointer of its own.
 type connections struct {
 	ended   func(*Connection)           // is called after gRPC has released a connection
 	refused func(host string)           // is called for each connection beyond a limit
@@ -76,11 +78,12 @@ type connections struct {
 	tagged atomic.Int64 // connections so far
 
 	mu       sync.Mutex
-	open     map[net.Addr]net.Conn      // accepted, and neither tagged nor closed yet
-	accepted *limits.Room[*countedConn] // and not closed
+	open     map[net.Addr]net.Conn      // connections that were accepted, and are neither tagged nor closed yet
+	accepted *limits.Room[*countedConn] // connections that are not closed
 }
 
-// newConnections makes a connections. At most limit connections may be open, and of one host a percentage of them.
+// newConnections returns a connections. At most limit connections may be open, and one host may
+// have hostShare percent of them.
 func newConnections(limit, hostShare int, ended func(*Connection), refused func(host string)) *connections {
 	return &connections{
 		ended: ended, refused: refused, open: map[net.Addr]net.Conn{},
@@ -89,8 +92,9 @@ func newConnections(limit, hostShare int, ended func(*Connection), refused func(
 	}
 }
 
-// listener records the connections that it accepts. It closes those beyond the limits at once: in the queue of the system, they
-// would keep those of others waiting.
+// listener records the connections that it accepts. It accepts connections beyond the limits, too,
+// and closes them at once: if they stayed in the queue of the operating system, they would keep the
+// connections of other clients waiting.
 type listener struct {
 	net.Listener
 	connections *connections
@@ -115,21 +119,22 @@ func (l listener) Accept() (net.Conn, error) {
 type countedConn struct {
 	net.Conn
 	host     string
-	calls    atomic.Int32 // of Flight, whose requests have arrived
+	calls    atomic.Int32 // Flight calls whose requests have arrived
 	closed   func()
 	read     func(c *countedConn, n int)
 	received receivedBytes
 }
 
-// receivedBytes is what a connection has received while it has calls that have not arrived. What is read before the first of
-// them is known counts as well.
+// receivedBytes counts the bytes that a connection receives while it has calls whose requests have
+// not arrived. The bytes that were read just before the first of these calls was known count as
+// well.
 type receivedBytes struct {
-	last  int64 // of one read; of the goroutine that reads
+	last  int64 // bytes of the last read; used only by the goroutine that reads
 	bytes int64 // guarded by arrivals.mu
 	on    atomic.Bool
 }
 
-// begin begins to count, and returns what has been read.
+// begin starts the count, and returns the bytes of the last read.
 func (r *receivedBytes) begin() int64 {
 	r.bytes = r.last
 	r.on.Store(true)
@@ -164,8 +169,9 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// add counts a connection, or returns nil if it is beyond a limit. If all are taken, one without calls of a host that has more
-// than this one is closed, so that no number of hosts can keep others out.
+// add counts a connection, or returns nil if it is beyond a limit. If all places are taken, add
+// closes an idle connection of a host that has more connections than this one, so that other hosts
+// cannot keep a host out, however many they are.
 func (c *connections) add(conn net.Conn) net.Conn {
 	counted := &countedConn{Conn: conn, host: HostOf(conn.RemoteAddr()), read: c.read}
 	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
@@ -181,7 +187,7 @@ func (c *connections) add(conn net.Conn) net.Conn {
 	return counted
 }
 
-// enter adds a connection, perhaps in the place of another one.
+// enter adds a connection, and may remove another one to make room.
 func (c *connections) enter(conn *countedConn) (gone *countedConn, entered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 // MaxRequest is the largest request, in bytes: queries and cursors.
 const MaxRequest = 2 << 20
 
-// Limits on what a client can make a server hold before its request has arrived. gRPC bounds each connection and each
-// call; these bound all of them together.
+// Limits on the resources that a server holds for requests that have not arrived. gRPC bounds each
+// connection and each call; these limits bound all of them together.
 const (
-	maxHeaderBytes   = 16 << 10 // of a call; gRPC counts what references in them stand for
+	maxHeaderBytes   = 16 << 10 // of a call; gRPC counts headers after decompression
 	maxCalls         = 128      // at a time, of one connection
 	receiveWindow    = 64 << 10 // bytes that a client may send ahead, on a call and on a connection
 	handshakeTimeout = 10 * time.Second
 	maxArriving      = 1024             // open calls whose request has not arrived
-	maxArrivingBytes = 16 << 20         // that have come of their requests
+	maxArrivingBytes = 16 << 20         // bytes of these calls' requests that have arrived
 	arrivalTimeout   = 10 * time.Second // for a request to arrive
-	arrivalGrace     = time.Second      // during which a call does not end for another one of its host
+	arrivalGrace     = time.Second      // the age up to which a call is not ended for another call of its host
 	maxRefused       = 1024             // calls of a connection that have a deadline, see Connection.keep
 )
 
@@ -48,7 +48,8 @@ type Options struct {
 	Logger         *slog.Logger      // gets a line about refused connections
 }
 
-// Limiter limits what the clients of a gRPC server make it hold before their requests have arrived. It is safe for concurrent use.
+// Limiter limits the resources that a gRPC server holds for clients before their requests have
+// arrived. It is safe for concurrent use.
 type Limiter struct {
 	connections *connections
 	arrivals    *arrivals
@@ -86,14 +87,14 @@ func (l *Limiter) ServerOptions() []grpc.ServerOption {
 // Listener returns a listener that closes connections beyond the limits. The server serves on it.
 func (l *Limiter) Listener(on net.Listener) net.Listener { return listener{on, l.connections} }
 
-// Admit adds a call of a client whose headers have come, or refuses it. The server's tap calls it with the call's context. It does
-// not block.
+// Admit adds a call whose headers have arrived, or refuses it. The server's tap calls it with the
+// call's context. It does not block.
 func (l *Limiter) Admit(ctx context.Context, client string) (*Arrival, error) {
 	return l.arrivals.admit(ctx, client)
 }
 
-// Receive returns the stream of an admitted call, whose first message is limited to MaxRequest, and what ends it. It calls
-// size with the bytes of this message.
+// Receive returns the stream of an admitted call, whose first message is limited to MaxRequest
+// bytes, and a function that ends it. It calls size with the bytes of this message.
 func (l *Limiter) Receive(stream grpc.ServerStream, arrival *Arrival, size func(bytes int)) (_ grpc.ServerStream, done func()) {
 	s := &arriving{ServerStream: stream, arrivals: l.arrivals, arrival: arrival, size: size}
 	return s, s.done

@@ -9,7 +9,8 @@ import (
 // logRefusalsEvery is the least time between two lines about refused connections in the log.
 const logRefusalsEvery = 10 * time.Second
 
-// refusals logs refused connections, and counts those between two lines.
+// refusals logs refused connections. It counts the connections that are refused between two lines
+// of the log.
 type refusals struct {
 	logger *slog.Logger
 	clock  func() time.Time

@@ -18,7 +18,7 @@ type arriving struct {
 	arrivals *arrivals
 	arrival  *Arrival
 	size     func(bytes int) // is called with the size of the request
-	received bool            // the request has come, and more messages may
+	received bool            // the request has arrived; more messages may follow
 }
 
 // limitedMessage is a message that is not read if it has more than MaxRequest bytes.
@@ -64,7 +64,7 @@ func (s *arriving) RecvMsg(m any) error {
 	}
 }
 
-// use counts the call as one of its connection, until done.
+// use counts the call among the calls of its connection, until done is called.
 func (s *arriving) use(bytes int) {
 	s.size(bytes)
 	if conn := s.arrival.conn; conn != nil {
