@@ -27,7 +27,7 @@ type Catalog interface {
 	// At opens a state that was pinned before. Its error names what no longer exists.
 	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
 	// Files lists all data files of a pinned table, ordered by sequence number and
-	// location, with the value ranges of the columns whose field ids are in bounds.
+	// File.OrderedAs, with the value ranges of the columns whose field ids are in bounds.
 	// Columns are the field ids of the columns to read: a file that is older than a
 	// required one of them without an initial default is refused. Both lists may name
 	// nested columns. The slice is shared and must not be modified.
@@ -237,6 +237,9 @@ const (
 // File is one data file of a snapshot.
 type File struct {
 	Location string
+	// Original is the location of the file that promotions replaced by this one, directly or in
+	// several steps, if Location tells it; else "". Arrange sets it. See OrderedAs.
+	Original string
 	Bytes    int64
 	Rows     int64
 	Sequence int64 // data sequence number; 0 if it has none, as in format version 1

@@ -224,7 +224,7 @@ func WithKeysOf(layout TableLayout, some, files []catalog.File) [][]catalog.File
 
 // ByWritten compares files by the order in which they were written.
 func ByWritten(a, b catalog.File) int {
-	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.OrderedAs(), b.OrderedAs()))
 }
 
 // selecting is one call of Select.

@@ -32,7 +32,7 @@ func (u *Files) Copy(ctx context.Context, f commit.DataFile, from store.Object) 
 	if err := part.current.Finish(ctx); err != nil {
 		return err
 	}
-	f.Location, f.Sequence = part.current.Location(), 0
+	f.Location, f.Sequence, f.Snapshot = part.current.Location(), 0, 0
 	part.current = nil
 	u.added = append(u.added, f)
 	part.count(f.Rows, 1, f.Bytes)

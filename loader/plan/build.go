@@ -19,7 +19,7 @@ type Files struct {
 }
 
 // Listing lists the data files of one table in the catalog's order: by (sequence
-// number, location).
+// number, File.OrderedAs).
 type Listing struct {
 	Files   []catalog.File
 	Columns []int // field ids of the columns that the catalog has checked
@@ -172,20 +172,19 @@ func (b *Bound) cut(buckets []*bucketFiles) []Split {
 			splits = append(splits, open)
 		}
 	}
-	var names deleteNames
 	for i := range splits {
-		splits[i].ID = splitID(splits[i].Files, &names)
+		splits[i].ID = splitID(splits[i].Files)
 	}
 	return splits
 }
 
-// splitID returns the ID of a split, which is derived from its files, their deletes and its rows.
-// Shuffles hash the ID, so its format affects the order that a seed produces.
-func splitID(files []FileRange, names *deleteNames) string {
+// splitID returns the ID of a split, which is derived from its files and its rows. Shuffles hash the
+// ID, so its format affects the order that a seed produces. A promotion does not change the ID, and
+// neither do deletes.
+func splitID(files []FileRange) string {
 	var text []byte
 	for _, f := range files {
-		text = fmt.Appendf(text, "%q %d %d\n", f.File.Location, f.From, f.To)
-		text = names.append(text, f.File)
+		text = fmt.Appendf(text, "%q %d %d\n", f.File.OrderedAs(), f.From, f.To)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

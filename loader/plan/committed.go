@@ -13,10 +13,10 @@ import (
 )
 
 // byCommit compares files by when they were written. This is their usual order
-// (sequence number, location), except that files without sequence numbers are compared
-// by the rank of their snapshots before their location.
+// (sequence number, File.OrderedAs), except that files without sequence numbers are compared
+// by the rank of their snapshots before that.
 func byCommit(a, b catalog.File) int {
-	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.OrderedAs(), b.OrderedAs()))
 }
 
 // unordered returns two files whose write order is unknown, if there are any.

@@ -5,47 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/loader/catalog"
 )
-
-// deleteNames identifies lists of delete files by their contents. Data files share
-// lists, and each list is processed only once.
-type deleteNames struct{ known map[catalog.DeleteList]string }
-
-// append appends a text that identifies the deletes of a file. It appends nothing if the file has
-// none.
-func (n *deleteNames) append(text []byte, f catalog.File) []byte {
-	d := f.Deletes
-	if d.Vector != nil {
-		text = fmt.Appendf(text, "- %q %d\n", d.Vector.Location, d.Vector.Offset)
-	}
-	text = n.appendList(text, d.Positions)
-	for _, g := range d.Equality {
-		text = n.appendList(text, g.After(f.Sequence))
-	}
-	return text
-}
-
-func (n *deleteNames) appendList(text []byte, files []*catalog.DeleteFile) []byte {
-	if len(files) == 0 {
-		return text
-	}
-	at := catalog.ListOf(files)
-	name, ok := n.known[at]
-	if !ok {
-		locations := make([]string, len(files))
-		for i, f := range files {
-			locations[i] = f.Location
-		}
-		name = digest.Of(locations)
-		if n.known == nil {
-			n.known = map[catalog.DeleteList]string{}
-		}
-		n.known[at] = name
-	}
-	return fmt.Appendf(text, "- %s\n", name)
-}
 
 // countDeleted records how many rows are deleted in the files that are read. The counts of deletion
 // vectors are known, but those of other delete files are not.

@@ -27,7 +27,8 @@ type rank struct {
 
 // sort sorts the splits.
 //
-// The stored order is by partition values, then by bucket, then by sequence number and location.
+// The stored order is by partition values, then by bucket, then by sequence number and
+// File.OrderedAs.
 // Buckets are in digit-reversed order, so that the buckets of one residue class are adjacent for
 // every modulus in the chain of factors of the bucket count. If files have several partition specs,
 // the fields that all specs share are compared first, then the specs, then the other fields. The
@@ -71,7 +72,7 @@ type digit struct{ modulus, residue, values int }
 // stored returns the rank of a split in the stored order.
 func (s *sorter) stored(split Split) rank {
 	first := split.Files[0]
-	r := rank{sequence: first.File.Sequence, location: first.File.Location, from: first.From}
+	r := rank{sequence: first.File.Sequence, location: first.File.OrderedAs(), from: first.From}
 	if split.Bucket.Of > 0 && !split.Bucket.Null() {
 		r.digits = bucket.Digits(split.Bucket.ID, split.Bucket.Of)
 	} else if split.Bucket.Of > 0 {

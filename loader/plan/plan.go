@@ -113,7 +113,7 @@ type Split struct {
 	ID        string
 	Partition []any              // values of the training table's partition fields except Bucket's
 	Bucket    catalog.FileBucket // of the training table's first bucketed key column; Of is 0 if there is none
-	Files     []FileRange        // of one partition spec, in (sequence number, location) order
+	Files     []FileRange        // of one partition spec, in the catalog's order
 	Rows      int64              // of all Files, pruned ones included
 	Groups    []int              // by staging table: its file group, or resolve.NoGroup
 }

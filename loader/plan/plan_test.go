@@ -184,6 +184,57 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	}
 }
 
+// Replaced files are in the same splits, in the same order, with the same ids and ranges of lanes.
+//
+// spec: order-31
+func TestReplacementsKeepSplits(t *testing.T) {
+	t.Parallel()
+	const rows = plan.SplitRows
+	name := func(f catalog.File, number string) string {
+		return catalog.ReplacementName("penstock-0123456789abcdef-00000000-"+number, f)
+	}
+	files := []catalog.File{
+		plantest.File("t/a", int64(1), int64(0), rows/2, 1), plantest.File("t/b", int64(1), int64(0), 2*rows, 1),
+		plantest.File("t/c", int64(2), int64(0), rows, 1), plantest.File("t/d", int64(2), int64(0), rows, 1),
+	}
+	lanes := func(files []catalog.File, shuffle dataset.Shuffle) (out []string) {
+		q := dataset.Query{Rows: dataset.Rows{Lanes: 3}}
+		if shuffle != "" {
+			q.Order, q.Shuffle, q.Seed = dataset.Shuffled, shuffle, 7
+		}
+		files = slices.Clone(files)
+		catalog.Arrange(files)
+		p := build(t, plantest.Training(2), files, q)
+		for _, l := range p.Lanes {
+			for _, r := range l.Ranges {
+				out = append(out, fmt.Sprint(p.Splits[r.Split].ID, r.From, r.To, p.ShuffleSeed(r.Split)))
+			}
+			out = append(out, "")
+		}
+		return out
+	}
+	replaced := slices.Clone(files)
+	for _, round := range [][]string{{"00009", "00008", "00007", "00006"}, {"00001", "", "00003", "00002"}} {
+		for i, number := range round {
+			if number != "" {
+				catalog.Arrange(replaced[i : i+1])
+				replaced[i].Location = "t/" + name(replaced[i], number)
+			}
+		}
+		for _, shuffle := range []dataset.Shuffle{"", dataset.ShuffleSplits, dataset.ShuffleRows} {
+			require.Equal(t, lanes(files, shuffle), lanes(replaced, shuffle), shuffle)
+		}
+	}
+	twice := append(slices.Clone(files), files[0])
+	twice[4].Location = "t/" + name(files[0], "00001")
+	catalog.Arrange(twice)
+	ids := map[string]bool{}
+	for _, s := range build(t, plantest.Training(2), twice, dataset.Query{}).Splits {
+		ids[s.ID] = true
+	}
+	require.Len(t, ids, 5, "a file and its replacement in one table are different files")
+}
+
 func TestRangesCoverTheirSplits(t *testing.T) {
 	t.Parallel()
 	files := []catalog.File{plantest.File("a", int64(1), int64(0), 10, 1), plantest.File("b", int64(1), int64(0), 7, 2), plantest.File("c", int64(9), int64(0), 4, 2)}

@@ -21,8 +21,8 @@ type Sample struct {
 	From, To float64
 	Columns  []string
 	// Rate is the share of rows to keep, among the rows for which Where is true (nil: all rows). 1
-	// keeps all of them, 0 none. The draw of a row depends on its file's location and its position
-	// in the file.
+	// keeps all of them, 0 none. The draw of a row depends on its file (catalog.File.OrderedAs) and its
+	// position in the file.
 	Rate  float64
 	Where *expr.Filter
 }
@@ -42,7 +42,7 @@ func (s *Sample) Reads() []string {
 }
 
 // Keep overwrites dst with the indices of the rows of a batch that the sample keeps, and returns
-// dst. The batch has the rows of the file at location from row number first on. It has the columns
+// dst. The batch has the rows of a file from row number first on; the file is ordered as location. It has the columns
 // that Reads names, and may have other columns. pass contains the ascending indices of the rows to
 // consider; dst may be the same slice as pass. A nil sample keeps all of these rows.
 func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64) ([]int32, error) {

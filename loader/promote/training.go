@@ -84,16 +84,26 @@ func (t trainingTable) folderOf(location string) string {
 	return folder
 }
 
-// marksOf returns the marks in the name of a file's replacement: one for each earlier promotion
-// whose columns the file has, because the replacement has them too.
-func (t trainingTable) marksOf(location, prefix string) string {
-	var out []string
+// replacementName returns the name of a file's replacement, which begins with the prefix of the
+// promotion and the given number. The name has a mark for each earlier promotion whose columns the
+// file has, because the replacement has them too. The marks of the oldest ones are left out if the
+// name would be too long: then these promotions write the file again if they are repeated.
+func (t trainingTable) replacementName(f catalog.File, prefix, number string) string {
+	parts := []string{prefix, number}
+	name := catalog.ReplacementName(strings.Join(parts, "-"), f)
 	for _, e := range promotions(t.state.Schemas) {
-		if of := filePrefix(e.id, e.columns[0].ID); of != prefix && hasPromotion(location, of) && len(out) < maxMarks {
-			out = append(out, "-"+strings.TrimPrefix(of, commit.OwnPrefix))
+		of := filePrefix(e.id, e.columns[0].ID)
+		if of == prefix || !hasPromotion(f.Location, of) {
+			continue
 		}
+		parts = append(parts, strings.TrimPrefix(of, commit.OwnPrefix))
+		longer := catalog.ReplacementName(strings.Join(parts, "-"), f)
+		if len(longer) > maxName {
+			break
+		}
+		name = longer
 	}
-	return strings.Join(out, "")
+	return name
 }
 
 // columnOptions returns the options for adding the new columns to old files, except those that

@@ -109,7 +109,8 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 	}
 	defer from.Close() //nolint:errcheck // it was only read
 	// Each attempt has its own names, because the files of another attempt may be in the table.
-	location := fmt.Sprintf("%s/%s-%s-%05d%s%s", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried), w.marksOf(f.Location, w.prefix), fileExtension)
+	number := fmt.Sprintf("%s-%05d", commit.AttemptName(), len(w.tried))
+	location := w.folderOf(f.Location) + "/" + w.replacementName(f, w.prefix, number)
 	to, err := w.files.Begin(ctx, location, upload.ReserveParts(w.options.Budget))
 	if err != nil {
 		return err

@@ -294,7 +294,7 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 	}
 	var err error
 	if w.pass, err = w.source.Filter.Evaluate(b, w.pass); err == nil {
-		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.Location, of.first)
+		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.OrderedAs(), of.first)
 	}
 	if err == nil && of.deleted != nil {
 		w.pass, err = of.deleted.Keep(w.pass, w.pass, of.first, b.NumRows(), func(id int) arrow.Array {

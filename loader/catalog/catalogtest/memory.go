@@ -149,7 +149,6 @@ func (m *Memory) Commit(name string, c MemoryCommit) (int64, error) {
 			}
 			files = append(files, memoryFile{File: f, schema: t.current()})
 		}
-		slices.SortStableFunc(files, func(a, b memoryFile) int { return byOrder(a.File, b.File) })
 		t.last++
 		id = t.last
 		t.snapshots[id] = memorySnapshot{

@@ -82,6 +82,7 @@ func (t *memoryTable) list(table *catalog.Table, columns, bounds []int, wanted f
 		}
 		out = append(out, file)
 	}
+	catalog.Arrange(out)
 	return out, nil
 }
 
@@ -207,9 +208,4 @@ func pick(ranges map[int]expr.Range, ids []int) map[int]expr.Range {
 		}
 	}
 	return out
-}
-
-// byOrder is the order of files in a snapshot.
-func byOrder(a, b catalog.File) int {
-	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
 }

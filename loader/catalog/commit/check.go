@@ -108,6 +108,8 @@ func (f DataFile) check(removed []string) error {
 	case slices.Contains(removed, f.Location):
 		// Expiring the old snapshot would delete the file.
 		return fault.InvalidField("add", "file %s is added and removed", f.Location).WithRemedy("write the rows to a file of another name")
+	case f.Snapshot != 0 && f.Sequence != 0:
+		return fault.InvalidField("add", "file %s has a sequence number and the snapshot of rows without one", f.Location)
 	case f.Sequence < 0 || f.FirstRow != nil && *f.FirstRow < 0:
 		return fault.InvalidField("add", "file %s has a negative sequence number or row id", f.Location)
 	}

@@ -195,6 +195,10 @@ type DataFile struct {
 	// Sequence is the data sequence number of a rewritten file, whose rows keep the age that
 	// they had; 0 is that of the new snapshot.
 	Sequence int64
+	// Snapshot is the snapshot that added the rows of a rewritten file without a sequence number
+	// (catalog.File.Snapshot): the file has none either, and its rows keep their age. 0: the rows
+	// have Sequence.
+	Snapshot int64
 	// FirstRow is the first row id of a rewritten file (format version 3); nil assigns new
 	// row ids.
 	FirstRow *int64

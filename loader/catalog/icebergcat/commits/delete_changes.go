@@ -126,7 +126,7 @@ func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gon
 		return err
 	}
 	for _, f := range s.change.Add {
-		if f.Sequence > 0 { // other files are newer than all deletes
+		if f.Sequence > 0 || f.Snapshot != 0 { // other files are newer than all deletes
 			all.Data = append(all.Data, catalog.File{Location: f.Location, Rows: f.Rows, Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition})
 		}
 	}

@@ -116,7 +116,7 @@ func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 		if err != nil {
 			return nil, fault.InvalidField("add", "file %s of table %s: %s", f.Location, s.table, err).In(s.table, f.Location)
 		}
-		bySpec[f.Spec] = append(bySpec[f.Spec], s.new.Added(data, f.Sequence))
+		bySpec[f.Spec] = append(bySpec[f.Spec], s.new.WithAge(data, f.Sequence, f.Snapshot))
 		s.counts.add(f)
 	}
 	var out []iceberg.ManifestFile

@@ -93,7 +93,7 @@ func (l *Listing) describe(e iceberg.ManifestEntry, in *ManifestEntries, own map
 	d := e.DataFile()
 	return commit.DataFile{
 		Location: f.Location, Spec: f.Spec, Partition: f.Partition, Rows: f.Rows, Bytes: f.Bytes, SortOrder: f.SortOrder,
-		Splits: d.SplitOffsets(), Sequence: f.Sequence, FirstRow: f.FirstRow,
+		Splits: d.SplitOffsets(), Sequence: f.Sequence, Snapshot: f.Snapshot, FirstRow: f.FirstRow,
 		ColumnMetrics: commit.ColumnMetrics{
 			ColumnBytes: only(d.ColumnSizes(), own), Values: only(d.ValueCounts(), own), Nulls: only(d.NullValueCounts(), own), NaNs: only(d.NaNValueCounts(), own),
 			Lower: only(d.LowerBoundValues(), own), Upper: only(d.UpperBoundValues(), own),

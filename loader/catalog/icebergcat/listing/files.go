@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -132,9 +131,7 @@ func (l *Listing) Files(ctx context.Context, t *catalog.Table) ([]catalog.File, 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all.Data, func(a, b catalog.File) int {
-		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
-	})
+	catalog.Arrange(all.Data)
 	return all.Data, catalog.Delete(t, all.Data, all.Named())
 }
 

@@ -150,6 +150,17 @@ func (s NewSnapshot) Added(file iceberg.DataFile, sequence int64) iceberg.Manife
 	return iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.ID, explicit, nil, file)
 }
 
+// WithAge returns the entry of a file that is added with rows of a given age: those that an earlier
+// snapshot added without a sequence number, or with a sequence number (0 is that of this snapshot). The
+// entry of the former is one of an existing file, because added files have the snapshot of their commit.
+func (s NewSnapshot) WithAge(file iceberg.DataFile, sequence, snapshot int64) iceberg.ManifestEntry {
+	if snapshot == 0 {
+		return s.Added(file, sequence)
+	}
+	var none int64
+	return iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &snapshot, &none, &s.Sequence, file)
+}
+
 // Without returns the entries of a manifest for a snapshot that removes some of its files,
 // and which of the files it removed. Entries of files that were removed before are left out.
 func (s NewSnapshot) Without(entries []iceberg.ManifestEntry, removes func(iceberg.DataFile) bool) (kept, gone []iceberg.ManifestEntry) {
