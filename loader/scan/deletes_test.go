@@ -2,13 +2,8 @@ package scan_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -16,14 +11,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go/table/dv"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
-	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -262,200 +253,6 @@ func TestEqualityDeletesOfAPromotedColumn(t *testing.T) {
 	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(3, 7)), got.lines)
 }
 
-// TestDamagedDeletes checks that incomplete or contradictory delete files end the scan.
-//
-// spec: delete-5
-func TestDamagedDeletes(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		deletes func(r *rig) catalog.Deletes
-		kind    fault.Kind
-		text    string
-	}{
-		"missing": {func(r *rig) catalog.Deletes {
-			d := r.positions("d", map[string][]int64{locationOf(0): {1}})
-			d.Location = "file:///gone"
-			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
-		}, fault.Corrupt, "file:///gone"},
-		"a vector, missing": {func(r *rig) catalog.Deletes {
-			d := r.vector("d", locationOf(0), 1)
-			d.Location = "file:///gone"
-			return catalog.Deletes{Vector: d}
-		}, fault.Corrupt, "file:///gone"},
-		"fewer rows than the manifest says": {func(r *rig) catalog.Deletes {
-			d := r.positions("d", map[string][]int64{locationOf(0): {1}})
-			d.Rows = 2
-			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
-		}, fault.Corrupt, "the file's footer counts 1 rows, the manifest 2"},
-		"a position behind the file": {func(r *rig) catalog.Deletes {
-			return catalog.Deletes{Positions: []*catalog.DeleteFile{r.positions("d", map[string][]int64{locationOf(0): {1, 20}})}}
-		}, fault.Corrupt, "position deletes in d deletes row 20 of a file of 20 rows"},
-		"a position before the file": {func(r *rig) catalog.Deletes {
-			return catalog.Deletes{Positions: []*catalog.DeleteFile{r.positions("d", map[string][]int64{locationOf(0): {-1}})}}
-		}, fault.Corrupt, "it deletes row -1 of file:///t/0.parquet"},
-		"a position that is null": {func(r *rig) catalog.Deletes {
-			d := r.put("d", batchOf([]string{"file_path", "pos"}, columnOf(arrow.BinaryTypes.String, "a"), columnOf(arrow.PrimitiveTypes.Int64, "-")), 2147483546, 2147483545)
-			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
-		}, fault.Corrupt, "pos"},
-		"position deletes without positions": {func(r *rig) catalog.Deletes {
-			d := r.put("d", batchOf([]string{"file_path"}, columnOf(arrow.BinaryTypes.String, "a")), 2147483546)
-			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
-		}, fault.Corrupt, "the file has no column pos (field id 2147483545)"},
-		"equality deletes without a column": {func(r *rig) catalog.Deletes {
-			d := r.equality("d", 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, "1"))
-			d.Columns = r.columns("id", "key")
-			return catalog.Deletes{Equality: []*catalog.EqualityGroup{group(d)}}
-		}, fault.Corrupt, "the file has no column key (field id 2)"},
-		"a vector of another number of rows": {func(r *rig) catalog.Deletes {
-			d := r.vector("d", locationOf(0), 1, 2, 3)
-			d.Rows = 2
-			return catalog.Deletes{Vector: d}
-		}, fault.Corrupt, "it has 3 positions, the manifest says 2"},
-		"a vector behind the file": {func(r *rig) catalog.Deletes {
-			return catalog.Deletes{Vector: r.vector("d", locationOf(0), 1, 1<<33)}
-		}, fault.Corrupt, "a deletion vector in d deletes row 8589934592 of a file of 20 rows"},
-		"a vector that does not lie there": {func(r *rig) catalog.Deletes {
-			d := r.vector("d", locationOf(0), 1, 2, 3)
-			d.Offset++
-			return catalog.Deletes{Vector: d}
-		}, fault.Corrupt, "the deletion vector at byte 5 of d cannot be read"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			r.grow(20, 5, 1)
-			r.list[0].Deletes = c.deletes(r)
-			got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
-			require.Empty(t, got.lines)
-			require.Equal(t, c.kind, fault.KindOf(got.err), "%v", got.err)
-			require.ErrorContains(t, got.err, c.text)
-			require.Equal(t, strings.HasSuffix(name, "missing"), errors.Is(got.err, fs.ErrNotExist), "the catalog checks whether the table still has the file")
-			require.ErrorContains(t, got.err, "ml.impressions@8812")
-			require.Equal(t, "ml.impressions", fault.As(got.err).Table)
-		})
-	}
-}
-
-// TestEveryBitOfAVector checks that every flipped bit of a vector is detected.
-//
-// spec: delete-5
-func TestEveryBitOfAVector(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.grow(20, 5, 1)
-	d := r.vector("d", locationOf(0), 1, 2, 3, 9)
-	r.list[0].Deletes.Vector = d
-	for at := range d.Length {
-		for bit := range 8 {
-			r.store.Set(errstore.Rule{Location: "d", Call: errstore.Read, Action: errstore.Flip(d.Offset+at, 1<<bit)})
-			got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
-			require.Equal(t, fault.Corrupt, fault.KindOf(got.err), "byte %d, bit %d: %v", at, bit, got.err)
-		}
-	}
-	r.store.Set()
-	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
-	require.NoError(t, got.err)
-	require.Len(t, got.lines, 16)
-}
-
-// TestDeletesAreLoadedOnce checks that a delete file is read once by concurrent readers, and
-// by consecutive ones while the deletes are kept.
-//
-// spec: delete-7
-func TestDeletesAreLoadedOnce(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	for i := range 6 {
-		r.grow(20, 5, 1)
-		r.list[i].Sequence = 1
-	}
-	of := map[string][]int64{}
-	for i := range r.list {
-		of[locationOf(i)] = []int64{int64(i)}
-	}
-	shared := catalog.Deletes{
-		Positions: []*catalog.DeleteFile{r.positions("positions", of)},
-		Equality:  []*catalog.EqualityGroup{group(r.equality("equality", 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, "19", "39", "59", "79", "99", "119")))},
-	}
-	for i := range r.list {
-		r.list[i].Deletes = shared
-	}
-	limit := budget.New(1 << 30)
-	s := r.scanner(scan.Options{Budget: limit, Memory: memory.DefaultAllocator})
-	kept := s.Keep(r.table, r.list)
-	for range 2 {
-		var readers errgroup.Group
-		for i := range r.list {
-			readers.Go(func() error {
-				source := r.source()
-				source.Files = source.Files[i:]
-				rdr, err := s.Open(context.Background(), source, r.columns("id"))
-				if err != nil {
-					return err
-				}
-				defer rdr.Release()
-				rows := int64(0)
-				for rdr.Next() {
-					rows += rdr.RecordBatch().NumRows()
-				}
-				if want := int64(18 * (len(r.list) - i)); rdr.Err() == nil && rows != want {
-					return fmt.Errorf("%d rows, not %d", rows, want)
-				}
-				return rdr.Err()
-			})
-		}
-		require.NoError(t, readers.Wait())
-	}
-	opens := map[string]int{}
-	for _, request := range r.store.Requests() {
-		if request.Location == "positions" || request.Location == "equality" {
-			opens[request.Location]++
-		}
-	}
-	once := opens["positions"]
-	require.Positive(t, limit.Used(), "what is kept is paid for")
-	kept.Release()
-	require.Zero(t, limit.Used())
-
-	r.store.Reset()
-	require.NoError(t, r.read(s, plan.Source{Table: r.table, Planned: everyColumn(r.table), Files: []plan.FileRange{{File: r.list[0], To: 20}}}, r.columns("id")).err)
-	again := 0
-	for _, request := range r.store.Requests() {
-		if request.Location == "positions" {
-			again++
-		}
-	}
-	require.Equal(t, again, once, "twelve readers made as many requests as one")
-}
-
-// TestDeletesBeyondTheBudget checks that deletes that do not fit are Exhausted before they
-// are held, with an error that names what to compact.
-//
-// spec: delete-7
-func TestDeletesBeyondTheBudget(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.grow(20, 5, 1)
-	texts := make([]string, 50_000)
-	for i := range texts {
-		texts[i] = strconv.Itoa(100 + i)
-	}
-	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality("d", 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, texts...)))}
-	limit := budget.New(4 << 20)
-	got := r.read(r.scanner(scan.Options{Budget: limit}), r.source(), r.columns("id"))
-	require.Equal(t, fault.Exhausted, fault.KindOf(got.err), "%v", got.err)
-	require.ErrorContains(t, got.err, "hold the equality deletes of table ml.impressions")
-	require.ErrorContains(t, got.err, "rewrite_data_files with delete-file-threshold 1")
-	require.Zero(t, limit.Used())
-	require.LessOrEqual(t, limit.Peak(), int64(4<<20))
-
-	limit = budget.New(16 << 20)
-	got = r.read(r.scanner(scan.Options{Budget: limit}), r.source(), r.columns("id"))
-	require.NoError(t, got.err)
-	require.Len(t, got.lines, 20)
-	require.Zero(t, limit.Used())
-}
-
 // TestDroppedColumnsOfFilesWithoutIDs checks that such files are refused: the pinned name
 // mapping only covers the table's columns, so it does not show which column of a file was
 // dropped.
@@ -481,83 +278,4 @@ func TestDroppedColumnsOfFilesWithoutIDs(t *testing.T) {
 	got = r.give("id")
 	require.NoError(t, got.err)
 	require.Equal(t, []string{"2"}, got.lines)
-}
-
-// TestVectorsOfOneBlob checks that entries of several data files may name the same blob, and
-// that the vector loaded for one is not used for the other.
-//
-// spec: delete-2
-func TestVectorsOfOneBlob(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.grow(4, 4, 1)
-	r.grow(4, 4, 1)
-	first := r.vector("d", locationOf(0), 1, 2)
-	second := *first
-	second.Data = locationOf(1)
-	r.list[0].Deletes.Vector, r.list[1].Deletes.Vector = first, &second
-	s := r.scanner(scan.Options{})
-	kept := s.Keep(r.table, r.list)
-	defer kept.Release()
-	got := r.read(s, r.source(), r.columns("id"))
-	require.NoError(t, got.err)
-	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(1, 2, 5, 6)), got.lines)
-}
-
-// TestDeleteLoadsWaitForMemory checks that streams whose deletes each need most of the
-// budget continue one after the other.
-//
-// spec: delete-7
-func TestDeleteLoadsWaitForMemory(t *testing.T) {
-	t.Parallel()
-	const streams, files, rows = 8, 300, 100
-	for _, kind := range []catalog.DeleteKind{catalog.PositionDeletes, catalog.EqualityDeletes} {
-		r := newRig(t)
-		for i := range streams {
-			r.grow(20, 5, 1)
-			name := fmt.Sprint("d", i)
-			if kind == catalog.PositionDeletes {
-				of := map[string][]int64{locationOf(i): {1}}
-				for k := range files {
-					for at := range int64(rows) {
-						other := fmt.Sprint("file:///other/", k)
-						of[other] = append(of[other], at*70_000)
-					}
-				}
-				r.list[i].Deletes.Positions = []*catalog.DeleteFile{r.positions(name, of)}
-				continue
-			}
-			ids := make([]string, 20_000)
-			for k := range ids {
-				ids[k] = strconv.Itoa(1_000 + k)
-			}
-			ids[0] = strconv.Itoa(20*i + 1)
-			r.list[i].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality(name, 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, ids...)))}
-		}
-		limit := budget.New(8 << 20)
-		s := r.scanner(scan.Options{Budget: limit, Memory: memory.DefaultAllocator})
-		var readers errgroup.Group
-		for i := range streams {
-			readers.Go(func() error {
-				ctx, stream := limit.Enter(t.Context(), "")
-				defer stream.Release()
-				rdr, err := s.Open(ctx, plan.Source{Table: r.table, Planned: everyColumn(r.table), Files: []plan.FileRange{{File: r.list[i], To: 20}}}, r.columns("id"))
-				if err != nil {
-					return err
-				}
-				defer rdr.Release()
-				got := int64(0)
-				for rdr.Next() {
-					got += rdr.RecordBatch().NumRows()
-				}
-				if rdr.Err() == nil && got != 19 {
-					return fmt.Errorf("%d rows", got)
-				}
-				return rdr.Err()
-			})
-		}
-		require.NoError(t, readers.Wait(), "%s", kind)
-		require.Zero(t, limit.Used())
-		require.LessOrEqual(t, limit.Peak(), int64(8<<20))
-	}
 }
