@@ -37,19 +37,44 @@ type readerGroup struct {
 
 	formDecision
 	stepWindow
-	reading // during a pull, only spec is set: of the step that is read
+	reading // as the last pull left it
+	spec    groupSpec
 
 	members map[*groupMember]struct{}
 	// coming are streams that read the steps up to the group's front themselves, and then join: the
 	// window lacks columns or rows that they need.
-	coming   map[*groupMember]struct{}
-	needs    *selectedColumns // that the members need; nil: not yet known
-	failed   bool             // no member joins: the reader fails, perhaps by what only some members need
-	unneeded int              // steps for which spec has had columns that no member takes
-	pulling  bool
-	marks    int64                     // of the step that is read, see batchSpec.marks
-	pulled   chan struct{}             // closed at the end of the pull
-	waiting  map[*groupMember]struct{} // for it
+	coming  map[*groupMember]struct{}
+	failed  bool // no member joins: the reader fails, perhaps by what only some members need
+	pulling bool
+	marks   int64                     // of the step that is read, see batchSpec.marks
+	pulled  chan struct{}             // closed at the end of the pull
+	waiting map[*groupMember]struct{} // for it
+}
+
+// groupSpec is the batches that a group reads: at least what its members need.
+type groupSpec struct {
+	batchSpec                  // of the reader; during a pull, of the step that is read
+	fixed     bool             // it does not change: what members need together cannot be read
+	needs     *selectedColumns // that the members need; nil: not yet known
+	spare     int              // steps for which it has had columns that no member takes
+}
+
+// mayHave reports whether the group has the batches of a member, or may read them.
+func (g *groupSpec) mayHave(o batchSpec) bool { return !g.fixed || g.contains(o) }
+
+// toRead returns the spec of the next step, given what members need of it. Columns that no member takes any more
+// stay for some steps.
+func (g *groupSpec) toRead(need batchSpec) batchSpec {
+	switch {
+	case !g.columns.contains(need.columns):
+		g.spare = 0
+	case need.columns.contains(g.columns): // perhaps in another order
+		g.spare, need.columns = 0, g.columns
+	case g.spare < unneededSteps:
+		g.spare++
+		need.columns = g.columns
+	}
+	return need
 }
 
 // formDecision is the form of a group's batches, once it is decided. A group that decides it does so
@@ -112,7 +137,7 @@ func (g *readerGroup) serves(m *groupMember) bool {
 		return true
 	case g.pulling:
 		return g.spec.contains(m.spec) && (m.spec.perLane == g.spec.perLane || g.marks > 0 && m.spec.perLane%g.marks == 0)
-	case g.fixed && !g.spec.contains(m.spec):
+	case !g.spec.mayHave(m.spec):
 		return false
 	}
 	return g.fits(m, false)
@@ -155,11 +180,11 @@ func (g *readerGroup) admits(m *groupMember) bool {
 
 // needed returns the spec that the members need together.
 func (g *readerGroup) needed() batchSpec {
-	need := batchSpec{columns: g.needs, perLane: g.spec.perLane}
+	need := batchSpec{columns: g.spec.needs, perLane: g.spec.perLane}
 	for m := range g.members {
 		need.perLane = max(need.perLane, m.spec.perLane)
 		switch {
-		case g.needs != nil:
+		case g.spec.needs != nil:
 		case need.columns == nil:
 			need.columns = m.spec.columns
 		default:
@@ -167,17 +192,17 @@ func (g *readerGroup) needed() batchSpec {
 		}
 	}
 	if need.columns == nil {
-		return g.spec
+		return g.spec.batchSpec
 	}
-	g.needs = need.columns
+	g.spec.needs = need.columns
 	return need
 }
 
 // next returns the spec and the form with which the group reads its next step: what its members need,
 // and those that are coming, if a step of theirs begins there.
 func (g *readerGroup) next() (batchSpec, stream.Form) {
-	if g.fixed {
-		return g.spec, g.form
+	if g.spec.fixed {
+		return g.spec.batchSpec, g.form
 	}
 	need, form := g.needed(), g.form
 	for m := range g.coming {
@@ -191,16 +216,7 @@ func (g *readerGroup) next() (batchSpec, stream.Form) {
 			need, form = union, form.With(m.form)
 		}
 	}
-	switch {
-	case !g.spec.columns.contains(need.columns):
-		g.unneeded = 0
-	case need.columns.contains(g.spec.columns): // perhaps in another order
-		g.unneeded, need.columns = 0, g.spec.columns
-	case g.unneeded < unneededSteps:
-		g.unneeded++
-		need.columns = g.spec.columns
-	}
-	return need, form
+	return g.spec.toRead(need), form
 }
 
 // specs returns the specs of the members, and then of those that are coming.

@@ -26,7 +26,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
 	g := &readerGroup{
 		sharer: s, key: m.key, age: s.begun,
-		stepWindow: stepWindow{tail: m.at, gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned, spec: m.spec},
+		stepWindow: stepWindow{tail: m.at, gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned}, spec: groupSpec{batchSpec: m.spec},
 		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
 	use := g.planned.Query.Cache // of the member that begins the group
@@ -35,7 +35,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
 	g.ctx = waits.With(g.ctx, waits.Of(m.ctx).Shared())
 	g.form = m.form
-	g.decides, g.origin, g.first = !g.form.Decided(), g.tail, g.spec
+	g.decides, g.origin, g.first = !g.form.Decided(), g.tail, m.spec
 	s.groups[m.key] = append(s.groups[m.key], g)
 	return g
 }
@@ -116,7 +116,7 @@ func (s *Sharer) approach(m *groupMember) {
 // awaits reports whether a member can come to the group. s.mu is held.
 func (g *readerGroup) awaits(m *groupMember) bool {
 	_, ok := g.find(m.at)
-	return ok && !g.fixed && g.admits(m) && g.fits(m, true)
+	return ok && !g.spec.fixed && g.admits(m) && g.fits(m, true)
 }
 
 // stray ends a member's approach to another group. s.mu is held.
@@ -131,7 +131,7 @@ func (s *Sharer) stray(m *groupMember) {
 func (s *Sharer) join(m *groupMember, g *readerGroup) {
 	s.stray(m)
 	m.group, m.why = g, ""
-	g.members[m], g.needs = struct{}{}, nil
+	g.members[m], g.spec.needs = struct{}{}, nil
 	if g.form.Decided() {
 		g.form = g.form.With(m.form) // the next step has the forms of all members
 	}
@@ -153,7 +153,7 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 		m.handed = nil
 	}
 	delete(g.members, m)
-	g.needs = nil
+	g.spec.needs = nil
 	s.members--
 	switch {
 	case len(g.members) == 0:

@@ -8,13 +8,11 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// reading is the reader of a group, with its spec. The member that pulls uses it.
+// reading is the reader of a group. The member that pulls uses it.
 type reading struct {
 	reader  *stream.StepReader // nil before the first pull and after a failure
 	planned loader.Planned     // of the reader, from no cursor
-	spec    batchSpec          // of planned
-	fixed   bool               // spec does not change: what members need together cannot be read
-	changed int                // how often spec has changed
+	changed int                // how often planned has changed
 }
 
 // maxChanged bounds how often the reader of a group is opened with another spec, so that streams that join and
@@ -25,28 +23,22 @@ const maxChanged = 32
 // catalog that does not answer must not hold up streams that are already planned.
 const maxPlanTime = time.Second
 
-// open opens the reader with a spec, unless it is open, and reports whether the spec has more than before. If
-// streams with the spec would not read the same rows, or the spec has changed too often, the reader keeps
-// the spec that it has, and is fixed.
-func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form stream.Form) (widened bool, err error) {
-	if !need.equal(r.spec) {
-		planned, ok := r.planned, false
-		if r.changed < maxChanged {
-			planned, ok = r.plan(ctx, m, need)
-		}
-		if ok {
-			widened = !r.spec.contains(need)
-			r.planned, r.spec = planned, need
+// open opens the reader, unless it is open, and returns its spec: the needed one instead of the one that it has. If
+// streams with the needed spec would not read the same rows, or the spec has changed too often, the reader keeps
+// the spec that it has.
+func (r *reading) open(ctx context.Context, m *groupMember, has, need batchSpec, form stream.Form) (batchSpec, error) {
+	if !need.equal(has) && r.changed < maxChanged {
+		if planned, ok := r.plan(ctx, m, need); ok {
+			r.planned, has = planned, need
 			r.changed++
 			r.close()
-		} else {
-			r.fixed = true
 		}
 	}
+	var err error
 	if r.reader == nil {
 		r.reader, err = m.reader(ctx, r.planned, form)
 	}
-	return widened, err
+	return has, err
 }
 
 // plan plans the reader with another spec for a member. It returns false if streams with the spec would

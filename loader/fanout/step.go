@@ -71,7 +71,7 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 			return nil, Failing, nil
 		case g.pulling:
 			s.wait(m, g)
-		case g.fixed && !g.spec.contains(m.spec):
+		case !g.spec.mayHave(m.spec):
 			s.mu.Unlock()
 			return nil, Lacking, nil
 		default:
@@ -178,8 +178,8 @@ func (g *readerGroup) readStep() read {
 // group has other members. The caller holds s.mu, and pull unlocks it.
 func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
 	need, form := g.next()
-	now := g.reading
-	g.pulling, g.pulled, g.spec = true, make(chan struct{}), need
+	got := pullResult{reading: g.reading, spec: g.spec.batchSpec}
+	g.pulling, g.pulled, g.spec.batchSpec = true, make(chan struct{}), need
 	marks := int64(0)
 	if sizesMayDiffer(m.planned) && !g.keepsNone() { // otherwise no stream takes a slice of the step
 		marks = need.marks(g.specs())
@@ -191,27 +191,28 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	decided := g.form
 	s.mu.Unlock()
 
-	var step *stream.Step
+	has := got.spec
 	// If reading panics, the other members must not wait forever.
-	err := error(fault.New(fault.Internal, "the reader of a group panicked"))
+	got.err = fault.New(fault.Internal, "the reader of a group panicked")
 	var mine *taken
-	var widened bool
 	func() {
-		defer func() { mine = s.pulled(m, g, now, step, err) }()
+		defer func() { mine = s.pulled(m, g, got) }()
 		defer waits.Of(m.ctx).Follow(waits.Of(g.ctx))()
-		if widened, err = now.open(g.ctx, m, need, decided); err != nil {
-			return
+		spec, err := got.open(g.ctx, m, has, need, decided)
+		got.spec, got.fixed = spec, !spec.equal(need)
+		if err == nil {
+			got.reader.MarkEvery(marks)
+			got.step, err = read(got.reader)
 		}
-		now.reader.MarkEvery(marks)
-		step, err = read(now.reader)
+		got.err = err
 	}()
-	if widened {
+	if !has.contains(got.spec) {
 		s.countWidened()
 	}
-	if err != nil && g.ctx.Err() != nil {
+	if got.err != nil && g.ctx.Err() != nil {
 		return nil, context.Cause(m.ctx) // all members have left
 	}
-	return mine, err
+	return mine, got.err
 }
 
 // countWidened counts a reader that was opened again to read more than before.
@@ -221,27 +222,37 @@ func (s *Sharer) countWidened() {
 	s.widened++
 }
 
+// pullResult is the result of a pull.
+type pullResult struct {
+	reading
+	spec  batchSpec // of the reader
+	fixed bool      // the reader cannot have the spec that was needed
+	step  *stream.Step
+	err   error
+}
+
 // pulled ends a member's pull: it adds the step to the window, and hands it to the waiting members. If
 // the read failed, it releases the reader, and the next member that pulls opens another one. If the
 // reader also read for the needs of other members, these may have caused the failure: g.failed is
 // set, and no more streams join the group.
-func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *stream.Step, err error) *taken {
-	if err != nil {
-		now.close()
+func (s *Sharer) pulled(m *groupMember, g *readerGroup, got pullResult) *taken {
+	if got.err != nil {
+		got.close()
 	}
 	var dropped trash
 	defer dropped.release()
 	var read *block
-	if step != nil {
-		read = newBlock(g, step, now.spec)
+	if got.step != nil {
+		read = newBlock(g, got.step, got.spec)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g.reading, g.pulling = now, false
+	g.reading, g.pulling = got.reading, false
+	g.spec.batchSpec, g.spec.fixed = got.spec, g.spec.fixed || got.fixed
 	var mine *taken
-	if err == nil {
-		g.form = now.reader.Form()
-	} else if !g.spec.equal(m.spec) {
+	if got.err == nil {
+		g.form = got.reader.Form()
+	} else if !got.spec.equal(m.spec) {
 		g.failed = true
 	}
 	if read != nil {
