@@ -99,10 +99,7 @@ func (f backfillFlags) check(c *cobra.Command) error {
 
 // backfill prints the script of a feature.
 func (p process) backfill(ctx context.Context, c *config.Config, e *engine.Engine, f backfillFlags, of string) error {
-	tables, err := e.CatalogSet(c)
-	if err != nil {
-		return err
-	}
+	tables := e.Tables.Untagged
 	target, err := backfillTarget(ctx, c, tables, of)
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--every", "0/2", "--batch-rows", "2"), read("--every", "1/2", "--batch-rows", "2")...))))
 	require.Len(t, read("--batch-rows", "2", "--filter", "item IS NOT NULL", "--tail", "drop", "--count", "exact"), len(read("--filter", "item IS NOT NULL"))/2*2)
 
-	inside, err := process{terminal: terminal{stderr: io.Discard}, clock: time.Now}.openLocal(t.Context(), l.config)
+	inside, err := environment{clock: time.Now}.openLocal(t.Context(), l.config, io.Discard)
 	require.NoError(t, err)
 	rows, err := inside.Open(t.Context(), []byte(`{"dataset": "home", "batch_rows": 3}`))
 	require.NoError(t, err)
@@ -171,10 +171,10 @@ func TestCatQuery(t *testing.T) {
 		dense := runWith(t, process{}, "cat", "--config", l.config, "-f", format, "-q", `{"dense": {"x": {"columns": ["label", "label"], "fill": 7}}, `+query[1:])
 		require.Equal(t, ran{0, want, "1 row\n"}, dense)
 	}
-	file := runWith(t, process{env: func(name string) (string, bool) {
+	file := runWith(t, process{environment: environment{env: func(name string) (string, bool) {
 		text, ok := map[string]string{envConfig: l.config}[name]
 		return text, ok
-	}}, "cat", "-f", "jsonl", "-q", query)
+	}}}, "cat", "-f", "jsonl", "-q", query)
 	require.Equal(t, want, file.stdout, "the config file of the environment")
 }
 

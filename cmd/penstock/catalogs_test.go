@@ -122,7 +122,7 @@ func TestCatalogsPageBlocksWork(t *testing.T) {
 			text += "      features.history: " + locations["features.history"] + "\n"
 		}
 		path := folder.file(t, "penstock.yaml", text+datasets)
-		got := runWith(t, process{env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, "cat", "home", "--config", path)
+		got := runWith(t, process{environment: environment{env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}}, "cat", "home", "--config", path)
 		require.Zero(t, got.code, got.stderr)
 		require.Equal(t, want.stdout, got.stdout)
 	}

@@ -9,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/cmd/penstock/engine"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/maintenance"
 )
 
 // spec: compact-1, compact-9, compact-10
@@ -40,7 +38,7 @@ func TestTablesAreCompacted(t *testing.T) {
 	require.Equal(t, "no file of table features.history needs to be rewritten\n", got.stdout)
 }
 
-// spec: compact-6, compact-7, change-8
+// spec: compact-6, compact-7
 func TestOrderThatADatasetNeedsIsKept(t *testing.T) {
 	l := stagingLake(t)
 	l.config = l.file(t, "penstock.yaml", `
@@ -55,13 +53,6 @@ datasets:
 	got := run(t, "compact", "features.history", "--any-order", "--config", l.config)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "dataset home takes the first or last of several rows of table features.history")
-	settings, err := process{}.load(l.config, nil)
-	require.NoError(t, err)
-	e, err := engine.Assemble(t.Context(), settings)
-	require.NoError(t, err)
-	defer e.Close()
-	_, err = e.TableWriter(1).Compact(t.Context(), maintenance.Compaction{Table: "features.history", AnyOrder: true}, func(string) bool { return false })
-	require.ErrorContains(t, err, "a dataset of the server takes the first or last")
 	got = run(t, "compact", "features.other", "--any-order", "--config", l.config)
 	require.Contains(t, got.stderr, "features.other does not exist")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,15 +20,19 @@ import (
 // completionTime bounds the time to look up names of datasets and tables.
 const completionTime = time.Second
 
-// completions sets up completion of the arguments of a command and its subcommands. The
+// completer completes the command lines of a shell, with the names of datasets and tables from the config file or the server
+// of a command.
+type completer struct{ environment }
+
+// arguments sets up completion of the arguments of a command and its subcommands. The
 // placeholders in the usage line, such as TABLE, decide what is completed.
-func (p process) completions(c *cobra.Command) {
+func (e completer) arguments(c *cobra.Command) {
 	for _, below := range c.Commands() {
-		p.completions(below)
+		e.arguments(below)
 	}
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	first, rest, _ := strings.Cut(strings.Trim(arguments, "[]"), " ")
-	names := p.namesFor(first)
+	names := e.namesFor(first)
 	if names == nil {
 		return
 	}
@@ -37,7 +42,7 @@ func (p process) completions(c *cobra.Command) {
 		case len(args) == 0 || all:
 			return beginning(names(c), begin), cobra.ShellCompDirectiveNoFileComp
 		case strings.HasPrefix(rest, "[FROM]") && len(args) <= strings.Count(rest, "["):
-			return beginning(p.refNames(c, args[0]), begin), cobra.ShellCompDirectiveNoFileComp
+			return beginning(e.refNames(c, args[0]), begin), cobra.ShellCompDirectiveNoFileComp
 		case strings.HasPrefix(rest, "FILE"):
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -45,14 +50,14 @@ func (p process) completions(c *cobra.Command) {
 	}
 }
 
-// completeFlags sets up completion of flag values of a command and its subcommands.
-func (p process) completeFlags(c *cobra.Command) error {
+// flags sets up completion of flag values of a command and its subcommands.
+func (e completer) flags(c *cobra.Command) error {
 	values := map[string]func(*cobra.Command) []string{
 		"format":       fixedValues(rowformat.Names()...),
 		"mode":         fixedValues(string(dataset.WriteAppend), string(dataset.WriteReplace)),
 		"progress":     fixedValues(progressText, progressJSON),
-		"like":         p.tableNames,
-		"only-keys-of": func(c *cobra.Command) []string { return append(p.datasetNames(c), p.tableNames(c)...) },
+		"like":         e.tableNames,
+		"only-keys-of": func(c *cobra.Command) []string { return append(e.datasetNames(c), e.tableNames(c)...) },
 	}
 	if c.Flags().Lookup("spark-catalog") != nil && c.Name() == "promote" {
 		values["print"] = fixedValues(printSpark)
@@ -69,7 +74,7 @@ func (p process) completeFlags(c *cobra.Command) error {
 		}
 	}
 	for _, below := range c.Commands() {
-		if err := p.completeFlags(below); err != nil {
+		if err := e.flags(below); err != nil {
 			return err
 		}
 	}
@@ -87,18 +92,18 @@ func fixedValues(values ...string) func(*cobra.Command) []string {
 }
 
 // namesFor returns the function that lists the names for a word in the usage of a command, or nil.
-func (p process) namesFor(word string) func(*cobra.Command) []string {
+func (e completer) namesFor(word string) func(*cobra.Command) []string {
 	switch strings.TrimSuffix(word, "…") {
 	case "TABLE":
-		return p.tableNames
+		return e.tableNames
 	case "DATASET":
-		return p.datasetNames
+		return e.datasetNames
 	}
 	return nil
 }
 
 // sourceOf returns the source flags of a command. Flags that the command lacks are empty.
-func (p process) sourceOf(c *cobra.Command) sourceFlags {
+func sourceOf(c *cobra.Command) sourceFlags {
 	text := func(name string) *string {
 		value := ""
 		if f := c.Flags().Lookup(name); f != nil {
@@ -111,15 +116,15 @@ func (p process) sourceOf(c *cobra.Command) sourceFlags {
 
 // configured returns the config file that the flags name or, if there is no --uri, the one that the
 // environment names. It returns nil if there is no file, or if it cannot be loaded.
-func (p process) configured(flags sourceFlags) *config.Config {
+func (e environment) configured(flags sourceFlags) *config.Config {
 	file := *flags.config
 	if file == "" && *flags.uri == "" {
-		file = p.orEnv("", envConfig)
+		file = e.orEnv("", envConfig)
 	}
 	if file == "" {
 		return nil
 	}
-	c, err := p.load(file, nil)
+	c, err := e.load(file, nil)
 	if err != nil {
 		return nil
 	}
@@ -128,15 +133,15 @@ func (p process) configured(flags sourceFlags) *config.Config {
 
 // datasetNames returns the names of the datasets of a command's config file or server, or nil on
 // failure.
-func (p process) datasetNames(c *cobra.Command) (out []string) {
-	flags := p.sourceOf(c)
-	if conf := p.configured(flags); conf != nil {
+func (e completer) datasetNames(c *cobra.Command) (out []string) {
+	flags := sourceOf(c)
+	if conf := e.configured(flags); conf != nil {
 		for _, d := range conf.Datasets {
 			out = append(out, d.Name)
 		}
 		return out
 	}
-	p.ask(c, flags, func(ctx context.Context, s *client.Client) {
+	e.ask(c, flags, func(ctx context.Context, s *client.Client) {
 		all, _ := s.Datasets(ctx)
 		for _, d := range all {
 			out = append(out, d.Name)
@@ -147,11 +152,11 @@ func (p process) datasetNames(c *cobra.Command) (out []string) {
 
 // tableNames returns the names of the tables in a command's catalogs or server. If the catalogs do
 // not answer in time, it returns the tables of the config file's datasets.
-func (p process) tableNames(c *cobra.Command) (out []string) {
-	flags := p.sourceOf(c)
-	conf := p.configured(flags)
+func (e completer) tableNames(c *cobra.Command) (out []string) {
+	flags := sourceOf(c)
+	conf := e.configured(flags)
 	if conf == nil {
-		p.ask(c, flags, func(ctx context.Context, s *client.Client) {
+		e.ask(c, flags, func(ctx context.Context, s *client.Client) {
 			all, _ := s.Tables(ctx, "")
 			for _, t := range all {
 				out = append(out, t.Table)
@@ -161,9 +166,9 @@ func (p process) tableNames(c *cobra.Command) (out []string) {
 	}
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
 	defer cancel()
-	if e, err := engine.Assemble(ctx, conf); err == nil {
-		defer e.Close()
-		if out, err = e.TableHistory().TableNames(ctx, ""); err == nil {
+	if built, err := engine.Assemble(ctx, conf); err == nil {
+		defer built.Close()
+		if out, err = built.Tables.TableNames(ctx, ""); err == nil {
 			return out
 		}
 	}
@@ -178,24 +183,24 @@ func (p process) tableNames(c *cobra.Command) (out []string) {
 
 // refNames returns the names of the branches and tags of a table in a command's catalogs, without
 // those that keep snapshots for training jobs. It returns nil on failure.
-func (p process) refNames(c *cobra.Command, table string) (out []string) {
-	conf := p.configured(p.sourceOf(c))
+func (e completer) refNames(c *cobra.Command, table string) (out []string) {
+	conf := e.configured(sourceOf(c))
 	if conf == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
 	defer cancel()
-	e, err := engine.Assemble(ctx, conf)
+	built, err := engine.Assemble(ctx, conf)
 	if err != nil {
 		return nil
 	}
-	defer e.Close()
-	held, err := e.Budget.Reserve("the snapshots of table "+table, 0)
+	defer built.Close()
+	held, err := built.Budget.Reserve("the snapshots of table "+table, 0)
 	if err != nil {
 		return nil
 	}
 	defer held.Release()
-	found, err := e.TableHistory().History(ctx, table, held)
+	found, err := built.Tables.History(ctx, table, held)
 	if err != nil {
 		return nil
 	}
@@ -210,13 +215,13 @@ func (p process) refNames(c *cobra.Command, table string) (out []string) {
 
 // ask calls f with a client of the server that the flags or the environment name, for at most
 // completionTime. It does nothing if there is no such server.
-func (p process) ask(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client)) {
-	if remote, err := p.serverOf(flags); err != nil || !remote || *flags.uri == "" && p.orEnv("", envURI) == "" {
+func (e completer) ask(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client)) {
+	if remote, err := e.serverOf(flags); err != nil || !remote || *flags.uri == "" && e.orEnv("", envURI) == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
 	defer cancel()
-	s, err := p.open(ctx, flags)
+	s, err := e.open(ctx, flags, io.Discard)
 	if err != nil {
 		return
 	}

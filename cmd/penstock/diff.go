@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/tablediff"
 )
@@ -55,7 +56,7 @@ func diffCommand(p process) *cobra.Command {
 			},
 		}
 		var out *tablediff.Result
-		err := g.end(p.withEngine(c.Context(), *file, func(ctx context.Context, e *engine.Engine) (err error) {
+		err := g.end(p.withConfig(c.Context(), *file, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
 			out, err = e.Diff(ctx, request)
 			return err
 		}))

@@ -98,7 +98,7 @@ func (p process) propose(ctx context.Context, given []dataset.Property, output s
 		return err
 	}
 	defer e.Close()
-	found, err := proposal.Survey(ctx, e.Opened[0], e.Loader)
+	found, err := proposal.Survey(ctx, e.Tables.Opened[0], e.Loader)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestInitFromRESTAndFolders(t *testing.T) {
 	text := string(must(os.ReadFile(file)))
 	require.Contains(t, text, `token: "${CATALOG_TOKEN}"`)
 	require.NotContains(t, text, "given")
-	with := process{env: func(name string) (string, bool) { return "given", name == "CATALOG_TOKEN" }}
+	with := process{environment: environment{env: func(name string) (string, bool) { return "given", name == "CATALOG_TOKEN" }}}
 	listed := runWith(t, with, "datasets", "--config", file)
 	require.Equal(t, exitOK, listed.code, listed.stderr)
 	require.Contains(t, listed.stdout, "large")

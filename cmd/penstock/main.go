@@ -35,13 +35,10 @@ const (
 	exitInterrupted = 130 // as in shells, for SIGINT
 )
 
-// process is the environment of the program, which tests replace.
+// process runs the commands of the program.
 type process struct {
 	terminal
-	env func(string) (string, bool)
-	// environ lists all variables, as os.Environ does; nil: there are none.
-	environ func() []string
-	clock   func() time.Time
+	environment
 }
 
 // terminal holds the input and the outputs of commands.
@@ -55,8 +52,8 @@ type terminal struct {
 
 func main() {
 	p := process{
-		terminal: terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout), answers: rowformat.TerminalWidth(os.Stdin) > 0},
-		env:      os.LookupEnv, environ: os.Environ, clock: time.Now,
+		terminal:    terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout), answers: rowformat.TerminalWidth(os.Stdin) > 0},
+		environment: environment{env: os.LookupEnv, environ: os.Environ, clock: time.Now},
 	}
 	if width := func() int { return rowformat.TerminalWidth(os.Stderr) }; width() > 0 && os.Getenv("TERM") != "dumb" {
 		p.terminal = p.withBars(bar.NewLine(os.Stderr, width))
@@ -90,8 +87,9 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
-	p.completions(root)                           //nolint:contextcheck // as above
-	if err := p.completeFlags(root); err != nil { //nolint:contextcheck // as above
+	complete := completer{p.environment}
+	complete.arguments(root)                     //nolint:contextcheck // as above
+	if err := complete.flags(root); err != nil { //nolint:contextcheck // as above
 		return p.finish(root, err)
 	}
 	completing := len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)

@@ -129,7 +129,7 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 func TestProgressAsText(t *testing.T) {
 	var said bytes.Buffer
 	now := time.Unix(1_000_000, 0)
-	g, err := process{terminal: terminal{stderr: &said}, clock: func() time.Time { return now }}.progressOf("", "stage", "features.a")
+	g, err := process{terminal: terminal{stderr: &said}, environment: environment{clock: func() time.Time { return now }}}.progressOf("", "stage", "features.a")
 	require.NoError(t, err)
 	g.step("write")
 	g.at(changes.ProgressCounts{RowsRead: 1})
@@ -142,7 +142,7 @@ func TestProgressAsText(t *testing.T) {
 	require.Equal(t, "table features.a, write: rows read 7 of 9, rows written 3, files 1 of 2, 3.0 GiB\n", said.String())
 
 	said.Reset()
-	g, err = process{terminal: terminal{stderr: &said}, clock: func() time.Time { return now }}.progressOf("json", "stage", "features.a")
+	g, err = process{terminal: terminal{stderr: &said}, environment: environment{clock: func() time.Time { return now }}}.progressOf("json", "stage", "features.a")
 	require.NoError(t, err)
 	require.ErrorIs(t, g.end(uncertain), uncertain)
 	require.True(t, progressLines(t, said.String())[0].Failure.Uncertain)
@@ -167,7 +167,7 @@ func TestBarsOnATerminal(t *testing.T) {
 		require.NotContains(t, plain.stderr, "\r")
 
 		var screen bytes.Buffer
-		p := process{terminal: terminal{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, clock: time.Now}
+		p := process{terminal: terminal{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, environment: environment{clock: time.Now}}
 		p.terminal = p.withBars(bar.NewLine(&screen, func() int { return 0 }))
 		require.Equal(t, exitOK, p.run(t.Context(), args))
 		require.NotContains(t, screen.String(), "\n", "a bar is one line")

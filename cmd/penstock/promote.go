@@ -218,11 +218,7 @@ func (s sparkPrint) wanted() (bool, error) {
 // printPromotion prints the promotion of entries of a dataset as Spark SQL.
 func (p process) printPromotion(ctx context.Context, flag string, args []string, s sparkPrint) error {
 	return p.withConfig(ctx, flag, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
-		tables, err := e.CatalogSet(c)
-		if err != nil {
-			return err
-		}
-		target, err := backfillTarget(ctx, c, tables, args[0])
+		target, err := backfillTarget(ctx, c, e.Tables.Untagged, args[0])
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 func (p process) withClient(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client) error) (err error) {
 	ctx, stop := interruptible(c.Context())
 	defer stop()
-	s, err := p.open(ctx, flags)
+	s, err := p.open(ctx, flags, p.stderr)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/test/bufconn"
@@ -72,94 +74,97 @@ func (f sourceFlags) text() string {
 	return ""
 }
 
+// environment is the environment of the program, which tests replace. It finds and opens config files and servers.
+type environment struct {
+	env func(string) (string, bool)
+	// environ lists all variables, as os.Environ does; nil: there are none.
+	environ func() []string
+	clock   func() time.Time
+}
+
 // serverOf reports whether the flags or, without them, the environment name a server instead of a
 // config file.
-func (p process) serverOf(f sourceFlags) (bool, error) {
+func (e environment) serverOf(f sourceFlags) (bool, error) {
 	if *f.config != "" || *f.uri != "" {
 		if *f.config != "" && *f.uri != "" {
 			return false, cmdline.Errorf("--config runs in process, --uri on a server: give one of them")
 		}
 		return *f.uri != "", nil
 	}
-	if p.orEnv("", envConfig) == "" {
+	if e.orEnv("", envConfig) == "" {
 		return true, nil // open reports the missing source
 	}
-	return p.orEnv("", envURI) != "", nil
+	return e.orEnv("", envURI) != "", nil
 }
 
-// open returns a client of the source that the flags or, without them, the environment names.
-func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error) {
+// open returns a client of the source that the flags or, without them, the environment names. A server in
+// this process logs its bugs to log.
+func (e environment) open(ctx context.Context, f sourceFlags, log io.Writer) (*client.Client, error) {
 	file, uri := *f.config, *f.uri
 	if file != "" && uri != "" {
 		return nil, cmdline.Errorf("--config runs in process, --uri on a server: give one of them")
 	}
 	if file == "" && uri == "" {
-		file, uri = p.orEnv("", envConfig), p.orEnv("", envURI)
+		file, uri = e.orEnv("", envConfig), e.orEnv("", envURI)
 	}
 	switch {
 	case uri != "" && file != "":
 		return nil, cmdline.Errorf("%s and %s are both set: choose with --config or --uri", envConfig, envURI)
 	case uri != "":
-		return client.Dial(uri, client.Security{CA: p.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: p.orEnv(*f.token, envToken)}, version())
+		return client.Dial(uri, client.Security{CA: e.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: e.orEnv(*f.token, envToken)}, version())
 	case *f.tlsCA+*f.tlsCert+*f.tlsKey+*f.token != "":
 		return nil, cmdline.Errorf("--token-file, --tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":
-		return p.openLocal(ctx, file)
+		return e.openLocal(ctx, file, log)
 	}
 	return nil, cmdline.Errorf("give --config FILE to run in process, or --uri grpc://host:port to call a server")
 }
 
 // orEnv returns flag or, if it is "", the environment variable with the given name.
-func (p process) orEnv(flag, name string) string {
-	if flag != "" || p.env == nil {
+func (e environment) orEnv(flag, name string) string {
+	if flag != "" || e.env == nil {
 		return flag
 	}
-	text, _ := p.env(name)
+	text, _ := e.env(name)
 	return text
 }
 
 // configFile returns the config file that the flag or the environment names, for commands that
 // cannot use a server.
-func (p process) configFile(flag string) (string, error) {
-	if file := p.orEnv(flag, envConfig); file != "" {
+func (e environment) configFile(flag string) (string, error) {
+	if file := e.orEnv(flag, envConfig); file != "" {
 		return file, nil
 	}
 	return "", cmdline.Errorf("give --config FILE, the config file with the table's catalog")
 }
 
 // load reads a config file, overridden by flags and the environment.
-func (p process) load(file string, flags map[string]string) (*config.Config, error) {
+func (e environment) load(file string, flags map[string]string) (*config.Config, error) {
 	return config.Load(config.Origin{
-		File: file, Env: p.env, Flags: flags, Memory: machineMemory(), Storage: engine.StorageProperties(),
+		File: file, Env: e.env, Flags: flags, Memory: machineMemory(), Storage: engine.StorageProperties(),
 	})
 }
 
 func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }
 
-// withEngine calls use with the engine of a config file. Termination signals end the context of
-// use.
-func (p process) withEngine(ctx context.Context, flag string, use func(context.Context, *engine.Engine) error) error {
-	return p.withConfig(ctx, flag, func(ctx context.Context, _ *config.Config, e *engine.Engine) error { return use(ctx, e) })
-}
-
-// withConfig is withEngine for a function that needs the config file too.
-func (p process) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine.Engine) error) error {
+// withConfig calls use with a config file and its engine. Termination signals end the context of use.
+func (e environment) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine.Engine) error) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	file, err := p.configFile(flag)
+	file, err := e.configFile(flag)
 	if err != nil {
 		return err
 	}
-	c, err := p.load(file, nil)
+	c, err := e.load(file, nil)
 	if err != nil {
 		return err
 	}
-	e, err := engine.Assemble(ctx, c)
+	built, err := engine.Assemble(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	return use(ctx, c, e)
+	defer built.Close()
+	return use(ctx, c, built)
 }
 
 // Sizes of the server in this process, in bytes.
@@ -171,8 +176,8 @@ const (
 
 // openLocal serves a config file to a client in this process over an in-memory connection, so that
 // the answers are those of a server. No port is opened.
-func (p process) openLocal(ctx context.Context, file string) (*client.Client, error) {
-	c, err := p.load(file, nil)
+func (e environment) openLocal(ctx context.Context, file string, log io.Writer) (*client.Client, error) {
+	c, err := e.load(file, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -180,16 +185,16 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Assemble(ctx, c)
+	built, err := engine.Assemble(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	tables := e.TableWriter(1)
+	tables := built.TableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.Loader, Verifier: e.Loader, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
-		Budget: e.Budget, History: e.TableHistory(), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: 1,
+		Loader: built.Loader, Verifier: built.Loader, ColumnSizes: built.Loader.ColumnSizes, Cache: built.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: e.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
+		Budget: built.Budget, History: built.Tables, Tables: tables, Maintenance: tables, Promoter: built.Promoter(), MaxStages: 1,
 		// Log only bugs: the client reports other failures.
-		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
+		Logger: telemetry.NewLogger(log, slog.LevelError, "text"),
 	})
 	listener := bufconn.Listen(localBuffer)
 	served := make(chan error, 1)
@@ -198,7 +203,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 		// The client has closed its connection, so all calls end soon.
 		err := server.Shutdown(context.WithoutCancel(ctx))
 		err = errors.Join(err, <-served)
-		e.Close()
+		built.Close()
 		return err
 	}
 	return client.Local(listener.DialContext, localMessage, end)

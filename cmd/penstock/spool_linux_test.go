@@ -16,6 +16,6 @@ func TestSpoolIsCheckedAtStart(t *testing.T) {
 	require.Empty(t, got.stdout)
 	require.Contains(t, got.stderr, "try the spool: create a file in /proc")
 	require.Contains(t, got.stderr, "the setting spool")
-	p := process{env: func(name string) (string, bool) { return place, name == "PENSTOCK_SPOOL" }}
+	p := process{environment: environment{env: func(name string) (string, bool) { return place, name == "PENSTOCK_SPOOL" }}}
 	require.Zero(t, runWith(t, p, "cat", "home", "--config", l.config).code)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
@@ -73,7 +74,7 @@ func stageCommand(p process) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return g.end(p.withEngine(c.Context(), *flags.config, func(ctx context.Context, e *engine.Engine) error {
+		return g.end(p.withConfig(c.Context(), *flags.config, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
 			return p.stage(ctx, e, call, g)
 		}))
 	}
@@ -107,8 +108,10 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	defer entered.Release()
 	all := &inputRows{}
 	rows, err := call.rows(ctx, inputs.Options{
-		Budget: e.Budget, Remote: e.InputStorage(call.Table), Opened: all.add,
-		Types: func(ctx context.Context) (map[string]arrow.DataType, error) { return e.ColumnTypes(ctx, call.Table) },
+		Budget: e.Budget, Remote: e.Tables.InputStorage(call.Table), Opened: all.add,
+		Types: func(ctx context.Context) (map[string]arrow.DataType, error) {
+			return e.Tables.ColumnTypes(ctx, call.Table)
+		},
 	})
 	if err != nil {
 		return err

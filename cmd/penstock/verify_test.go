@@ -168,7 +168,7 @@ func TestRequiredChecksums(t *testing.T) {
 	require.Contains(t, got.stdout, "  checksums\n    pages without a checksum in 4 of 4 files (training: 2, history: 2), where damage may go unnoticed\n")
 	require.Equal(t, 4, strings.Count(run(t, "verify", "home", "--config", l.config, "--json").stdout, `"no_checksum": true`))
 
-	strict := process{env: func(name string) (string, bool) { return "true", name == "PENSTOCK_REQUIRE_CHECKSUMS" }}
+	strict := process{environment: environment{env: func(name string) (string, bool) { return "true", name == "PENSTOCK_REQUIRE_CHECKSUMS" }}}
 	got = runWith(t, strict, "cat", "home", "--config", l.config)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "has pages without a checksum, which this server requires")

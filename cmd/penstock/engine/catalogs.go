@@ -2,43 +2,145 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/sigv4"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
+	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// openCatalog opens one catalog of the config file.
-func (e *Engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
-	properties := config.Properties(o)
-	kinds := e.storage()
-	if err := kinds.Check(properties); err != nil {
+// Tables is the tables of the open catalogs of a config file. It reads their metadata, and implements flight.TableHistory. It is
+// safe for concurrent use.
+type Tables struct {
+	// Catalogs has all catalogs. Those with the setting pin_tags tag the snapshots that streams read.
+	Catalogs *catalog.Set
+	// Untagged has the same catalogs, and tags nothing.
+	Untagged *catalog.Set
+	Opened   []*icebergcat.Catalog // in the order of their names
+	byName   map[string]*icebergcat.Catalog
+	tags     []*pintag.Tags
+	closers  []func() // in the order in which the parts were opened
+
+	requests atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; may be nil
+	sizes    atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // logs wrong sizes in manifests; may be nil
+	looks    atomic.Pointer[func(pintag.Look)]                                 // observes checks of tags; may be nil
+}
+
+// tableOptions are the parts of an engine that its tables use.
+type tableOptions struct {
+	calls  *store.Calls
+	budget *budget.Budget
+	cached int64 // about how many bytes of manifests and tables are cached
+}
+
+// openTables opens every catalog, and reports the failures of all of them.
+func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Tables, err error) {
+	t := &Tables{byName: map[string]*icebergcat.Catalog{}}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	manifests, err := cache.New[[]byte](o.cached * 2 / 3)
+	if err != nil {
 		return nil, err
 	}
-	return icebergcat.Open(ctx, icebergcat.Options{
-		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties, AllowedPrefixes: o.AllowedPrefixes, WriteNamespaces: o.WriteNamespaces,
-		StoredSizes: o.StoredSizes, SizeDiffers: func(d icebergcat.SizeDifference) {
-			if warn := e.sizes.Load(); warn != nil {
-				(*warn)(o.Name, d)
-			}
-		},
-		Store: files, Stores: kinds, Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
-		MaxMetadata: c.Server.MaxMetadata, Budget: e.Budget, Manifests: e.manifests, Tables: e.tables,
-		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },
-	})
+	t.closers = append(t.closers, manifests.Close)
+	tables, err := cache.New[*catalog.Table](o.cached / 3)
+	if err != nil {
+		return nil, err
+	}
+	t.closers = append(t.closers, tables.Close)
+	tagged, untagged := map[string]catalog.Catalog{}, map[string]catalog.Catalog{}
+	kinds, files := t.storage(o.budget), store.NewBounded(store.Local{}, o.calls)
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
+		block := c.Catalogs[name]
+		one, err := openCatalog(ctx, c, block, icebergcat.Options{
+			SizeDiffers: func(d icebergcat.SizeDifference) {
+				if warn := t.sizes.Load(); warn != nil {
+					(*warn)(block.Name, d)
+				}
+			},
+			Store: files, Stores: kinds, Calls: o.calls, Budget: o.budget, Manifests: manifests, Tables: tables,
+		})
+		if err != nil {
+			failures = append(failures, fault.Op(trimPrefix(err, block.Stored), "%s: open catalog %s", c.File, name))
+			continue
+		}
+		t.Opened, t.byName[name], untagged[name] = append(t.Opened, one), one, one
+		t.closers = append(t.closers, one.Close)
+		if tagged[name], err = t.withTags(one, block); err != nil {
+			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))
+		}
+	}
+	if len(failures) > 0 {
+		return nil, fault.Together(failures)
+	}
+	if t.Catalogs, err = catalog.NewSet(tagged, c.DefaultCatalog()); err != nil {
+		return nil, err
+	}
+	if t.Untagged, err = catalog.NewSet(untagged, c.DefaultCatalog()); err != nil {
+		return nil, err
+	}
+	t.closers = append(t.closers, t.renewTags(ctx))
+	return t, nil
+}
+
+// close closes the catalogs.
+func (t *Tables) close() {
+	for _, closer := range slices.Backward(t.closers) {
+		closer()
+	}
+}
+
+// observe adds metrics of catalogs and storage, and logs their failures. It must be called at most once.
+func (t *Tables) observe(metrics *telemetry.Metrics, log *slog.Logger) {
+	requests, sizes, looks := metrics.Requests(), sizeWarnings(log), tagLooks(metrics, log)
+	t.requests.Store(&requests)
+	t.sizes.Store(&sizes)
+	t.looks.Store(&looks)
+}
+
+// openCatalog opens the catalog of a block of the config file. The parts that catalogs share are set in o.
+func openCatalog(ctx context.Context, c *config.Config, block dataset.Catalog, o icebergcat.Options) (*icebergcat.Catalog, error) {
+	properties := config.Properties(block)
+	if err := o.Stores.Check(properties); err != nil {
+		return nil, err
+	}
+	o.Name, o.Type, o.URI, o.Warehouse, o.BaseDir, o.Properties = block.Stored, block.Type, block.URI, block.Warehouse, c.Dir(), properties
+	o.AllowedPrefixes, o.WriteNamespaces, o.StoredSizes = block.AllowedPrefixes, block.WriteNamespaces, block.StoredSizes
+	o.Timeout, o.MaxMetadata, o.Clock = c.Server.StorageTimeout, c.Server.MaxMetadata, time.Now
+	o.Sign = func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) }
+	return icebergcat.Open(ctx, o)
+}
+
+// trimPrefix removes the prefix "catalog NAME: " from the message of an error.
+func trimPrefix(err error, name string) error {
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		out := *e
+		out.Message = strings.TrimPrefix(out.Message, "catalog "+name+": ")
+		return &out
+	}
+	return err
 }
 
 // sizeWarnings returns a function that logs a warning about a file whose size differs from its manifest, at most once for each
@@ -94,30 +196,44 @@ func stores(env store.Environment) store.Kinds {
 	)
 }
 
-// storage returns the kinds of remote storage, connected to the engine's memory budget and metrics.
-func (e *Engine) storage() store.Kinds {
+// EnvironmentStorage returns a function that opens the storage of a location with only the settings
+// of the process's environment, for clients without a config file.
+func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
+	kinds, opened := stores(store.Environment{Clock: time.Now}), map[*store.Kind]store.Store{}
+	var mu sync.Mutex
+	return func(ctx context.Context, location string) (store.Store, error) {
+		kind := kinds.Of(location)
+		if kind == nil {
+			return nil, kinds.Refuse(location)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if opened[kind] != nil {
+			return opened[kind], nil
+		}
+		files, err := kind.Open(context.WithoutCancel(ctx), nil, nil) // the store outlives the call
+		if err == nil {
+			opened[kind] = files
+		}
+		return files, err
+	}
+}
+
+// storage returns the kinds of remote storage. Their requests are observed, and charge a budget.
+func (t *Tables) storage(held *budget.Budget) store.Kinds {
 	return stores(store.Environment{
 		Clock: time.Now,
 		Observe: func(r store.Request) {
-			if observe := e.requests.Load(); observe != nil {
+			if observe := t.requests.Load(); observe != nil {
 				(*observe)(r)
 			}
 		},
 		Reserve: func(ctx context.Context, bytes int64) (*release.Handle, error) {
-			held, err := e.Budget.ReserveFor(ctx, "the head of a file", bytes)
+			head, err := held.ReserveFor(ctx, "the head of a file", bytes)
 			if err != nil {
 				return nil, err
 			}
-			return release.New(held.Release), nil
+			return release.New(head.Release), nil
 		},
 	})
-}
-
-// CatalogSet returns a set of the open catalogs of a config file.
-func (e *Engine) CatalogSet(c *config.Config) (*catalog.Set, error) {
-	all := map[string]catalog.Catalog{}
-	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // Opened has the same order
-		all[name] = e.Opened[i]
-	}
-	return catalog.NewSet(all, c.DefaultCatalog())
 }

@@ -24,11 +24,11 @@ func (e *Engine) Diff(ctx context.Context, d Diff) (*tablediff.Result, error) {
 		return nil, err
 	}
 	defer held.Release()
-	snapshots, err := e.TableHistory().History(ctx, d.Table, held)
+	snapshots, err := e.Tables.History(ctx, d.Table, held)
 	if err != nil {
 		return nil, err
 	}
-	return tablediff.New(tablediff.Options{Tables: e.Catalogs, Read: e.readFiles, Rows: e.rowFiles(1)}).Compare(ctx, tablediff.Request{
+	return tablediff.New(tablediff.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Rows: e.rowFiles(1)}).Compare(ctx, tablediff.Request{
 		History: snapshots, From: d.From, To: d.To, Key: d.Key, UsualKey: e.joinKey(d.Table), OnlyFiles: d.OnlyFiles, Progress: d.Progress,
 	})
 }

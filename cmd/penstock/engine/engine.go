@@ -4,12 +4,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"maps"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/cache"
@@ -26,8 +22,6 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/catalog/icebergcat"
-	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/plan"
@@ -46,48 +40,20 @@ const (
 // Engine holds the parts that read and write tables. The command serve serves it; other commands use it
 // in process.
 type Engine struct {
-	Loader    *loader.Loader
-	reads     loader.Options // of Loader
-	sharer    *fanout.Sharer // shares batches between the streams of a server; may be nil
-	Streams   flight.Loader  // Loader, or a loader over it whose streams share batches
-	Budget    *budget.Budget
-	calls     *store.Calls
-	footers   *cache.Cache[*parquet.Footer]
-	manifests *cache.Cache[[]byte]
-	tables    *cache.Cache[*catalog.Table]
-	Opened    []*icebergcat.Catalog // in the order of their names
-	Catalogs  *catalog.Set
-	byName    map[string]*icebergcat.Catalog                                    // the catalogs of Opened, by their names in the config file
-	requests  atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; may be nil
-	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // logs wrong sizes in manifests; may be nil
-	tags      []*pintag.Tags
-	looks     atomic.Pointer[func(pintag.Look)] // observes checks of tags; may be nil
-	pools     []trimmed
-	disk      *spool.Spool
-	scanner   *scan.Scanner
-	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
-	columns   columnDisk              // the disk tier of chunks
-	memory    batch.Trimming          // allocates batches and decoded columns; is one of pools
-	closers   []func()                // close the parts above, in the order of their creation
-}
-
-// rememberMetadata creates the caches of manifests, tables and file listings, which together hold
-// about the given number of bytes. It returns the cache of listings.
-func (e *Engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
-	if e.manifests, err = cache.New[[]byte](bytes / 2); err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, e.manifests.Close)
-	if e.tables, err = cache.New[*catalog.Table](bytes / 4); err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, e.tables.Close)
-	listings, err := loader.NewListings(bytes / 4)
-	if err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, listings.Close)
-	return listings, nil
+	Loader  *loader.Loader
+	reads   loader.Options // of Loader
+	sharer  *fanout.Sharer // shares batches between the streams of a server; may be nil
+	Streams flight.Loader  // Loader, or a loader over it whose streams share batches
+	Budget  *budget.Budget
+	calls   *store.Calls
+	Tables  *Tables
+	pools   []trimmed
+	disk    *spool.Spool
+	scanner *scan.Scanner
+	chunks  *chunkcache.ColumnCache // nil: decoded columns are not cached
+	columns columnDisk              // the disk tier of chunks
+	memory  batch.Trimming          // allocates batches and decoded columns; is one of pools
+	closers []func()                // close the parts above, in the order of their creation
 }
 
 // Assemble creates an engine from a config. The caller closes it.
@@ -100,25 +66,26 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 		pools:  []trimmed{memory, scratch},
 		memory: memory,
 	}
-	files := store.NewBounded(store.Local{}, e.calls)
 	defer func() {
 		if err != nil {
 			e.Close()
 		}
 	}()
 	cached := min(c.Server.Memory/cacheDivisor, maxCache)
-	listings, err := e.rememberMetadata(cached / 2)
+	listings, err := loader.NewListings(cached / 8)
 	if err != nil {
 		return nil, err
 	}
-	catalogs, err := e.open(ctx, c, files)
+	e.closers = append(e.closers, listings.Close)
+	if e.Tables, err = openTables(ctx, c, tableOptions{calls: e.calls, budget: e.Budget, cached: cached * 3 / 8}); err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, e.Tables.close)
+	footers, err := cache.New[*parquet.Footer](cached)
 	if err != nil {
 		return nil, err
 	}
-	if e.footers, err = cache.New[*parquet.Footer](cached); err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, e.footers.Close)
+	e.closers = append(e.closers, footers.Close)
 	plans, err := loader.NewPlans(cached)
 	if err != nil {
 		return nil, err
@@ -129,7 +96,7 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
-		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.Budget,
+		Files: e.Tables.Catalogs, Footers: footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.Budget,
 		RequireChecksums: c.Server.RequireChecksums,
 		ReadTail:         c.Server.ReadTail, ReadGap: c.Server.ReadGap, ReadSize: c.Server.ReadSize, ReadAhead: readAhead(c.Server.ReadAhead),
 	})
@@ -140,7 +107,7 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Catalogs, e.scanner = catalogs, scanner
+	e.scanner = scanner
 	e.reads = loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
@@ -150,8 +117,8 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 			}
 			return file, nil
 		},
-		Hold:     catalogs.Hold,
-		Datasets: c.Datasets, Catalog: catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory,
+		Hold:     e.Tables.Catalogs.Hold,
+		Datasets: c.Datasets, Catalog: e.Tables.Catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
@@ -167,7 +134,6 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	}
 	e.Loader = loader.New(e.reads)
 	e.share(c)
-	e.renewTags(ctx)
 	return e, nil
 }
 
@@ -184,11 +150,7 @@ func (e *Engine) share(c *config.Config) {
 func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	metrics.Budget(e.Budget)
 	metrics.Storage(e.calls)
-	requests := metrics.Requests()
-	e.requests.Store(&requests)
-	sizes := sizeWarnings(log)
-	e.sizes.Store(&sizes)
-	e.observeTags(metrics, log)
+	e.Tables.observe(metrics, log)
 	if e.chunks != nil {
 		metrics.Cache(telemetry.CacheSource{Columns: e.chunks.Stats, Hits: e.chunks.Hits, Sides: e.Loader.KeptBuildSides})
 	}
@@ -210,39 +172,6 @@ func readAhead(bytes int64) int64 {
 // strategies returns the custom join strategies, which datasets name as custom:NAME. Custom builds
 // of Penstock add their strategies here (docs/custom.md).
 func strategies() map[string]joiner.Custom { return nil }
-
-// open opens every catalog, and reports the failures of all of them.
-func (e *Engine) open(ctx context.Context, c *config.Config, files store.Store) (*catalog.Set, error) {
-	opened := map[string]catalog.Catalog{}
-	e.byName = map[string]*icebergcat.Catalog{}
-	var failures []error
-	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
-		one, err := e.openCatalog(ctx, c, c.Catalogs[name], files)
-		if err != nil {
-			failures = append(failures, fault.Op(trimPrefix(err, c.Catalogs[name].Stored), "%s: open catalog %s", c.File, name))
-			continue
-		}
-		e.Opened, e.byName[name] = append(e.Opened, one), one
-		e.closers = append(e.closers, one.Close)
-		if opened[name], err = e.withTags(one, c.Catalogs[name]); err != nil {
-			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))
-		}
-	}
-	if len(failures) > 0 {
-		return nil, fault.Together(failures)
-	}
-	return catalog.NewSet(opened, c.DefaultCatalog())
-}
-
-// trimPrefix removes the prefix "catalog NAME: " from the message of an error.
-func trimPrefix(err error, name string) error {
-	if e := (*fault.Error)(nil); errors.As(err, &e) {
-		out := *e
-		out.Message = strings.TrimPrefix(out.Message, "catalog "+name+": ")
-		return &out
-	}
-	return err
-}
 
 // Close closes the parts of the engine in the reverse order of their creation. All streams must be
 // released first.

@@ -26,7 +26,7 @@ var _ catalog.Holder = tagged{}
 
 // withTags returns the catalog with tagging of snapshots, if its block in the config file sets
 // pin_tags.
-func (e *Engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
+func (t *Tables) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
 	if o.PinTags == 0 {
 		return one, nil
 	}
@@ -35,42 +35,41 @@ func (e *Engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.C
 	}
 	tags := pintag.New(pintag.Options{
 		Keep: o.PinTags, Clock: time.Now,
-		Tag: func(ctx context.Context, t *catalog.Table, least, wanted time.Time) (time.Time, error) {
-			until, err := one.Tag(ctx, t, tags.Until{Least: least, Wanted: wanted})
-			return until, fault.Op(err, "keep snapshot %d of table %s", t.Pin.Snapshot, t.Name)
+		Tag: func(ctx context.Context, of *catalog.Table, least, wanted time.Time) (time.Time, error) {
+			until, err := one.Tag(ctx, of, tags.Until{Least: least, Wanted: wanted})
+			return until, fault.Op(err, "keep snapshot %d of table %s", of.Pin.Snapshot, of.Name)
 		},
 		Observe: func(l pintag.Look) {
-			if observe := e.looks.Load(); observe != nil {
+			if observe := t.looks.Load(); observe != nil {
 				(*observe)(l)
 			}
 		},
 	})
-	e.tags = append(e.tags, tags)
+	t.tags = append(t.tags, tags)
 	return tagged{one, tags}, nil
 }
 
-// renewTags renews the tags of running streams until the engine is closed.
-func (e *Engine) renewTags(ctx context.Context) {
-	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+// renewTags renews the tags of running streams until end is called.
+func (t *Tables) renewTags(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	for _, tags := range e.tags {
+	for _, tags := range t.tags {
 		running.Go(func() { tags.Run(ctx) })
 	}
-	e.closers = append(e.closers, func() {
-		end()
+	return func() {
+		cancel()
 		running.Wait()
-	})
+	}
 }
 
-// observeTags counts checks of tags in metrics, and logs failed renewals. Other failures are
-// returned to the client of the query.
-func (e *Engine) observeTags(metrics *telemetry.Metrics, log *slog.Logger) {
+// tagLooks returns a function that counts checks of tags in metrics, and logs failed renewals. Other
+// failures are returned to the client of the query.
+func tagLooks(metrics *telemetry.Metrics, log *slog.Logger) func(pintag.Look) {
 	count := metrics.PinTags()
-	observe := func(l pintag.Look) {
+	return func(l pintag.Look) {
 		count(l)
 		if l.Err != nil && l.Renewal {
 			log.Warn("the tag of a snapshot could not be renewed", "table", l.Table, "snapshot", l.Snapshot, "until", l.Until, "error", l.Err)
 		}
 	}
-	e.looks.Store(&observe)
 }

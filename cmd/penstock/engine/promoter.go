@@ -28,8 +28,8 @@ func (p promotable) FileStore(ctx context.Context, table, folder string) (promot
 }
 
 // promotes returns the catalog of a training table, and the table's name in the catalog.
-func (e *Engine) promotes(table string) (promote.PromotedTables, string, error) {
-	c, name, err := e.catalogOf(table)
+func (t *Tables) promotes(table string) (promote.PromotedTables, string, error) {
+	c, name, err := t.catalogOf(table)
 	if err != nil {
 		return nil, "", err
 	}
@@ -39,7 +39,7 @@ func (e *Engine) promotes(table string) (promote.PromotedTables, string, error) 
 // deletes returns the pool that reads delete files of the engine's tables.
 func (e *Engine) deletes() *deletes.Pool {
 	return deletes.New(deletes.Options{
-		Files: e.Catalogs, Budget: e.Budget,
+		Files: e.Tables.Catalogs, Budget: e.Budget,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
 			return e.reads.Scan(ctx, source, columns)
 		},
@@ -49,7 +49,7 @@ func (e *Engine) deletes() *deletes.Pool {
 // Promoter returns a promoter, which adds columns to the engine's training tables.
 func (e *Engine) Promoter() *promote.Promoter {
 	return promote.New(promote.Options{
-		Route: e.promotes, Catalog: e.Catalogs, Hold: e.Catalogs.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
+		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
 		Loader: func(of catalog.Catalog) *loader.Loader {
 			options := e.reads
 			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil

@@ -42,7 +42,7 @@ func (e *Engine) TableWriter(calls int) TableWriter {
 
 // Writable implements changes.TableWriter.
 func (w TableWriter) Writable(table string) error {
-	c, name, err := w.engine.catalogOf(table)
+	c, name, err := w.engine.Tables.catalogOf(table)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from
 
 // Publish implements changes.TableWriter.
 func (w TableWriter) Publish(ctx context.Context, table, branch string) (tablecommit.Move, error) {
-	tables, name, err := w.engine.writes(table)
+	tables, name, err := w.engine.Tables.writes(table)
 	if err != nil {
 		return tablecommit.Move{}, err
 	}
@@ -74,7 +74,7 @@ func (w TableWriter) Publish(ctx context.Context, table, branch string) (tableco
 
 // Undo implements changes.TableWriter.
 func (w TableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
-	tables, name, err := w.engine.writes(made.Table)
+	tables, name, err := w.engine.Tables.writes(made.Table)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (w TableWriter) Restore(ctx context.Context, request maintenance.Restoratio
 func (w TableWriter) Clean(ctx context.Context, request changes.OrphanSearch) ([]orphans.TableOrphans, error) {
 	tables := make([]orphans.SearchedTable, len(request.Tables))
 	for i, table := range request.Tables {
-		of, name, err := w.engine.catalogOf(table)
+		of, name, err := w.engine.Tables.catalogOf(table)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (w TableWriter) Clean(ctx context.Context, request changes.OrphanSearch) ([
 
 // Datasets returns the staged.Datasets of the engine, which report how its datasets use tables.
 func (e *Engine) Datasets() staged.Datasets {
-	return staged.Datasets{Loader: e.Loader, Same: e.Catalogs.Same, Budget: e.Budget}
+	return staged.Datasets{Loader: e.Loader, Same: e.Tables.Catalogs.Same, Budget: e.Budget}
 }
 
 // searchable adapts a catalog to orphans.SearchedTables.

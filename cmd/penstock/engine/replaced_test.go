@@ -1,4 +1,4 @@
-package main
+package engine_test
 
 import (
 	"os"
@@ -7,33 +7,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
 // After the catalog's database file is replaced, queries are planned from the new file.
 func TestReplacedCatalogIsPlannedAgain(t *testing.T) {
-	l, other := lake{dir: t.TempDir()}, t.TempDir()
-	for dir, first := range map[string]int{l.dir: 0, other: 1000} {
-		c, done := newCatalog(t, dir)
-		named(t, c, "ml.ids", filepath.Join(dir, "part.parquet"), first)
+	dir, other := t.TempDir(), t.TempDir()
+	for of, first := range map[string]int{dir: 0, other: 1000} {
+		c, done := newCatalog(t, of)
+		createIDs(t, c, "ml.ids", filepath.Join(of, "part.parquet"), first)
 		done()
 	}
-	l.config = l.file(t, "penstock.yaml", `
+	e := assembled(t, loaded(t, dir, `
 catalogs: {default: {type: sql, uri: "sqlite:///catalog.db", allowed_prefixes: [/]}}
 datasets: {d: {training: {table: ml.ids}, key: [id]}}
-`)
-	settings, err := process{}.load(l.config, nil)
-	require.NoError(t, err)
-	e, err := engine.Assemble(t.Context(), settings)
-	require.NoError(t, err)
-	defer e.Close()
+`, nil))
 	require.Equal(t, int64(5), rowsOf(t, e, "id >= 5 AND id < 1005"))
 
-	path := filepath.Join(l.dir, "catalog.db")
+	path := filepath.Join(dir, "catalog.db")
 	require.NoError(t, os.Rename(path, path+".old"))
-	_, err = e.Loader.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
+	_, err := e.Loader.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 	require.ErrorContains(t, err, "there is no file "+path)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 

@@ -1,4 +1,4 @@
-package main
+package engine_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cache"
-	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/loader"
@@ -92,16 +92,16 @@ func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
 		for _, table := range []string{"ids", "users"} {
 			for _, when := range []string{"before files are listed", "before files are read"} {
 				t.Run(what+", "+table+", "+when, func(t *testing.T) {
-					l := lake{dir: t.TempDir()}
-					c, done := newCatalog(t, l.dir)
+					dir := t.TempDir()
+					c, done := newCatalog(t, dir)
 					defer done()
-					path := func(name string) string { return filepath.Join(l.dir, name+".parquet") }
-					named(t, c, "ml.ids", path("ids"), 0)
-					named(t, c, "ml.users", path("users"), 0)
-					l.config = l.file(t, "penstock.yaml", `
+					path := func(name string) string { return filepath.Join(dir, name+".parquet") }
+					createIDs(t, c, "ml.ids", path("ids"), 0)
+					createIDs(t, c, "ml.users", path("users"), 0)
+					settings := loaded(t, dir, `
 catalogs: {default: {type: sql, uri: "sqlite:///catalog.db", allowed_prefixes: ["."]}}
 datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users, prefix: u_, join: inner}]}}
-`)
+`, nil)
 					before, err := c.LoadTable(t.Context(), icetable.Identifier{"ml", table})
 					require.NoError(t, err)
 					expires := sync.OnceFunc(func() { moved(t, c, table, path(table), path(table+"-later")) })
@@ -109,7 +109,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users,
 					if when == "before files are read" {
 						listed, opened = opened, listed
 					}
-					err = read(watched(t, l.config, listed, opened))
+					err = read(watched(t, settings, listed, opened))
 					require.Equal(t, fault.Expired.String(), fault.KindOf(err).String(), "%v", err)
 					require.ErrorContains(t, err, "snapshot "+strconv.FormatInt(before.CurrentSnapshot().SnapshotID, 10)+" of table ml."+table+" no longer exists")
 					require.Equal(t, "ml."+table, fault.As(err).Table)
@@ -119,22 +119,18 @@ datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users,
 	}
 }
 
-// watched returns the loader of a config file. The loader calls listed before it lists files, and
+// watched returns the loader of a config. The loader calls listed before it lists files, and
 // opened before it opens them.
-func watched(t *testing.T, config string, listed, opened func()) *loader.Loader {
+func watched(t *testing.T, settings *config.Config, listed, opened func()) *loader.Loader {
 	t.Helper()
-	settings, err := process{}.load(config, nil)
-	require.NoError(t, err)
-	e, err := engine.Assemble(t.Context(), settings)
-	require.NoError(t, err)
-	t.Cleanup(e.Close)
+	e := assembled(t, settings)
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	t.Cleanup(footers.Close)
-	scanner, err := scan.New(scan.Options{Files: e.Catalogs, Footers: footers, Budget: e.Budget})
+	scanner, err := scan.New(scan.Options{Files: e.Tables.Catalogs, Footers: footers, Budget: e.Budget})
 	require.NoError(t, err)
 	return loader.New(loader.Options{
-		Datasets: settings.Datasets, Catalog: meanwhile{e.Catalogs, listed}, Budget: e.Budget,
+		Datasets: settings.Datasets, Catalog: meanwhile{e.Tables.Catalogs, listed}, Budget: e.Budget,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			opened()
 			rows, err := scanner.Open(ctx, source, columns)

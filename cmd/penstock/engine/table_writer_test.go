@@ -1,4 +1,4 @@
-package main
+package engine_test
 
 import (
 	"fmt"
@@ -16,7 +16,24 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/maintenance"
 )
+
+// staging returns an engine that may write to the namespace features. Its dataset history reads the table that the tests write,
+// and its dataset last takes the last of several rows.
+func staging(t *testing.T, flags map[string]string) *engine.Engine {
+	t.Helper()
+	dir := t.TempDir()
+	_, done := newCatalog(t, dir)
+	done()
+	return assembled(t, loaded(t, dir, `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+dir+`", writes: {namespaces: [features]}}
+datasets:
+  history: {training: {table: features.history}, key: [req_id]}
+  last: {training: {table: ml.impressions}, staging: [{table: features.last, key: [req_id], duplicates: last}]}
+`, flags))
+}
 
 // manyRows returns a reader of batches with an id and a text. It builds each batch when the batch
 // is read.
@@ -48,12 +65,7 @@ func manyRows(from, batches int) array.RecordReader {
 // spec: stage-72
 func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 	const calls, batches = 8, 24
-	l := stagingLake(t)
-	settings, err := process{}.load(l.config, map[string]string{"memory": "128MiB", "spool": l.dir})
-	require.NoError(t, err)
-	e, err := engine.Assemble(t.Context(), settings)
-	require.NoError(t, err)
-	defer e.Close()
+	e := staging(t, map[string]string{"memory": "128MiB", "spool": t.TempDir()})
 	w := e.TableWriter(calls)
 	first, err := w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, access.WriteSources{}, nil, manyRows(0, 1))
 	require.NoError(t, err)
@@ -71,21 +83,15 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 	all.Wait()
 	require.LessOrEqual(t, e.Budget.Peak(), e.Budget.Limit())
 	require.Zero(t, e.Budget.Used())
-	got := run(t, "cat", "history", "--config", l.config, "--columns", "req_id", "--format", "jsonl", "--limit", "0")
-	require.Zero(t, got.code, got.stderr)
-	require.Equal(t, (calls*batches+1)*4096, strings.Count(got.stdout, "\n"))
+	rows, err := read(t, e, "history", "")
+	require.NoError(t, err)
+	require.Equal(t, int64(calls*batches+1)*4096, rows)
 }
 
 // spec: stage-70
 func TestServersPublishAndUndo(t *testing.T) {
-	l := stagingLake(t)
-	settings, err := process{}.load(l.config, nil)
-	require.NoError(t, err)
-	e, err := engine.Assemble(t.Context(), settings)
-	require.NoError(t, err)
-	defer e.Close()
-	w := e.TableWriter(1)
-	_, err = w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, access.WriteSources{}, nil, manyRows(0, 1))
+	w := staging(t, nil).TableWriter(1)
+	_, err := w.Stage(t.Context(), dataset.TableWrite{Table: "features.history", Key: []string{"req_id"}, Buckets: 4}, access.WriteSources{}, nil, manyRows(0, 1))
 	require.NoError(t, err)
 	kept, err := w.Stage(t.Context(), dataset.TableWrite{Table: "default.features.history", Branch: "try", OnlyKeysOf: "default.features.history"}, access.WriteSources{}, nil, manyRows(2048, 1))
 	require.NoError(t, err)
@@ -99,4 +105,13 @@ func TestServersPublishAndUndo(t *testing.T) {
 	require.Equal(t, move.From, again.From)
 	_, err = w.Publish(t.Context(), "nothing.x.history", "try")
 	require.Error(t, err)
+}
+
+// spec: change-8
+func TestOrdersOfHiddenDatasetsAreKept(t *testing.T) {
+	w := staging(t, nil).TableWriter(1)
+	for shown, says := range map[bool]string{true: "dataset last takes the first or last", false: "a dataset of the server takes the first or last"} {
+		_, err := w.Compact(t.Context(), maintenance.Compaction{Table: "features.last", AnyOrder: true}, func(string) bool { return shown })
+		require.ErrorContains(t, err, says)
+	}
 }

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+)
+
+// catalogOf returns the catalog of a table, and the table's name in the catalog.
+func (t *Tables) catalogOf(table string) (*icebergcat.Catalog, string, error) {
+	of, name, err := t.Catalogs.Route(table)
+	if err != nil {
+		return nil, "", err
+	}
+	c, ok := t.byName[of]
+	if !ok {
+		return nil, "", fault.New(fault.Internal, "catalog %s was not opened", of)
+	}
+	return c, name, nil
+}
+
+// writes returns the catalog of a table for writing, and the table's name in the catalog.
+func (t *Tables) writes(table string) (writable, string, error) {
+	c, name, err := t.catalogOf(table)
+	return writable{c}, name, err
+}
+
+// InputStorage returns a function that opens the storage of files to be staged to a table. It uses
+// the properties of the table's catalog.
+func (t *Tables) InputStorage(table string) func(context.Context, string) (store.Store, error) {
+	return func(ctx context.Context, location string) (store.Store, error) {
+		c, _, err := t.catalogOf(table)
+		if err != nil {
+			return nil, err
+		}
+		return c.Storage(ctx, location)
+	}
+}
+
+// ColumnTypes returns the types of a table's columns by name. It returns nil if the table does not
+// exist.
+func (t *Tables) ColumnTypes(ctx context.Context, table string) (map[string]arrow.DataType, error) {
+	c, name, err := t.catalogOf(table)
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.State(ctx, name, "")
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil //nolint:nilnil // no column has a type
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]arrow.DataType{}
+	for _, f := range state.Table.Fields {
+		out[f.Name] = f.Type
+	}
+	return out, nil
+}
+
+// TableNames implements flight.TableHistory. If within is the name of a catalog, it lists only this
+// catalog and the default catalog, where within may be a namespace.
+func (t *Tables) TableNames(ctx context.Context, within string) ([]string, error) {
+	var out []string
+	for _, of := range slices.Sorted(maps.Keys(t.byName)) {
+		if _, ok := t.byName[within]; ok && within != of && of != t.fallback() {
+			continue
+		}
+		names, err := t.byName[of].List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			named, ok := t.shown(of, name)
+			if ok && (within == "" || within == of || strings.HasPrefix(named, within+".") || strings.HasPrefix(of+"."+name, within+".")) {
+				out = append(out, named)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// fallback returns the default catalog, which has the tables whose names include no catalog, or ""
+// if there is none.
+func (t *Tables) fallback() string {
+	of, _, err := t.Catalogs.Route("a.b")
+	if err != nil {
+		return ""
+	}
+	return of
+}
+
+// shown returns the name that queries use for a table of a catalog, or false if queries cannot name
+// the table.
+func (t *Tables) shown(of, name string) (string, bool) {
+	for _, named := range []string{name, of + "." + name} {
+		if found, inner, err := t.Catalogs.Route(named); err == nil && found == of && inner == name {
+			return named, true
+		}
+	}
+	return "", false
+}
+
+// History implements flight.TableHistory.
+func (t *Tables) History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error) {
+	c, name, err := t.catalogOf(table)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.History(ctx, name, held)
+	if err != nil {
+		return nil, fault.Op(err, "read table %s", table)
+	}
+	found.Name = table
+	return found, nil
+}
