@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/call"
-	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
@@ -38,7 +38,7 @@ func (s *service) actions() []call.Action {
 		all = append(all, call.Action{
 			Name: "verify", Description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", Needs: policy.Verify, Run: call.Answering(s.verify),
 		}, call.Action{
-			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.changes.Reporting(s.verifyProgress),
+			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.progress.Answering(s.verifyProgress),
 		})
 	}
 	all = append(all, historian{s.options.History, s.guard, s.options.Budget}.actions()...)
@@ -184,9 +184,9 @@ func (s *service) verify(ctx context.Context, c *call.Call, body []byte) ([]byte
 }
 
 // verifyProgress is verify, and sends messages about its progress.
-func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte, progress *changes.Messages) ([]any, error) {
+func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	found, err := s.verified(ctx, c, body, func(at loader.VerifyProgress) {
-		progress.At(changes.Progress{Table: at.Table, Step: "read", ProgressCounts: changes.ProgressCounts{RowsRead: at.Rows, OfRowsRead: at.OfRows}})
+		to.At(progress.Message{Table: at.Table, Step: "read", Counts: progress.Counts{RowsRead: at.Rows, OfRowsRead: at.OfRows}})
 	})
 	if err != nil {
 		return nil, err

@@ -299,6 +299,16 @@ func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, code
 	return g, code, d
 }
 
+// fillQueue redeems a ticket of a server with one slot, which is taken, until no more streams may wait for it.
+func (s *served) fillQueue(ctx context.Context, t testing.TB, ticket *arrowflight.Ticket) {
+	const all = 4
+	for range all {
+		_, err := s.DoGet(ctx, ticket)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return s.server.Waiting() == all }, time.Minute, time.Millisecond)
+}
+
 // canned is a stream of batches from a function, which may fail, block or never end.
 type canned struct {
 	next     func(n int) (arrow.RecordBatch, error) // nil, nil: the end

@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
@@ -133,7 +134,7 @@ type Options struct {
 	// MaxStages is the number of calls that write rows at the same time, of which one client may have PeerShare; 0: defaultStages.
 	MaxStages int
 	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
-	// with progress; 0: the defaults of package changes.
+	// with progress; 0: the defaults of packages changes and progress.
 	PutTimeout, ProgressEvery time.Duration
 	// Config returns, for status, the result of the last reload of the configuration; nil: the
 	// configuration is never reloaded.
@@ -179,6 +180,7 @@ type Server struct {
 	callSlots   *limits.Queue
 	planSlots   *limits.Queue
 	changes     *changes.Service
+	progress    progress.Options
 	redeemSlots *limits.Queue // for streams whose plans were evicted after their tickets were made
 	runs        lastRuns
 
@@ -237,10 +239,11 @@ func New(options Options) *Server {
 	if options.History != nil {
 		history = options.History
 	}
+	s.progress = progress.Options{Clock: options.Clock, Every: options.ProgressEvery}
 	s.changes = changes.New(changes.Options{
 		Guard: s.guard, Tables: options.Tables, History: history, Maintenance: options.Maintenance, Promoter: options.Promoter, Budget: options.Budget,
 		Places: options.MaxStages, Share: options.PeerShare, Enter: s.enter, Clock: options.Clock, Ticks: options.Ticks, Log: options.Logger,
-		PutTimeout: options.PutTimeout, ProgressEvery: options.ProgressEvery,
+		PutTimeout: options.PutTimeout, Progress: s.progress,
 	})
 	s.redeemSlots = call.NewQueue(options.PlanSlots, options.PeerShare, options.Ticks, call.ManyPlans)
 	s.inbound = inbound.New(inbound.Options{

@@ -132,11 +132,11 @@ func TestStreamsBeyondTheLimitFail(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.NoError(t, err)
-	s.server.admission.MaxWait = time.Millisecond
+	s.fillQueue(ctx, t, ticket)
 	_, code, d := s.getFailure(t, ticket)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Equal(t, "exhausted", d.Kind)
-	require.EqualValues(t, 1000, d.RetryAfterMS)
+	require.EqualValues(t, 30_000, d.RetryAfterMS)
 	cancel()
 	<-s.ended
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
-	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/flighttest"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -62,12 +61,12 @@ func TestVerifyReportsProgress(t *testing.T) {
 	require.NoError(t, err)
 	stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "verify_progress", Body: []byte(`{"dataset": "homefeed"}`)})
 	require.NoError(t, err)
-	var last changes.Progress
+	var last progress.Message
 	for {
 		answer, err := stream.Recv()
 		require.NoError(t, err)
 		var message struct {
-			Progress *changes.Progress `json:"progress"`
+			Progress *progress.Message `json:"progress"`
 			Result   json.RawMessage   `json:"result"`
 		}
 		require.NoError(t, json.Unmarshal(answer.GetBody(), &message))
@@ -97,10 +96,13 @@ func TestVerifyCountsAsAStream(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	s.server.admission.MaxWait = time.Millisecond
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	s.fillQueue(ctx, t, s.ticket(t, `{"dataset": "homefeed"}`))
 	_, err := s.verify(`{"dataset": "homefeed"}`)
 	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)
+	leave()
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.Equal(t, fault.Unavailable, fault.KindOf(s.server.Shutdown(over)))

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/outfile"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -99,7 +99,7 @@ func (p process) catProgress(rows *client.Shards, flags catFlags, args []string)
 		all = min(all, limit)
 	}
 	g.step(stepRead)
-	g.at(changes.ProgressCounts{OfRowsRead: all})
+	g.at(progress.Counts{OfRowsRead: all})
 	return g
 }
 

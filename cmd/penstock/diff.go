@@ -10,7 +10,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/tablediff"
@@ -52,7 +52,7 @@ func diffCommand(p process) *cobra.Command {
 		request := engine.Diff{
 			Table: args[0], From: args[1], To: args[2], Key: cmdline.Items(*key), OnlyFiles: *onlyFiles,
 			Progress: func(read, all int64) {
-				g.report(changes.Progress{Step: stepRead, ProgressCounts: changes.ProgressCounts{RowsRead: read, OfRowsRead: all}})
+				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
 			},
 		}
 		var out *tablediff.Result

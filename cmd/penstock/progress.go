@@ -11,7 +11,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/bar"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
@@ -39,7 +39,7 @@ func progressFlag(c *cobra.Command) *string {
 // commands:
 //
 //	g, err := p.progressOf(*flag, "stage", table)  // before the command starts work
-//	g.report(changes.Progress{Step: "read"})        // when a step begins, and whenever the counts change
+//	g.report(progress.Message{Step: "read"})        // when a step begins, and whenever the counts change
 //	return g.end(err)                              // once, with the error of the command
 //
 // On a terminal, a bar shows the latest counts. Otherwise, a line is printed at most every 5
@@ -63,7 +63,7 @@ type progressLine struct {
 	Step    string    `json:"step"`
 	// Seconds is the time since the command began.
 	Seconds float64 `json:"seconds"`
-	changes.ProgressCounts
+	progress.Counts
 	Failure *progressFailure `json:"failure,omitempty"`
 }
 
@@ -98,18 +98,18 @@ func (p process) readingProgress(command, dataset string) *commandProgress {
 }
 
 // report shows the progress that a server sent.
-func (g *commandProgress) report(now changes.Progress) {
+func (g *commandProgress) report(now progress.Message) {
 	if now.Table != "" && now.Table != g.line.Table {
 		g.of(now.Table)
 	}
 	g.step(now.Step)
-	g.at(now.ProgressCounts)
+	g.at(now.Counts)
 }
 
 // of switches to another table of the command.
 func (g *commandProgress) of(table string) {
 	g.flush()
-	g.line.Table, g.line.ProgressCounts = table, changes.ProgressCounts{}
+	g.line.Table, g.line.Counts = table, progress.Counts{}
 }
 
 // step begins a step, with all counts at zero. It does nothing if the step has begun already.
@@ -118,7 +118,7 @@ func (g *commandProgress) step(name string) {
 		return
 	}
 	g.flush()
-	g.line.Step, g.line.ProgressCounts = name, changes.ProgressCounts{}
+	g.line.Step, g.line.Counts = name, progress.Counts{}
 	g.draw()
 	if g.asJSON {
 		g.say()
@@ -127,9 +127,9 @@ func (g *commandProgress) step(name string) {
 
 // at sets the counts of the step. Without a bar, it prints a line if the last line is 5 seconds
 // old.
-func (g *commandProgress) at(counts changes.ProgressCounts) {
-	g.unsaid = g.unsaid || counts != g.line.ProgressCounts
-	g.line.ProgressCounts = counts
+func (g *commandProgress) at(counts progress.Counts) {
+	g.unsaid = g.unsaid || counts != g.line.Counts
+	g.line.Counts = counts
 	if g.draw() {
 		return
 	}
@@ -141,7 +141,7 @@ func (g *commandProgress) at(counts changes.ProgressCounts) {
 // rows sets the number of rows that the step has read. g may be nil.
 func (g *commandProgress) rows(read int64) {
 	if g != nil {
-		counts := g.line.ProgressCounts
+		counts := g.line.Counts
 		counts.RowsRead = read
 		g.at(counts)
 	}
@@ -157,7 +157,7 @@ func (g *commandProgress) end(err error) error {
 		g.bar = nil
 	}
 	g.flush()
-	g.line.ProgressCounts, g.line.Step = changes.ProgressCounts{}, stepDone
+	g.line.Counts, g.line.Step = progress.Counts{}, stepDone
 	if err != nil {
 		e := fault.As(err)
 		g.line.Step = stepFailed

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cmd/penstock/bar"
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -66,7 +66,7 @@ func TestProgressAsJSON(t *testing.T) {
 	require.Equal(t, []string{"read", "write", "commit", stepDone}, stepsOf(lines))
 	require.Len(t, lines, strings.Count(first.stderr, "\n"), "a line that is not JSON: %s", first.stderr)
 	last := lines[len(lines)-2]
-	require.Equal(t, changes.ProgressCounts{RowsRead: 2, OfRowsRead: 2, RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
+	require.Equal(t, progress.Counts{RowsRead: 2, OfRowsRead: 2, RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.Counts)
 	require.Positive(t, last.Bytes)
 
 	_, second := call(exitOK, "stage", "features.history", a)
@@ -86,7 +86,7 @@ func TestProgressAsJSON(t *testing.T) {
 	age(t, folder, 4)
 	lines, _ = call(exitOK, "orphans", "features.history", "--remove")
 	require.Equal(t, []string{"search", "remove", stepDone}, stepsOf(lines))
-	require.Equal(t, changes.ProgressCounts{Files: 2, OfFiles: 2, Bytes: 8, OfBytes: 8}, lines[len(lines)-2].ProgressCounts)
+	require.Equal(t, progress.Counts{Files: 2, OfFiles: 2, Bytes: 8, OfBytes: 8}, lines[len(lines)-2].Counts)
 
 	wrong := run(t, "stage", "features.history", a, "--progress", "yaml")
 	require.Equal(t, exitUsage, wrong.code)
@@ -111,13 +111,13 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 	lines := call(exitOK, "compact", "features.history", "--min-files", "2")
 	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(lines))
 	last := lines[len(lines)-2]
-	require.Equal(t, changes.ProgressCounts{RowsRead: 4, OfRowsRead: 4, RowsWritten: 4, OfRowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.ProgressCounts)
+	require.Equal(t, progress.Counts{RowsRead: 4, OfRowsRead: 4, RowsWritten: 4, OfRowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.Counts)
 	require.Equal(t, []string{stepDone}, stepsOf(call(exitOK, "compact", "features.history")))
 
 	lines = call(exitOK, "restore", "features.history", "--snapshot", snapshot)
 	require.Equal(t, []string{"write", stepDone}, stepsOf(lines))
 	last = lines[len(lines)-2]
-	require.Equal(t, changes.ProgressCounts{RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
+	require.Equal(t, progress.Counts{RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.Counts)
 	require.Positive(t, last.Bytes)
 
 	require.Equal(t, []string{"move", stepFailed}, stepsOf(call(exitFailure, "demote", "features.history", "country", "--yes")))
@@ -132,11 +132,11 @@ func TestProgressAsText(t *testing.T) {
 	g, err := process{terminal: terminal{stderr: &said}, environment: environment{clock: func() time.Time { return now }}}.progressOf("", "stage", "features.a")
 	require.NoError(t, err)
 	g.step("write")
-	g.at(changes.ProgressCounts{RowsRead: 1})
+	g.at(progress.Counts{RowsRead: 1})
 	require.Empty(t, said.String())
 	now = now.Add(progressEvery)
-	g.at(changes.ProgressCounts{RowsRead: 7, OfRowsRead: 9, RowsWritten: 3, Files: 1, OfFiles: 2, Bytes: 3 << 30})
-	g.at(changes.ProgressCounts{RowsRead: 8})
+	g.at(progress.Counts{RowsRead: 7, OfRowsRead: 9, RowsWritten: 3, Files: 1, OfFiles: 2, Bytes: 3 << 30})
+	g.at(progress.Counts{RowsRead: 8})
 	uncertain := tablecommit.AsUncertain(fault.New(fault.Unavailable, "no answer"))
 	require.Equal(t, uncertain, g.end(uncertain))
 	require.Equal(t, "table features.a, write: rows read 7 of 9, rows written 3, files 1 of 2, 3.0 GiB\n", said.String())
@@ -177,19 +177,19 @@ func TestBarsOnATerminal(t *testing.T) {
 // spec: change-12
 func TestBarsShowWhatIsKnown(t *testing.T) {
 	for _, one := range []struct {
-		counts     changes.ProgressCounts
+		counts     progress.Counts
 		step       string
 		done, all  int64
 		unit, more string
 	}{
-		{changes.ProgressCounts{RowsRead: 3, OfRowsRead: 8}, "read", 3, 8, "rows", ""},
-		{changes.ProgressCounts{RowsRead: 3}, "read", 3, 0, "rows", ""},
-		{changes.ProgressCounts{RowsRead: 8, OfRowsRead: 8, RowsWritten: 2, OfRowsWritten: 6, Bytes: 1024}, "write", 2, 6, "rows", "1.0 KiB"},
-		{changes.ProgressCounts{RowsRead: 8, OfRowsRead: 8, RowsWritten: 2, OfRowsWritten: 6, Files: 1, OfFiles: 4}, "rewrite", 10, 14, "rows", ""},
-		{changes.ProgressCounts{RowsWritten: 7, Files: 1, OfFiles: 4, Bytes: 2048}, "rewrite", 1, 4, "files", "2.0 KiB"},
-		{changes.ProgressCounts{Bytes: 1, OfBytes: 4}, "remove", 1, 4, "bytes", ""},
+		{progress.Counts{RowsRead: 3, OfRowsRead: 8}, "read", 3, 8, "rows", ""},
+		{progress.Counts{RowsRead: 3}, "read", 3, 0, "rows", ""},
+		{progress.Counts{RowsRead: 8, OfRowsRead: 8, RowsWritten: 2, OfRowsWritten: 6, Bytes: 1024}, "write", 2, 6, "rows", "1.0 KiB"},
+		{progress.Counts{RowsRead: 8, OfRowsRead: 8, RowsWritten: 2, OfRowsWritten: 6, Files: 1, OfFiles: 4}, "rewrite", 10, 14, "rows", ""},
+		{progress.Counts{RowsWritten: 7, Files: 1, OfFiles: 4, Bytes: 2048}, "rewrite", 1, 4, "files", "2.0 KiB"},
+		{progress.Counts{Bytes: 1, OfBytes: 4}, "remove", 1, 4, "bytes", ""},
 	} {
-		got := progressLine{Command: "stage", Table: "a.b", Step: one.step, ProgressCounts: one.counts}.state()
+		got := progressLine{Command: "stage", Table: "a.b", Step: one.step, Counts: one.counts}.state()
 		require.Equal(t, bar.State{Title: "stage a.b", Step: one.step, Done: one.done, All: one.all, Unit: one.unit, Detail: one.more}, got)
 	}
 }

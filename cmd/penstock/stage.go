@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
@@ -119,7 +119,7 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	defer rows.Release()
 	report := g.staging(all)
 	o := stage.CallOptions{
-		Progress: func(at datafile.Progress) { report(stageProgress(at)) },
+		Progress: func(at datafile.Progress) { report(progress.OfWrite(at)) },
 		Readers:  e.Datasets().Readers(call.Table, func(string) bool { return true }),
 	}
 	if call.OnlyKeysOf != "" {
@@ -290,16 +290,9 @@ func (r *inputRows) all() int64 {
 }
 
 // staging returns a function that reports the progress of staging rows.
-func (g *commandProgress) staging(rows *inputRows) func(changes.Progress) {
-	return func(now changes.Progress) {
+func (g *commandProgress) staging(rows *inputRows) func(progress.Message) {
+	return func(now progress.Message) {
 		now.OfRowsRead = rows.all()
 		g.report(now)
 	}
-}
-
-// stageProgress converts the progress of a stage in this process to the form that servers send.
-func stageProgress(at datafile.Progress) changes.Progress {
-	return changes.Progress{Step: at.Step.String(), ProgressCounts: changes.ProgressCounts{
-		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, OfRowsWritten: at.OfRowsWritten, Files: int64(at.Files), Bytes: at.Bytes,
-	}}
 }

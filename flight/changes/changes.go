@@ -12,15 +12,13 @@ import (
 	"log/slog"
 	"time"
 
-	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
-
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/limits"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -41,37 +39,22 @@ type Options struct {
 	Clock func() time.Time
 	Ticks func() time.Time // for how long calls take
 	Log   *slog.Logger
-	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
-	// with progress; 0: the defaults.
-	PutTimeout, ProgressEvery time.Duration
+	// PutTimeout is how long a client may take for a message with rows; 0: the default.
+	PutTimeout time.Duration
+	Progress   progress.Options
 }
 
 // Service makes the changes of tables that clients call for. It is safe for concurrent use.
 type Service struct {
-	guard       *access.Guard
-	tables      TableWriter
-	history     TableHistory
-	maintenance TableMaintenance
-	promoter    Promoter
-	budget      *budget.Budget
-	slots       *limits.Queue // of calls that write
-	enter       func(context.Context) (ctx context.Context, leave func())
-	clock       func() time.Time
-	ticks       func() time.Time
-	log         *slog.Logger
-
-	putLimit      int64 // bytes of a message with rows
-	putTimeout    time.Duration
-	progressEvery time.Duration
+	options  Options
+	slots    *limits.Queue // of calls that write
+	putLimit int64         // bytes of a message with rows
 }
 
 // New returns a service.
 func New(o Options) *Service {
-	return &Service{
-		guard: o.Guard, tables: o.Tables, history: o.History, maintenance: o.Maintenance, promoter: o.Promoter, budget: o.Budget,
-		slots: call.NewQueue(o.Places, o.Share, o.Ticks, manyWrites), enter: o.Enter, clock: o.Clock, ticks: o.Ticks, log: o.Log,
-		putLimit: rowsin.Limit(o.Budget.Limit()), putTimeout: cmp.Or(o.PutTimeout, putTimeout), progressEvery: cmp.Or(o.ProgressEvery, progressEvery),
-	}
+	o.PutTimeout = cmp.Or(o.PutTimeout, putTimeout)
+	return &Service{options: o, slots: call.NewQueue(o.Places, o.Share, o.Ticks, manyWrites), putLimit: rowsin.Limit(o.Budget.Limit())}
 }
 
 // Counts returns the number of calls that change tables and the number that wait for a slot.
@@ -86,50 +69,26 @@ func (w *Service) MaxMessage() int64 { return w.putLimit }
 // Actions returns the actions that change tables.
 func (w *Service) Actions() []call.Action {
 	var all []call.Action
-	if w.tables != nil {
+	if w.options.Tables != nil {
 		all = append(all,
 			call.Action{Name: "publish", Description: "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", Needs: policy.Publish, Run: call.Answering(w.publish)},
 			call.Action{Name: "undo", Description: "Move a branch of a table back from the snapshot to to the snapshot from, or before the last change of Penstock, if nothing else was committed. Body: {table, branch, from, to, dry_run} as JSON. Result: JSON.", Needs: policy.Publish, Run: call.Answering(w.undo)},
 		)
 	}
-	if w.maintenance != nil {
+	if w.options.Maintenance != nil {
 		all = append(all,
-			call.Action{Name: "compact", Description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.Reporting(w.compact)},
-			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.Reporting(w.restore)},
-			call.Action{Name: "orphans", Description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", Needs: policy.Stage, Run: w.Reporting(w.orphans)},
+			call.Action{Name: "compact", Description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.compact)},
+			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.restore)},
+			call.Action{Name: "orphans", Description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.orphans)},
 		)
 	}
-	if w.promoter != nil {
+	if w.options.Promoter != nil {
 		all = append(all,
-			call.Action{Name: "promote", Description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.promote)},
-			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.Reporting(w.demote)},
+			call.Action{Name: "promote", Description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.options.Progress.Answering(w.promote)},
+			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.options.Progress.Answering(w.demote)},
 		)
 	}
 	return all
-}
-
-// changeMessage is a message of a long-running action that changes tables. Exactly one field is
-// set.
-type changeMessage struct {
-	Progress *Progress `json:"progress,omitempty"`
-	Result   any       `json:"result,omitempty"`
-}
-
-// Reporting returns the Run of a long-running action, such as a change of tables. It sends progress
-// and each result of run as messages. A change that fails partway may also have results.
-func (w *Service) Reporting(run func(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error)) func(*call.Call, []byte, arrowflight.FlightService_DoActionServer) error {
-	return func(c *call.Call, body []byte, stream arrowflight.FlightService_DoActionServer) error {
-		send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: jsontext.Of(m)}) }
-		progress := w.messages(func(p Progress) error { return send(changeMessage{Progress: &p}) })
-		out, err := run(stream.Context(), c, body, progress)
-		progress.flush()
-		for _, result := range out {
-			if failed := send(changeMessage{Result: result}); failed != nil {
-				return cmp.Or(err, failed)
-			}
-		}
-		return err
-	}
 }
 
 // tableChange describes a change. It determines the right that the call needs and its line in the
@@ -144,13 +103,13 @@ type tableChange struct {
 // change checks that the caller may make a change, waits for a write slot and makes the change. The
 // change ends with the call, or when Shutdown stops waiting for calls. run enters the budget.
 func (w *Service) change(ctx context.Context, c *call.Call, made tableChange, request int, run func(context.Context) error) error {
-	ctx, leave := w.enter(ctx)
+	ctx, leave := w.options.Enter(ctx)
 	defer leave()
-	if err := w.guard.PermitChanges(c, made.tables, made.needs); err != nil {
+	if err := w.options.Guard.PermitChanges(c, made.tables, made.needs); err != nil {
 		return err
 	}
 	for _, table := range made.tables {
-		if err := w.tables.Writable(table); err != nil {
+		if err := w.options.Tables.Writable(table); err != nil {
 			return err
 		}
 	}
@@ -160,11 +119,11 @@ func (w *Service) change(ctx context.Context, c *call.Call, made tableChange, re
 		return putEnded(ctx, err, made.token)
 	}
 	defer slot.leave()
-	if err := w.guard.PermitChanges(c, made.tables, made.needs); err != nil { // the policy may have changed while the call waited
+	if err := w.options.Guard.PermitChanges(c, made.tables, made.needs); err != nil { // the policy may have changed while the call waited
 		return err
 	}
 	c.Note.Change(made.event, made.token, made.tables...)
-	log := w.log.With(slog.String("change", string(made.event)), slog.Any("tables", made.tables))
+	log := w.options.Log.With(slog.String("change", string(made.event)), slog.Any("tables", made.tables))
 	log.InfoContext(ctx, "change begins", "client", c.Client())
 	err = putEnded(ctx, run(ctx), made.token)
 	var attributes []any

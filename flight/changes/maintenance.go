@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -34,21 +35,21 @@ type OrphanSearch struct {
 	Held     *budget.Reservation // of the memory of the result
 }
 
-func (w *Service) compact(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
+func (w *Service) compact(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Compact(body)
 	if err != nil {
 		return nil, err
 	}
-	progress.wanted(asked.Progress)
+	to.Wanted(asked.Progress)
 	request := maintenance.Compaction{
 		Table: asked.Table, Branch: asked.Branch, Partition: asked.Partition, Key: asked.Key, AnyOrder: asked.AnyOrder,
-		MinFiles: asked.MinFiles, FileBytes: asked.FileSize, DryRun: asked.DryRun, Progress: progress.compacting,
+		MinFiles: asked.MinFiles, FileBytes: asked.FileSize, DryRun: asked.DryRun, Progress: compacting(to),
 	}
 	var out maintenance.CompactionResult
 	err = w.change(ctx, c, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
-		ctx, entered := w.budget.Enter(ctx, c.Client())
+		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		out, err = w.maintenance.Compact(ctx, request, func(dataset string) bool { return w.guard.MayRead(c, dataset) })
+		out, err = w.options.Maintenance.Compact(ctx, request, func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) })
 		c.Note.Changed(out.Snapshot)
 		return err
 	})
@@ -58,31 +59,33 @@ func (w *Service) compact(ctx context.Context, c *call.Call, body []byte, progre
 	return []any{out}, nil
 }
 
-// compacting reports the progress of a compaction.
-func (p *Messages) compacting(at maintenance.CompactionProgress) {
-	now := writeProgress(at.Progress)
-	now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)
-	p.At(now)
+// compacting returns a function that reports the progress of a compaction.
+func compacting(to *progress.Sender) func(maintenance.CompactionProgress) {
+	return func(at maintenance.CompactionProgress) {
+		now := progress.OfWrite(at.Progress)
+		now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)
+		to.At(now)
+	}
 }
 
-func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
+func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Restore(body)
 	if err != nil {
 		return nil, err
 	}
 	if asked.Token == "" {
-		asked.Token = commit.NewToken(w.clock(), "")
+		asked.Token = commit.NewToken(w.options.Clock(), "")
 	}
-	progress.wanted(asked.Progress)
+	to.Wanted(asked.Progress)
 	request := maintenance.Restoration{
 		Table: asked.Table, Branch: asked.Branch, Token: asked.Token, Snapshot: asked.Snapshot, Partition: asked.Partition,
-		DryRun: asked.DryRun, Progress: progress.writing,
+		DryRun: asked.DryRun, Progress: to.Writing,
 	}
 	var out maintenance.RestorationResult
 	err = w.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
-		ctx, entered := w.budget.Enter(ctx, c.Client())
+		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		out, err = w.maintenance.Restore(ctx, request)
+		out, err = w.options.Maintenance.Restore(ctx, request)
 		c.Note.Changed(out.Snapshot)
 		return err
 	})
@@ -92,23 +95,23 @@ func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, progre
 	return []any{out}, nil
 }
 
-func (w *Service) orphans(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
+func (w *Service) orphans(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Orphans(body)
 	if err != nil {
 		return nil, err
 	}
-	progress.wanted(asked.Progress)
-	held, err := w.budget.Reserve("the orphan files of tables", 0)
+	to.Wanted(asked.Progress)
+	held, err := w.options.Budget.Reserve("the orphan files of tables", 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
 	var out []orphans.TableOrphans
 	err = w.change(ctx, c, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
-		ctx, entered := w.budget.Enter(ctx, c.Client())
+		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		out, err = w.maintenance.Clean(ctx, OrphanSearch{
-			Tables: asked.Tables, Before: w.clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
+		out, err = w.options.Maintenance.Clean(ctx, OrphanSearch{
+			Tables: asked.Tables, Before: w.options.Clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: cleaning(to), Held: held,
 		})
 		return err
 	})
@@ -119,12 +122,14 @@ func (w *Service) orphans(ctx context.Context, c *call.Call, body []byte, progre
 	return pages, err
 }
 
-// cleaning reports the progress of removing orphan files.
-func (p *Messages) cleaning(at orphans.CleanProgress) {
-	now := Progress{Table: at.Table, Step: "search"}
-	if at.Removing {
-		now.Step = "remove"
-		now.ProgressCounts = ProgressCounts{Files: int64(at.Removed), OfFiles: int64(at.All), Bytes: at.Bytes, OfBytes: at.AllBytes}
+// cleaning returns a function that reports the progress of removing orphan files.
+func cleaning(to *progress.Sender) func(orphans.CleanProgress) {
+	return func(at orphans.CleanProgress) {
+		now := progress.Message{Table: at.Table, Step: "search"}
+		if at.Removing {
+			now.Step = "remove"
+			now.Counts = progress.Counts{Files: int64(at.Removed), OfFiles: int64(at.All), Bytes: at.Bytes, OfBytes: at.AllBytes}
+		}
+		to.At(now)
 	}
-	p.At(now)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -18,13 +19,13 @@ type Promoter interface {
 	Demote(ctx context.Context, table string, columns []string, dryRun bool) (promote.Demotion, error)
 }
 
-func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
+func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Promote(body)
 	if err != nil {
 		return nil, err
 	}
-	progress.wanted(asked.Progress)
-	d, err := w.guard.Promotable(c, asked.Dataset)
+	to.Wanted(asked.Progress)
+	d, err := w.options.Guard.Promotable(c, asked.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -34,16 +35,16 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, progre
 		c.Note.Dataset(asked.Dataset)
 		request := promote.PromotionRequest{
 			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
-			Progress: func(at promote.PromotionProgress) { progress.promoting(d.Training.Table, at) },
+			Progress: promoting(to, d.Training.Table),
 		}
 		// The configuration and the policy may have changed while the call waited.
-		if request.Dataset, err = w.guard.Promotable(c, asked.Dataset); err != nil {
+		if request.Dataset, err = w.options.Guard.Promotable(c, asked.Dataset); err != nil {
 			return err
 		}
 		if request.Dataset.Training.Table != d.Training.Table {
 			return access.ChangedMeanwhile(dataset.Query{Rows: dataset.Rows{Dataset: asked.Dataset}})
 		}
-		out, err = w.promoter.Promote(ctx, request)
+		out, err = w.options.Promoter.Promote(ctx, request)
 		return err
 	})
 	if err != nil {
@@ -63,31 +64,32 @@ func earlierOf(asked decode.EarlierPromotion) promote.Earlier {
 	return promote.ContinueEqual
 }
 
-// promoting reports the progress of a promotion. files is the number of files in the table, and
-// done the number that have the columns. In a dry run, done also counts files whose footers were
-// read.
-func (p *Messages) promoting(table string, at promote.PromotionProgress) {
-	now := Progress{Table: table, Step: "rewrite", ProgressCounts: ProgressCounts{
-		RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten,
-	}}
-	if at.FilesChecked > 0 {
-		now.Step = "check"
-		now.ProgressCounts = ProgressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)}
+// promoting returns a function that reports the progress of a promotion. files is the number of files in the
+// table, and done the number that have the columns. In a dry run, done also counts files whose footers were read.
+func promoting(to *progress.Sender, table string) func(promote.PromotionProgress) {
+	return func(at promote.PromotionProgress) {
+		now := progress.Message{Table: table, Step: "rewrite", Counts: progress.Counts{
+			RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten,
+		}}
+		if at.FilesChecked > 0 {
+			now.Step = "check"
+			now.Counts = progress.Counts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)}
+		}
+		to.At(now)
 	}
-	p.At(now)
 }
 
-func (w *Service) demote(ctx context.Context, c *call.Call, body []byte, progress *Messages) ([]any, error) {
+func (w *Service) demote(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Demote(body)
 	if err != nil {
 		return nil, err
 	}
-	progress.wanted(asked.Progress)
+	to.Wanted(asked.Progress)
 	var out promote.Demotion
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
-		progress.At(Progress{Step: "move"})
-		out, err = w.promoter.Demote(ctx, asked.Table, asked.Columns, asked.DryRun)
+		to.At(progress.Message{Step: "move"})
+		out, err = w.options.Promoter.Demote(ctx, asked.Table, asked.Columns, asked.DryRun)
 		return err
 	})
 	if err != nil {

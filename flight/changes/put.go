@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
@@ -37,14 +38,14 @@ type putBegins struct {
 // putResult is a message to a client that writes rows. Exactly one field is set.
 type putResult struct {
 	Begin    *putBegins         `json:"begin,omitempty"`
-	Progress *Progress          `json:"progress,omitempty"`
+	Progress *progress.Message  `json:"progress,omitempty"`
 	Result   *stage.WriteResult `json:"result,omitempty"`
 }
 
 // Put answers a DoPut call. The rows become one change of a table once the client has confirmed
 // that it sent all of them.
 func (w *Service) Put(c *call.Call, stream grpc.ServerStream) error {
-	if w.tables == nil {
+	if w.options.Tables == nil {
 		return fault.New(fault.Invalid, "DoPut is not supported by this version").WithRemedy("write staging tables with a server that has catalogs of its own")
 	}
 	first := &rowsin.First{}
@@ -72,17 +73,17 @@ func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 // the result.
 func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.First, command dataset.TableWrite) error {
 	if command.Token == "" {
-		command.Token = commit.NewToken(w.clock(), "")
+		command.Token = commit.NewToken(w.options.Clock(), "")
 	}
-	ctx, leave := w.enter(stream.Context())
+	ctx, leave := w.options.Enter(stream.Context())
 	defer leave()
-	if _, err := w.guard.PermitStage(c, command); err != nil {
+	if _, err := w.options.Guard.PermitStage(c, command); err != nil {
 		return err
 	}
-	if err := w.tables.Writable(command.Table); err != nil {
+	if err := w.options.Tables.Writable(command.Table); err != nil {
 		return fault.Op(err, "stage")
 	}
-	if err := first.Charge(w.budget); err != nil {
+	if err := first.Charge(w.options.Budget); err != nil {
 		return err
 	}
 	slot, err := w.slot(ctx, c, first.Size())
@@ -90,11 +91,11 @@ func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.Firs
 		return putEnded(ctx, err, command.Token)
 	}
 	defer slot.leave()
-	from, err := w.guard.PermitStage(c, command)
+	from, err := w.options.Guard.PermitStage(c, command)
 	if err != nil { // the policy may have changed while the call waited
 		return err
 	}
-	ctx, entered := w.budget.Enter(ctx, c.Client())
+	ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 	defer entered.Release()
 	c.Note.Change(audit.Stage, command.Token, command.Table)
 	out, err := w.stage(ctx, stream, first, permittedStage{command, c, from}, slot)
@@ -115,7 +116,7 @@ type permittedStage struct {
 
 // stage writes the rows of a call.
 func (w *Service) stage(ctx context.Context, stream grpc.ServerStream, first *rowsin.First, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
-	rows, err := rowsin.Open(ctx, stream, first, rowsin.Options{Limit: w.putLimit, Pace: slot, Budget: w.budget})
+	rows, err := rowsin.Open(ctx, stream, first, rowsin.Options{Limit: w.putLimit, Pace: slot, Budget: w.options.Budget})
 	if err != nil {
 		return stage.WriteResult{}, err
 	}
@@ -123,16 +124,16 @@ func (w *Service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	send := func(m putResult) error {
 		return slot.send(ctx, rows.Counts().Bytes, func() error { return sendPut(stream, m) })
 	}
-	progress := w.messages(func(p Progress) error { return send(putResult{Progress: &p}) })
-	progress.wanted(command.Progress)
-	log := w.log.With(slog.String("table", command.Table), slog.String("token", command.Token))
+	to := w.options.Progress.Sender(func(m progress.Message) error { return send(putResult{Progress: &m}) })
+	to.Wanted(command.Progress)
+	log := w.options.Log.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", command.call.Client())
 	reader := rows.Reader(ctx, func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: w.putLimit}})
 	})
 	defer reader.Release()
-	out, err := w.tables.Stage(ctx, command.TableWrite, command.from, progress.writing, reader)
-	progress.flush()
+	out, err := w.options.Tables.Stage(ctx, command.TableWrite, command.from, to.Writing, reader)
+	to.Flush()
 	command.call.Note.Wrote(rows.Counts())
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
 	if err != nil {

@@ -30,7 +30,7 @@ type putSlot struct {
 // bounded. The caller must call leave.
 func (w *Service) slot(ctx context.Context, c *call.Call, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
-	p := &putSlot{slots: w.slots, timeout: w.putTimeout, clock: w.ticks}
+	p := &putSlot{slots: w.slots, timeout: w.options.PutTimeout, clock: w.options.Ticks}
 	p.claim = &limits.Claim{Client: c.Writer(), Bytes: holds}
 	err := w.slots.Enter(ctx, p.claim, call.SlotWait, func() (time.Duration, error) { return 0, manyWrites(w.slots.Counts()) })
 	if err != nil {

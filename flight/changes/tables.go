@@ -55,11 +55,11 @@ func (w *Service) publish(ctx context.Context, c *call.Call, body []byte) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if err := w.guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
+	if err := w.options.Guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
 	c.Note.Change(audit.Publish, "", asked.Table)
-	move, err := w.tables.Publish(ctx, asked.Table, asked.Branch)
+	move, err := w.options.Tables.Publish(ctx, asked.Table, asked.Branch)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (w *Service) undo(ctx context.Context, c *call.Call, body []byte) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
+	if err := w.options.Guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
 	made, out := commit.Move{Table: asked.Table, Ref: cmp.Or(asked.Branch, commit.Main), From: asked.From, To: asked.To}, published{Table: asked.Table}
@@ -83,7 +83,7 @@ func (w *Service) undo(ctx context.Context, c *call.Call, body []byte) ([]byte, 
 	}
 	if !asked.DryRun {
 		c.Note.Change(audit.Undo, "", asked.Table)
-		if err := w.tables.Undo(ctx, made); err != nil {
+		if err := w.options.Tables.Undo(ctx, made); err != nil {
 			return nil, err
 		}
 		c.Note.Changed(made.From)

@@ -11,18 +11,18 @@ import (
 // lastChange returns the move that undoes Penstock's last change to a branch of a table ("" is
 // main), and the snapshots that it undoes.
 func (w *Service) lastChange(ctx context.Context, table, branch string) (commit.Move, []history.Entry, error) {
-	if w.history == nil {
+	if w.options.History == nil {
 		return commit.Move{}, nil, fault.InvalidField("from", "is required by this server").WithRemedy("name the snapshots from and to, as the stage or the publish printed them")
 	}
-	if err := w.tables.Writable(table); err != nil {
+	if err := w.options.Tables.Writable(table); err != nil {
 		return commit.Move{}, nil, err
 	}
-	held, err := w.budget.Reserve("the snapshots of table "+table, 0)
+	held, err := w.options.Budget.Reserve("the snapshots of table "+table, 0)
 	if err != nil {
 		return commit.Move{}, nil, err
 	}
 	defer held.Release()
-	t, err := w.history.History(ctx, table, held)
+	t, err := w.options.History.History(ctx, table, held)
 	if err != nil {
 		return commit.Move{}, nil, err
 	}

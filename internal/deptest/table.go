@@ -184,13 +184,14 @@ func Graph() []Row {
 			Folder: "flight/call", Imports: "limits inbound rowsin ticket loader dataset decode policy audit identity fault",
 			Outside: libArrowFlight,
 		},
+		{Folder: "flight/progress", Imports: "call datafile jsontext", Outside: libArrowFlight},
 		{Folder: "flight/access", Imports: "call failure ticket stream dataset policy audit fault", Outside: libGRPC},
 		{
-			Folder: "flight/changes", Imports: "access call failure limits rowsin dataset decode policy stage maintenance datafile orphans promote history commit budget waits audit jsontext fault",
+			Folder: "flight/changes", Imports: "access call progress failure limits rowsin dataset decode policy stage maintenance datafile orphans promote history commit budget waits audit jsontext fault",
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{
-			Folder: "flight", Imports: "access call changes failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget waits fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget waits fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -208,7 +209,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight changes failure loader history dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight progress failure loader history dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

@@ -4,14 +4,14 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
 // Change calls a long-running action. It sends the body as JSON, or unchanged if it is a []byte,
-// calls progress with the server's messages, and decodes the result into out. After a failure, out
+// calls report with the server's messages, and decodes the result into out. After a failure, out
 // may describe the part of the change that was made.
-func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(changes.Progress)) error {
+func (c *Client) Change(ctx context.Context, action string, body, out any, report func(progress.Message)) error {
 	text, err := bodyOf(action, body)
 	if err != nil {
 		return err
@@ -19,14 +19,14 @@ func (c *Client) Change(ctx context.Context, action string, body, out any, progr
 	done := false
 	err = c.each(ctx, action, text, func(answer []byte) error {
 		var message struct {
-			Progress *changes.Progress `json:"progress"`
+			Progress *progress.Message `json:"progress"`
 			Result   json.RawMessage   `json:"result"`
 		}
 		if err := json.Unmarshal(answer, &message); err != nil {
 			return c.unread("read what %s sent: %w", c.name, err)
 		}
 		if message.Progress != nil {
-			progress(*message.Progress)
+			report(*message.Progress)
 		}
 		if message.Result == nil {
 			return nil

@@ -25,8 +25,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight"
-	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 )
@@ -155,10 +155,10 @@ func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string
 	return string(text), err
 }
 
-// Verify returns the server's report on the keys of a query's tables. It calls progress with the server's messages.
-func (c *Client) Verify(ctx context.Context, query []byte, progress func(changes.Progress)) (*loader.Verification, error) {
+// Verify returns the server's report on the keys of a query's tables. It calls report with the server's messages.
+func (c *Client) Verify(ctx context.Context, query []byte, report func(progress.Message)) (*loader.Verification, error) {
 	var found loader.Verification
-	if err := c.Change(ctx, "verify_progress", query, &found, progress); err != nil {
+	if err := c.Change(ctx, "verify_progress", query, &found, report); err != nil {
 		return nil, err
 	}
 	if found.Plan == "" {

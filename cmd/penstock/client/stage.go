@@ -12,16 +12,16 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
-	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// Stage sends rows to a table, as one change. It calls progress with the server's messages, from another goroutine that ends
+// Stage sends rows to a table, as one change. It calls report with the server's messages, from another goroutine that ends
 // before Stage returns. If the rows end with an error, nothing is written.
-func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows array.RecordReader, progress func(changes.Progress)) (stage.WriteResult, error) {
+func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows array.RecordReader, report func(progress.Message)) (stage.WriteResult, error) {
 	text, err := json.Marshal(map[string]any{"stage": command})
 	if err != nil {
 		return stage.WriteResult{}, fault.New(fault.Internal, "write the command: %w", err)
@@ -35,7 +35,7 @@ func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows arr
 	schema := arrowflight.NewRecordWriter(stream, ipc.WithSchema(rows.Schema()))
 	schema.SetFlightDescriptor(&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: text})
 	_ = schema.Close() // sends the schema; the server's answers explain a failure
-	a := &stageAnswers{client: c, stream: stream, progress: progress, limit: make(chan int64, 1), ended: make(chan struct{})}
+	a := &stageAnswers{client: c, stream: stream, progress: report, limit: make(chan int64, 1), ended: make(chan struct{})}
 	go a.receive(ctx)
 	if limit, begun := <-a.limit; begun {
 		if err := send(stream, rows, limit); err != nil {
@@ -58,7 +58,7 @@ func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows arr
 type stageAnswers struct {
 	client   *Client
 	stream   arrowflight.FlightService_DoPutClient
-	progress func(changes.Progress)
+	progress func(progress.Message)
 	limit    chan int64    // gets the maximum bytes of a message when the server is ready for rows; closed at the end
 	ended    chan struct{} // closed when the call has ended, and err and result are final
 	err      error
@@ -85,7 +85,7 @@ func (a *stageAnswers) all(ctx context.Context) error {
 			Begin *struct {
 				MaxMessage int64 `json:"max_message"`
 			} `json:"begin"`
-			Progress *changes.Progress  `json:"progress"`
+			Progress *progress.Message  `json:"progress"`
 			Result   *stage.WriteResult `json:"result"`
 		}
 		if err := json.Unmarshal(answer.GetAppMetadata(), &message); err != nil {
