@@ -37,8 +37,7 @@ const (
 // streams could take one by one.
 type Slots struct {
 	*limits.Queue
-	MaxWait time.Duration // how long a stream waits for a slot: maxWait, except in tests
-	clock   func() time.Time
+	clock func() time.Time
 
 	// Guarded by the lock of the queue.
 	changed time.Time // when the number of streams that may be open last changed
@@ -108,8 +107,8 @@ type Slot struct {
 // New returns Slots with the given number of slots, of which one client may have percent.
 func New(slots, percent int, clock func() time.Time) *Slots {
 	return &Slots{
-		Queue:   limits.NewQueue(limits.Options{Places: slots, Percent: percent, Claims: queuePerSlot * slots, Full: noSlot, Clock: clock}),
-		MaxWait: maxWait, clock: clock, gangs: map[gangKey][]*group{}, mixes: map[mixKey]*group{},
+		Queue: limits.NewQueue(limits.Options{Places: slots, Percent: percent, Claims: queuePerSlot * slots, Full: noSlot, Clock: clock}),
+		clock: clock, gangs: map[gangKey][]*group{}, mixes: map[mixKey]*group{},
 	}
 }
 
@@ -145,7 +144,7 @@ func (p *Slot) Enter(ctx context.Context) error {
 	if p.streams > now.Share {
 		return p.neverFits(now.Share)
 	}
-	cause, wait := waits.Slot, a.MaxWait
+	cause, wait := waits.Slot, maxWait
 	if p.lacks.err != nil {
 		cause, wait = waits.Memory, p.lacks.until.Sub(a.clock())
 	}
@@ -182,12 +181,12 @@ func (p *Slot) timedOut() error {
 	switch own := a.Held(p.Claim.Client); {
 	case own+a.needs(p) > now.Share:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: this client has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
-			a.MaxWait, fault.Count(own, "stream"), now.Places)
+			maxWait, fault.Count(own, "stream"), now.Places)
 	case now.Most < now.Places:
-		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", a.MaxWait, are(now.Taken))
+		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", maxWait, are(now.Taken))
 		remedy = "try again, use another server, or raise the server's memory budget"
 	default:
-		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", a.MaxWait, are(now.Taken), now.Places)
+		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", maxWait, are(now.Taken), now.Places)
 	}
 	e.RetryAfter = time.Second
 	return e.WithRemedy("%s", remedy)

@@ -12,79 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
-// alone returns a stream that is the only shard of its plan.
-func alone(host string) Stream { return Stream{Client: host, Plan: "p"} }
-
-// shard returns a stream of one shard of a plan.
-func shard(host, plan string, index, of int) Stream {
-	return Stream{Client: host, Plan: plan, Shard: dataset.Shard{Index: index, Of: of}}
-}
-
-// asking is a stream that waits for a slot on a goroutine of its own.
-type asking struct {
-	*Slot
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // once done is closed
-}
-
-func ask(t *testing.T, a *Slots, c Stream) *asking { return askAgain(t, a.Of(c)) }
-
-func askAgain(t *testing.T, at *Slot) *asking {
-	ctx, cancel := context.WithCancel(t.Context())
-	one := &asking{Slot: at, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(one.done)
-		one.err = at.Enter(ctx)
-	}()
-	synctest.Wait()
-	return one
-}
-
-// in reports whether a stream has a slot.
-func (one *asking) in() bool {
-	return one.over() && one.err == nil
-}
-
-// over reports whether a stream has stopped waiting.
-func (one *asking) over() bool {
-	synctest.Wait()
-	return one.ended()
-}
-
-// ended is over at rest.
-func (one *asking) ended() bool {
-	select {
-	case <-one.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// empty checks that no slot is taken or kept, and that no stream waits.
-func empty(t *testing.T, a *Slots) {
-	t.Helper()
-	synctest.Wait()
-	a.Look(func() {
-		now := a.Current()
-		require.Zero(t, now.Taken+now.Kept+now.Waiting)
-		require.Empty(t, a.gangs)
-		require.Empty(t, a.mixes)
-		for _, host := range []string{"x", "y", "z", "q", "0", "1", "2"} {
-			require.Zero(t, a.Held(host))
-		}
-	})
-}
-
 func TestSlotsAreAssigned(t *testing.T) {
-	for name, c := range map[string]struct {
-		limit, percent int
-		check          func(t *testing.T, a *Slots)
-	}{
+	checkAll(t, map[string]slotCase{
 		"in order of arrival": {1, 100, func(t *testing.T, a *Slots) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			require.True(t, first.in() && !second.in() && !third.in())
@@ -303,15 +234,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.True(t, third.in())
 			third.Release()
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := New(c.limit, c.percent, time.Now)
-				c.check(t, a)
-				empty(t, a)
-			})
-		})
-	}
+	})
 }
 
 // One host cannot fill the queue, and a stream that finds a free slot does not wait.

@@ -12,17 +12,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// mixed returns a stream of a mix: the only shard of a plan of its own.
-func mixed(host, id, plan string, streams int) Stream {
-	return Stream{Client: host, Plan: plan, Mix: Mix{id, streams}}
-}
-
-// held returns how many slots a host has, including those that are kept for it.
-func held(a *Slots, host string) (slots int) {
-	a.Look(func() { slots = a.Held(host) })
-	return slots
-}
-
 // Two ranks each read two datasets, and there are slots for three streams. In whatever order
 // their streams come, one rank gets both slots, and the other waits for both.
 //
@@ -57,10 +46,7 @@ func TestStreamsOfAMixAreAdmittedTogether(t *testing.T) {
 
 // spec: wire-42, wire-44
 func TestAMixIsAdmittedAsAWhole(t *testing.T) {
-	for name, c := range map[string]struct {
-		limit, percent int
-		check          func(t *testing.T, a *Slots)
-	}{
+	checkAll(t, map[string]slotCase{
 		"or waits as a whole, and the streams behind it too": {3, 100, func(t *testing.T, a *Slots) {
 			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			m0, other := ask(t, a, mixed("y", "m", "p0", 3)), ask(t, a, alone("z"))
@@ -182,13 +168,5 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 			require.True(t, m0.in())
 			m0.Release()
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := New(c.limit, c.percent, time.Now)
-				c.check(t, a)
-				empty(t, a)
-			})
-		})
-	}
+	})
 }

@@ -61,7 +61,7 @@ func (a *Slots) moreTime(p *Slot) time.Duration {
 	if now.Most == now.Places || !p.Claim.Has() && a.Held(p.Claim.Client)+a.needs(p) > now.Share {
 		return 0
 	}
-	return a.left.Add(a.MaxWait).Sub(a.clock())
+	return a.left.Add(maxWait).Sub(a.clock())
 }
 
 // setBack returns the slot of a stream that lacks memory, if it has one. As many streams as are left may be open
@@ -70,7 +70,7 @@ func (p *Slot) setBack(err error) {
 	a := p.admission
 	a.Change(func() {
 		if p.lacks.err == nil {
-			p.lacks.until = a.clock().Add(a.MaxWait)
+			p.lacks.until = a.clock().Add(maxWait)
 		}
 		if p.Claim.Has() {
 			p.leave()

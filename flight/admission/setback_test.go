@@ -1,10 +1,7 @@
 package admission
 
 import (
-	"context"
-	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,36 +9,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// lacking sets a stream back that has a slot, and makes it wait for another one.
-func (one *asking) lacking(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	one.setBack(errLacks)
-	one.cancel, one.done = cancel, make(chan struct{})
-	go func() {
-		defer close(one.done)
-		one.err = one.Enter(ctx)
-	}()
-	synctest.Wait()
-}
-
-var errLacks = fault.New(fault.Exhausted, "it lacks memory")
-
-// anyIn returns one of the streams that have slots; nil if there is none.
-func anyIn(of []*asking, r *rand.Rand) *asking {
-	for _, i := range r.Perm(len(of)) {
-		if of[i].in() {
-			return of[i]
-		}
-	}
-	return nil
-}
-
 // Streams that are set back wait for the memory of others, in order, and not forever.
 //
 // spec: wire-52
 func TestStreamsSetBackWaitForOthers(t *testing.T) {
-	for name, check := range map[string]func(t *testing.T, a *Slots){
-		"until another stream ends": func(t *testing.T, a *Slots) {
+	checkAll(t, map[string]slotCase{
+		"until another stream ends": {4, 75, func(t *testing.T, a *Slots) {
 			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			three.lacking(t)
 			two.lacking(t)
@@ -54,8 +27,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			two.Release()
 			require.True(t, next.in())
 			next.Release()
-		},
-		"until memory is plentiful": func(t *testing.T, a *Slots) {
+		}},
+		"until memory is plentiful": {4, 75, func(t *testing.T, a *Slots) {
 			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			three.lacking(t)
 			two.lacking(t)
@@ -75,8 +48,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			}
 			require.True(t, next.in())
 			next.Release()
-		},
-		"but not if all were set back": func(t *testing.T, a *Slots) {
+		}},
+		"but not if all were set back": {4, 75, func(t *testing.T, a *Slots) {
 			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			one.lacking(t)
 			two.lacking(t)
@@ -86,8 +59,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			one.Release()
 			require.True(t, two.in())
 			two.Release()
-		},
-		"and not for the slots of siblings": func(t *testing.T, a *Slots) {
+		}},
+		"and not for the slots of siblings": {4, 75, func(t *testing.T, a *Slots) {
 			one, two := ask(t, a, alone("x")), ask(t, a, shard("x", "p", 0, 2))
 			two.lacking(t)
 			sibling := ask(t, a, shard("x", "p", 1, 2))
@@ -97,8 +70,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			two.Release()
 			require.True(t, sibling.in())
 			sibling.Release()
-		},
-		"a mix has all of its slots if no stream is open": func(t *testing.T, a *Slots) {
+		}},
+		"a mix has all of its slots if no stream is open": {4, 75, func(t *testing.T, a *Slots) {
 			one := ask(t, a, alone("x"))
 			one.lacking(t)
 			one.cancel()
@@ -109,8 +82,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			require.True(t, first.in() && second.in())
 			first.Release()
 			second.Release()
-		},
-		"while new streams name the memory budget": func(t *testing.T, a *Slots) {
+		}},
+		"while new streams name the memory budget": {4, 75, func(t *testing.T, a *Slots) {
 			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			two.lacking(t)
 			next := ask(t, a, alone("y"))
@@ -118,8 +91,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			require.True(t, two.over() && next.over())
 			require.ErrorContains(t, next.err, "1 stream is open, as many as the memory budget carries")
 			one.Release()
-		},
-		"longer while others leave": func(t *testing.T, a *Slots) {
+		}},
+		"longer while others leave": {4, 75, func(t *testing.T, a *Slots) {
 			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			three.lacking(t)
 			two.lacking(t)
@@ -136,8 +109,8 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			require.Equal(t, fault.Exhausted, fault.KindOf(next.err))
 			require.False(t, three.mayRetry())
 			three.Release()
-		},
-		"half a minute in all": func(t *testing.T, a *Slots) {
+		}},
+		"half a minute in all": {4, 75, func(t *testing.T, a *Slots) {
 			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			two.lacking(t)
 			time.Sleep(maxWait - time.Second)
@@ -152,14 +125,6 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			next := ask(t, a, alone("x"))
 			require.True(t, next.in())
 			next.Release()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := New(4, 75, time.Now)
-				check(t, a)
-				empty(t, a)
-			})
-		})
-	}
+		}},
+	})
 }
