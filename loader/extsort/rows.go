@@ -1,7 +1,6 @@
 package extsort
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -23,8 +22,6 @@ type PartitionReader struct {
 	held    *budget.Reservation // of the sources, and of rows while they are copied
 	feed    feed
 	pending pendingRows
-	lastKey []byte // of the last row that was returned; nil: there is none
-	same    bool
 }
 
 // feed produces rows in order, as rows of sources.
@@ -94,10 +91,6 @@ func newRows(ctx context.Context, o ordering, limit int64, from feed) (*Partitio
 	return r, nil
 }
 
-// SameKey reports whether the current batch begins with the sort key that the batch before it ended
-// with. It is false for the first batch.
-func (r *PartitionReader) SameKey() bool { return r.same }
-
 // next returns the next batch; nil is the end.
 func (r *PartitionReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if ctx.Err() != nil {
@@ -113,20 +106,9 @@ func (r *PartitionReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := int(b.NumRows())
-	r.compareKeys(n)
-	r.pending.drop(n)
+	r.pending.drop(int(b.NumRows()))
 	r.feed.trim(r.held, &r.pending)
 	return b, nil
-}
-
-// compareKeys sets same, and lastKey for the next batch, given the number of rows of this one.
-func (r *PartitionReader) compareKeys(n int) {
-	from := r.feed.sources()
-	first, last := r.pending.which[0], r.pending.which[n-1]
-	key := from[first].key.Append(nil, int(r.pending.at[0]))
-	r.same = r.lastKey != nil && bytes.Equal(r.lastKey, key)
-	r.lastKey = from[last].key.Append([]byte{}, int(r.pending.at[n-1]))
 }
 
 // gather copies the first pending rows, as many as fit in a batch.
