@@ -39,7 +39,6 @@ type streamSender struct {
 	running  *runningStream
 	dataset  string
 	job      string
-	planID   string
 	tablesID string
 	call     *call.Call
 	rows     int64
@@ -64,7 +63,7 @@ func (p planned) sized() dataset.Query {
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, c *call.Call, p planned, running *runningStream) *streamSender {
-	o := &streamSender{Server: s, call: c, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
+	o := &streamSender{Server: s, call: c, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range c.Attributes() {

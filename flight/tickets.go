@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket"
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
@@ -47,7 +48,7 @@ func (t *tickets) sealer(ctx context.Context, of *call.Call) (seal func(c ticket
 	made, began := 0, t.ticks()
 	return func(c ticket.Content, expires time.Time) ([]byte, error) {
 			if made++; made%manyTickets == 0 && t.streams() > 0 {
-				rest(ctx, t.ticks().Sub(began))
+				_ = backoff.Sleep(ctx, t.ticks().Sub(began))
 				began = t.ticks()
 			}
 			if ctx.Err() != nil {
@@ -70,16 +71,6 @@ func (t *tickets) sealer(ctx context.Context, of *call.Call) (seal func(c ticket
 				held.Release()
 			}
 		}
-}
-
-// rest waits for a time, or for the end of a context.
-func rest(ctx context.Context, some time.Duration) {
-	timer := time.NewTimer(some)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // open verifies a ticket, and that it was made for the subject of the call.

@@ -18,7 +18,12 @@ func Wait(ctx context.Context, attempts int, first, longest time.Duration) error
 	for n := 1; n < attempts && limit < longest; n++ {
 		limit *= 2
 	}
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(min(limit, longest))))) //nolint:gosec // it spreads attempts
+	return Sleep(ctx, time.Duration(rand.Int64N(int64(min(limit, longest))))) //nolint:gosec // it spreads attempts
+}
+
+// Sleep waits for a time. It returns the cause of ctx if ctx ends before.
+func Sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -408,7 +408,7 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	if v.text == "" {
 		return nil
 	}
-	n, err := parseBytes(v.text)
+	n, err := ParseBytes(v.text)
 	if err != nil {
 		return err
 	}
@@ -422,13 +422,10 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	return nil
 }
 
-// ParseBytes parses a number of bytes as settings have it, such as 256MiB.
-func ParseBytes(text string) (int64, error) { return parseBytes(text) }
-
-// parseBytes parses a number of bytes: digits, with a fraction if a unit follows, and
+// ParseBytes parses a number of bytes as settings have it: digits, with a fraction if a unit follows, and
 // optionally a unit in any case: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
 // (powers of 1024).
-func parseBytes(text string) (int64, error) {
+func ParseBytes(text string) (int64, error) {
 	digits := strings.TrimRight(strings.TrimSpace(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), digits)))
 	scale := map[string]float64{

@@ -69,7 +69,7 @@ func Graph() []Row {
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
-		{Folder: "internal/store/s3", Imports: "store fault release", Outside: libAWS},
+		{Folder: "internal/store/s3", Imports: "store backoff fault release", Outside: libAWS},
 		{Folder: "internal/parquet/thrift"},
 		{Folder: "internal/parquet/page", Imports: "thrift", Outside: libParquet + " " + libCompress},
 		{Folder: "internal/parquet/decoder", Imports: "thrift page batch fault", Outside: libParquet},
@@ -94,7 +94,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
 		{Folder: "loader/catalog/tablestore", Imports: "locator fault store"},
 		{Folder: "loader/catalog/dircat", Imports: "catalog locator fault store"},
-		{Folder: "loader/catalog/restcat", Imports: "catalog locator fault store"},
+		{Folder: "loader/catalog/restcat", Imports: "catalog locator backoff fault store"},
 		{
 			Folder: "loader/catalog/icebergcat/metafile", Imports: "budget fault",
 			Outside: libCompress,
@@ -191,7 +191,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{
-			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget waits fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget waits backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -205,7 +205,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/inputs", Imports: "foreign rowsin store batch budget fault", Outside: libCompress},
 		{Folder: "cmd/penstock/watch"},
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},
-		{Folder: "cmd/penstock/jwks", Imports: "fault"},
+		{Folder: "cmd/penstock/jwks", Imports: "backoff fault"},
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},

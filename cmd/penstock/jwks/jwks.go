@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -83,10 +84,8 @@ func (k *Remote) Run(ctx context.Context) {
 			k.log.Warn("the keys of the issuer cannot be fetched: the previous ones stay in use until they are too old",
 				"url", fault.RedactURI(k.url), "fetched", k.last, "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, k.pause) != nil {
 			return
-		case <-time.After(k.pause):
 		}
 	}
 }

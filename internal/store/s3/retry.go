@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -76,7 +77,7 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 		if !again {
 			return f.fault(o, made.made)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := backoff.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -128,18 +129,6 @@ func (s *Store) again(ctx context.Context, made *triesMade, o *object, f failure
 	limit := min(minWait<<(made.made-1), maxWait)
 	wait := time.Duration(s.options.Random() * float64(limit))
 	return max(wait, min(f.after, maxAfter)), true
-}
-
-// sleep waits until the context ends at the latest.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // fault returns the error for the caller.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -88,14 +89,7 @@ func (c *client) token(ctx context.Context, q call) (string, error) {
 // pause waits between half of the given time and all of it, so that clients that failed at
 // the same time retry at different times.
 func (c *client) pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait/2 + time.Duration(c.random()*float64(wait/2)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return backoff.Sleep(ctx, wait/2+time.Duration(c.random()*float64(wait/2)))
 }
 
 // reply is the status of a response, with the details of a failure.
