@@ -116,6 +116,17 @@ func (t *Target) AsWritten(declared int) *Target {
 	return &out
 }
 
+// SameFiles reports whether files that were written for one target are files for the other too: the
+// folder, the columns with their ids, the partitions and the order of the rows are the same.
+func (t *Target) SameFiles(o *Target) bool {
+	typed := func(a, b targetColumn) bool {
+		return a.id == b.id && a.field.Name == b.field.Name && arrow.TypeEqual(a.field.Type, b.field.Type, arrow.CheckMetadata())
+	}
+	return t.State.DataFolder() == o.State.DataFolder() && t.State.Spec == o.State.Spec && t.SortOrder == o.SortOrder &&
+		slices.EqualFunc(t.columns, o.columns, typed) && t.Fitted.Equal(o.Fitted) &&
+		slices.Equal(t.Layout.Partition, o.Layout.Partition) && slices.Equal(t.Layout.Sort, o.Layout.Sort)
+}
+
 // FieldID returns the field id of a column, by its position in Fitted.
 func (t *Target) FieldID(column int) int { return t.columns[column].id }
 

@@ -129,7 +129,7 @@ func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table st
 // sharedFolder returns the error for a folder that has files of two tables.
 func sharedFolder(table string, folder TableFolder, owner, location string) error {
 	return fault.New(fault.Conflict, "folder %s of table %s has metadata of another table, %s, whose files may be there too: %s", folder.Location, table, cmp.Or(owner, "without a uuid"), location).
-		In(table, location).WithRemedy("if that table was dropped, remove its metadata files; if not, remove orphan files of neither table")
+		In(table, location).WithRemedy("if that table was dropped, or its first stage was killed, remove its metadata files; if not, remove orphan files of neither table")
 }
 
 // keepEmpty keeps the metadata files of other tables without snapshots if the catalog has these

@@ -19,8 +19,9 @@ const newVersion = 2
 // descending is the suffix of columns to sort by in descending order.
 const descending = " desc"
 
-// plan returns the target of a request for a table that does not exist. The table is created after
-// all rows are read. unknown is the NotFound error for the table.
+// plan returns the target of a request for a table that does not exist. The table is created with
+// its first snapshot or, if the catalog chooses its folder, after all rows are read. unknown is the
+// NotFound error for the table.
 func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, error) {
 	if len(c.request.Key) == 0 || c.request.Buckets == 0 && c.request.Like == "" {
 		e := *fault.As(unknown)
@@ -35,6 +36,7 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 	if err != nil {
 		return nil, err
 	}
+	state.Table.Pin.Snapshot = dataset.NoSnapshot
 	p := &planning{
 		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Columns: columns, Properties: map[string]string{"write.parquet.compression-codec": "zstd"}},
 		state: state,
@@ -57,7 +59,8 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 		return nil, err
 	}
 	c.creates = p.table
-	return t, c.tables.MayCreate(*p.table)
+	p.state.Table.Location, err = c.tables.MayCreate(*p.table)
+	return t, err
 }
 
 // planning builds a new table and its future state.
@@ -93,24 +96,47 @@ func (p *planning) sort(request dataset.TableWrite) error {
 // create creates the table, and adopts its field ids, which the catalog may choose. If another call
 // created the table concurrently, its layout must be the same.
 func (c *staging) create(ctx context.Context) error {
-	planned := c.target
-	if err := c.tables.Create(ctx, *c.creates); err != nil && (fault.KindOf(err) != fault.Conflict || commit.Uncertain(err)) {
+	err := c.tables.Create(ctx, *c.creates)
+	if err != nil && (fault.KindOf(err) != fault.Conflict || commit.Uncertain(err)) {
 		return err
 	}
+	c.empty = err == nil
 	state, err := c.tables.State(ctx, c.request.Table, commit.Main)
 	if err != nil {
 		return err
 	}
+	return c.adopt(state, func(t, planned *datafile.Target) bool {
+		return len(t.Added) == 0 && t.Fitted.Equal(planned.Fitted) &&
+			slices.Equal(t.Layout.Partition, planned.Layout.Partition) && slices.Equal(t.Layout.Sort, planned.Layout.Sort)
+	})
+}
+
+// leftEmpty adds to the error of a call that the table that it created stays, without rows. Catalogs
+// that create tables themselves cannot drop one on the condition that it is still empty, and another
+// call may use it already.
+func (c *staging) leftEmpty(err error) error {
+	if err == nil || !c.empty || commit.Uncertain(err) {
+		return err
+	}
+	e := *fault.As(err)
+	note := "the call created table " + c.shown + ", which has no rows; a repeated call uses it"
+	if e.Remedy != "" {
+		note = e.Remedy + "; " + note
+	}
+	e.Remedy, e.Err = note, err
+	return &e
+}
+
+// adopt continues with a table that exists now, if its target is the same as the planned one.
+func (c *staging) adopt(state *commit.TableState, same func(t, planned *datafile.Target) bool) error {
 	t, err := c.match(state)
 	if err != nil {
 		return err
 	}
-	same := len(t.Added) == 0 && t.Fitted.Equal(planned.Fitted) &&
-		slices.Equal(t.Layout.Partition, planned.Layout.Partition) && slices.Equal(t.Layout.Sort, planned.Layout.Sort)
-	if !same {
+	if !same(t, c.target) {
 		return fault.New(fault.Conflict, "table %s was created by another program meanwhile, with another layout", c.request.Table).In(c.request.Table, "").
 			WithRemedy("look at the table, and repeat the call")
 	}
-	c.target = t
+	c.target, c.creates = t, nil
 	return nil
 }

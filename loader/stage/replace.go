@@ -89,13 +89,10 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 	replaces := c.request.Mode.Replaces()
 	unmoved := replaces || len(c.checks) > 0
 	return transaction.Transaction{
-		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.State, Once: !unmoved, Discard: files.Discard,
+		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.State, Once: !unmoved && c.creates == nil, Discard: files.Discard,
 		Prepare: func(ctx context.Context, a *transaction.Attempt) (err error) {
 			if a.State != c.target.State {
-				if removed, err = c.replacedAt(ctx, a.State, parts); err == nil {
-					err = c.compareWithTable(ctx, a.State, removed, parts)
-				}
-				if err != nil {
+				if removed, err = c.again(ctx, a.State, &change, parts); err != nil {
 					return err
 				}
 			}
@@ -110,6 +107,23 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 			return nil
 		},
 	}.Run(ctx)
+}
+
+// again prepares another attempt to commit to a later state of the table: it returns the files that
+// the new rows replace, and compares the keys. If another call created the table, the change no longer
+// does.
+func (c *staging) again(ctx context.Context, state *commit.TableState, change *commit.Change, parts []extsort.Partition) ([]string, error) {
+	if c.creates != nil {
+		if err := c.adopt(state, (*datafile.Target).SameFiles); err != nil {
+			return nil, err
+		}
+		change.Creates, change.UUID = nil, state.Table.Pin.UUID
+	}
+	removed, err := c.replacedAt(ctx, state, parts)
+	if err == nil {
+		err = c.compareWithTable(ctx, state, removed, parts)
+	}
+	return removed, err
 }
 
 // replacedAt returns the files that new rows replace in a later state of the table.

@@ -45,6 +45,7 @@ type staging struct {
 	rows     *datafile.Call
 	target   *datafile.Target
 	creates  *commit.NewTable // nil: the table exists
+	empty    bool             // this call has created the table without a snapshot
 	branches bool             // the branch is new and begins at the target's snapshot
 	checks   []*keyCheck      // one for each set of columns whose values must be unique
 	result   WriteResult
@@ -246,7 +247,7 @@ func (c *staging) keys(ctx context.Context) (KeptKeys, error) {
 }
 
 // write writes the sorted rows and commits them.
-func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
+func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) (err error) {
 	if len(sorted.Partitions()) == 0 {
 		return nil // without rows, no column is added and no table created
 	}
@@ -259,8 +260,11 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 		if c.request.DryRun {
 			return nil
 		}
-		if err := c.create(ctx); err != nil {
-			return err
+		if c.target.State.Table.Location == "" {
+			if err := c.create(ctx); err != nil {
+				return err
+			}
+			defer func() { err = c.leftEmpty(err) }()
 		}
 	}
 	removed, err := c.replaced(ctx, sorted.Partitions())
@@ -279,7 +283,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	c.rows.Commits()
 	change := commit.Change{
 		Table: c.request.Table, UUID: c.target.State.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token, Fresh: c.fresh,
-		Add: files.Added(), Columns: columns, Summary: map[string]string{commit.SummaryCommand: "stage"},
+		Creates: c.creates, Add: files.Added(), Columns: columns, Summary: map[string]string{commit.SummaryCommand: "stage"},
 	}
 	if c.branches {
 		change.Begin = c.target.State.Table.Pin.Snapshot

@@ -8,6 +8,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// checkBeginning checks a change that begins a branch or a table.
+func (c Change) checkBeginning() error {
+	main := c.Branch == "" || c.Branch == Main
+	switch {
+	case c.Begin != 0 && main:
+		return fault.InvalidField("begin", "%s begins with the first snapshot of the table, and not at snapshot %d", Main, c.Begin)
+	case c.Creates != nil && (!main || c.Mode != Append || c.Base != 0 || c.UUID != "" || c.Creates.Table != c.Table):
+		return fault.InvalidField("creates", "a change that creates table %s appends its first files to %s", c.Table, Main)
+	}
+	return nil
+}
+
 // Check returns Invalid for a change that contradicts itself. Now is the committer's time, or
 // zero to accept every time of a token.
 func (c Change) Check(now time.Time) error {
@@ -35,8 +47,8 @@ func (c Change) Check(now time.Time) error {
 	if err := c.checkRows(); err != nil {
 		return err
 	}
-	if c.Begin != 0 && (c.Branch == "" || c.Branch == Main) {
-		return fault.InvalidField("begin", "%s begins with the first snapshot of the table, and not at snapshot %d", Main, c.Begin)
+	if err := c.checkBeginning(); err != nil {
+		return err
 	}
 	if _, ok := c.Summary[SummaryToken]; ok {
 		return fault.InvalidField("summary", "%s is written from the change's token", SummaryToken)

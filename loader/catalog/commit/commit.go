@@ -32,7 +32,9 @@ type Committer interface {
 	// returns that snapshot and commits nothing.
 	Commit(ctx context.Context, change Change) (Committed, error)
 	// MayCreate returns the error of Create for a definition or a location that the catalog does not accept. It writes nothing.
-	MayCreate(table NewTable) error
+	// If the table may be created by a change (Change.Creates), it returns the folder that the table will have; "" if the
+	// catalog chooses the folder, so that Create comes before the files.
+	MayCreate(table NewTable) (folder string, err error)
 	// Create creates a table without snapshots. If the table exists, it returns Conflict.
 	Create(ctx context.Context, table NewTable) error
 }
@@ -137,9 +139,12 @@ func (m Mode) String() string {
 // Change is a change of one branch of a table, which becomes one snapshot. It must not be
 // modified while it is committed.
 type Change struct {
-	Table  string
-	UUID   string // of the table; another table of the same name is not changed
-	Branch string // "" is Main; the branch must exist, except Main of an empty table, and unless Begin is given
+	Table string
+	UUID  string // of the table; another table of the same name is not changed
+	// Creates is the table, if the change creates it with its first snapshot: other programs see the table with its rows, or
+	// not at all. If the table exists, and does not have the change, it returns Conflict. nil: the table exists. See MayCreate.
+	Creates *NewTable
+	Branch  string // "" is Main; the branch must exist, except Main of an empty table, and unless Begin is given
 	// Begin is the snapshot that another branch than Main begins at if it does not exist: the change creates the branch, with
 	// its new snapshot. 0 is none.
 	Begin int64

@@ -61,6 +61,8 @@ type Tables struct {
 	MadeErr error
 	// OnCommit replaces Commit, unless it is nil.
 	OnCommit func(ctx context.Context, change commit.Change) (commit.Committed, error)
+	// ChoosesFolders makes MayCreate return no folder, as for a catalog that creates tables itself.
+	ChoosesFolders bool
 	// Spec replaces the partition spec of all listed files, unless it is 0.
 	Spec int
 }
@@ -72,6 +74,15 @@ func (c *Tables) Files(ctx context.Context, t *catalog.Table, columns []int, bou
 		files[i].Spec = max(files[i].Spec, c.Spec)
 	}
 	return files, err
+}
+
+// MayCreate implements stage.WritableTables.
+func (c *Tables) MayCreate(table commit.NewTable) (string, error) {
+	folder, err := c.Catalog.MayCreate(table)
+	if c.ChoosesFolders {
+		folder = ""
+	}
+	return folder, err
 }
 
 // FileStore implements stage.WritableTables.

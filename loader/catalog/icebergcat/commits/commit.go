@@ -26,6 +26,7 @@ var (
 // landed and no catalog can apply two.
 type committing struct {
 	writing
+	tables *TableWriter // creates the table; nil: the change is only looked for
 	change commit.Change
 	id     int64
 }
@@ -50,7 +51,7 @@ func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.
 		return commit.Committed{}, err
 	}
 	defer done()
-	p := &committing{change: change, id: rand.Int64N(1<<62) + 1} //nolint:gosec,mnd // an id, not a secret
+	p := &committing{tables: w, change: change, id: rand.Int64N(1<<62) + 1} //nolint:gosec,mnd // an id, not a secret
 	p.source, p.table = w.source, change.Table
 	p.prefix = commit.FilePrefix(cmp.Or(change.Token, strconv.FormatInt(p.id, 10)))
 	var out commit.Committed
@@ -66,6 +67,9 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 	held := p.source.Hold(p.table)
 	defer held.Release()
 	meta, err := p.source.Load(ctx, p.table, held)
+	if p.change.Creates != nil && fault.KindOf(err) == fault.NotFound {
+		meta, err = p.tables.unsaved(*p.change.Creates, p.change.Token, held)
+	}
 	if err != nil {
 		return out, false, p.unloaded(ctx, err)
 	}
@@ -86,6 +90,9 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 		return p.result(found), err == nil, err
 	}
 	p.settle(at)
+	if p.change.Creates != nil && !meta.Unsaved {
+		return out, false, fault.New(fault.Conflict, "table %s already exists", p.table).In(p.table, "").WithRemedy("repeat the call, which then adds to the table")
+	}
 	if p.refused != nil && p.at == state(meta) {
 		return out, false, p.refused
 	}

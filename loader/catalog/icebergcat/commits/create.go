@@ -25,22 +25,23 @@ import (
 )
 
 // MayCreate checks a new table before its rows are read. See commit.Committer.
-func (w *TableWriter) MayCreate(table commit.NewTable) error {
+func (w *TableWriter) MayCreate(table commit.NewTable) (folder string, err error) {
 	if err := w.MayWrite(table.Table); err != nil {
-		return err
+		return "", err
 	}
-	return fault.Op(w.mayCreate(table), "create table %s", table.Table)
+	folder, err = w.mayCreate(table)
+	return folder, fault.Op(err, "create table %s", table.Table)
 }
 
-func (w *TableWriter) mayCreate(table commit.NewTable) error {
+func (w *TableWriter) mayCreate(table commit.NewTable) (folder string, err error) {
 	of, form, err := defined(table)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if _, ours := w.source.Locator.(locator.Swapper); ours { // others choose the location themselves
-		_, err = w.newLocation(of, form.table.Location)
+	if _, ours := w.source.Locator.(locator.Swapper); !ours { // others choose the location themselves
+		return "", nil
 	}
-	return err
+	return w.newLocation(of, form.table.Location)
 }
 
 // defined returns the name and the form of a new table.
@@ -99,23 +100,55 @@ const newCopies = 3
 
 // insert writes the metadata file of a new table, and records its location.
 func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of locator.Table, form *tableForm, held *budget.Reservation) (locator.Outcome, error) {
-	location, err := w.newLocation(of, form.table.Location)
+	to, content, err := w.newMetadata(of, form, func(string) uuid.UUID { return uuid.New() }, held)
 	if err != nil {
 		return locator.Refused, err
 	}
-	content, err := form.metadata(location, w.source.Now())
-	if err != nil {
-		return locator.Refused, err
-	}
-	if err := held.Grow(newCopies * int64(len(content))); err != nil {
-		return locator.Refused, err
-	}
-	if _, err := icetable.ParseMetadataBytes(content); err != nil {
-		return locator.Refused, fault.InvalidField("table", "table %s cannot be created like this: %s", of.Name, err).In(of.Name, "")
-	}
-	to := location + "/" + metadata.Folder + "/00000-" + commit.MetadataID() + metafile.Suffix("")
 	file := w.source.Allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held)
 	return File(ctx, w.source, file, content, func() (locator.Outcome, error) { return tables.Insert(ctx, of, to) })
+}
+
+// newMetadata returns the location and the content of the first metadata file of a new table, given
+// the function that returns the table's uuid for its folder.
+func (w *TableWriter) newMetadata(of locator.Table, form *tableForm, id func(folder string) uuid.UUID, held *budget.Reservation) (to string, content []byte, err error) {
+	location, err := w.newLocation(of, form.table.Location)
+	if err != nil {
+		return "", nil, err
+	}
+	if content, err = form.metadata(location, id(location), w.source.Now()); err != nil {
+		return "", nil, err
+	}
+	if err := held.Grow(newCopies * int64(len(content))); err != nil {
+		return "", nil, err
+	}
+	if _, err := icetable.ParseMetadataBytes(content); err != nil {
+		return "", nil, fault.InvalidField("table", "table %s cannot be created like this: %s", of.Name, err).In(of.Name, "")
+	}
+	return location + "/" + metadata.Folder + "/00000-" + commit.MetadataID() + metafile.Suffix(""), content, nil
+}
+
+// unsaved returns the metadata of a new table, without snapshots, which the catalog does not have
+// yet. The uuid of the table follows from its folder and the token of the change: if the process dies
+// before the catalog has the table, the files that a repeated call leaves aside are the table's own.
+func (w *TableWriter) unsaved(table commit.NewTable, token string, held *budget.Reservation) (*metadata.Loaded, error) {
+	of, form, err := defined(table)
+	if err != nil {
+		return nil, err
+	}
+	if _, ours := w.source.Locator.(locator.Swapper); !ours {
+		return nil, fault.New(fault.Internal, "the catalog of table %s creates no table with its first snapshot", table.Table).In(table.Table, "")
+	}
+	id := func(folder string) uuid.UUID {
+		if token == "" {
+			return uuid.New()
+		}
+		return uuid.NewSHA1(uuid.NameSpaceURL, []byte(folder+"\x00"+token))
+	}
+	to, content, err := w.newMetadata(of, form, id, held)
+	if err != nil {
+		return nil, err
+	}
+	return w.source.Unsaved(table.Table, to, content, held)
 }
 
 // newLocation returns the folder of a new table: as given, or below the catalog's warehouse. No two names give the same folder, or
@@ -231,7 +264,7 @@ func applies(schema *iceberg.Schema, field, transform string, column int) *fault
 }
 
 // metadata returns the metadata of the new table.
-func (f *tableForm) metadata(location string, now time.Time) ([]byte, error) {
+func (f *tableForm) metadata(location string, id uuid.UUID, now time.Time) ([]byte, error) {
 	order := func(id int, fields []sortForm) map[string]any {
 		return map[string]any{"order-id": id, "fields": fields}
 	}
@@ -240,7 +273,7 @@ func (f *tableForm) metadata(location string, now time.Time) ([]byte, error) {
 		orders, current = append(orders, order(1, f.sort)), 1
 	}
 	out := map[string]any{
-		"format-version": f.table.Version, "table-uuid": uuid.NewString(), "location": location,
+		"format-version": f.table.Version, "table-uuid": id.String(), "location": location,
 		"last-updated-ms": max(now.UnixMilli(), 0), "last-column-id": f.highestID,
 		"schemas": []any{f.schema}, "current-schema-id": 0,
 		"partition-specs": []any{map[string]any{"spec-id": 0, "fields": f.spec}}, "default-spec-id": 0,

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
+	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -95,22 +96,28 @@ func (w *TableWriter) Made(ctx context.Context, table, branch, token string) (co
 
 // FileStore returns a store that writes and removes data files of a table. It uses the credentials
 // that the catalog grants for files in the folder, and refuses locations where files of the table
-// may not lie. The caller uses it only for files below the folder.
+// may not lie. The caller uses it only for files below the folder. The table may be one that a
+// change will create (commit.Change), if the catalog does not choose its folder.
 func (w *TableWriter) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
 	if err := w.MayWrite(table); err != nil {
 		return nil, err
 	}
 	held := w.source.Hold(table)
 	defer held.Release()
+	uuid, prefixes := "", w.source.Prefixes
 	meta, err := w.source.Load(ctx, table, held)
+	_, ours := w.source.Locator.(locator.Swapper)
+	switch {
+	case err == nil:
+		uuid, prefixes = meta.TableUUID().String(), meta.Prefixes
+	case !ours || fault.KindOf(err) != fault.NotFound:
+		return nil, err
+	}
+	files, err := w.source.Files.StoreIn(ctx, table, uuid, strings.TrimRight(folder, "/")+"/file")
 	if err != nil {
 		return nil, err
 	}
-	files, err := w.source.Files.StoreIn(ctx, table, meta.TableUUID().String(), strings.TrimRight(folder, "/")+"/file")
-	if err != nil {
-		return nil, err
-	}
-	return store.Confine(files, meta.Prefixes), nil
+	return store.Confine(files, prefixes), nil
 }
 
 // docs returns the documentation of a schema's columns by field id.

@@ -230,7 +230,10 @@ func (w *writing) send(ctx context.Context, meta *metadata.Loaded, a *attempt, r
 		a.sent = true
 		return tables.Update(ctx, of, request)
 	case locator.Swapper:
-		to := revision.NextLocation(meta.File.Location)
+		to := meta.File.Location
+		if !meta.Unsaved {
+			to = revision.NextLocation(to)
+		}
 		content, err := revision.File(meta, r, to, w.source.Now())
 		if err == nil {
 			err = w.write(ctx, meta, a, to, content)
@@ -239,6 +242,9 @@ func (w *writing) send(ctx context.Context, meta *metadata.Loaded, a *attempt, r
 			return locator.Refused, err
 		}
 		a.sent = true
+		if meta.Unsaved {
+			return tables.Insert(ctx, of, to)
+		}
 		return tables.Swap(ctx, of, meta.File.Location, to)
 	}
 	return locator.Refused, unwritable(w.table)

@@ -24,6 +24,7 @@ type Loaded struct {
 	File     metafile.Allowance // of the metadata file
 	Text     []byte             // of the metadata file, unpacked
 	Returned bool               // by the catalog, instead of read from the file
+	Unsaved  bool               // the catalog does not have the table yet, and the file does not exist
 	Files    tablestore.Opener
 	Prefixes store.Prefixes // that its files may lie under
 	stores   store.Kinds
@@ -40,6 +41,16 @@ func (s *Source) Load(ctx context.Context, name string, held *budget.Reservation
 		err = s.parse(out, grants)
 	}
 	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Unsaved returns the metadata of a table that the catalog does not have yet, and that will be in a
+// file at a location. Its memory is charged to held.
+func (s *Source) Unsaved(name, location string, text []byte, held *budget.Reservation) (*Loaded, error) {
+	out := &Loaded{Name: name, File: s.Allow(metafile.Subject{What: "metadata", Table: name, Location: location}, held), Text: text, Unsaved: true}
+	if err := s.parse(out, nil); err != nil {
 		return nil, err
 	}
 	return out, nil

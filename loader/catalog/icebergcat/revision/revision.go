@@ -101,15 +101,22 @@ func revised(m *metadata.Loaded, r Revision, now time.Time) ([]byte, error) {
 		}
 		object = set(object, "refs", refs)
 	}
+	if object, err = logged(m, set(object, "last-updated-ms", number(updated))); err != nil {
+		return nil, err
+	}
+	return written(object)
+}
+
+// logged adds the metadata file to the log of metadata files, if it exists.
+func logged(m *metadata.Loaded, object []member) ([]member, error) {
+	if m.Unsaved {
+		return object, nil
+	}
 	log, err := withLog(m, find(object, "metadata-log"))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		log, err = cut(m, log)
 	}
-	log, err = cut(m, log)
-	if err != nil {
-		return nil, err
-	}
-	return written(set(set(object, "last-updated-ms", number(updated)), "metadata-log", log))
+	return set(object, "metadata-log", log), err
 }
 
 // noCurrent is the current snapshot of a table whose main has none, as other writers have it in a format version.
