@@ -71,26 +71,62 @@ func weight(encoding parquet.Encoding, inList bool) int64 {
 	}
 }
 
-// choose returns the setting of a column: for each leaf the encoding with the fewest weighted
-// bytes in a sample of its rows, which are conformed, and pages of approximately pageRows rows.
-// Encodings are compared at the fast level of compression.
-func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
+// choose returns the setting of each column: for each leaf the encoding with the fewest weighted bytes in the rows held back,
+// and pages of approximately PageRows rows. Encodings are compared at the fast level of compression. Those of one column are
+// measured at the same time, too: a long list may take more time than all other columns.
+func (w *DataWriter) choose() ([]setting, error) {
+	var all []*trial
+	for i, c := range w.columns {
+		leaves := c.leaves(nil)
+		for round := range rounds {
+			encodings, has := candidates(leaves, round, w.opts.ByteStreamSplit)
+			if !slices.Contains(has, true) {
+				break
+			}
+			tried := setting{encodings: encodings, bloom: make([]bool, len(leaves)), pageBytes: w.opts.pageBytes, level: fastLevel}
+			all = append(all, &trial{column: i, setting: tried, has: has})
+		}
+	}
+	if err := w.each(len(all), func(i int) (err error) {
+		all[i].sizes, err = measure(w.columns[all[i].column], w.sample(all[i].column), all[i].setting, w.opts.PageRows)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	settings := make([]setting, len(w.columns))
+	return settings, w.each(len(w.columns), func(i int) (err error) {
+		own := slices.DeleteFunc(slices.Clone(all), func(t *trial) bool { return t.column != i })
+		settings[i], err = chooseFrom(own, w.columns[i], w.sample(i), w.opts)
+		return err
+	})
+}
+
+// sample returns the rows of a column that are held back.
+func (w *DataWriter) sample(column int) []arrow.ArrayData {
+	out := make([]arrow.ArrayData, len(w.first.batches))
+	for k, b := range w.first.batches {
+		out[k] = b[column]
+	}
+	return out
+}
+
+// trial is the sizes of a column by some encodings.
+type trial struct {
+	setting
+	column int        // its position
+	has    []bool     // which leaves have an encoding that no earlier trial had
+	sizes  []measured // of each leaf
+}
+
+// chooseFrom returns the setting of a column, given its trials in the order of the cost to decode.
+func chooseFrom(trials []*trial, column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
 	leaves, inList := column.leaves(nil), column.inLists(false, nil)
 	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: fastLevel}
 	stored := make([]int64, len(leaves)) // by the chosen encodings
 	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
-	for round := range rounds {
-		encodings, has := candidates(leaves, round, opts.ByteStreamSplit)
-		if !slices.Contains(has, true) {
-			break
-		}
-		tried := setting{encodings: encodings, bloom: make([]bool, len(leaves)), pageBytes: opts.pageBytes, level: fastLevel}
-		sizes, err := measure(column, sample, tried, opts.PageRows)
-		if err != nil {
-			return setting{}, err
-		}
-		for i, size := range sizes {
-			if score := size.stored * weight(tried.encodings[i], inList[i]); has[i] && (round == 0 || score < best[i]) {
+	for round, tried := range trials {
+		for i, size := range tried.sizes {
+			if score := size.stored * weight(tried.encodings[i], inList[i]); tried.has[i] && (round == 0 || score < best[i]) {
 				best[i], chosen.encodings[i], stored[i] = score, tried.encodings[i], size.stored
 				if tried.encodings[i] != parquet.Encodings.RLEDict { // whose pages end by their plain size
 					perRow[i] = size.perRow

@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -172,15 +171,8 @@ func (w *DataWriter) start(ctx context.Context) error {
 	if err := w.reserve(w.held() + w.sampleMemory()); err != nil {
 		return err
 	}
-	settings := make([]setting, len(w.columns))
-	if err := w.each(func(i int) (err error) {
-		sample := make([]arrow.ArrayData, len(w.first.batches))
-		for k, b := range w.first.batches {
-			sample[k] = b[i]
-		}
-		settings[i], err = choose(w.columns[i], sample, w.opts)
-		return err
-	}); err != nil {
+	settings, err := w.choose()
+	if err != nil {
 		return err
 	}
 	w.settings = settings
@@ -198,32 +190,27 @@ func (w *DataWriter) start(ctx context.Context) error {
 	return w.reserve(w.held())
 }
 
-// sampleMemory returns the memory that measuring the sample takes: that of the largest columns, as
-// many as are encoded at the same time.
-func (w *DataWriter) sampleMemory() (sum int64) {
-	sizes := make([]int64, len(w.columns))
+// sampleMemory returns the memory that measuring the sample takes: that of the largest column, as often as columns are encoded at
+// the same time.
+func (w *DataWriter) sampleMemory() (most int64) {
 	for i, c := range w.columns {
 		leaves := int64(len(c.leaves(nil)))
-		sizes[i] = leaves * encoderBytes
-		left := w.opts.PageRows
+		size, left := leaves*encoderBytes, w.opts.PageRows
 		for _, b := range w.first.batches {
 			n := min(int64(b[i].Len()), left)
-			sizes[i] += 6 * leaves * rowBytes(b[i], 0, int(n))
+			size += 6 * leaves * rowBytes(b[i], 0, int(n))
 			left -= n
 		}
+		most = max(most, size)
 	}
-	slices.Sort(sizes)
-	for _, s := range sizes[max(0, len(sizes)-w.opts.Parallel):] {
-		sum += s
-	}
-	return sum
+	return most * int64(w.opts.Parallel)
 }
 
-// each calls do for each column, for some at the same time.
-func (w *DataWriter) each(do func(column int) error) error {
+// each calls do with 0 to n-1, for some at the same time.
+func (w *DataWriter) each(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(w.opts.Parallel)
-	for i := range w.columns {
+	for i := range n {
 		group.Go(func() error { return do(i) })
 	}
 	return group.Wait()
@@ -310,7 +297,7 @@ func (w *DataWriter) step(columns []arrow.ArrayData, from, to int) error {
 	if err := w.reserve(w.held() + more); err != nil {
 		return err
 	}
-	return w.each(func(i int) error { return w.group[i].write(columns[i], from, to) })
+	return w.each(len(columns), func(i int) error { return w.group[i].write(columns[i], from, to) })
 }
 
 // endGroup writes the open row group.
