@@ -105,8 +105,9 @@ type numberBounds[T int32 | int64] struct {
 }
 
 func (b *numberBounds[T]) add(a arrow.Array) error {
+	nulls := a.NullN() > 0
 	for i, v := range valuesOf[T](a) {
-		if a.IsNull(i) {
+		if nulls && a.IsNull(i) {
 			continue
 		}
 		if !b.some {
@@ -154,9 +155,10 @@ type floatBounds[T float32 | float64] struct {
 }
 
 func (b *floatBounds[T]) add(a arrow.Array) error {
+	nulls := a.NullN() > 0
 	for i, v := range valuesOf[T](a) {
 		switch {
-		case a.IsNull(i):
+		case nulls && a.IsNull(i):
 		case v != v: // NaN
 			b.notANum++
 		case !b.some:

@@ -3,6 +3,7 @@ package write
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -31,9 +32,10 @@ func (t *codeTable[T]) slot(v T) uint64 {
 	return (h ^ h>>32) * odd >> t.shift
 }
 
-// resize makes slots for the values.
+// resize makes slots for the values, and room for as many values as fit in the slots.
 func (t *codeTable[T]) resize(slotBits int) {
 	t.slots, t.shift = make([]uint32, 1<<slotBits), 64-slotBits
+	t.values = slices.Grow(t.values, len(t.slots)/2+1-len(t.values))
 	mask := uint64(len(t.slots) - 1)
 	for code, v := range t.values {
 		at := t.slot(v)
