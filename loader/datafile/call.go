@@ -46,6 +46,9 @@ func (o Options) share(of, least, most int64) int64 {
 	return min(max(limit/int64(o.Calls)/of, least), most)
 }
 
+// groupBytes returns the compressed bytes of a row group.
+func (o Options) groupBytes() int64 { return o.share(groupShare, minGroup, maxGroup) }
+
 // Step is a step of a call.
 type Step int
 

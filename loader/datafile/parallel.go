@@ -13,14 +13,15 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// writerMemory is the amount of budget for each partition that is written concurrently.
-const writerMemory = 1 << 30
+// writerGroups is how many times the bytes of a row group a partition may take that is written concurrently: the pages of an
+// open row group are held up to six times, and so is the sample of rows.
+const writerGroups = 16
 
 // writers returns the number of partitions that are written concurrently.
 func (c *Call) writers() int {
 	n := c.options.Threads
 	if limit := c.options.Budget.Limit(); limit >= 0 {
-		n = int(min(int64(n), limit/int64(c.options.Calls)/writerMemory))
+		n = int(min(int64(n), limit/int64(c.options.Calls)/(writerGroups*c.options.groupBytes())))
 	}
 	return max(n, 1)
 }

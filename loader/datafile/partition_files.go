@@ -75,7 +75,7 @@ func (c *Call) fileOptions(t *Target, choice *write.EncodingChoice) write.Option
 	sample := c.options.share(sampleShare, minSample, maxSample)
 	return write.Options{
 		Schema: t.fileSchema(), UUIDs: slices.Concat(t.State.UUIDs, t.uuids), FormatVersion: t.State.Version, Sorting: t.sorting, Bloom: t.blooms(), Choice: choice,
-		RowGroupBytes: c.options.share(groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: c.options.Threads,
+		RowGroupBytes: c.options.groupBytes(), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: c.options.Threads,
 	}
 }
 
