@@ -296,7 +296,7 @@ func TestDocumentedBounds(t *testing.T) {
 			continue
 		}
 		for _, r := range tables(read(t, f.page), "fields of "+of) {
-			m := regexp.MustCompile(`^(?:a number from ([\d,]+) on|([\d,]+) to ([\d,]+))$`).FindStringSubmatch(r[1])
+			m := regexp.MustCompile(`^(?:a number, at least ([\d,]+)|([\d,]+) to ([\d,]+))$`).FindStringSubmatch(r[1])
 			if m == nil {
 				continue
 			}
