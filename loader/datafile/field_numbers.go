@@ -14,6 +14,9 @@ import (
 type fieldNumbers struct {
 	last    int // the last id that is used
 	version int // format version of the table
+	// required keeps fields inside of lists, maps and structs required that are not nullable; otherwise
+	// all of them but the keys of maps become optional.
+	required bool
 }
 
 // nanosecondVersion is the first format version with timestamps in nanoseconds.
@@ -26,6 +29,9 @@ func (n *fieldNumbers) next() int {
 	n.last++
 	return n.last
 }
+
+// isRequired reports whether a field inside of a type becomes a required one.
+func (n *fieldNumbers) isRequired(f arrow.Field) bool { return n.required && !f.Nullable }
 
 // column returns an optional column for a field, and the field's type with field ids. The type of
 // the field must be one that tables can have. raw is the type in the input.
@@ -65,8 +71,9 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return map[string]any{"type": "list", "element-id": id, "element": element, "element-required": false},
-			arrow.ListOfField(identified("element", typed, id, true)), nil
+		required := n.isRequired(t.ElemField())
+		return map[string]any{"type": "list", "element-id": id, "element": element, "element-required": required},
+			arrow.ListOfField(identified("element", typed, id, !required)), nil
 	case *arrow.MapType:
 		keyID, valueID := n.next(), n.next()
 		key, keyType, err := n.form(t.KeyType())
@@ -77,8 +84,9 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return map[string]any{"type": "map", "key-id": keyID, "key": key, "value-id": valueID, "value": value, "value-required": false},
-			arrow.MapOfFields(identified("key", keyType, keyID, false), identified("value", valueType, valueID, true)), nil
+		required := n.isRequired(t.ItemField())
+		return map[string]any{"type": "map", "key-id": keyID, "key": key, "value-id": valueID, "value": value, "value-required": required},
+			arrow.MapOfFields(identified("key", keyType, keyID, false), identified("value", valueType, valueID, !required)), nil
 	case *arrow.StructType:
 		forms, fields := make([]nestedForm, t.NumFields()), make([]arrow.Field, t.NumFields())
 		for i, f := range t.Fields() {
@@ -90,7 +98,8 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			forms[i], fields[i] = nestedForm{ID: id, Name: f.Name, Type: form}, identified(f.Name, typed, id, true)
+			required := n.isRequired(f)
+			forms[i], fields[i] = nestedForm{ID: id, Name: f.Name, Required: required, Type: form}, identified(f.Name, typed, id, !required)
 		}
 		return map[string]any{"type": "struct", "fields": forms}, arrow.StructOf(fields...), nil
 	default:
@@ -155,11 +164,11 @@ func (n *fieldNumbers) primitive(t arrow.DataType) (string, error) {
 	return "", fault.New(fault.Invalid, "tables have no type %s", t)
 }
 
-// NumberColumn returns an optional column for a field, and its Arrow type with field ids. The ids
-// are greater than last. version is the format version of the table. The type of the field must be
+// NumberColumn returns an optional column for a field, and its Arrow type with field ids. Fields
+// inside of the type are required unless they are nullable. The ids are greater than last. version is the format version of the table. The type of the field must be
 // one that tables can have; if uuid is true, a type of 16 bytes becomes Iceberg's uuid.
 func NumberColumn(f arrow.Field, uuid bool, last, version int) (commit.NewColumn, arrow.DataType, error) {
-	numbers := fieldNumbers{last: last, version: version}
+	numbers := fieldNumbers{last: last, version: version, required: true}
 	if uuid {
 		return commit.NewColumn{ID: numbers.next(), Name: f.Name, Type: uuidType}, f.Type, nil
 	}

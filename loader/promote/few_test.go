@@ -1,0 +1,6 @@
+//go:build !race
+
+package promote_test
+
+// fewWorlds is the number of random worlds in the short form.
+const fewWorlds = 16
