@@ -73,7 +73,7 @@ func (c changing) check(t *testing.T, event audit.Event, right string, args ...s
 func TestCommandsMaintainTablesOfAServer(t *testing.T) {
 	l, folder := stagedHistory(t)
 	a := l.parquetFile(t, "more.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
-	staged := run(t, "stage", "features.history", a, "--config", l.config)
+	staged := run(t, "stage", "features.history", a, "--again", "--config", l.config)
 	require.Zero(t, staged.code, staged.stderr)
 	snapshot := regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(staged.stdout)[1]
 	leave(t, folder, "data/penstock-0123456789abcdef-1.parquet")

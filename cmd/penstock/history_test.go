@@ -36,7 +36,7 @@ func TestLogTakesChangesBack(t *testing.T) {
 	require.Positive(t, *one.Snapshots[0].BytesAdded)
 	a := l.parquetFile(t, "b.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
 	for _, command := range [][]string{
-		{"stage", "features.history", a},
+		{"stage", "features.history", a, "--again"},
 		{"compact", "features.history", "--min-files", "2"},
 		{"restore", "features.history", "--snapshot", itoa(one.Snapshots[0].Snapshot)},
 	} {

@@ -41,7 +41,7 @@ func stagedHistory(t *testing.T) (l lake, folder string) {
 	l = stagingLake(t)
 	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
 	stage := func(args ...string) string {
-		got := run(t, append([]string{"stage", "features.history", a, "--config", l.config}, args...)...)
+		got := run(t, append([]string{"stage", "features.history", a, "--again", "--config", l.config}, args...)...)
 		require.Zero(t, got.code, got.stderr)
 		return regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(got.stdout)[1]
 	}

@@ -69,7 +69,7 @@ func TestProgressAsJSON(t *testing.T) {
 	require.Equal(t, progress.Counts{RowsRead: 2, OfRowsRead: 2, RowsWritten: 2, OfRowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.Counts)
 	require.Positive(t, last.Bytes)
 
-	_, second := call(exitOK, "stage", "features.history", a)
+	_, second := call(exitOK, "stage", "features.history", a, "--again")
 	id := func(got ran) string { return regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(got.stdout)[1] }
 	lines, _ = call(exitOK, "undo", "features.history", "--from", id(first), "--to", id(second))
 	require.Equal(t, []string{"move", stepDone}, stepsOf(lines))
@@ -106,7 +106,7 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 	}
 	first := run(t, "stage", "features.history", a, "--key", "req_id", "--buckets", "1", "--config", l.config)
 	snapshot := regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(first.stdout)[1]
-	call(exitOK, "stage", "features.history", a)
+	call(exitOK, "stage", "features.history", a, "--again")
 
 	lines := call(exitOK, "compact", "features.history", "--min-files", "2")
 	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(lines))

@@ -41,7 +41,8 @@ func stageCommand(p process) *cobra.Command {
 			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
 			"catalog must allow writes to its namespace (docs/changes.md).\n\n" +
-			"A call that is repeated with its --token writes nothing, and prints the snapshot that has the rows.",
+			"A call that is repeated writes nothing, and prints the snapshot that has the rows; --again writes them once more.\n" +
+			"With --token, calls with the same token are one change, whatever their rows are.",
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
 			"  penstock stage features.history s3://lake/history/ --config penstock.yaml\n" +
 			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",
@@ -141,9 +142,7 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 		return err
 	}
 	defer rows.Release()
-	if call.Token == "" { // so that a failure can name it
-		call.Token = tablecommit.NewToken(p.clock(), "")
-	}
+	call.TableWrite = call.Named(tablecommit.NewToken(p.clock(), "")) // so that a failure can name the token
 	out, err := s.Stage(ctx, call.TableWrite, rows, g.staging(all))
 	if err != nil && (fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil) {
 		p.note("  → repeat the command with --token %s: if this one has written the rows, it writes nothing\n", call.Token)
@@ -171,6 +170,9 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	case r.Existed:
 		line("snapshot %d of table %s has the rows already: nothing was written", r.Snapshot, request.Table)
 		line("token %s", r.Token)
+		if request.Once() {
+			line("to write them once more: --again")
+		}
 		return b.String()
 	case request.DryRun:
 		line("dry run: nothing was written to table %s", request.Table)

@@ -122,7 +122,7 @@ func TestFilesWithTheTypesOfTheTable(t *testing.T) {
 
 	server := start(t, "--config", l.config)
 	defer server.signal(t)
-	got = run(t, "stage", "features.history", "--uri", server.uri(), filepath.Join(l.dir, "in"), "--schema", "req_id: long, country: string")
+	got = run(t, "stage", "features.history", "--uri", server.uri(), filepath.Join(l.dir, "in"), "--schema", "req_id: long, country: string", "--again")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "rows 2, in ")
 }

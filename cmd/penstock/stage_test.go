@@ -37,9 +37,17 @@ datasets:
 // parquetFile writes a Parquet file with the columns req_id and country, and returns its path.
 func (l lake) parquetFile(t *testing.T, name, rows string) string {
 	t.Helper()
-	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "req_id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "country", Type: arrow.BinaryTypes.String, Nullable: true},
-	}, nil)
+	return l.parquetOf(t, name, rows, nullable("req_id", arrow.PrimitiveTypes.Int64), nullable("country", arrow.BinaryTypes.String))
+}
+
+func nullable(name string, of arrow.DataType) arrow.Field {
+	return arrow.Field{Name: name, Type: of, Nullable: true}
+}
+
+// parquetOf writes a Parquet file with some columns, and returns its path.
+func (l lake) parquetOf(t *testing.T, name, rows string, fields ...arrow.Field) string {
+	t.Helper()
+	schema := arrow.NewSchema(fields, nil)
 	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
 	require.NoError(t, err)
 	path := filepath.Join(l.dir, name)
@@ -134,13 +142,47 @@ func TestStagePublishAndUndo(t *testing.T) {
 
 	got = run(t, "publish", "features.history", "candidate", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
-	later := run(t, "stage", "features.history", b, "--config", l.config)
+	later := run(t, "stage", "features.history", b, "--again", "--config", l.config)
 	id := regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(later.stdout)
 	require.NotNil(t, id, later.stdout)
 	got = run(t, "undo", "features.history", "--from", move[1], "--to", move[2], "--config", l.config)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, id[1])
 	require.Equal(t, 5, rows())
+}
+
+// A repeated stage writes nothing, locally and through a server, and --again writes the rows.
+//
+// spec: stage-143, stage-148
+func TestRepeatedStagesWriteOnce(t *testing.T) {
+	l := stagingLake(t)
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}]`)
+	b := l.parquetFile(t, "b.parquet", `[{"req_id": 2, "country": null}]`)
+	all := l.parquetFile(t, "all.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": null}]`)
+	first := run(t, "stage", "features.history", a, b, "--key", "req_id", "--buckets", "2", "--config", l.config)
+	require.Zero(t, first.code, first.stderr)
+	id := regexp.MustCompile(`^snapshot (\d+) `).FindStringSubmatch(first.stdout)
+	token := regexp.MustCompile(`\ntoken (\S+)\n`).FindStringSubmatch(first.stdout)
+	require.NotNil(t, id, first.stdout)
+	require.NotNil(t, token, first.stdout)
+	want := "snapshot " + id[1] + " of table features.history has the rows already: nothing was written\ntoken " + token[1] + "\n"
+	source := [][]string{{"--config", l.config}, {"--uri", start(t, "--config", l.config).uri()}}
+	for _, from := range source {
+		for _, files := range [][]string{{a, b}, {all}} {
+			got := run(t, slices.Concat([]string{"stage", "features.history"}, files, from)...)
+			require.Zero(t, got.code, got.stderr)
+			require.Equal(t, want+"to write them once more: --again\n", got.stdout)
+		}
+		got := run(t, slices.Concat([]string{"stage", "features.history", all, "--token", token[1]}, from)...)
+		require.Equal(t, want, got.stdout)
+	}
+	for i, from := range source {
+		got := run(t, slices.Concat([]string{"stage", "features.history", all, "--again", "--allow-duplicates", "--json"}, from)...)
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, `"rows": 2`)
+		got = run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
+		require.Equal(t, 4+2*i, strings.Count(got.stdout, "\n"))
+	}
 }
 
 // Each stage prints a command that undoes it. After that, the table is empty, the branch is at its
@@ -152,7 +194,7 @@ func TestStagesAreUndone(t *testing.T) {
 	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
 	undo := regexp.MustCompile(`\nto take it back: penstock (undo .*)\n$`)
 	stage := func(args ...string) []string {
-		got := run(t, append([]string{"stage", "features.history", a, "--config", l.config}, args...)...)
+		got := run(t, append([]string{"stage", "features.history", a, "--again", "--config", l.config}, args...)...)
 		require.Zero(t, got.code, got.stderr)
 		found := undo.FindStringSubmatch(got.stdout)
 		require.NotNil(t, found, got.stdout)
@@ -222,7 +264,7 @@ datasets:
 	got := run(t, "stage", "features.impressions", trained, "--config", l.config, "--key", "req_id", "--buckets", "2")
 	require.Zero(t, got.code, got.stderr)
 	staged := func(of string) string {
-		got := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "req_id", "--buckets", "2", "--allow-duplicates", "--only-keys-of", of)
+		got := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "req_id", "--buckets", "2", "--allow-duplicates", "--again", "--only-keys-of", of)
 		require.Zero(t, got.code, got.stderr)
 		return got.stdout
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // putBegins is the message after which rows are read: the table exists or can be created, and has
-// no change with the token.
+// no change with the token. Whether it has the rows is known when all of them have come.
 type putBegins struct {
 	Token      string `json:"token"`
 	MaxMessage int64  `json:"max_message"` // bytes of a message with rows
@@ -72,9 +72,7 @@ func stageCommand(first *rowsin.First) (dataset.TableWrite, error) {
 // put checks the caller's rights, waits for a slot, writes the rows of a call to a table and sends
 // the result.
 func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.First, command dataset.TableWrite) error {
-	if command.Token == "" {
-		command.Token = commit.NewToken(w.options.Clock(), "")
-	}
+	command = command.Named(commit.NewToken(w.options.Clock(), ""))
 	ctx, leave := w.options.Enter(stream.Context())
 	defer leave()
 	if _, err := w.options.Guard.PermitStage(c, command); err != nil {

@@ -29,7 +29,7 @@ import (
 func TestRowsOfAClientAreOneChange(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, flight.Options{Budget: budget.New(1 << 30), ProgressEvery: time.Nanosecond, Clock: time.Now})
-	p := put(t, s.Client, `{"stage": {"table": "ml.history", "mode": "replace", "token": "`+testToken+`", "branch": "try", "evolve": true,
+	p := put(t, s.Client, `{"stage": {"table": "ml.history", "mode": "replace", "token": "`+testToken+`", "branch": "try", "evolve": true, "again": true,
 		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "allow_duplicates": true, "allow_shrink": true, "dry_run": true, "progress": true}}`, batchtest.IDSchema())
 	p.rows(t, batchtest.IDs(0, 3), batchtest.IDs(3, 5)).declare(t, 5)
 	got, err := p.answers()
@@ -39,7 +39,7 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	require.Equal(t, int64(3), got[1].Progress.RowsRead)
 	require.Equal(t, int64(7), got[len(got)-1].Result.Snapshot)
 	require.Equal(t, dataset.TableWrite{
-		Table: "ml.history", Mode: dataset.WriteReplace, Token: testToken, Branch: "try", Evolve: true, Key: []string{"id"}, DryRun: true,
+		Table: "ml.history", Mode: dataset.WriteReplace, Token: testToken, Again: new(true), Branch: "try", Evolve: true, Key: []string{"id"}, DryRun: true,
 		Partition: []string{"day(ts)"}, Buckets: 4, Sort: []string{"id desc"}, OnlyKeysOf: "homefeed", AllowDuplicates: true, AllowShrink: true, Progress: true,
 	}, w.last)
 
@@ -55,6 +55,7 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, commit.CheckToken(got[0].Begin.Token, time.Now()), "a token is made")
 	require.Equal(t, got[0].Begin.Token, got[1].Result.Token)
+	require.True(t, w.last.Once(), "the server's token does not name the rows")
 }
 
 // A stream changes nothing unless it ends with its number of rows and a closed side.

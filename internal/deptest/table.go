@@ -35,6 +35,7 @@ const (
 	libSQLite      = "modernc.org/sqlite"
 	libTesting     = "github.com/stretchr/testify go.uber.org/goleak"
 	libUnix        = "golang.org/x/sys/unix"
+	libXXH3        = "github.com/zeebo/xxh3"
 	libYAML        = "go.yaml.in/yaml/v3"
 )
 
@@ -51,6 +52,7 @@ func Graph() []Row {
 		{Folder: "internal/release", Imports: "invariant"},
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/digest"},
+		{Folder: "internal/rowdigest", Imports: "digest fault", Outside: libXXH3},
 		{Folder: "internal/jsontext"},
 		{Folder: "internal/backoff"},
 		{Folder: "internal/identity"},
@@ -127,7 +129,7 @@ func Graph() []Row {
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
-		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket conform expr budget fault"},
+		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket conform expr rowdigest digest budget fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
 		{Folder: "loader/tablediff", Imports: "datafile plan dataset catalog history extsort sortkey conform batch fault"},
 		{

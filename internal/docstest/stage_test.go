@@ -19,6 +19,8 @@ func writeType(f dataset.Field[dataset.TableWrite]) string {
 		return "ProgressFunction | None"
 	case f.Number:
 		return "int | None"
+	case f.Name == "again": // None depends on the token
+		return "bool | None"
 	case f.Truth:
 		return "bool"
 	case f.Words != nil:

@@ -108,6 +108,14 @@ func truth[S any](about About, at func(*S) *bool) Field[S] {
 	return f
 }
 
+// choice describes a field that is true or false, and whose default depends on other fields.
+func choice[S any](about About, at func(*S) **bool) Field[S] {
+	about.Truth = true
+	f := structured(about, at, func(v *bool) any { return v })
+	f.SetTruth = func(into *S, value bool) { *at(into) = &value }
+	return f
+}
+
 // label describes a field that is a label.
 func label[S any](about About, at func(*S) *string) Field[S] {
 	about.Label = true

@@ -1,6 +1,10 @@
 package dataset
 
-import "github.com/penstock/penstock/internal/fault"
+import (
+	"cmp"
+
+	"github.com/penstock/penstock/internal/fault"
+)
 
 // WriteMode is what becomes of the rows that a table has when others are written to it.
 type WriteMode string
@@ -30,7 +34,10 @@ type TableWrite struct {
 	Table string
 	Mode  WriteMode
 	// Token names the change: any text; see commit.NewToken. "" is a new one, which the result has.
-	Token  string
+	Token string
+	// Again is whether the rows are written although the branch has them from an earlier call. Nil is true if there is a token,
+	// which then tells whether the call was made, and else false. See Once.
+	Again  *bool
 	Branch string // "" is main; another branch that does not exist begins at main
 	// Evolve adds columns that the table does not have, as optional ones.
 	Evolve bool
@@ -67,7 +74,8 @@ const maxBuckets = 1 << 16
 // list; tests compare the arguments of Python's client.stage and the pages with it.
 func WriteFields() []Field[TableWrite] {
 	mode := About{Name: "mode", Flag: Flag{Shape: "append|replace", Help: "add rows (the default), or replace the days and other partitions that have new rows"}}
-	token := About{Name: "token", Flag: Flag{Shape: "TOKEN", Help: "the name of this change, which is then made once (default: a new one)"}}
+	token := About{Name: "token", Flag: Flag{Shape: "TOKEN", Help: "the name of this change, which is then made once, whatever its rows are"}}
+	again := About{Name: "again", Flag: Flag{Help: "write the rows although the table has them from an earlier call (default: only with --token)"}}
 	branch := About{Name: "branch", Also: []string{"ref"}, Flag: Flag{Shape: "NAME", Help: "the branch to commit to (default main); a new one begins at main"}}
 	evolve := About{Name: "evolve", Flag: Flag{Help: "add columns that the table does not have"}}
 	key := About{Name: "key", Flag: Flag{Shape: "COLUMNS", Help: "the columns of the key, separated by commas (default: the table's bucketed columns)"}}
@@ -83,6 +91,7 @@ func WriteFields() []Field[TableWrite] {
 		text(About{Name: "table", Required: true}, func(w *TableWrite) *string { return &w.Table }),
 		word(mode, func(w *TableWrite) *WriteMode { return &w.Mode }, "", WriteAppend, WriteReplace),
 		name(token, func(w *TableWrite) *string { return &w.Token }),
+		choice(again, func(w *TableWrite) **bool { return &w.Again }),
 		name(branch, func(w *TableWrite) *string { return &w.Branch }),
 		truth(evolve, func(w *TableWrite) *bool { return &w.Evolve }),
 		texts(key, func(w *TableWrite) *[]string { return &w.Key }),
@@ -107,6 +116,21 @@ func (w TableWrite) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return o.bytes(), nil
+}
+
+// Once reports whether nothing is written if the branch has the rows from an earlier call.
+func (w TableWrite) Once() bool {
+	if w.Again != nil {
+		return !*w.Again
+	}
+	return w.Token == ""
+}
+
+// Named returns the same command with a token: the given one, unless it has one.
+func (w TableWrite) Named(token string) TableWrite {
+	again := !w.Once()
+	w.Token, w.Again = cmp.Or(w.Token, token), &again
+	return w
 }
 
 // Check returns an Invalid error if fields that are valid individually cannot be combined.

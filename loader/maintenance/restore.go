@@ -83,7 +83,7 @@ func (c *restoring) run(ctx context.Context) (err error) {
 	if err := commit.CheckToken(c.request.Token, c.options.Clock()); err != nil {
 		return err
 	}
-	made, ok, err := c.tables.Made(ctx, c.name, c.request.Branch, c.request.Token)
+	made, ok, err := c.tables.Made(ctx, commit.Change{Table: c.name, Branch: c.request.Branch, Token: c.request.Token})
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ type Tables interface {
 	transaction.TableStates
 	// Commit makes a change. See commit.Committer.
 	Commit(ctx context.Context, change commit.Change) (commit.Committed, error)
-	// Made returns the commit of the change with a token on a branch, or false if there is none. It
-	// returns the same errors as Commit.
-	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
+	// Made returns the commit that made a change, or false if there is none. Only the Table, Branch, Token, Fresh and Rows of the
+	// change are used. It returns the same errors as Commit.
+	Made(ctx context.Context, change commit.Change) (commit.Committed, bool, error)
 	// FileStore returns a store that writes and removes data files of a table below a folder.
 	FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error)
 }

@@ -81,7 +81,7 @@ func TestFailuresBeginNoBranch(t *testing.T) {
 		r := stagetest.New(t, stagetest.Unlimited, nil)
 		r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 		failing := r.Broken(t, errstore.Rule{Call: errstore.Create, Nth: nth, Action: errstore.Fail(nil)})
-		request := dataset.TableWrite{Table: stagetest.History, Branch: "candidate"}
+		request := dataset.TableWrite{Table: stagetest.History, Branch: "candidate", Again: new(true)}
 		_, err := failing.Stager.Stage(t.Context(), stage.CallOptions{}, request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 		_, err = r.Tables.State(t.Context(), stagetest.History, "candidate")

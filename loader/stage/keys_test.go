@@ -54,7 +54,7 @@ func TestRowsWithOtherKeysAreDropped(t *testing.T) {
 	require.Equal(t, []string{"2"}, r.Column(t, "", "id"))
 	require.Equal(t, []int{1, 1}, []int{asked, released})
 
-	request.Token, request.Evolve, request.AllowDuplicates = "", true, true
+	request.Token, request.Again, request.Evolve, request.AllowDuplicates = "", new(true), true, true
 	out := staged(request, stagetest.Few)
 	require.Equal(t, []int64{1, 3, 1}, []int64{out.Rows, out.Dropped, out.NullKeys})
 	days := stagetest.Create()

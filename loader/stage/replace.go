@@ -93,7 +93,7 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 		Prepare: func(ctx context.Context, a *transaction.Attempt) (err error) {
 			if a.State != c.target.State {
 				if removed, err = c.again(ctx, a.State, &change, parts); err != nil {
-					return err
+					return c.commitsEarlier(ctx, a, err)
 				}
 			}
 			change.Mode, change.Remove = commit.Append, removed

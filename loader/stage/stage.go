@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/rowdigest"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
@@ -16,7 +17,8 @@ import (
 )
 
 // Stage writes rows to a table as one change. It borrows the reader, and reads no row if an earlier
-// call made the change. If memory is short, Stage waits if ctx comes from Budget.Enter, and fails
+// call with the token made the change. If the request is to be made once and the branch has the rows from an earlier
+// call, Stage writes nothing after it has read them. If memory is short, Stage waits if ctx comes from Budget.Enter, and fails
 // otherwise.
 //
 // Errors: Invalid if the columns do not fit the table, NotFound for an unknown table if the request
@@ -27,7 +29,7 @@ import (
 func (s *Stager) Stage(ctx context.Context, o CallOptions, request dataset.TableWrite, rows array.RecordReader) (WriteResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
 	fresh := request.Token == ""
-	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
+	request = request.Named(commit.NewToken(s.options.Clock(), ""))
 	out, err := s.stage(ctx, o, request, rows, fresh)
 	return out, fault.Op(commit.RepeatToken(err, request.Token), "stage rows to table %s", request.Table)
 }
@@ -48,6 +50,8 @@ type staging struct {
 	empty    bool             // this call has created the table without a snapshot
 	branches bool             // the branch is new and begins at the target's snapshot
 	checks   []*keyCheck      // one for each set of columns whose values must be unique
+	digest   *rowdigest.Rows  // of the rows that are kept
+	added    commit.AddedRows // after all rows are read
 	result   WriteResult
 }
 
@@ -64,6 +68,9 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	c := &staging{
 		Stager: s, onlyKeys: o.OnlyKeys, readers: o.Readers, request: request, shown: shown, fresh: fresh, tables: tables, input: rows.Schema(),
 		rows: datafile.NewCall(s.options.Rows, o.Progress), result: WriteResult{Token: request.Token},
+	}
+	if err := commit.CheckToken(request.Token, s.options.Clock()); err != nil {
+		return c.result, err
 	}
 	if made, err := c.made(ctx); made || err != nil {
 		return c.result, err
@@ -83,66 +90,15 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 		return c.result, err
 	}
 	defer sorted.Release()
+	if made, err := c.has(ctx, sorted); made || err != nil {
+		return c.result, err
+	}
 	for _, k := range c.checks {
 		if err := k.finish(ctx); err != nil {
 			return c.result, fault.Op(err, "compare the keys of the rows")
 		}
 	}
 	return c.result, c.write(ctx, sorted)
-}
-
-// made reports whether an earlier call made the change. It fails if the table may not be written
-// to.
-func (c *staging) made(ctx context.Context) (bool, error) {
-	if err := commit.CheckToken(c.request.Token, c.options.Clock()); err != nil {
-		return false, err
-	}
-	made, ok, err := c.tables.Made(ctx, c.request.Table, c.request.Branch, c.request.Token)
-	switch kind := fault.KindOf(err); {
-	case kind == fault.NotFound: // the table or the branch is new
-		return c.madeInMain(ctx)
-	case kind == fault.Expired && c.fresh:
-		return false, nil
-	case ok:
-		c.committed(made)
-	}
-	return ok, err
-}
-
-// madeInMain reports whether main has the change, for a branch that does not exist. If so, it
-// creates the branch at main, without another commit. A dry run creates no branch.
-func (c *staging) madeInMain(ctx context.Context) (bool, error) {
-	if c.request.Branch == commit.Main {
-		return false, nil
-	}
-	made, ok, err := c.tables.Made(ctx, c.request.Table, commit.Main, c.request.Token)
-	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Expired && c.fresh {
-		return false, nil
-	}
-	if err != nil || !ok {
-		return false, err
-	}
-	if !c.request.DryRun {
-		state, err := c.tables.State(ctx, c.request.Table, commit.Main)
-		if err == nil {
-			err = c.tables.Move(ctx, commit.Move{Table: c.request.Table, UUID: state.Table.Pin.UUID, Ref: c.request.Branch, To: state.Table.Pin.Snapshot})
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	made.Began = true
-	c.committed(made)
-	return true, nil
-}
-
-// committed records the snapshot in the result. If an earlier call made the change, it sets the
-// counts to 0.
-func (c *staging) committed(made commit.Committed) {
-	if r := &c.result; made.Existed {
-		r.Rows, r.NullKeys, r.Dropped, r.Partitions, r.Files, r.Bytes, r.Removed, r.RemovedRows = 0, 0, 0, 0, 0, 0, 0, 0
-	}
-	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }
 
 // find returns the target of the request: an existing or a planned table.
@@ -189,6 +145,13 @@ func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
 
 // sort reads all rows and sorts them by partition and key.
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
+	schema, err := conformed(c.target)
+	if err != nil {
+		return nil, err
+	}
+	if c.digest, err = rowdigest.New(schema); err != nil {
+		return nil, err
+	}
 	var kept extsort.KeySet
 	if c.onlyKeys != nil {
 		keys, err := c.keys(ctx)
@@ -212,8 +175,9 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 	return sorted, nil
 }
 
-// each passes kept rows to the key checks, in the order in which the rows are read.
+// each passes kept rows to the digest and to the key checks, in the order in which the rows are read.
 func (c *staging) each(ctx context.Context, rows extsort.AddedRows) error {
+	c.digest.Add(rows.Columns)
 	for _, k := range c.checks {
 		if err := k.add(ctx, rows); err != nil {
 			return err
@@ -271,8 +235,11 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) (err error)
 	if err == nil {
 		err = c.compareWithTable(ctx, c.target.State, removed, sorted.Partitions())
 	}
-	if err != nil || c.request.DryRun {
-		return err
+	if err != nil {
+		return c.unlessMade(ctx, err)
+	}
+	if c.request.DryRun {
+		return nil
 	}
 	files, err := c.upload(ctx, sorted)
 	if err != nil {
@@ -281,10 +248,9 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) (err error)
 	at := c.rows.Progress()
 	c.result.Files, c.result.Bytes = at.Files, at.Bytes
 	c.rows.Commits()
-	change := commit.Change{
-		Table: c.request.Table, UUID: c.target.State.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token, Fresh: c.fresh,
-		Creates: c.creates, Add: files.Added(), Columns: columns, Summary: map[string]string{commit.SummaryCommand: "stage"},
-	}
+	change := c.change(c.request.Branch)
+	change.UUID, change.Creates, change.Add, change.Columns = c.target.State.Table.Pin.UUID, c.creates, files.Added(), columns
+	change.Summary = map[string]string{commit.SummaryCommand: "stage"}
 	if c.branches {
 		change.Begin = c.target.State.Table.Pin.Snapshot
 	}

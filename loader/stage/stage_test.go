@@ -231,7 +231,7 @@ func TestCallersThatLeave(t *testing.T) {
 					cancel()
 				}
 			}}
-			_, err := r.Stager.Stage(ctx, o, dataset.TableWrite{Table: stagetest.History}, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
+			_, err := r.Stager.Stage(ctx, o, dataset.TableWrite{Table: stagetest.History, Again: new(true)}, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 			require.ErrorIs(t, err, context.Canceled)
 			require.Equal(t, before, r.Parquet(t))
 			require.Len(t, r.Column(t, "", "id"), 4)

@@ -18,9 +18,9 @@ import (
 type WritableTables interface {
 	commit.Committer
 	commit.Brancher
-	// Made returns the commit of the change with a token on a branch, or false if there is none. It
-	// returns the same errors as Commit.
-	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
+	// Made returns the commit that made a change, or false if there is none. Only the Table, Branch, Token, Fresh and Rows of the
+	// change are used. It returns the same errors as Commit.
+	Made(ctx context.Context, change commit.Change) (commit.Committed, bool, error)
 	// Files lists the data files of a pinned table. See catalog.Catalog.
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
 	// FileStore returns a store that writes and removes data files of a table below a folder.
@@ -53,7 +53,7 @@ type WriteResult struct {
 	Snapshot int64 `json:"snapshot"`
 	// Parent is the snapshot before Snapshot; 0 if there is none.
 	Parent int64 `json:"parent,omitempty"`
-	// Existed is true if an earlier call made the change. Then the counts are 0.
+	// Existed is true if an earlier call made the change. Then the counts are 0, and Token is the token of that call.
 	Existed bool `json:"existed,omitempty"`
 	// Created is true if the table did not exist, Branched if the branch did not. A new branch
 	// begins at Parent. If Existed is also true, main had the change, and the branch begins at

@@ -91,6 +91,27 @@ def test_rows_are_written_once(house: House, client: penstock.Client) -> None:
         assert sum(batch.num_rows for batch in stream) == 20
 
 
+def test_the_same_rows_are_written_once(house: House, client: penstock.Client) -> None:
+    """Rows in any form are found; `again` and a token write them.
+
+    spec: stage-143, stage-144, stage-148
+    """
+    first = client.stage(TABLE, table(), key=["id"], buckets=4)
+    written = penstock.Staged(TABLE, "main", first.token, first.snapshot, existed=True)
+    for form, data in readers().items():
+        assert client.stage(TABLE, data()) == written, form
+    client.stage(TABLE, table(10, 20))
+    assert client.stage(TABLE, table()) == written
+    assert client.stage(TABLE, table(), again=False, token=new_token()) == written
+    assert house.rows() == table(0, 20).to_pylist()
+    assert client.stage(TABLE, table(), again=True).rows == 10
+    assert client.stage(TABLE, table(), token=new_token()).rows == 10
+    assert len(house.rows()) == 40
+    last = client.stage(TABLE, table(30, 40))
+    client.undo(last)
+    assert client.stage(TABLE, table(30, 40)).rows == 10
+
+
 def readers() -> dict[str, Callable[[], Any]]:
     """The same rows in every form."""
     rows = table()

@@ -201,7 +201,7 @@ class World:
             n for n in self._kinds if n == "n" or not self._exists or n == self._key or draw.random() < 0.7
         ]
         kinds, options = dict(self._kinds), self._options()
-        options |= {"allow_duplicates": True, "allow_shrink": True}  # the rows are drawn
+        options |= {"allow_duplicates": True, "allow_shrink": True, "again": True}  # the rows are drawn
         if options.get("evolve"):
             for _ in range(draw.integers(0, 3)):
                 names.append(f"c{len(kinds)}")

@@ -153,7 +153,9 @@ type Change struct {
 	Token string
 	// Fresh says that the token was made for this call, so that no earlier one made the change: it is not too old.
 	Fresh bool
-	Mode  Mode
+	// Rows identify the rows that the change adds, so that a change without a name of its own is found too.
+	Rows AddedRows
+	Mode Mode
 	// Add are the new data files. They exist, completely, and belong to the table afterwards.
 	Add []DataFile
 	// Remove are the locations of the files to remove, as the table has them. All must be in
@@ -182,6 +184,18 @@ type Change struct {
 	Columns []NewColumn
 	// Summary has further entries for the summary of the snapshot.
 	Summary map[string]string
+}
+
+// AddedRows identify the rows that a change adds.
+type AddedRows struct {
+	// Digest is the digest of the rows and of how they are written, which the snapshot's summary keeps; "" is unknown.
+	Digest string
+	// Once says that the change is not made if an earlier change added these rows and the branch still has them. That
+	// snapshot is then the result, as if it had the change's token.
+	Once bool
+	// Replaces says that the rows replace those of their partitions. The branch then has them only if no later snapshot added
+	// or removed rows.
+	Replaces bool
 }
 
 // DataFile is a Parquet file with rows of a table, as its manifest describes it. Maps are by
@@ -223,8 +237,9 @@ type Committed struct {
 	Snapshot int64
 	// Parent is the snapshot before, or 0.
 	Parent int64
-	// Existed is true if an earlier call committed the change.
+	// Existed is true if an earlier call committed the change. Token is then the token of its snapshot.
 	Existed bool
+	Token   string
 	// Began is true if this call created the branch, as far as it is known.
 	Began bool
 	// Tries is the number of attempts that this call made.

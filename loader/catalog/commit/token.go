@@ -14,6 +14,9 @@ import (
 // SummaryToken is the entry of a snapshot's summary with the token of the change.
 const SummaryToken = "penstock.token"
 
+// SummaryRows is the entry of a snapshot's summary with the digest of the rows that it added: see AddedRows.
+const SummaryRows = "penstock.rows"
+
 // SummaryCommand is the entry of a snapshot's summary with the command of the change, such as stage or compact.
 const SummaryCommand = "penstock.command"
 

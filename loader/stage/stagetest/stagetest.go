@@ -57,7 +57,7 @@ type Rig struct {
 // Tables are the tables of an icebergcat.Catalog, with faults that tests set.
 type Tables struct {
 	*icebergcat.Catalog
-	// MadeErr is the error that Made returns. If it is nil, Made calls the catalog.
+	// MadeErr is the error that Made returns for a change that is not fresh. If it is nil, Made calls the catalog.
 	MadeErr error
 	// OnCommit replaces Commit, unless it is nil.
 	OnCommit func(ctx context.Context, change commit.Change) (commit.Committed, error)
@@ -91,11 +91,11 @@ func (c *Tables) FileStore(ctx context.Context, table, folder string) (datafile.
 }
 
 // Made implements stage.WritableTables.
-func (c *Tables) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
-	if c.MadeErr != nil {
+func (c *Tables) Made(ctx context.Context, change commit.Change) (commit.Committed, bool, error) {
+	if c.MadeErr != nil && !change.Fresh {
 		return commit.Committed{}, false, c.MadeErr
 	}
-	return c.Catalog.Made(ctx, table, branch, token)
+	return c.Catalog.Made(ctx, change)
 }
 
 // Commit implements stage.WritableTables.
@@ -222,10 +222,10 @@ func Create() dataset.TableWrite {
 	return dataset.TableWrite{Table: History, Key: []string{"id"}, Buckets: 4}
 }
 
-// Stage stages rows, even if their keys are repeated, and requires success.
+// Stage stages rows, even if their keys are repeated or the table has the rows, and requires success.
 func (r *Rig) Stage(t *testing.T, request dataset.TableWrite, schema *arrow.Schema, text string) stage.WriteResult {
 	t.Helper()
-	request.AllowDuplicates = true
+	request.AllowDuplicates, request.Again = true, new(true)
 	out, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, Rows(t, schema, text))
 	require.NoError(t, err)
 	return out
@@ -258,7 +258,7 @@ func (r *Rig) Column(t *testing.T, branch, name string) []string {
 					out = append(out, "absent")
 					continue
 				}
-				out = append(out, b.Column(at[0]).ValueStr(row))
+				out = append(out, strings.Clone(b.Column(at[0]).ValueStr(row)))
 			}
 		}
 		require.NoError(t, reader.Err())

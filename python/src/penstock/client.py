@@ -386,6 +386,7 @@ class Client:
         *,
         mode: Literal["append", "replace"] = "append",
         token: str | None = None,
+        again: bool | None = None,
         key: Sequence[str] | None = None,
         sort: Sequence[str] | None = None,
         buckets: int | None = None,
@@ -402,7 +403,8 @@ class Client:
         """Writes rows to a table, as one change that is made exactly once.
 
         The server sorts the rows into the table's partitions and order, within its memory and local disk. It writes
-        nothing until it has received all of `data`. If the connection is lost, the call is repeated with the same token
+        nothing until it has received all of `data`. If an earlier call wrote the same rows in the same order and mode,
+        and the branch still has them, it writes nothing, and the result's `existed` is true. If the connection is lost, the call is repeated with the same token
         for up to the client's `reconnect` seconds, provided that `data` can be read again.
 
         Args:
@@ -412,7 +414,10 @@ class Client:
                 one of these. Tables, datasets, data frames and functions can be read again.
             mode: "append" adds rows; "replace" replaces the days, or other partitions, that have new rows.
             token: the name of the change, such as history-2026-11-26. A later call with the same token writes nothing,
-                as long as the table keeps the snapshot of the first one. If omitted, the client generates a token.
+                whatever its rows are, as long as the table keeps the snapshot of the first one. If omitted, the client
+                generates a token.
+            again: whether to write rows that the branch has from an earlier call. If omitted, they are written only if
+                there is a `token`, which tells then whether the call was made.
             key: the columns of the key. If omitted, the table's bucketed columns.
             sort: for a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
             buckets: for a new table: the number of buckets of the key's first column.
@@ -434,6 +439,7 @@ class Client:
             "table": table,
             "mode": mode,
             "token": new_token() if token is None else token,
+            "again": token is not None if again is None else again,
             "key": mistakes.names("key", key),
             "sort": mistakes.names("sort", sort),
             "buckets": None if buckets is None else mistakes.whole("buckets", buckets, minimum=1),

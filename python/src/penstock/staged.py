@@ -18,10 +18,10 @@ class Staged:
     Attributes:
         table: the table.
         branch: the branch of the change.
-        token: the name of the change.
+        token: the name of the change; if `existed`, that of the earlier call.
         snapshot: the snapshot with the rows; 0 for a dry run, or if there are no rows.
         previous: the snapshot before the change; 0 if there was none.
-        existed: whether an earlier call with the same token made the change. If so, the numbers below are 0.
+        existed: whether the branch has the change or its rows from an earlier call. If so, the numbers below are 0.
         created: whether the table is new.
         branched: whether the branch is new. If so, it began at `previous`.
         rows: the number of added rows.

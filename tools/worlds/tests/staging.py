@@ -59,7 +59,7 @@ class Lake:
         file = self.folder / f"rows-{len(self.sources)}.parquet"
         pq.write_table(rows, file)
         self.sources.append(file)
-        allowed = ("--allow-duplicates", "--allow-shrink")
+        allowed = ("--allow-duplicates", "--allow-shrink", "--again")
         result: Row = json.loads(self.penstock("stage", table, str(file), "--json", *allowed, *flags))
         return result
 

@@ -148,29 +148,49 @@ func (p *committing) result(s *icetable.Snapshot) commit.Committed {
 	if s.ParentSnapshotID != nil {
 		out.Parent = *s.ParentSnapshotID
 	}
+	if out.Existed {
+		out.Token = summaryOf(s, commit.SummaryToken)
+	}
 	return out
 }
 
-// find returns the snapshot that has the change, or nil. It returns Conflict if the change is
-// in another branch or was undone, and Expired if the snapshots that would have it are gone.
+// summaryOf returns an entry of a snapshot's summary, or "".
+func summaryOf(s *icetable.Snapshot, entry string) string {
+	if s.Summary == nil {
+		return ""
+	}
+	return s.Summary.Properties[entry]
+}
+
+// find returns the snapshot that has the change, or nil: by its id, its token or its rows. It returns the errors of
+// byToken and byRows.
 func (p *committing) find(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
-	if made := meta.SnapshotByID(p.id); made != nil {
+	made := meta.SnapshotByID(p.id)
+	var err error
+	if made == nil && p.change.Token != "" {
+		made, err = p.byToken(meta, head)
+	}
+	if made == nil && err == nil && p.change.Rows.Once && p.change.Rows.Digest != "" {
+		made, err = p.byRows(meta, head)
+	}
+	if made != nil {
 		p.found(made)
-		return made, nil
 	}
-	if p.change.Token == "" {
-		return nil, nil
-	}
+	return made, err
+}
+
+// byToken returns the snapshot with the change's token, or nil. It returns Conflict if the change is in another branch or was
+// undone, and Expired if the snapshots that would have it are gone.
+func (p *committing) byToken(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
 	oldest, cut := head, false
 	for s := range meta.Ancestors(head) {
-		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {
-			p.found(s)
+		if summaryOf(s, commit.SummaryToken) == p.change.Token {
 			return s, nil
 		}
 		oldest, cut = s, s.ParentSnapshotID != nil
 	}
 	for _, s := range meta.Snapshots() {
-		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {
+		if summaryOf(&s, commit.SummaryToken) == p.change.Token {
 			return nil, fault.New(fault.Conflict, "token %s is that of snapshot %d of table %s, which branch %s does not have: it was undone, or is of another branch",
 				p.change.Token, s.SnapshotID, p.table, p.change.Branch).In(p.table, "").WithRemedy("use a new token for another change")
 		}
@@ -182,6 +202,46 @@ func (p *committing) find(meta *metadata.Loaded, head *icetable.Snapshot) (*icet
 	return nil, fault.New(fault.Expired, "token %s is older than snapshot %d, the oldest that is kept of branch %s of table %s: the change may have been made in one that is gone",
 		p.change.Token, oldest.SnapshotID, p.change.Branch, p.table).In(p.table, "").
 		WithRemedy("check whether the table has the rows; if not, commit them with a new token")
+}
+
+// byRows returns the latest snapshot that added the rows of the change, if the branch still has them, or nil. A change that
+// replaces partitions is made again if any rows were added or removed since, and its partitions then have its rows
+// alone. For another change, it returns Conflict if rows were removed since: some of its rows may be among them, and others not.
+func (p *committing) byRows(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
+	var removed *icetable.Snapshot // the last one that may have removed rows
+	for s := range meta.Ancestors(head) {
+		switch {
+		case summaryOf(s, commit.SummaryRows) != p.change.Rows.Digest:
+		case removed == nil:
+			return s, nil
+		default:
+			return nil, fault.New(fault.Conflict, "snapshot %d of table %s added the same rows, and snapshot %d, which came later, may have removed some of them", s.SnapshotID, p.table, removed.SnapshotID).
+				In(p.table, "").WithRemedy("look whether the table has the rows; if not, write them once more with again (--again)")
+		}
+		adds, removes := changesRows(s)
+		if p.change.Rows.Replaces && (adds || removes) {
+			return nil, nil
+		}
+		if removes && removed == nil {
+			removed = s
+		}
+	}
+	return nil, nil
+}
+
+// changesRows reports whether a snapshot may have added or removed rows.
+func changesRows(s *icetable.Snapshot) (adds, removes bool) {
+	if s.Summary == nil {
+		return true, true
+	}
+	switch s.Summary.Operation {
+	case icetable.OpAppend:
+		return true, false
+	case icetable.OpReplace:
+		return false, false
+	case icetable.OpOverwrite, icetable.OpDelete:
+	}
+	return true, true
 }
 
 // latestForgotten returns the newest token time that expiry may already have dropped, given the oldest snapshot that is kept.

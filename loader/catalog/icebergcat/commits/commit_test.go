@@ -186,7 +186,7 @@ func TestATokenIsCommittedOnce(t *testing.T) {
 		before := c.BytesOf(t)
 		again, err := c.Another(t, nil).Commit(t.Context(), change)
 		require.NoError(t, err)
-		require.Equal(t, commit.Committed{Snapshot: first.Snapshot, Existed: true, Time: first.Time}, again)
+		require.Equal(t, commit.Committed{Snapshot: first.Snapshot, Existed: true, Token: change.Token, Time: first.Time}, again)
 		require.Equal(t, before, c.BytesOf(t))
 		require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
 	})

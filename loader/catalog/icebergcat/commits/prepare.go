@@ -216,6 +216,9 @@ func (s *preparing) summary() map[string]string {
 	if s.change.Begin != 0 && s.attempt.parent == 0 {
 		out[commit.SummaryBegan] = s.change.Branch
 	}
+	if s.change.Rows.Digest != "" {
+		out[commit.SummaryRows] = s.change.Rows.Digest
+	}
 	s.counts.describe(out, s.head)
 	return out
 }

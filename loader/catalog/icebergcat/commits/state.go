@@ -65,29 +65,30 @@ func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.
 	}, nil
 }
 
-// Made returns the snapshot of a branch that contains the change with a token, or false if there is
-// none. It returns the errors of Commit: Conflict if the change was undone or is in another branch,
-// and Expired if it may have been made in a snapshot that no longer exists. It writes nothing, but
-// returns Forbidden for a table that may not be changed.
-func (w *TableWriter) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
-	if err := w.MayWrite(table); err != nil {
+// Made returns the snapshot of a branch that contains a change, by its token or by its rows, or false if there is none. Only
+// the Table, Branch, Token, Fresh and Rows of the change are used. It returns the errors of Commit: Conflict if the change was
+// undone, is in another branch, or has rows of which some may have been removed since; and Expired if it may have been made in
+// a snapshot that no longer exists. It writes nothing, but returns Forbidden for a table that may not be changed.
+func (w *TableWriter) Made(ctx context.Context, change commit.Change) (commit.Committed, bool, error) {
+	if err := w.MayWrite(change.Table); err != nil {
 		return commit.Committed{}, false, err
 	}
-	held := w.source.Hold(table)
+	held := w.source.Hold(change.Table)
 	defer held.Release()
-	meta, err := w.source.Load(ctx, table, held)
+	meta, err := w.source.Load(ctx, change.Table, held)
 	if err != nil {
 		return commit.Committed{}, false, err
 	}
-	head, err := meta.Head(cmp.Or(branch, commit.Main))
+	change.Branch = cmp.Or(change.Branch, commit.Main)
+	head, err := meta.Head(change.Branch)
 	if err != nil {
 		return commit.Committed{}, false, err
 	}
-	p := &committing{change: commit.Change{Token: token, Branch: cmp.Or(branch, commit.Main)}}
-	p.source, p.table = w.source, table
+	p := &committing{change: change}
+	p.source, p.table = w.source, change.Table
 	found, err := p.find(meta, head)
 	if found == nil || err != nil {
-		return commit.Committed{}, false, fault.Op(err, "look for a change of table %s", table)
+		return commit.Committed{}, false, fault.Op(err, "look for a change of table %s", change.Table)
 	}
 	out := p.result(found)
 	out.Existed = true
