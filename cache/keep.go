@@ -18,13 +18,6 @@ func (s *Shared[V]) Stats() KeptStats {
 	return out
 }
 
-// Kept reports whether the value of a key is kept.
-func (s *Shared[V]) Kept(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.kept, func(k kept[V]) bool { return k.entry.key == key })
-}
-
 // Drop releases all kept values, and returns their bytes.
 func (s *Shared[V]) Drop() int64 { return s.release(1 << 62) }
 

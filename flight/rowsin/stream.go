@@ -15,7 +15,6 @@ const (
 	streamMark     = 0xFFFFFFFF
 	prefixBytes    = 8
 	fileMagic      = "ARROW1"
-	fileStart      = 8 // the magic, padded
 	slotBodyLength = 3 // of Message
 	slotBatches    = 3 // of Footer
 	blockBytes     = 24

@@ -39,9 +39,6 @@ func New(schema *arrow.Schema) (*Conformer, error) {
 // Schema returns the schema of converted batches, without metadata.
 func (c *Conformer) Schema() *arrow.Schema { return c.to }
 
-// Changed reports whether any column is converted.
-func (c *Conformer) Changed() bool { return slices.Contains(c.changed, true) }
-
 // maxPrecision is the number of digits that a decimal of a table may have.
 const maxPrecision = 38
 

@@ -60,7 +60,7 @@ func TestPyarrowFiles(t *testing.T) {
 		require.NoError(t, err)
 		f := open(t, content)
 		require.True(t, f.HasFieldIDs())
-		require.Contains(t, f.CreatedBy(), "parquet-cpp-arrow")
+		require.Contains(t, string(content), "parquet-cpp-arrow")
 		requireEqual(t, want, mustRead(t, f, parquet.ReadOptions{Fields: ids(4), Schema: want.Schema(), BatchRows: 64}))
 	}
 }

@@ -94,9 +94,6 @@ func (f *Footer) FileSize() int64 { return f.size }
 // Bytes returns the estimated memory of the footer, for caches.
 func (f *Footer) Bytes() int64 { return f.weight }
 
-// CreatedBy returns the name and version of the writer, or "".
-func (f *Footer) CreatedBy() string { return f.meta.GetCreatedBy() }
-
 // ReadFooter reads the footer of a file with one read at its end, and a second one if
 // needed.
 func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, error) {

@@ -53,9 +53,6 @@ func NewKeySpec(columns []arrow.Field, orders []ColumnOrder) (*KeySpec, error) {
 	return s, nil
 }
 
-// Columns returns the number of columns.
-func (s *KeySpec) Columns() int { return len(s.columns) }
-
 // RowBytes returns the bytes of memory that RowKeys take for each row.
 func (s *KeySpec) RowBytes() int64 {
 	bytes := int64(0)

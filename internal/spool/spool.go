@@ -134,9 +134,6 @@ func trial() arrow.RecordBatch {
 // Folder returns the folder.
 func (s *Spool) Folder() string { return s.folder }
 
-// Limit returns the limit in bytes, or 0 if there is none.
-func (s *Spool) Limit() int64 { return max(s.limit, 0) }
-
 // Stats returns the disk usage.
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()

@@ -208,7 +208,7 @@ func TestLimit(t *testing.T) {
 	require.Contains(t, err.Error(), "one needs")
 	require.Contains(t, err.Error(), s.Folder())
 	require.NotEmpty(t, fault.As(err).Remedy)
-	require.LessOrEqual(t, s.Stats().Peak, s.Limit())
+	require.LessOrEqual(t, s.Stats().Peak, s.limit)
 	_, err = two.Append(b)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	one.Release()

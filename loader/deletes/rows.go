@@ -56,9 +56,6 @@ func (r *Rows) Release() {
 	r.loaded, r.needs, r.pins, r.positions, r.values = nil, nil, nil, nil, nil
 }
 
-// None reports whether no row of the file can be deleted.
-func (r *Rows) None() bool { return len(r.positions) == 0 && len(r.values) == 0 }
-
 // Keep returns the indices in pass of rows of a batch that are not deleted, in dst, which it
 // overwrites and which may be pass. The first row of the batch is row first of the file, and
 // pass is ascending. column returns the column of a field id.

@@ -153,9 +153,6 @@ const copies = 3
 // Schema returns the schema of the result: the types that tables have, without metadata.
 func (s *Sorter) Schema() *arrow.Schema { return s.conform.Schema() }
 
-// Counts returns the counts so far.
-func (s *Sorter) Counts() SortCounts { return s.counts }
-
 // Add adds the rows of a batch, which it borrows: rows are copied. It waits for memory if the context is a
 // stream's (see budget.Enter). After an error, only Release may be called.
 func (s *Sorter) Add(ctx context.Context, b arrow.RecordBatch) error {

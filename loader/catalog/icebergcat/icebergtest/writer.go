@@ -377,7 +377,7 @@ func (w *Writer) TagAges(t *testing.T) map[int64]time.Duration {
 	t.Helper()
 	out := map[int64]time.Duration{}
 	for name, ref := range w.Load(t, Events).Metadata().Refs() {
-		if strings.HasPrefix(name, tags.TagPrefix) {
+		if strings.HasPrefix(name, catalog.PinTagPrefix) {
 			require.Equal(t, icetable.TagRef, ref.SnapshotRefType)
 			require.NotNil(t, ref.MaxRefAgeMs, "it ends by itself")
 			out[ref.SnapshotID] = time.Duration(*ref.MaxRefAgeMs) * time.Millisecond

@@ -19,7 +19,6 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -125,7 +124,7 @@ func TestUnknownRefs(t *testing.T) {
 		w.Add(t, icebergtest.Events, "", icebergtest.DataFile(t, spec, icebergtest.Location("a"), nil, firstRow))
 		snapshot := w.Load(t, icebergtest.Events).CurrentSnapshot().SnapshotID
 		mark := fmt.Sprintf(`{"snapshot-id":%d,"type":"bookmark","later":[1.10, 2]}`, snapshot)
-		own := tags.TagPrefix + icebergtest.Itoa(snapshot)
+		own := catalog.PinTagPrefix + icebergtest.Itoa(snapshot)
 		edit(t, w, func(fields map[string]json.RawMessage) {
 			require.Contains(t, string(fields["refs"]), `{"main":`)
 			fields["refs"] = bytes.Replace(fields["refs"], []byte(`{`), fmt.Appendf(nil, `{"mark":%s,"%s":%s,`, mark, own, mark), 1)

@@ -22,7 +22,6 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -162,7 +161,7 @@ func TestNewMetadataKeepsItsCompression(t *testing.T) {
 			require.NoError(t, err)
 			text, err := io.ReadAll(c.open(bytes.NewReader(stored)))
 			require.NoError(t, err)
-			require.Contains(t, string(text), tags.TagPrefix)
+			require.Contains(t, string(text), catalog.PinTagPrefix)
 			_, err = reader.At(t.Context(), icebergtest.Events, pinned.Pin)
 			require.NoError(t, err)
 		})

@@ -15,10 +15,6 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// TagPrefix begins the names of tags that keep pinned snapshots. The snapshot's id follows.
-// All servers share the tag of a snapshot.
-const TagPrefix = catalog.PinTagPrefix
-
 // The number of attempts to commit, and the first and the longest wait between them.
 const (
 	maxTagTries = 8

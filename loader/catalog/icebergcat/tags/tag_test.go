@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
 )
@@ -111,7 +111,7 @@ func TestTagKeepsASnapshotUntilItEnds(t *testing.T) {
 		require.Equal(t, map[int64]time.Duration{id: later.Sub(c.Committed(t, id))}, c.TagAges(t))
 
 		// Once it has ended nothing is left of it: expiry removes tag and snapshot.
-		c.Update(t, icebergtest.Events, icetable.NewSetSnapshotRefUpdate(tags.TagPrefix+icebergtest.Itoa(id), id, icetable.TagRef, 1, 0, 0))
+		c.Update(t, icebergtest.Events, icetable.NewSetSnapshotRefUpdate(catalog.PinTagPrefix+icebergtest.Itoa(id), id, icetable.TagRef, 1, 0, 0))
 		expireAll(t, c.Writer)
 		require.Empty(t, c.TagAges(t))
 		require.Len(t, c.Load(t, icebergtest.Events).Metadata().Snapshots(), 1)
@@ -155,7 +155,7 @@ func TestTagsThatRace(t *testing.T) {
 func TestTagsThatAreRefused(t *testing.T) {
 	eachTagging(t, func(t *testing.T, c tagging) {
 		pinned := c.Pinned(t, c.Catalog, 2)
-		name := tags.TagPrefix + icebergtest.Itoa(pinned.Pin.Snapshot)
+		name := catalog.PinTagPrefix + icebergtest.Itoa(pinned.Pin.Snapshot)
 		wanted := time.Now().Add(time.Hour)
 		refused := func(kind fault.Kind, text string) {
 			t.Helper()
@@ -188,7 +188,7 @@ func TestTagsWithoutAnAge(t *testing.T) {
 	w := icebergtest.NewWriter(t)
 	c := tagging{w, w.Open(t)}
 	pinned := c.Pinned(t, c.Catalog, 2)
-	c.SetRef(t, icebergtest.Events, tags.TagPrefix+icebergtest.Itoa(pinned.Pin.Snapshot), pinned.Pin.Snapshot, icetable.TagRef)
+	c.SetRef(t, icebergtest.Events, catalog.PinTagPrefix+icebergtest.Itoa(pinned.Pin.Snapshot), pinned.Pin.Snapshot, icetable.TagRef)
 	before := c.Load(t, icebergtest.Events).MetadataLocation()
 	wanted := time.Now().Add(time.Hour)
 	ends, err := c.Tag(t.Context(), pinned, icebergtest.Until(wanted, wanted))
