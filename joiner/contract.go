@@ -74,6 +74,7 @@ type TimeRule struct {
 	Column    int   // position of the time column in the training stream
 	Tolerance int64 // how much older the staging row may be, in the column's unit; not negative
 	Exact     bool  // whether a staging row of exactly the training row's time matches
+	UTC       bool  // whether timestamps without a zone are in UTC, so that they can be compared with those that have one
 }
 
 // OverlayColumn replaces a training column of the result.

@@ -24,6 +24,9 @@ const (
 
 // keyType is the type of a key column. Values of two columns can be equal if and
 // only if the columns have the same family.
+// withZone ends the families of timestamps with a time zone.
+const withZone = " with zone"
+
 type keyType struct {
 	layout layout
 	width  int // bytes per value, of layoutFixed and layoutDecimal
@@ -50,7 +53,7 @@ func keyTypeOf(dt arrow.DataType) (keyType, bool) {
 	case *arrow.TimestampType:
 		family := fmt.Sprintf("timestamp[%s]", dt.Unit)
 		if dt.TimeZone != "" {
-			family += " with zone"
+			family += withZone
 		}
 		return keyType{layout: layoutInt64, family: family}, true
 	case *arrow.Decimal128Type:

@@ -1,6 +1,8 @@
 package joiner
 
 import (
+	"strings"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -47,7 +49,12 @@ func (p *probe) fits() error {
 	if p.schema.time == nil {
 		return fault.New(fault.Internal, "the rule has a time and the build side has none")
 	}
-	if t, err := timeType(*p.schema.time); err != nil || t.family != p.time.encoder.types[0].family {
+	t, err := timeType(*p.schema.time)
+	before, after := p.time.encoder.types[0].family, t.family
+	if p.Rule.Time.UTC {
+		before, after = strings.TrimSuffix(before, withZone), strings.TrimSuffix(after, withZone)
+	}
+	if err != nil || before != after {
 		return differ(p.time.field, *p.schema.time)
 	}
 	return nil

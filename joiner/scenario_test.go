@@ -247,6 +247,30 @@ func TestKeyTypes(t *testing.T) {
 	}
 }
 
+func TestTimesOfOneZone(t *testing.T) {
+	for name, c := range map[string]struct {
+		training, staging string
+		utc               bool
+		fails             string
+	}{
+		"with zone or without": {"timestamp", "local", false, "training column at is timestamp[us, tz=UTC] and staging column then is timestamp[us]"},
+		"as UTC":               {"timestamp", "local", true, ""},
+		"the other way":        {"local", "timestamp", true, ""},
+		"number as UTC":        {"long", "local", true, "training column at is int64 and staging column then is timestamp[us]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := joinertest.Checked(t)
+			training := joinertest.Table{Fields: joinertest.Columns(t, "k long", "at "+c.training), Rows: joinertest.Rows{{joinertest.Null, joinertest.Null}}}
+			staging := joinertest.Table{Fields: joinertest.Columns(t, "r long", "then "+c.staging)}
+			opts := joiner.Options{Memory: mem}
+			rule := joiner.Rule{Name: "history", Time: &joiner.TimeRule{Column: 1, UTC: c.utc}}
+			probe := staging.Probe(t, 1, rule, joiner.BuildSpec{Time: new(1)}, opts)
+			r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{0}), []joiner.Probe{probe}, opts)
+			joinertest.Suits(t, r, err, c.fails)
+		})
+	}
+}
+
 func TestKeysAreRendered(t *testing.T) {
 	cases := map[string]struct{ dt, value, want string }{
 		"number":      {"long", "-5", "k=-5"},

@@ -64,6 +64,7 @@ type pointForm struct {
 	Staging   string `json:"staging,omitempty"`
 	Tolerance any    `json:"tolerance"`
 	Exact     *bool  `json:"exact,omitempty"`
+	Zone      Zone   `json:"zone,omitempty"`
 }
 
 // form returns the JSON form of a dataset whose defaults are set. It omits values that
@@ -136,7 +137,7 @@ func (a Align) form() *alignForm {
 }
 
 func (p PointInTime) form() *pointForm {
-	out := &pointForm{Training: p.Training, Staging: unless(p.Staging, p.Training), Tolerance: durationText(p.Tolerance.Time)}
+	out := &pointForm{Training: p.Training, Staging: unless(p.Staging, p.Training), Tolerance: durationText(p.Tolerance.Time), Zone: p.Zone}
 	if p.Tolerance.Count != 0 {
 		out.Tolerance = p.Tolerance.Count
 	}

@@ -160,9 +160,30 @@ type Lag struct {
 // training row's time, across all partitions within the tolerance.
 type PointInTime struct {
 	Training  string // time column of the training table: date, timestamp, timestamptz or long
-	Staging   string // time column of the staging table, of the same type; default: Training
+	Staging   string // time column of the staging table, of the same type except for the zone; default: Training
 	Tolerance Lag    // maximum age of the staging row relative to the training row; required. Count for long columns, Time for others
 	Exact     bool   // whether a staging row with an equal time matches; decoding sets it unless `exact: false`
+	Zone      Zone   // the zone of timestamps without one, if the timestamps of the other table have one
+}
+
+// Zone is the time zone that timestamps without one are read in.
+type Zone string
+
+// The values of Zone.
+const (
+	ZoneNone Zone = ""    // timestamps with and without a zone are not compared
+	ZoneUTC  Zone = "UTC" // the only zone that Iceberg's timestamps have
+)
+
+// Known reports whether timestamps without a zone can be compared with those that have one.
+func (z Zone) Known() bool {
+	switch z {
+	case ZoneUTC:
+		return true
+	case ZoneNone:
+		return false
+	}
+	return false
 }
 
 // CustomPrefix is the prefix of the names of custom strategies, which a build of Penstock registers.

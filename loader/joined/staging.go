@@ -73,7 +73,7 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 	if r.Time != nil {
 		at := in.read.add(column{field: r.Time.Staging})
 		in.spec.Time = &at
-		in.rule.Time = &joiner.TimeRule{Column: s.Layout.read.add(column{field: r.Time.Training}), Tolerance: r.Time.Tolerance, Exact: r.Time.Exact}
+		in.rule.Time = &joiner.TimeRule{Column: s.Layout.read.add(column{field: r.Time.Training}), Tolerance: r.Time.Tolerance, Exact: r.Time.Exact, UTC: r.Time.Zone.Known()}
 	}
 	for _, k := range r.Keys {
 		in.key = append(in.key, s.Layout.read.add(column{field: k.Training}))

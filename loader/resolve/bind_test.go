@@ -269,9 +269,10 @@ func TestTimesOfOneType(t *testing.T) {
 		"microseconds":     {"at", "at", dataset.Lag{Time: time.Second}, 1_000_000, ""},
 		"nanoseconds":      {"fine", "fine", dataset.Lag{Time: time.Second}, 1_000_000_000, ""},
 		"longs":            {"big", "big", dataset.Lag{Count: 17}, 17, ""},
-		"zoned and not":    {"at", "zoned", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; write those of the staging table in the type of the training table"},
-		"not and zoned":    {"zoned", "at", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; write those of the staging table as timestamptz, with UTC as the zone of times that have none"},
-		"date and zoned":   {"zoned", "on", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; write those of the staging table as timestamptz"},
+		"zoned and not":    {"at", "zoned", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; set zone: UTC if the times of ml.t.at, which have no zone, are in UTC"},
+		"not and zoned":    {"zoned", "at", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; set zone: UTC if the times of ml.s.at, which have no zone, are in UTC"},
+		"date and zoned":   {"zoned", "on", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; write those of the staging table as timestamps, since a date does not say when"},
+		"fine and zoned":   {"zoned", "fine", dataset.Lag{Time: time.Hour}, 0, "cannot be compared; write those of the staging table as timestamptz in the same unit"},
 		"no time":          {"word", "word", dataset.Lag{Time: time.Hour}, 0, "is not a time"},
 		"unknown":          {"att", "at", dataset.Lag{Time: time.Hour}, 0, `no column "att"`},
 		"a negative while": {"at", "at", dataset.Lag{Time: -time.Hour}, 0, "negative"},
@@ -290,6 +291,34 @@ func TestTimesOfOneType(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, r.Staging[0].Time.Tolerance, name)
 		require.True(t, r.Staging[0].Time.Exact)
+	}
+}
+
+// spec: resolve-130
+func TestTimesWithoutAZoneCountAsUTC(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ training, staging, message string }{
+		"zoned and not":  {"at", "zoned", ""},
+		"not and zoned":  {"zoned", "at", ""},
+		"both zoned":     {"zoned", "zoned", ""},
+		"neither":        {"fine", "fine", ""},
+		"date and zoned": {"zoned", "on", "cannot be compared"},
+		"other units":    {"zoned", "fine", "cannot be compared"},
+		"dates":          {"on", "on", "staging[0].point_in_time.zone: column ml.t.on of type date32 has no time zone"},
+		"longs":          {"big", "big", "has no time zone"},
+	} {
+		tolerance := dataset.Lag{Time: 48 * time.Hour}
+		if c.training == "big" {
+			tolerance = dataset.Lag{Count: 1}
+		}
+		_, err := bindWide(dataset.Training{}, dataset.Staging{Table: "ml.s", Prefix: "s_", PointInTime: &dataset.PointInTime{
+			Training: c.training, Staging: c.staging, Tolerance: tolerance, Exact: true, Zone: dataset.ZoneUTC,
+		}})
+		if c.message == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, c.message, name)
 	}
 }
 

@@ -56,6 +56,8 @@ type Time struct {
 	Training, Staging catalog.Field
 	Tolerance         int64 // in the columns' unit: days, microseconds, nanoseconds, or units of a long
 	Exact             bool  // whether a staging row of exactly the training row's time matches
+	// Zone is the zone of timestamps without one. Unless it is known, both columns have one type.
+	Zone dataset.Zone
 }
 
 // Distinct is the rule by which repeated training rows are dropped.

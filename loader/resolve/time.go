@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -26,24 +27,40 @@ func (b *binder) time(p *dataset.PointInTime, training, staging *catalog.Table, 
 	switch {
 	case !ok:
 		b.fault(at+".training", "", "column %s.%s of type %s is not a time: use a date, a timestamp or a long", training.Name, t.Name, t.Type)
-	case !arrow.TypeEqual(t.Type, s.Type):
+	case p.Zone.Known() && t.Type.ID() != arrow.TIMESTAMP:
+		b.fault(at+".zone", "", "column %s.%s of type %s has no time zone: leave zone out", training.Name, t.Name, t.Type)
+	case !arrow.TypeEqual(t.Type, s.Type) && !(p.Zone.Known() && differInZone(t.Type, s.Type)):
 		b.fault(at+".staging", "", "%s.%s is %s and %s.%s is %s: times of these types cannot be compared%s",
-			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type, rewriteOf(t.Type, s.Type))
+			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type, rewriteOf(training, t, staging, s))
 	default:
-		return &Time{Training: t, Staging: s, Tolerance: b.tolerance(p, t, unit, at+".tolerance"), Exact: p.Exact}
+		return &Time{Training: t, Staging: s, Tolerance: b.tolerance(p, t, unit, at+".tolerance"), Exact: p.Exact, Zone: p.Zone}
 	}
 	return nil
 }
 
-// rewriteOf says how the times of a staging column can be compared with those of a training column, as the end of a sentence.
+// differInZone reports whether two types are timestamps of one unit, one with a time zone and one without.
+func differInZone(a, b arrow.DataType) bool {
+	x, ok := a.(*arrow.TimestampType)
+	y, is := b.(*arrow.TimestampType)
+	return ok && is && x.Unit == y.Unit && (x.TimeZone == "") != (y.TimeZone == "")
+}
+
+// rewriteOf says how the times s of a staging table can be compared with the times t of a training table, as the end of a sentence.
 // It returns "" if either is no time.
-func rewriteOf(training, staging arrow.DataType) string {
-	_, ok := timeUnit(staging)
-	switch to, zoned := training.(*arrow.TimestampType); {
-	case !ok || training.ID() == arrow.INT64 || staging.ID() == arrow.INT64:
+func rewriteOf(training *catalog.Table, t catalog.Field, staging *catalog.Table, s catalog.Field) string {
+	const set = "; set zone: UTC if the times of %s.%s, which have no zone, are in UTC"
+	_, ok := timeUnit(s.Type)
+	switch to, zoned := t.Type.(*arrow.TimestampType); {
+	case !ok || t.Type.ID() == arrow.INT64 || s.Type.ID() == arrow.INT64:
 		return ""
+	case differInZone(t.Type, s.Type) && to.TimeZone != "":
+		return fmt.Sprintf(set, staging.Name, s.Name)
+	case differInZone(t.Type, s.Type):
+		return fmt.Sprintf(set, training.Name, t.Name)
+	case zoned && s.Type.ID() == arrow.DATE32:
+		return "; write those of the staging table as timestamps, since a date does not say when on that day the row was known"
 	case zoned && to.TimeZone != "":
-		return "; write those of the staging table as timestamptz, with UTC as the zone of times that have none"
+		return "; write those of the staging table as timestamptz in the same unit"
 	default:
 		return "; write those of the staging table in the type of the training table"
 	}

@@ -26,6 +26,7 @@ func words() map[reflect.Type][]any {
 		{dataset.EndpointsSplits},
 		{dataset.WireIndexed, dataset.WireAuto, dataset.WireGrouped},
 		{dataset.KeepLast},
+		{dataset.ZoneUTC},
 		{dataset.ScopePartition},
 		{dataset.SampleByKey},
 		{dataset.AlignLag, dataset.AlignLatestBefore},

@@ -157,6 +157,7 @@ func (m maker) rules(s *dataset.Staging) {
 	if m.IntN(3) == 0 {
 		s.PointInTime = &dataset.PointInTime{
 			Training: m.word(), Staging: pick(m, "", m.word()), Tolerance: pick(m, dataset.Lag{Time: 1 + m.lag().Time}, dataset.Lag{Count: 7}), Exact: m.often(),
+			Zone: pick(m, dataset.ZoneNone, dataset.ZoneUTC),
 		}
 	}
 	if s.Join == rule.Semi || s.Join == rule.Anti {

@@ -231,6 +231,9 @@ func readPointInTime(d *decoder, at place) *dataset.PointInTime {
 		{name: "staging", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Staging = d.name(at) }},
 		{name: "tolerance", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Tolerance = readTolerance(d, at) }},
 		{name: "exact", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Exact = d.truth(at) }},
+		{name: "zone", read: func(d *decoder, at place, out *dataset.PointInTime) {
+			out.Zone = choice(d, at, []dataset.Zone{dataset.ZoneUTC})
+		}},
 	})
 	path := at.pathOf("tolerance")
 	switch {

@@ -97,7 +97,11 @@ func timeText(r resolve.Staging) string {
 	if !r.Time.Exact {
 		order = "before"
 	}
-	return fmt.Sprintf("the latest row whose %s is %s %s, by %s at most", r.Time.Staging.Name, order, r.Time.Training.Name, toleranceText(r))
+	text := fmt.Sprintf("the latest row whose %s is %s %s, by %s at most", r.Time.Staging.Name, order, r.Time.Training.Name, toleranceText(r))
+	if r.Time.Zone.Known() {
+		text += ", in " + string(r.Time.Zone)
+	}
+	return text
 }
 
 func toleranceText(r resolve.Staging) string {
