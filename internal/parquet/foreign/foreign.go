@@ -92,9 +92,9 @@ type openFile struct {
 	parquet *file.Reader
 	columns []int // of the file, in the order of the schema
 	types   []arrow.DataType
-	int96   []int // columns of the file that are stored as INT96
-	started int   // row groups
-	left    int   // row groups that are not read to their end
+	micros  *arrow.Schema // of the file, in which times that are stored as INT96 have microseconds; nil if there are none
+	started int           // row groups
+	left    int           // row groups that are not read to their end
 }
 
 // Open returns a reader of all rows of some files, in their order. All files have the columns of the
@@ -243,8 +243,9 @@ func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 	if err != nil {
 		return o.unreadable(ctx, err)
 	}
-	o.int96 = o.int96Columns()
-	schema = inMicros(schema, o.int96)
+	if micros := inMicros(schema, rows.Manifest, o.parquet.MetaData().Schema); micros != schema {
+		schema, o.micros = micros, micros
+	}
 	if r.schema == nil {
 		r.schema = schema
 	}

@@ -149,3 +149,49 @@ func TestInt96IsReadAsMicroseconds(t *testing.T) {
 	r.Release()
 	require.Zero(t, limit.Used())
 }
+
+// Times inside of lists, structs and maps are converted as well, also in slices of batches.
+//
+// spec: stage-140
+func TestInt96InsideColumnsIsReadAsMicroseconds(t *testing.T) {
+	ofUnit := func(unit arrow.TimeUnit) *arrow.Schema {
+		at := &arrow.TimestampType{Unit: unit, TimeZone: "UTC"}
+		pair := arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, arrow.Field{Name: "at", Type: at, Nullable: true})
+		return arrow.NewSchema([]arrow.Field{
+			{Name: "list", Type: arrow.ListOf(at), Nullable: true},
+			{Name: "pairs", Type: arrow.ListOf(pair), Nullable: true},
+			{Name: "map", Type: arrow.MapOf(arrow.BinaryTypes.String, at), Nullable: true},
+		}, nil)
+	}
+	rows := func(unit string) string {
+		return strings.ReplaceAll(`[
+			{"list": ["2026-10-01T12:00:00.000001?Z", null], "pairs": [{"n": 1, "at": "1969-12-31T23:59:59.999999?Z"}, null, {"n": null, "at": null}], "map": [{"key": "a", "value": "1970-01-01T00:00:00Z"}]},
+			{"list": null, "pairs": [], "map": null},
+			{"list": [], "pairs": [{"n": 2, "at": "2026-10-01T12:00:00Z"}], "map": []}
+		]`, "?", unit)
+	}
+	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, ofUnit(arrow.Nanosecond), strings.NewReader(rows("000")))
+	require.NoError(t, err)
+	want, _, err := array.RecordFromJSON(memory.DefaultAllocator, ofUnit(arrow.Microsecond), strings.NewReader(rows("")))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "int96.parquet")
+	file, err := os.Create(path) //nolint:gosec // a test's own folder
+	require.NoError(t, err)
+	w, err := pqarrow.NewFileWriter(ofUnit(arrow.Nanosecond), file, parquet.NewWriterProperties(), pqarrow.NewArrowWriterProperties(pqarrow.WithDeprecatedInt96Timestamps(true)))
+	require.NoError(t, err)
+	require.NoError(t, w.Write(b))
+	require.NoError(t, w.Close())
+	limit := budget.New(64 << 20)
+	r, err := foreign.Open(t.Context(), []string{path}, foreign.Options{Budget: limit})
+	require.NoError(t, err)
+	require.True(t, r.Next(), "%v", r.Err())
+	got := r.RecordBatch()
+	for i := range int(want.NumCols()) {
+		require.Equal(t, want.Column(i).String(), got.Column(i).String())
+		require.Equal(t, want.Column(i).ValueStr(2), got.Column(i).ValueStr(2))
+	}
+	require.False(t, r.Next())
+	require.NoError(t, r.Err())
+	r.Release()
+	require.Zero(t, limit.Used())
+}

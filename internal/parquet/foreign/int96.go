@@ -7,55 +7,113 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// int96Columns returns the columns of a file that are stored as INT96, the times of Spark and Impala, by their position.
-// Such columns within other columns are left out: they keep the library's type, nanoseconds.
-func (o *openFile) int96Columns() (columns []int) {
-	root := o.parquet.MetaData().Schema.Root()
-	for i := range root.NumFields() {
-		if leaf, ok := root.Field(i).(*schema.PrimitiveNode); ok && leaf.PhysicalType() == parquet.Types.Int96 {
-			columns = append(columns, i)
-		}
+// inMicros returns a schema in which times that the file stores as INT96, those of Spark and Impala, have microseconds, the unit
+// of times in tables, instead of nanoseconds, at any depth. It returns the same schema if there are none.
+func inMicros(s *arrow.Schema, manifest *pqarrow.SchemaManifest, stored *schema.Schema) *arrow.Schema {
+	fields, some := s.Fields(), false
+	for i := range fields {
+		fields[i].Type = microsType(fields[i].Type, &manifest.Fields[i], stored)
+		some = some || fields[i].Type != s.Field(i).Type
 	}
-	return columns
-}
-
-// inMicros returns a schema whose INT96 columns have microseconds, the unit of times in tables, instead of nanoseconds.
-func inMicros(s *arrow.Schema, columns []int) *arrow.Schema {
-	if len(columns) == 0 {
+	if !some {
 		return s
-	}
-	fields := s.Fields()
-	for _, i := range columns {
-		fields[i].Type = arrow.FixedWidthTypes.Timestamp_us
 	}
 	meta := s.Metadata()
 	return arrow.NewSchema(fields, &meta)
 }
 
-// microsOf returns a decoded batch with its INT96 columns in microseconds, rounded down. The caller releases it.
-func microsOf(b arrow.RecordBatch, columns []int, mem memory.Allocator) arrow.RecordBatch {
-	if len(columns) == 0 {
-		b.Retain()
-		return b
+// microsType returns the type of a field with microseconds for INT96, or the same type if nothing in it is stored as INT96.
+func microsType(t arrow.DataType, of *pqarrow.SchemaField, stored *schema.Schema) arrow.DataType {
+	if of.IsLeaf() {
+		if stored.Column(of.ColIndex).PhysicalType() == parquet.Types.Int96 {
+			return arrow.FixedWidthTypes.Timestamp_us
+		}
+		return t
 	}
-	all := slices.Clone(b.Columns())
-	for _, i := range columns {
-		all[i] = microsOfColumn(b.Column(i), mem)
-		defer all[i].Release()
+	inner := func(f arrow.Field, child *pqarrow.SchemaField) (arrow.Field, bool) {
+		before := f.Type
+		f.Type = microsType(f.Type, child, stored)
+		return f, f.Type != before
 	}
-	return array.NewRecordBatch(inMicros(b.Schema(), columns), all, b.NumRows())
+	switch list := t.(type) {
+	case *arrow.ListType:
+		if item, changed := inner(list.ElemField(), &of.Children[0]); changed {
+			return arrow.ListOfField(item)
+		}
+	case *arrow.MapType:
+		pair := of.Children[0].Children
+		key, keyChanged := inner(list.KeyField(), &pair[0])
+		item, itemChanged := inner(list.ItemField(), &pair[1])
+		if keyChanged || itemChanged {
+			out := arrow.MapOfFields(key, item)
+			out.KeysSorted = list.KeysSorted
+			return out
+		}
+	case *arrow.StructType:
+		fields, some := slices.Clone(list.Fields()), false
+		for i := range fields {
+			changed := false
+			fields[i], changed = inner(fields[i], &of.Children[i])
+			some = some || changed
+		}
+		if some {
+			return arrow.StructOf(fields...)
+		}
+	}
+	return t
 }
 
-// microsOfColumn returns nanoseconds as microseconds.
-func microsOfColumn(column arrow.Array, mem memory.Allocator) arrow.Array {
+// microsOf returns a decoded batch with the types of a schema that inMicros returned. Times are rounded down. The caller releases it.
+func microsOf(b arrow.RecordBatch, to *arrow.Schema, mem memory.Allocator) arrow.RecordBatch {
+	columns := make([]arrow.Array, b.NumCols())
+	for i, c := range b.Columns() {
+		columns[i] = microsOfColumn(c, to.Field(i).Type, mem)
+		defer columns[i].Release()
+	}
+	return array.NewRecordBatch(to, columns, b.NumRows())
+}
+
+// microsOfColumn returns an array with the type that microsType returned.
+func microsOfColumn(column arrow.Array, to arrow.DataType, mem memory.Allocator) arrow.Array {
+	if arrow.TypeEqual(column.DataType(), to) {
+		column.Retain()
+		return column
+	}
+	if times, ok := column.(*array.Timestamp); ok {
+		return microsOfTimes(times, mem)
+	}
+	var children []arrow.Array
+	switch c := column.(type) {
+	case *array.Struct:
+		whole := c.Data().Children()                        // a sliced struct has the whole children
+		for i, f := range to.(*arrow.StructType).Fields() { //nolint:forcetypeassert // inMicros keeps the kind of a type
+			child := array.MakeFromData(whole[i])
+			children = append(children, microsOfColumn(child, f.Type, mem))
+			child.Release()
+		}
+	case array.ListLike:
+		children = []arrow.Array{microsOfColumn(c.ListValues(), to.(arrow.ListLikeType).Elem(), mem)} //nolint:forcetypeassert // inMicros keeps the kind of a type
+	}
+	data := make([]arrow.ArrayData, len(children))
+	for i, child := range children {
+		data[i] = child.Data()
+		defer child.Release()
+	}
+	out := array.NewData(to, column.Len(), column.Data().Buffers(), data, column.NullN(), column.Data().Offset())
+	defer out.Release()
+	return array.MakeFromData(out)
+}
+
+// microsOfTimes returns nanoseconds as microseconds.
+func microsOfTimes(times *array.Timestamp, mem memory.Allocator) arrow.Array {
 	const perMicro = 1000
 	out := array.NewTimestampBuilder(mem, arrow.FixedWidthTypes.Timestamp_us.(*arrow.TimestampType)) //nolint:forcetypeassert // it is one
 	defer out.Release()
-	out.Reserve(column.Len())
-	times := column.(*array.Timestamp) //nolint:forcetypeassert // the type of INT96
+	out.Reserve(times.Len())
 	for i := range times.Len() {
 		if times.IsNull(i) {
 			out.AppendNull()

@@ -107,9 +107,12 @@ func (g *rowGroup) some(ctx context.Context, held *budget.Reservation, rows, aft
 			g.giveBack(held, memory.end())
 			continue
 		}
-		slice := b.NewSlice(from, b.NumRows())
-		rest := microsOf(slice, g.of.int96, memory)
-		slice.Release()
+		rest := b.NewSlice(from, b.NumRows())
+		if g.of.micros != nil {
+			slice := rest
+			rest = microsOf(slice, g.of.micros, memory)
+			slice.Release()
+		}
 		err = g.send(ctx, held, rest, memory.end())
 		if err == nil {
 			sent += rest.NumRows()
