@@ -158,7 +158,8 @@ func inUse(t *catalog.Table, found resolve.Output, why string) error {
 	return fault.New(fault.Invalid, "column %s of %s cannot be removed: %s", found.Field.Name, t.Name, why).In(t.Name, "")
 }
 
-// find returns the column of the dataset with the given name. The column must come from a table.
+// find returns the column of the dataset with the given name. The column must come from a table, and must not be promoted: then
+// the training table has its values, and neither a change of the entry nor of the entry's table changes the column.
 func (t Target) find(name string) (resolve.Output, error) {
 	r, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {
@@ -166,6 +167,10 @@ func (t Target) find(name string) (resolve.Output, error) {
 	}
 	var names []string
 	for _, o := range r.Outputs {
+		if o.Name == name && o.Promoted {
+			return o, fault.New(fault.Invalid, "column %s of dataset %s was promoted: table %s has its values", name, t.Dataset.Name, t.Training.Name).
+				In(t.Training.Name, "").WithRemedy("take the promotion back with penstock demote %s, or give the new feature another name", t.Training.Name)
+		}
 		if o.Name == name && !o.Matched {
 			return o, nil
 		}

@@ -394,3 +394,27 @@ func TestColumnsOfTwoEntriesAreNotRemoved(t *testing.T) {
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
 	}
 }
+
+// spec: backfill-11
+func TestPromotedColumnsAreNeitherReplacedNorRemoved(t *testing.T) {
+	target := home(daily()...)
+	entry := target.Dataset.Defaults().Staging[0]
+	origin := dataset.ColumnOrigin{
+		Promotion: "p", Entry: entry.Name, Table: entry.Table, Definition: entry.PromotionDigest(target.Dataset.Key), Columns: 2, Nullable: true,
+	}
+	target.Training.Origins = map[int]dataset.ColumnOrigin{}
+	for i, f := range target.Staging[0].Fields[1:] {
+		origin.Name = f.Name
+		target.Training.Fields = append(target.Training.Fields, column(20+i, f.Name, f.Type))
+		target.Training.Origins[20+i] = origin
+	}
+	_, removed := backfill.Remove(target, "clicks")
+	_, replaced := backfill.Replace(target, backfill.StagingPlan{Table: "features.v2", Features: features(t, "clicks_v2:list<long>")}, "clicks")
+	for _, err := range []error{removed, replaced} {
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "column clicks of dataset home was promoted: table ml.impressions has its values")
+		require.Contains(t, fault.As(err).Remedy, "penstock demote ml.impressions")
+	}
+	_, err := backfill.Add(target, backfill.StagingPlan{Table: "features.v2", Features: features(t, "ctr_v2:float")})
+	require.NoError(t, err)
+}
