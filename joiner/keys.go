@@ -6,7 +6,9 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/google/uuid"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -22,11 +24,11 @@ const (
 	layoutLong    // bytes with 64-bit offsets
 )
 
-// keyType is the type of a key column. Values of two columns can be equal if and
-// only if the columns have the same family.
 // withZone ends the families of timestamps with a time zone.
 const withZone = " with zone"
 
+// keyType is the type of a key column. Values of two columns can be equal if and
+// only if the columns have the same family.
 type keyType struct {
 	layout layout
 	width  int // bytes per value, of layoutFixed and layoutDecimal
@@ -166,7 +168,9 @@ func renderValue(a arrow.Array, row int) string {
 	case *array.LargeBinary:
 		form, value = "0x%x", a.Value(row)
 	case *array.FixedSizeBinary:
-		form, value = "0x%x", a.Value(row)
+		if form, value = "0x%x", a.Value(row); len(value) == len(uuid.UUID{}) {
+			return batch.Text(a, row)
+		}
 	default:
 		return a.ValueStr(row)
 	}

@@ -279,6 +279,7 @@ func TestKeysAreRendered(t *testing.T) {
 		"text":        {"string", `a"b`, `k="a\"b"`},
 		"bytes":       {"binary", "q80=", "k=0xabcd"},
 		"fixed bytes": {"word", "q80AAA==", "k=0xabcd0000"},
+		"UUID":        {"uuid", "95w+CWd8S72keT80nLeF5w==", "k=f79c3e09-677c-4bbd-a479-3f349cb785e7"},
 		"long text":   {"string", strings.Repeat("x", 100), `k="` + strings.Repeat("x", 80) + `"… (100 bytes)`},
 		"null":        {"long", joinertest.Null, "k=null"},
 	}

@@ -42,7 +42,7 @@ const remedyBatch = "ask for a smaller batch_rows"
 // buffers come from mem, or from the Go heap if mem is nil, are aligned to 64
 // bytes, and are shared with no source. A validity buffer is present only if
 // there are nulls. Gather supports every type, nested to any depth, except
-// dictionaries, views, unions, run-end encodings and extensions. It fails with
+// dictionaries, views, unions, run-end encodings and extensions of these. It fails with
 // Exhausted if 32-bit offsets overflow, and with Internal for a source of another
 // type or a row out of range.
 func Gather(dt arrow.DataType, segments []Segment, mem memory.Allocator) (arrow.Array, error) {
@@ -236,6 +236,7 @@ func (g *gathering) check(dt arrow.DataType) error {
 			return nil
 		}
 	case arrow.ExtensionType:
+		return g.check(dt.StorageType())
 	case arrow.FixedWidthDataType:
 		return nil
 	}
@@ -269,6 +270,8 @@ func (g *gathering) column(dt arrow.DataType, inputs []input, rows int) (*array.
 // validity.
 func (g *gathering) contents(dt arrow.DataType, inputs []input, rows int, validity *memory.Buffer) ([]*memory.Buffer, []arrow.ArrayData, error) {
 	switch dt := dt.(type) {
+	case arrow.ExtensionType:
+		return g.contents(dt.StorageType(), inputs, rows, validity)
 	case *arrow.StructType:
 		children, err := g.fields(dt, inputs, rows)
 		return nil, children, err

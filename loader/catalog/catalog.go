@@ -95,10 +95,16 @@ type Field struct {
 	// Stored is Type with the ids of all nested fields as metadata under FieldIDKey; nil
 	// if there are none or if they are unknown.
 	Stored arrow.DataType
+	// Declared is the field as the schemas of streams have it, which declare UUIDs as the extension type UUIDExtension, by
+	// metadata. It is nil if neither the column nor a field inside is a UUID: Type is the same for uuid and fixed[16].
+	Declared *arrow.Field
 }
 
 // FieldIDKey is the metadata key of a nested field's id, as Parquet readers use it.
 const FieldIDKey = "PARQUET:field_id"
+
+// UUIDExtension is the name of Arrow's extension type of UUIDs. Its values are stored as 16 fixed bytes.
+const UUIDExtension = "arrow.uuid"
 
 // Arrow returns the field as in a stream of the table alone.
 func (f Field) Arrow() arrow.Field {

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/google/uuid"
 )
 
 // Text formats a partition value of the field for display: a month as 2026-10, a day or a
-// date as 2026-10-01, an hour as 2026-10-01-13, a timestamp as 2026-10-01T13:00:00, binary
-// values in hexadecimal, and null as null. The column is the field's source, or the zero
+// date as 2026-10-01, an hour as 2026-10-01-13, a timestamp as 2026-10-01T13:00:00, a UUID in its
+// usual form, other binary values in hexadecimal, and null as null. The column is the field's source, or the zero
 // Field if the table no longer has it.
 func (p PartitionField) Text(value any, column Field) string {
 	switch v := value.(type) {
@@ -19,6 +20,9 @@ func (p PartitionField) Text(value any, column Field) string {
 	case int64:
 		return p.wholeText(v, column.Type)
 	case string:
+		if column.Declared != nil && len(v) == len(uuid.UUID{}) { // only primitive columns partition
+			return uuid.UUID([]byte(v)).String()
+		}
 		switch column.Type.(type) {
 		case *arrow.BinaryType, *arrow.FixedSizeBinaryType:
 			return fmt.Sprintf("%x", v)

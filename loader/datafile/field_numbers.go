@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
@@ -34,10 +36,10 @@ func (n *fieldNumbers) next() int {
 func (n *fieldNumbers) isRequired(f arrow.Field) bool { return n.required && !f.Nullable }
 
 // column returns an optional column for a field, and the field's type with field ids. The type of
-// the field must be one that tables can have. raw is the type in the input.
-func (n *fieldNumbers) column(f arrow.Field, raw arrow.DataType) (commit.NewColumn, arrow.DataType, error) {
+// the field must be one that tables can have. raw is the field in the input.
+func (n *fieldNumbers) column(f, raw arrow.Field) (commit.NewColumn, arrow.DataType, error) {
 	out := commit.NewColumn{ID: n.next(), Name: f.Name}
-	if x, ok := raw.(arrow.ExtensionType); ok && x.ExtensionName() == "arrow.uuid" {
+	if isUUID(raw) {
 		out.Type = uuidType
 		return out, f.Type, nil
 	}
@@ -52,6 +54,15 @@ func (n *fieldNumbers) column(f arrow.Field, raw arrow.DataType) (commit.NewColu
 	text, err := json.Marshal(form)
 	out.Type = string(text)
 	return out, typed, err
+}
+
+// isUUID reports whether a field has the extension type of UUIDs, or is declared as such.
+func isUUID(f arrow.Field) bool {
+	if x, ok := f.Type.(arrow.ExtensionType); ok {
+		return x.ExtensionName() == catalog.UUIDExtension
+	}
+	name, _ := f.Metadata.GetValue(ipc.ExtensionTypeKeyName)
+	return name == catalog.UUIDExtension && arrow.TypeEqual(f.Type, &arrow.FixedSizeBinaryType{ByteWidth: 16})
 }
 
 // nestedForm is a field of a struct in the JSON form of Iceberg's types.
@@ -172,5 +183,5 @@ func NumberColumn(f arrow.Field, uuid bool, last, version int) (commit.NewColumn
 	if uuid {
 		return commit.NewColumn{ID: numbers.next(), Name: f.Name, Type: uuidType}, f.Type, nil
 	}
-	return numbers.column(f, f.Type)
+	return numbers.column(f, f)
 }

@@ -52,7 +52,7 @@ func (m *matching) columns() error {
 			m.fail(f.Name, "a partition field of the table has this name")
 			continue
 		}
-		column, typed, err := numbers.column(f, m.raw.Field(i).Type)
+		column, typed, err := numbers.column(f, m.raw.Field(i))
 		if err != nil {
 			m.fail(f.Name, fault.As(err).Message)
 			continue
@@ -151,13 +151,22 @@ func (m *matching) column(f catalog.Field) {
 		return
 	case len(at) == 0:
 	case SameShape(m.schema.Field(at[0]).Type, f.Type):
-	case widens(m.raw.Field(at[0]).Type, f.Type):
+	case widens(m.raw.Field(at[0]).Type, f.Type), readsAsUUIDs(m.raw.Field(at[0]).Type, f):
 		out.cast = f.Type
 	default:
-		m.fail(f.Name, "the input has type "+m.raw.Field(at[0]).Type.String()+", the table "+f.Type.String())
+		m.fail(f.Name, otherType(m.raw.Field(at[0]).Type, f))
 		return
 	}
 	m.target.columns = append(m.target.columns, out)
+}
+
+// otherType returns why a column of a type cannot become a column of the table.
+func otherType(from arrow.DataType, f catalog.Field) string {
+	to := f.Type.String()
+	if isUUIDColumn(f) {
+		to = uuidType
+	}
+	return "the input has type " + from.String() + ", the table " + to
 }
 
 // widens reports whether to is of the same kind as from and can represent all of its values.

@@ -30,7 +30,7 @@ func NewTable(name string, version int, input *arrow.Schema) (*commit.TableState
 			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, refused)})
 			continue
 		}
-		column, typed, err := numbers.column(f, input.Field(i).Type)
+		column, typed, err := numbers.column(f, input.Field(i))
 		if err != nil {
 			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, fault.As(err).Message)})
 			continue

@@ -264,7 +264,12 @@ func (t *Target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBat
 			columns[i] = batch.Nulls(t.Fitted.Field(i).Type, int(b.NumRows()), mem)
 		case c.cast != nil:
 			var err error
-			if columns[i], err = batch.Cast(b.Column(c.from), c.cast, mem); err != nil {
+			if to, ok := c.cast.(*arrow.FixedSizeBinaryType); ok {
+				columns[i], err = uuidsOf(b.Column(c.from), to, mem)
+			} else {
+				columns[i], err = batch.Cast(b.Column(c.from), c.cast, mem)
+			}
+			if err != nil {
 				return nil, fault.Op(err, "column %s", c.field.Name)
 			}
 		default:

@@ -150,7 +150,7 @@ func differs(before, here batch.Segment, begins []int32, same []bool) int {
 func (ct *cutter) notOnce(column string, x run, row int) error {
 	key := make([]string, len(ct.options.Request))
 	for i, k := range ct.options.Request {
-		key[i] = x.batch.Schema().Field(k).Name + " = " + shorten(x.batch.Column(k).ValueStr(x.from+row))
+		key[i] = x.batch.Schema().Field(k).Name + " = " + shorten(batch.Text(x.batch.Column(k), x.from+row))
 	}
 	return fault.New(fault.Invalid, "column %s is sent once for a request, but the rows of request %s have different values", column, strings.Join(key, ", ")).
 		In(ct.options.Grouped.Table, "").

@@ -171,7 +171,7 @@ func (r *requestRows) check(a, b requestRow) error {
 	name := of.names[r.fields[differs]]
 	key := make([]string, len(r.Key))
 	for i, k := range r.Key {
-		key[i] = of.names[k] + " = " + shorten(of.keys[i].ValueStr(int(b.row)))
+		key[i] = of.names[k] + " = " + shorten(batch.Text(of.keys[i], int(b.row)))
 	}
 	return fault.New(fault.Invalid, "column %s of table %s is declared request_level, but the rows of request %s have different values",
 		name, r.Table, strings.Join(key, ", ")).In(r.Table, "").

@@ -77,16 +77,19 @@ func (o Output) Type() arrow.DataType {
 	return o.Field.Type
 }
 
-// arrowField returns the column's field in the stream's schema.
+// arrowField returns the column's field in the stream's schema. Its metadata, and that of nested fields, declares UUIDs.
 func (o Output) arrowField() arrow.Field {
 	f := arrow.Field{Name: o.Name, Type: o.Type(), Nullable: o.Null}
+	if declared := o.Field.Declared; declared != nil {
+		f.Type, f.Metadata = declared.Type, declared.Metadata // no shape changes the type of UUIDs
+	}
 	if o.Category {
 		f.Type = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: f.Type}
 	}
 	return f
 }
 
-// Schema returns the stream's schema for some outputs. It has no metadata. Required training
+// Schema returns the stream's schema for some outputs. It has no metadata of its own. Required training
 // columns are not nullable, and staging columns of a left join are.
 func Schema(outputs []Output) *arrow.Schema {
 	fields := make([]arrow.Field, len(outputs))

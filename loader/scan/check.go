@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -49,7 +50,7 @@ func (c *checker) check(keys arrow.Array, row int64) error {
 const maxShownKey = 64
 
 func (c *checker) mismatch(keys arrow.Array, i int, row int64) error {
-	value := keys.ValueStr(i)
+	value := batch.Text(keys, i)
 	if len(value) > maxShownKey {
 		value = strings.ToValidUTF8(value[:maxShownKey], "") + "…"
 	}

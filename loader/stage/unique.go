@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
@@ -206,7 +207,7 @@ func (r *repeatedKeys) add(at *keyCursor) {
 	}
 	var values []string
 	for i := range r.check.columns {
-		values = append(values, at.batch.Column(i).ValueStr(at.row))
+		values = append(values, batch.Text(at.batch.Column(i), at.row))
 	}
 	r.shown = append(r.shown, strings.Clone(fault.Shorten(strings.Join(values, ", "), maxShownKey))) // the values point into the batch
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -104,7 +105,7 @@ func (s *keySamples) add(rows arrow.RecordBatch, key []int, selected func(row in
 func quotedKey(rows arrow.RecordBatch, key []int, row int) string {
 	values := make([]string, len(key))
 	for i, at := range key {
-		values[i] = shorten(rows.Column(at).ValueStr(row))
+		values[i] = shorten(batch.Text(rows.Column(at), row))
 		if arrow.IsBaseBinary(rows.Column(at).DataType().ID()) {
 			values[i] = strconv.Quote(values[i])
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -120,7 +121,7 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 			wrong[row] = true
 			if l.first == "" {
 				l.first = fmt.Sprintf("row %d has %s = %s, which belongs to bucket %s of %d, but the manifest says bucket %s",
-					first+int64(row), b.column.Name, shorten(column.ValueStr(row)), belongs, belongs.Of, b.bucket)
+					first+int64(row), b.column.Name, shorten(batch.Text(column, row)), belongs, belongs.Of, b.bucket)
 			}
 		}
 	}

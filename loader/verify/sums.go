@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // sums are the results of a check so far.
@@ -78,7 +80,7 @@ func (c *keyCheck) shown(ctx context.Context, keys examples) ([]Key, error) {
 func keyText(rows arrow.RecordBatch, key []int) string {
 	values := make([]string, len(key))
 	for i, at := range key {
-		values[i] = shorten(rows.Column(at).ValueStr(0))
+		values[i] = shorten(batch.Text(rows.Column(at), 0))
 	}
 	return strings.Join(values, ", ")
 }

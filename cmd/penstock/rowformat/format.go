@@ -3,8 +3,8 @@
 //
 // A value has the same text in CSV, JSON lines and tables: whole numbers and decimals keep
 // all of their digits, a float has the shortest digits that parse to the same float
-// (tables round it to six), timestamps have a Z only where their type has a zone, and
-// binary values are base64. Only tables cut values and leave out columns.
+// (tables round it to six), timestamps have a Z only where their type has a zone, UUIDs have
+// their usual form, and other binary values are base64. Only tables cut values and leave out columns.
 package rowformat
 
 import (

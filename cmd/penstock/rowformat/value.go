@@ -11,7 +11,7 @@ import (
 )
 
 // valueText renders a value that is not null: a string as it is, lists and structs as JSON,
-// a timestamp with a Z only if its type has a zone, binary values as base64.
+// a timestamp with a Z only if its type has a zone, a UUID as its 36 characters, other binary values as base64.
 func valueText(column arrow.Array, i int) string {
 	if quoted, nested := traits(column.DataType()); quoted && !nested {
 		return scalarText(column, i)
@@ -47,6 +47,10 @@ func AppendJSON(b []byte, column arrow.Array, i int) []byte {
 		return appendFloat(b, float64(a.Value(i)), 32)
 	case *array.Float64:
 		return appendFloat(b, a.Value(i), 64)
+	case array.ExtensionArray:
+		if !isUUID(a.DataType()) {
+			return AppendJSON(b, a.Storage(), i)
+		}
 	}
 	if quoted, _ := traits(column.DataType()); quoted {
 		return appendString(b, scalarText(column, i))
@@ -126,14 +130,26 @@ func traits(t arrow.DataType) (quoted, nested bool) {
 		arrow.FLOAT32, arrow.FLOAT64:
 		return false, false
 	}
-	if _, ok := t.(*arrow.DictionaryType); ok {
+	switch t := t.(type) {
+	case *arrow.DictionaryType:
 		return false, true
+	case arrow.ExtensionType:
+		if !isUUID(t) {
+			return traits(t.StorageType())
+		}
+		return true, false
 	}
 	_, nested = t.(arrow.NestedType)
 	return !nested, nested
 }
 
-// isCuttable reports whether a table may cut values of a type. Numbers and times are never cut,
+// isUUID reports whether a type is that of UUIDs, whose values have a text form.
+func isUUID(t arrow.DataType) bool {
+	extension, ok := t.(arrow.ExtensionType)
+	return ok && extension.ExtensionName() == "arrow.uuid"
+}
+
+// isCuttable reports whether a table may cut values of a type. Numbers, times and UUIDs are never cut,
 // because a part of one would be wrong.
 func isCuttable(t arrow.DataType) bool {
 	_, nested := traits(t)

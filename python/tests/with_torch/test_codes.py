@@ -63,6 +63,18 @@ def test_buckets_are_icebergs(seed: int, count: int) -> None:
         assert bucket(array.slice(5, 0), count).tolist() == []
 
 
+def test_uuids_are_hashed_and_looked_up_by_their_bytes() -> None:
+    stored = pa.array([bytes([n] * 16) for n in (1, 2, 1)], pa.binary(16))
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), stored)
+    lists = pa.ListArray.from_arrays([0, 1, 1, 3], ids)
+    batch = pa.RecordBatch.from_arrays([ids, lists, ids], ["hashed", "list", "known"])
+    convert = Converter(batch.schema, hash={"hashed": 50, "list": 50}, vocab={"known": [bytes([2] * 16), bytes([1] * 16)]}, nulls={"*": "error"})
+    found = convert(batch.slice(1))
+    assert found["hashed"].tolist() == bucket(stored, 50).tolist()[1:]
+    assert found["list"].values.tolist() == bucket(stored, 50).tolist()[1:]
+    assert found["known"].tolist() == [0, 1]
+
+
 def test_columns_are_hashed_like_their_values() -> None:
     rows = ["de", None, "", "zürich", "de"]
     whole = BucketTransform(50).transform(StringType())

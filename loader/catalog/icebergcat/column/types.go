@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/iceberg-go"
 
 	"github.com/penstock/penstock/loader/catalog"
@@ -33,6 +34,10 @@ func Convert(fields []iceberg.NestedField) []catalog.Field {
 		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required}
 		if _, nested := f.Type.(iceberg.NestedType); ok && nested {
 			out[i].Stored, _ = convertType(f.Type, identified)
+		}
+		if ok && len(appendUUIDs(nil, f)) > 0 {
+			declaredField, _ := convertField(f, declared)
+			out[i].Declared = &declaredField
 		}
 	}
 	return out
@@ -106,17 +111,18 @@ func appendInside(out []iceberg.NestedField, parent iceberg.NestedField) []icebe
 	return out
 }
 
-// fieldIDs chooses whether the nested fields of an Arrow type carry their field ids.
-type fieldIDs bool
+// fieldMetadata chooses the metadata of the nested fields of an Arrow type.
+type fieldMetadata int
 
 const (
-	plain      fieldIDs = false
-	identified fieldIDs = true
+	plain      fieldMetadata = iota // none
+	identified                      // field ids
+	declared                        // the extension type of UUIDs
 )
 
 // convertType maps an Iceberg type to the Arrow type that users see. It returns false for
 // a type that is not served.
-func convertType(t iceberg.Type, as fieldIDs) (arrow.DataType, bool) {
+func convertType(t iceberg.Type, as fieldMetadata) (arrow.DataType, bool) {
 	switch t := t.(type) {
 	case iceberg.DecimalType:
 		return &arrow.Decimal128Type{Precision: int32(t.Precision()), Scale: int32(t.Scale())}, true
@@ -150,11 +156,15 @@ func convertType(t iceberg.Type, as fieldIDs) (arrow.DataType, bool) {
 	}
 }
 
-func convertField(f iceberg.NestedField, as fieldIDs) (arrow.Field, bool) {
+func convertField(f iceberg.NestedField, as fieldMetadata) (arrow.Field, bool) {
 	t, ok := convertType(f.Type, as)
 	out := arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}
-	if as == identified {
+	_, isUUID := f.Type.(iceberg.UUIDType)
+	switch {
+	case as == identified:
 		out.Metadata = arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(f.ID)})
+	case as == declared && isUUID:
+		out.Metadata = arrow.NewMetadata([]string{ipc.ExtensionTypeKeyName, ipc.ExtensionMetadataKeyName}, []string{catalog.UUIDExtension, ""})
 	}
 	return out, ok
 }

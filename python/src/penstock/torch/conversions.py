@@ -178,6 +178,11 @@ def decoded(numeric: Numeric, array: pa.Array) -> pa.Array:
     return numeric(array.dictionary_decode())
 
 
+def stored(numeric: Numeric, array: pa.Array) -> pa.Array:
+    """Converts an array of an extension type by the values that it stores."""
+    return numeric(array.storage if isinstance(array, pa.ExtensionArray) else array)
+
+
 def ticks(array: pa.Array) -> pa.Array:
     """Converts times to int64 in their own unit; a view for 64-bit types."""
     return array.view(pa.int64()) if array.type.bit_width == 64 else array.view(pa.int32()).cast(pa.int64())

@@ -76,6 +76,9 @@ class Numbers:
                 return None
             inner = cls.of(name, kind.value_type, rule_set)
             return inner and replace(inner, numeric=partial(conversions.decoded, inner.numeric))
+        if isinstance(kind, pa.BaseExtensionType):  # such as UUIDs, which are coded by their bytes
+            inner = cls.of(name, kind.storage_type, rule_set)
+            return inner and replace(inner, numeric=partial(conversions.stored, inner.numeric))
         if rule_set.is_coded(name, text=_is_text(kind)):
             return cls._coded(name, kind, rule_set)
         if pa.types.is_decimal(kind):
