@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,11 +32,11 @@ import (
 
 func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "stage TABLE FILE…", Short: "Write the rows of files to a staging table",
-		Long: "Write the rows of Parquet, CSV or Arrow files to a staging table, sorted and bucketed as the table is, as one\n" +
-			"commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
+		Use: "stage TABLE FILE…", Short: "Write the rows of files, or of another table, to a staging table",
+		Long: "Write the rows of Parquet, CSV, JSON lines or Arrow files to a staging table, sorted and bucketed as the table\n" +
+			"is, as one commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
 			"(s3://bucket/folder/), or a pattern of these in quotes. Folders such as day=2026-01-01 add a column.\n" +
-			"The FILE - is standard input.\n\n" +
+			"The FILE - is standard input. With --from-table, the rows are those of another table, at one snapshot.\n\n" +
 			"Columns are matched by name: int is widened to long and float to double, optional columns that the\n" +
 			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
@@ -45,9 +45,10 @@ func stageCommand(p process) *cobra.Command {
 			"With --token, calls with the same token are one change, whatever their rows are.",
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
 			"  penstock stage features.history s3://lake/history/ --config penstock.yaml\n" +
+			"  penstock stage features.history --from-table ml.raw_history --filter \"day = '2026-11-01'\" --config penstock.yaml\n" +
 			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) < 2 { //nolint:mnd // a table and a file
+			if len(args) == 0 {
 				return cmdline.Errorf("%s needs a table and at least one file or folder", c.CommandPath())
 			}
 			return nil
@@ -57,9 +58,13 @@ func stageCommand(p process) *cobra.Command {
 	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}}
 	cmdline.AddFields(c, &call.TableWrite, dataset.WriteFields())
 	call.inputFlags(c, p.stdin)
+	call.from.sourceTableFlags(c)
 	c.Flags().BoolVar(&call.asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		call.Table, call.files, call.source = args[0], args[1:], flags.text()
+		if err := call.from.check(call.fileFlags); err != nil {
+			return err
+		}
 		if err := call.check(); err != nil {
 			return cmdline.Error{Err: err}
 		}
@@ -86,6 +91,7 @@ func stageCommand(p process) *cobra.Command {
 type stageCall struct {
 	dataset.TableWrite
 	fileFlags
+	from   tableFlags
 	source string // the flag of the source
 	asJSON bool
 }
@@ -103,17 +109,12 @@ func (c stageCall) check() error {
 	return err
 }
 
-// stage stages files in process and prints the result.
+// stage stages rows in process and prints the result.
 func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.Budget.Enter(ctx, "stage")
 	defer entered.Release()
 	all := &inputRows{}
-	rows, err := call.rows(ctx, inputs.Options{
-		Budget: e.Budget, Remote: e.Tables.InputStorage(call.Table), Opened: all.add,
-		Types: func(ctx context.Context) (map[string]arrow.DataType, error) {
-			return e.Tables.ColumnTypes(ctx, call.Table)
-		},
-	})
+	rows, err := call.localRows(ctx, e, all)
 	if err != nil {
 		return err
 	}
@@ -134,10 +135,29 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	return p.printStaged(call, out)
 }
 
-// stageRemotely sends files to a server and prints the result.
+// localRows returns the rows to stage in process. The caller releases them.
+func (c *stageCall) localRows(ctx context.Context, e *engine.Engine, all *inputRows) (array.RecordReader, error) {
+	if *c.from.table != "" {
+		return c.from.rows(ctx, e, all.add)
+	}
+	return c.rows(ctx, inputs.Options{
+		Budget: e.Budget, Remote: e.Tables.InputStorage(c.Table), Opened: all.add,
+		Types: func(ctx context.Context) ([]arrow.Field, error) { return e.Tables.ColumnTypes(ctx, c.Table) },
+	})
+}
+
+// remoteRows returns the rows to send to a server. The caller releases them.
+func (c *stageCall) remoteRows(ctx context.Context, s *client.Client, all *inputRows) (array.RecordReader, error) {
+	if *c.from.table != "" {
+		return c.from.sentRows(ctx, s, all.add)
+	}
+	return c.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage(), Opened: all.add})
+}
+
+// stageRemotely sends rows to a server and prints the result.
 func (p process) stageRemotely(ctx context.Context, s *client.Client, call stageCall, g *commandProgress) error {
 	all := &inputRows{}
-	rows, err := call.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage(), Opened: all.add})
+	rows, err := call.remoteRows(ctx, s, all)
 	if err != nil {
 		return err
 	}
@@ -230,8 +250,8 @@ type fileFlags struct {
 // inputFlags adds the flags for reading files.
 func (s *fileFlags) inputFlags(c *cobra.Command, stdin io.Reader) {
 	s.stdin = stdin
-	s.stdinFormat = cmdline.Text(c, "input-format", "arrow|csv", "the format of standard input, which is read for the FILE - (default: arrow)")
-	s.schema = cmdline.Text(c, "schema", "TYPES", "the types of columns of CSV files and of folders, as in 'id: long, price: decimal(9,2)' (default: the table's)")
+	s.stdinFormat = cmdline.Text(c, "input-format", "arrow|csv|jsonl", "the format of standard input, which is read for the FILE - (default: arrow)")
+	s.schema = cmdline.Text(c, "schema", "TYPES", "the types of columns of CSV files, JSON lines and folders, as in 'id: long, price: decimal(9,2)' (default: the table's)")
 	c.Flags().BoolVar(&s.noFolderColumns, "no-folder-columns", false, "do not read columns from the names of folders such as day=2026-01-01")
 }
 
@@ -242,23 +262,24 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 	if err != nil {
 		return nil, err
 	}
-	if f := *s.stdinFormat; f != "" && f != "arrow" && f != "csv" {
-		return nil, cmdline.Errorf("--input-format %s: want arrow or csv", f)
+	if f := *s.stdinFormat; f != "" && f != "arrow" && f != "csv" && f != "jsonl" {
+		return nil, cmdline.Errorf("--input-format %s: want arrow, csv or jsonl", f)
 	}
-	o.Stdin, o.StdinCSV = bufio.NewReader(s.stdin), *s.stdinFormat == "csv"
+	o.Stdin, o.StdinFormat = bufio.NewReader(s.stdin), *s.stdinFormat
 	o.Threads, o.NoFolderColumns = runtime.GOMAXPROCS(0), s.noFolderColumns
 	known := o.Types
-	o.Types = func(ctx context.Context) (map[string]arrow.DataType, error) {
-		out := map[string]arrow.DataType{}
-		if known != nil {
-			table, err := known(ctx)
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(out, table)
+	o.Types = func(ctx context.Context) ([]arrow.Field, error) {
+		if known == nil {
+			return given, nil
 		}
-		maps.Copy(out, given)
-		return out, nil
+		table, err := known(ctx)
+		if err != nil {
+			return nil, err
+		}
+		others := slices.DeleteFunc(table, func(f arrow.Field) bool {
+			return slices.ContainsFunc(given, func(g arrow.Field) bool { return g.Name == f.Name })
+		})
+		return append(others, given...), nil
 	}
 	files, err := inputs.Find(ctx, s.files, o)
 	if err != nil {

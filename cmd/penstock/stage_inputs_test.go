@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,7 +139,50 @@ func TestStandardInputIsStaged(t *testing.T) {
 	got = run(t, args...)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "standard input has an unknown format")
-	got = run(t, append(args, "--input-format", "json")...)
+	got = run(t, append(args, "--input-format", "xml")...)
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "want arrow or csv")
+	require.Contains(t, got.stderr, "want arrow, csv or jsonl")
+}
+
+// Rows of another table are those of one snapshot that pass the filter, in process and with a server.
+//
+// spec: stage-153
+func TestTablesAreStaged(t *testing.T) {
+	l := stagingLake(t)
+	first := l.staged(t, l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`), "--json")
+	require.Zero(t, first.code, first.stderr)
+	var made struct{ Snapshot int64 }
+	require.NoError(t, json.Unmarshal([]byte(first.stdout), &made))
+	require.Zero(t, l.staged(t, l.parquetFile(t, "b.parquet", `[{"req_id": 3, "country": "FR"}, {"req_id": 4, "country": null}]`)).code)
+
+	server := start(t, "--config", l.config)
+	defer server.signal(t)
+	for i, source := range [][]string{{"--config", l.config}, {"--uri", server.uri()}} {
+		table := fmt.Sprintf("features.copy%d", i)
+		copied := func(args ...string) ran {
+			got := run(t, append(append([]string{"stage", table, "--from-table", "features.history", "--key", "req_id", "--like", "features.history"}, source...), args...)...)
+			require.Zero(t, got.code, got.stderr)
+			return got
+		}
+		require.Contains(t, copied("--dry-run").stdout, "rows 4, in ")
+		require.Contains(t, copied("--dry-run", "--filter", "country IS NULL").stdout, "rows 1, in ")
+		require.Contains(t, copied("--dry-run", "--from-snapshot", strconv.FormatInt(made.Snapshot, 10)).stdout, "rows 2, in ")
+		require.Contains(t, copied("--columns", "req_id, country", "--filter", "req_id IN (1, 3)").stdout, "rows 2, in ")
+		query := fmt.Sprintf(`{"dataset": {"training": {"table": %q}}}`, table)
+		got := run(t, "cat", "--config", l.config, "--format", "csv", "--query", query)
+		require.Zero(t, got.code, got.stderr)
+		require.ElementsMatch(t, []string{"req_id,country", "1,CH", "3,FR", ""}, strings.Split(got.stdout, "\n"))
+	}
+	for message, args := range map[string][]string{
+		"leave files, --schema":                {"--from-table", "features.history", "a.parquet"},
+		"are for --from-table":                 {"a.parquet", "--filter", "a = 1"},
+		"at least one file or folder, or":      {},
+		"want the number of a snapshot":        {"--from-table", "features.history", "--from-snapshot", "x"},
+		"ref and snapshot cannot be combined":  {"--from-table", "features.history", "--from-snapshot", "1", "--from-ref", "candidate"},
+		"table features.histor does not exist": {"--from-table", "features.histor"},
+	} {
+		got := l.staged(t, args...)
+		require.NotZero(t, got.code)
+		require.Contains(t, got.stderr, message)
+	}
 }

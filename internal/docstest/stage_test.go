@@ -80,7 +80,9 @@ func TestPythonHasTheFieldsOfAStage(t *testing.T) {
 
 // TestOptionsOfStageAreDocumented: each flag of penstock stage that sets a field has a row, and each row has a flag.
 func TestOptionsOfStageAreDocumented(t *testing.T) {
-	want := []string{"--input-format", "--json", "--no-folder-columns", "--schema"} // of the command alone
+	want := []string{ // of the command alone
+		"--columns", "--filter", "--from-ref", "--from-snapshot", "--from-table", "--input-format", "--json", "--no-folder-columns", "--schema",
+	}
 	for _, f := range dataset.WriteFields() {
 		if f.Flag.Help != "" {
 			want = append(want, "--"+strings.ReplaceAll(f.Name, "_", "-"))

@@ -110,7 +110,7 @@ def test_other_libraries_read_uuids(client: penstock.Client) -> None:
 def test_frames_with_uuids_are_staged(client: penstock.Client) -> None:
     """A stream's rows can be staged as they are, and so can UUIDs of DuckDB, which sends them as texts.
 
-    spec: stage-74, stage-141
+    spec: stage-74, stage-150
     """
     more = [uuid.uuid4() for _ in range(3)]
     with duckdb.connect() as connection:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -46,9 +47,9 @@ func (t *Tables) InputStorage(table string) func(context.Context, string) (store
 	}
 }
 
-// ColumnTypes returns the types of a table's columns by name. It returns nil if the table does not
-// exist.
-func (t *Tables) ColumnTypes(ctx context.Context, table string) (map[string]arrow.DataType, error) {
+// ColumnTypes returns the types of a table's columns. UUIDs have the extension type. It returns nil if
+// the table does not exist.
+func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, error) {
 	c, name, err := t.catalogOf(table)
 	if err != nil {
 		return nil, err
@@ -60,9 +61,11 @@ func (t *Tables) ColumnTypes(ctx context.Context, table string) (map[string]arro
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]arrow.DataType{}
-	for _, f := range state.Table.Fields {
-		out[f.Name] = f.Type
+	out := make([]arrow.Field, len(state.Table.Fields))
+	for i, f := range state.Table.Fields {
+		if out[i] = f.Arrow(); f.Declared != nil && !arrow.IsNested(f.Type.ID()) {
+			out[i].Type = extensions.NewUUIDType()
+		}
 	}
 	return out, nil
 }

@@ -72,8 +72,8 @@ func TestUnknownFormatsAreRefused(t *testing.T) {
 
 // spec: stage-139
 func TestStandardInputIsRead(t *testing.T) {
-	read := func(content string, asCSV bool) ([]string, error) {
-		o := typed(t, "id: long", inputs.Options{Stdin: bufio.NewReader(strings.NewReader(content)), StdinCSV: asCSV})
+	read := func(content, format string) ([]string, error) {
+		o := typed(t, "id: long", inputs.Options{Stdin: bufio.NewReader(strings.NewReader(content)), StdinFormat: format})
 		files, err := inputs.Find(t.Context(), []string{"-"}, o)
 		require.NoError(t, err)
 		rows, err := inputs.Open(t.Context(), files, o)
@@ -82,18 +82,21 @@ func TestStandardInputIsRead(t *testing.T) {
 		}
 		return textsOf(t, rows)
 	}
-	got, err := read(string(arrowOf(t, 2, false)), false)
+	got, err := read(string(arrowOf(t, 2, false)), "arrow")
 	require.NoError(t, err)
 	require.Equal(t, []string{"0", "1"}, got)
-	got, err = read("id\n7\n", true)
+	got, err = read("id\n7\n", "csv")
 	require.NoError(t, err)
 	require.Equal(t, []string{"7"}, got)
+	got, err = read("{\"id\": 8}\n", "jsonl")
+	require.NoError(t, err)
+	require.Equal(t, []string{"8"}, got)
 	for text, content := range map[string]string{
 		"standard input has an unknown format": "id\n7\n",
 		"Parquet cannot be read from":          "PAR1xxxx",
 		"bytes come after the end":             strings.Repeat(string(arrowOf(t, 2, false)), 2),
 	} {
-		_, err = read(content, false)
+		_, err = read(content, "")
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, text)
 	}

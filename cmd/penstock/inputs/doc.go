@@ -1,7 +1,7 @@
 // Package inputs finds and reads the files whose rows penstock stage writes to a table.
 //
 // A name is a local file or folder, a file:// URI, a location on remote storage, a pattern of these
-// with *, ? or [, or "-" for standard input. Files are in Parquet, CSV or Arrow IPC format. Find
+// with *, ? or [, or "-" for standard input. Files are in Parquet, CSV, JSON lines or Arrow IPC format. Find
 // resolves names to files, and Open returns the rows of all files as one reader; the files must
 // have the same columns. Errors name the file, and no row is skipped silently.
 package inputs
@@ -25,12 +25,13 @@ type Options struct {
 	Budget *budget.Budget
 	// Threads is the number of parts of local files that are read concurrently.
 	Threads int
-	// Types returns the types of the columns of CSV files and of folder names, by column name. It
-	// may be nil. It is called only if there are such columns.
-	Types func(ctx context.Context) (map[string]arrow.DataType, error)
-	// Stdin is read for the name "-", as an Arrow stream or, with StdinCSV, as CSV.
-	Stdin    *bufio.Reader
-	StdinCSV bool
+	// Types returns the types of the columns of CSV files, of JSON lines and of folder names. It may
+	// be nil. It is called only if there are such columns.
+	Types func(ctx context.Context) ([]arrow.Field, error)
+	// Stdin is read for the name "-", in the format StdinFormat: "arrow", the default, "csv" or
+	// "jsonl".
+	Stdin       *bufio.Reader
+	StdinFormat string
 	// NoFolderColumns ignores columns in the names of folders, such as day=2026-01-01.
 	NoFolderColumns bool
 	// Opened, unless nil, is called after a Parquet file is opened, with its number of rows and the

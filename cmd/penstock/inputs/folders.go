@@ -86,7 +86,7 @@ func (o Options) folderColumns(ctx context.Context, files []File) (*folderColumn
 		return nil, err
 	}
 	for i, v := range out.values[0] {
-		typed, ok := known[v.column]
+		typed, ok := typeOf(known, v.column)
 		if !ok {
 			typed = out.infer(i)
 		}

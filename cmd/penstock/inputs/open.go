@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -33,7 +34,7 @@ type fileRows interface {
 // file, in any order. Columns of folders are added, unless o.NoFolderColumns is set. The caller
 // releases the reader.
 //
-// Errors: those of foreign.Open, Options.csv and Options.arrow; Invalid for files of several
+// Errors: those of foreign.Open, Options.csv, Options.jsonLines and Options.arrow; Invalid for files of several
 // formats.
 func Open(ctx context.Context, files []File, o Options) (array.RecordReader, error) {
 	folders := &folderColumns{}
@@ -53,6 +54,7 @@ func Open(ctx context.Context, files []File, o Options) (array.RecordReader, err
 // Patterns of file names for each format.
 var (
 	csvName     = regexp.MustCompile(`(?i)\.csv(\.gz|\.zst)?$`)
+	jsonName    = regexp.MustCompile(`(?i)\.(jsonl|ndjson|json)(\.gz|\.zst)?$`)
 	arrowName   = regexp.MustCompile(`(?i)\.(arrows?|feather|ipc)$`)
 	parquetName = regexp.MustCompile(`(?i)\.(parquet|parq|pq)$`)
 )
@@ -64,6 +66,7 @@ type format int
 const (
 	formatParquet format = iota
 	formatCSV
+	formatJSONLines
 	formatArrow
 )
 
@@ -86,6 +89,8 @@ func (o Options) open(ctx context.Context, files []File) (fileRows, error) {
 	switch first {
 	case formatCSV:
 		return inSequence(ctx, files, o.csv)
+	case formatJSONLines:
+		return inSequence(ctx, files, o.jsonLines)
 	case formatArrow:
 		return inSequence(ctx, files, o.arrow)
 	case formatParquet:
@@ -101,6 +106,8 @@ func (o Options) format(ctx context.Context, f File) (format, error) {
 		return o.stdinFormat()
 	case csvName.MatchString(f.Name):
 		return formatCSV, nil
+	case jsonName.MatchString(f.Name):
+		return formatJSONLines, nil
 	case arrowName.MatchString(f.Name):
 		return formatArrow, nil
 	case parquetName.MatchString(f.Name):
@@ -127,18 +134,21 @@ func magic(start, name string) (format, error) {
 		return formatArrow, nil
 	}
 	return 0, fault.New(fault.Invalid, "%s has an unknown format", name).In("", name).
-		WithRemedy("stage Parquet files, Arrow files and streams (.arrow, .feather, .ipc), or CSV files (.csv, .csv.gz, .csv.zst)")
+		WithRemedy("stage Parquet files, Arrow files and streams (.arrow, .feather, .ipc), CSV files (.csv, .csv.gz, .csv.zst), or JSON lines (.jsonl, .ndjson, .json, also with .gz or .zst)")
 }
 
 // stdinFormat returns the format of standard input.
 func (o Options) stdinFormat() (format, error) {
-	if o.StdinCSV {
+	switch o.StdinFormat {
+	case "csv":
 		return formatCSV, nil
+	case "jsonl":
+		return formatJSONLines, nil
 	}
 	start, _ := o.Stdin.Peek(len(arrowFile)) // a later read returns the error
 	is, err := magic(string(start), stdinName)
 	if err != nil {
-		return 0, fault.As(err).WithRemedy("write an Arrow stream to it, or CSV with --input-format csv")
+		return 0, fault.As(err).WithRemedy("write an Arrow stream to it, CSV with --input-format csv, or JSON lines with --input-format jsonl")
 	}
 	if is == formatParquet {
 		return 0, fault.New(fault.Invalid, "Parquet cannot be read from standard input: its last bytes come first").WithRemedy("write the rows to a file, or as an Arrow stream")
@@ -146,12 +156,21 @@ func (o Options) stdinFormat() (format, error) {
 	return is, nil
 }
 
-// types returns the known types of columns, by name.
-func (o Options) types(ctx context.Context) (map[string]arrow.DataType, error) {
+// types returns the columns whose types are known.
+func (o Options) types(ctx context.Context) ([]arrow.Field, error) {
 	if o.Types == nil {
 		return nil, nil
 	}
 	return o.Types(ctx)
+}
+
+// typeOf returns the type of a column.
+func typeOf(known []arrow.Field, name string) (arrow.DataType, bool) {
+	i := slices.IndexFunc(known, func(f arrow.Field) bool { return f.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return known[i].Type, true
 }
 
 // content opens a file to read it from its beginning.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
+	"github.com/google/uuid"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -20,20 +22,21 @@ func typeNames() map[string]arrow.DataType {
 		"boolean": arrow.FixedWidthTypes.Boolean, "int": arrow.PrimitiveTypes.Int32, "long": arrow.PrimitiveTypes.Int64,
 		"float": arrow.PrimitiveTypes.Float32, "double": arrow.PrimitiveTypes.Float64, "date": arrow.FixedWidthTypes.Date32,
 		"time": arrow.FixedWidthTypes.Time64us, "timestamp": &arrow.TimestampType{Unit: arrow.Microsecond},
-		"timestamptz": arrow.FixedWidthTypes.Timestamp_us, "string": arrow.BinaryTypes.String,
+		"timestamptz": arrow.FixedWidthTypes.Timestamp_us, "string": arrow.BinaryTypes.String, "uuid": extensions.NewUUIDType(),
 	}
 }
 
 // typeRemedy is the remedy that lists the types.
-const typeRemedy = "write it as 'id: long, price: decimal(9,2)', with boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz or string"
+const typeRemedy = "write it as 'id: long, price: decimal(9,2)', with boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz, string or uuid"
 
 // schemaColumn matches a column of --schema, such as "price: decimal(9,2)", and the comma after it.
 var schemaColumn = regexp.MustCompile(`^\s*([^:,]+?)\s*:\s*(\w+)\s*(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?\s*(?:,|$)`)
 
 // ParseTypes parses the types of columns from a text such as "id: long, price: decimal(9,2)". It
 // returns Invalid for malformed texts.
-func ParseTypes(text string) (map[string]arrow.DataType, error) {
-	out, known := map[string]arrow.DataType{}, typeNames()
+func ParseTypes(text string) ([]arrow.Field, error) {
+	var out []arrow.Field
+	known := typeNames()
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		parts := schemaColumn.FindStringSubmatch(rest)
 		if parts == nil {
@@ -48,10 +51,10 @@ func ParseTypes(text string) (map[string]arrow.DataType, error) {
 		} else if parts[3] != "" {
 			ok = false
 		}
-		if _, twice := out[parts[1]]; !ok || twice {
+		if _, twice := typeOf(out, parts[1]); !ok || twice {
 			return nil, fault.InvalidField("schema", "column %s has an unknown type, or is named twice", parts[1]).WithRemedy("%s", typeRemedy)
 		}
-		out[parts[1]] = typed
+		out = append(out, arrow.Field{Name: parts[1], Type: typed, Nullable: true})
 	}
 	return out, nil
 }
@@ -90,6 +93,13 @@ func appendText(b array.Builder, text string) error {
 		n, err := strconv.ParseInt(text, 10, 64)
 		b.Append(n)
 		return err
+	case *extensions.UUIDBuilder:
+		id, err := uuid.Parse(text)
+		if err != nil || len(text) != len(id.String()) { // the library accepts other forms
+			return errNotValue
+		}
+		b.Append(id)
+		return nil
 	case *array.Decimal128Builder:
 		of := b.Type().(*arrow.Decimal128Type)
 		parts := decimalText.FindStringSubmatch(text)

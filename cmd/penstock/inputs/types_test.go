@@ -21,7 +21,7 @@ func typed(t *testing.T, schema string, o inputs.Options) inputs.Options {
 	t.Helper()
 	types, err := inputs.ParseTypes(schema)
 	require.NoError(t, err)
-	o.Types = func(context.Context) (map[string]arrow.DataType, error) { return types, nil }
+	o.Types = func(context.Context) ([]arrow.Field, error) { return types, nil }
 	o.Budget = budget.New(256 << 20)
 	return o
 }

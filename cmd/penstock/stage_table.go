@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
+)
+
+// tableFlags are the flags that name a table whose rows are staged instead of those of files.
+type tableFlags struct {
+	table, ref, snapshot, columns, filter *string
+}
+
+// sourceTableFlags adds the flags.
+func (f *tableFlags) sourceTableFlags(c *cobra.Command) {
+	f.table = cmdline.Text(c, "from-table", "TABLE", "read the rows of this table instead of files: [catalog.]namespace.table")
+	f.ref = cmdline.Text(c, "from-ref", "REF", "the branch or tag of --from-table to read (default main)")
+	f.snapshot = cmdline.Text(c, "from-snapshot", "ID", "the snapshot of --from-table to read")
+	f.columns = cmdline.Text(c, "columns", "COLUMNS", "the columns of --from-table to read, separated by commas (default: all)")
+	f.filter = cmdline.Text(c, "filter", "EXPRESSION", "the rows of --from-table to read, as in \"day = '2026-11-01'\" (default: all)")
+}
+
+// check returns an error for flags that cannot be combined.
+func (f *tableFlags) check(files fileFlags) error {
+	if *f.table == "" {
+		if *f.ref+*f.snapshot+*f.columns+*f.filter != "" {
+			return cmdline.Errorf("--from-ref, --from-snapshot, --columns and --filter are for --from-table")
+		}
+		if len(files.files) == 0 {
+			return cmdline.Errorf("penstock stage needs a table and at least one file or folder, or --from-table")
+		}
+		return nil
+	}
+	if len(files.files) > 0 || *files.stdinFormat+*files.schema != "" || files.noFolderColumns {
+		return cmdline.Errorf("--from-table reads a table: leave files, --schema, --input-format and --no-folder-columns out")
+	}
+	return nil
+}
+
+// query returns the query that reads the table.
+func (f *tableFlags) query() ([]byte, error) {
+	training := map[string]any{"table": *f.table}
+	if *f.ref != "" {
+		training["ref"] = *f.ref
+	}
+	if *f.snapshot != "" {
+		training["snapshot"] = json.Number(*f.snapshot)
+	}
+	if *f.filter != "" {
+		training["filter"] = *f.filter
+	}
+	query := map[string]any{"dataset": map[string]any{"training": training}}
+	if *f.columns != "" {
+		columns := strings.Split(*f.columns, ",")
+		for i := range columns {
+			columns[i] = strings.TrimSpace(columns[i])
+		}
+		query["columns"] = columns
+	}
+	text, err := json.Marshal(query)
+	if err != nil {
+		return nil, cmdline.Errorf("--from-snapshot %s: want the number of a snapshot", *f.snapshot)
+	}
+	return text, nil
+}
+
+// rows returns the rows of the table, which are read in process. The caller releases them.
+func (f *tableFlags) rows(ctx context.Context, e *engine.Engine, found func(rows int64, left int)) (array.RecordReader, error) {
+	text, err := f.query()
+	if err != nil {
+		return nil, err
+	}
+	query, err := decode.Query(text)
+	if err != nil {
+		return nil, err
+	}
+	query.Shard = dataset.Shard{Of: 1} // the only one
+	plan, err := e.Loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults()})
+	if err != nil {
+		return nil, fault.Op(err, "read table %s", *f.table)
+	}
+	found(plan.StoredRows, 0)
+	return e.Loader.Open(ctx, plan, loader.StreamOptions{})
+}
+
+// sentRows returns the rows of the table, which a server sends. The caller releases them.
+func (f *tableFlags) sentRows(ctx context.Context, s *client.Client, found func(rows int64, left int)) (array.RecordReader, error) {
+	text, err := f.query()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Open(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	found(max(rows.Planned, 0), 0)
+	return batch.FromFunc(rows.Schema, func() (arrow.RecordBatch, error) {
+		if !rows.Next() {
+			return nil, rows.Err()
+		}
+		rows.RecordBatch().Retain()
+		return rows.RecordBatch(), nil
+	}, rows.Release), nil
+}
