@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import penstock
 IDS = [uuid.UUID(int=1 << 120 | n) for n in range(6)]
 
 
-def column(ids: list[uuid.UUID | None]) -> pa.Array:
+def column(ids: Sequence[uuid.UUID | None]) -> pa.Array:
     stored = pa.array([one and one.bytes for one in ids], pa.binary(16))
     return pa.ExtensionArray.from_storage(pa.uuid(), stored)
 
@@ -46,7 +46,11 @@ def client(tmp_path: Path) -> Iterator[penstock.Client]:
     pairs = pa.StructArray.from_arrays([pa.array([IDS[2].bytes], pa.binary(16))], ["id"])
     lists = pa.array([[IDS[0].bytes, IDS[1].bytes]], pa.list_(pa.binary(16)))
     arrow = nested.schema().as_arrow()
-    rows = [pa.array([1], pa.int64()), lists.cast(arrow.field("ids").type), pairs.cast(arrow.field("pair").type)]
+    rows = [
+        pa.array([1], pa.int64()),
+        lists.cast(arrow.field("ids").type),
+        pairs.cast(arrow.field("pair").type),
+    ]
     nested.append(pa.Table.from_arrays(rows, schema=arrow))
     config = tmp_path / "penstock.yaml"
     config.write_text(
@@ -100,7 +104,10 @@ def test_other_libraries_read_uuids(client: penstock.Client) -> None:
         assert stream  # DuckDB finds it by its name
         rows = connection.execute("FROM stream SELECT owner, n, friend ORDER BY n").fetchall()
     assert rows == [tuple(row.values()) for row in JOINED]
-    stored = [{key: value.bytes if isinstance(value, uuid.UUID) else value for key, value in row.items()} for row in JOINED]
+    stored = [
+        {key: value.bytes if isinstance(value, uuid.UUID) else value for key, value in row.items()}
+        for row in JOINED
+    ]
     for frame in (client.read("users").to_polars(), pl.DataFrame(client.read("users"))):
         assert frame.sort("n").to_dicts() == stored
     pandas = client.read("users").to_pandas().sort_values("n")

@@ -68,7 +68,12 @@ def test_uuids_are_hashed_and_looked_up_by_their_bytes() -> None:
     ids = pa.ExtensionArray.from_storage(pa.uuid(), stored)
     lists = pa.ListArray.from_arrays([0, 1, 1, 3], ids)
     batch = pa.RecordBatch.from_arrays([ids, lists, ids], ["hashed", "list", "known"])
-    convert = Converter(batch.schema, hash={"hashed": 50, "list": 50}, vocab={"known": [bytes([2] * 16), bytes([1] * 16)]}, nulls={"*": "error"})
+    convert = Converter(
+        batch.schema,
+        hash={"hashed": 50, "list": 50},
+        vocab={"known": [bytes([2] * 16), bytes([1] * 16)]},
+        nulls={"*": "error"},
+    )
     found = convert(batch.slice(1))
     assert found["hashed"].tolist() == bucket(stored, 50).tolist()[1:]
     assert found["list"].values.tolist() == bucket(stored, 50).tolist()[1:]
