@@ -2,7 +2,6 @@ package metadata
 
 import (
 	"context"
-	"maps"
 	"math"
 	"strconv"
 	"time"
@@ -28,8 +27,9 @@ func (s *Source) History(ctx context.Context, name string, held *budget.Reservat
 		return nil, err
 	}
 	out := &history.Table{Name: name, Refs: map[string]history.Ref{}}
-	for i := range m.Snapshots() {
-		one := historyOf(&m.Snapshots()[i])
+	all := m.Snapshots() // each call copies all of them
+	for i := range all {
+		one := historyOf(&all[i])
 		if err := held.Grow(sizeOf(one)); err != nil {
 			return nil, err
 		}
@@ -80,14 +80,14 @@ func (m *Loaded) describe(out *history.Table) {
 	}
 }
 
-// historyOf returns a snapshot of metadata.
+// historyOf returns a snapshot of metadata, whose summary it takes over.
 func historyOf(s *icetable.Snapshot) history.Snapshot {
 	out := history.Snapshot{ID: s.SnapshotID, Time: time.UnixMilli(s.TimestampMs)}
 	if s.ParentSnapshotID != nil {
 		out.Parent = *s.ParentSnapshotID
 	}
 	if s.Summary != nil {
-		out.Operation, out.Summary = string(s.Summary.Operation), maps.Clone(s.Summary.Properties)
+		out.Operation, out.Summary = string(s.Summary.Operation), s.Summary.Properties
 	}
 	return out
 }
