@@ -13,15 +13,19 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// writerGroups is how many times the bytes of a row group a partition may take that is written concurrently: the pages of an
-// open row group are held up to six times, and so is the sample of rows.
-const writerGroups = 16
+// A partition that is written concurrently takes up to writerGroups times the bytes of a row group: the pages of an open row
+// group are held up to six times, and so is the sample of rows. Small row groups do not make it smaller than minWriter, since
+// the tables of compression are not charged.
+const (
+	writerGroups = 16
+	minWriter    = 128 << 20 // bytes
+)
 
 // writers returns the number of partitions that are written concurrently.
 func (c *Call) writers() int {
 	n := c.options.Threads
 	if limit := c.options.Budget.Limit(); limit >= 0 {
-		n = int(min(int64(n), limit/int64(c.options.Calls)/(writerGroups*c.options.groupBytes())))
+		n = int(min(int64(n), limit/int64(c.options.Calls)/max(writerGroups*c.options.groupBytes(), minWriter)))
 	}
 	return max(n, 1)
 }

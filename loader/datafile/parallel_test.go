@@ -10,6 +10,8 @@ import (
 
 // A call of a server that allows eight writes two partitions at the same time, as one that has the whole budget does: its row
 // groups are smaller, too.
+//
+// spec: stage-55
 func TestWritersNeedAShareOfTheBudget(t *testing.T) {
 	for _, c := range []struct {
 		limit          int64
@@ -22,7 +24,9 @@ func TestWritersNeedAShareOfTheBudget(t *testing.T) {
 		{2 << 30, 8, 1, 1},
 		{64 << 30, 8, 16, 8},
 		{64 << 30, 1, 16, 16},
-		{16 << 20, 1, 16, 1}, // row groups have their least size
+		{512 << 20, 1, 16, 2},
+		{1 << 30, 8, 16, 1},
+		{255 << 20, 1, 16, 1},
 	} {
 		o := Options{Calls: c.calls, Threads: c.threads}
 		if c.limit >= 0 {
