@@ -169,7 +169,7 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 	for i, promotion := range resolve.Promotions(d, training) {
 		s := d.Staging[i]
 		if t := promotion.TableFor(s, pin.Staging[s.Name]); t != nil {
-			staging[i] = l.promotedTable(ctx, t, request.Rights.Limits(d))
+			staging[i] = l.promotedTable(ctx, t, q.Wire, request.Rights.Limits(d))
 		}
 		if staging[i].err != nil {
 			return nil, fault.Op(staging[i].err, "staging table %s", s.Name)
@@ -191,13 +191,23 @@ type openedTable struct {
 	err   error
 }
 
-// promotedTable returns the table of a promoted entry at the pin of its promotion. It need not exist any more, but for a client
-// whose rights limit what it reads: it joins the table.
-func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, limited bool) (out openedTable) {
-	if !limited {
+// promotedTable returns the table of a promoted entry of a query's dataset, given the table at the pin of the promotion without
+// columns: the values are read from the training table, and the entry's table need not exist any more. It opens the table, so that the
+// entry is joined, for a client whose rights limit what it reads, and for an indexed query, which sends rows of the table.
+func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, wire dataset.Wire, limited bool) (out openedTable) {
+	indexed, err := wire.Indexed()
+	if err != nil {
+		return openedTable{err: err}
+	}
+	indexed = indexed && !wire.Auto()
+	if !indexed && !limited {
 		return openedTable{table: at}
 	}
 	out.table, out.err = l.options.Catalog.At(ctx, at.Name, at.Pin)
+	if out.err != nil && !limited {
+		out.err = fault.As(fault.Op(out.err, "open the table of a promoted entry for wire: %s", wire)).
+			WithRemedy("use wire: plain or auto, which read the promoted columns of the training table")
+	}
 	return out
 }
 

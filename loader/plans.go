@@ -97,6 +97,7 @@ type planInputs struct {
 	// withheld has the columns that the client may not read: without names, columns are those that it may read.
 	withheld []string
 	entries  listedEntries
+	promoted []string // entries that are read from the training table
 }
 
 // planKey returns the cache key of a query whose defaults are set.
@@ -104,7 +105,7 @@ func planKey(r *resolve.Relation, q dataset.Query, of listedEntries) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
 	rows.With = nil
-	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld(), entries: of})
+	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld(), entries: of, promoted: r.PromotedEntries()})
 }
 
 // Estimated bytes of the parts of a plan, including what they refer to.

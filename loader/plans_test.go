@@ -22,7 +22,7 @@ import (
 func TestPlanKeyCountsEveryField(t *testing.T) {
 	t.Parallel()
 	digesttest.EveryFieldCounts(t, planInputs{
-		name: "d", rows: "77", withheld: []string{"0:1"}, entries: allEntries,
+		name: "d", rows: "77", withheld: []string{"0:1"}, entries: allEntries, promoted: []string{"s"},
 		columns: dataset.Selection{
 			Columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},
 			Dense:   []dataset.Dense{{Name: "f", Columns: []dataset.Column{{Column: "a"}}, Fill: new(float32)}},
@@ -46,7 +46,10 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}}
 	seeded := dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}}
 	narrow := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "a"}}}}
+	promoted := relation(dataset.Dataset{Name: "d"}, one, one)
+	promoted.Staging[0].Promoted = []resolve.PromotedColumn{{}}
 	keys := []string{
+		planKey(promoted, q, readEntries),
 		planKey(relation(dataset.Dataset{Name: "d"}, one), q, readEntries),
 		planKey(relation(dataset.Dataset{Name: "e"}, one), q, readEntries),
 		planKey(relation(dataset.Dataset{Name: "d", Key: []string{"k"}}, one), q, readEntries),
@@ -58,7 +61,7 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 		planKey(relation(dataset.Dataset{Name: "d"}, one), q, allEntries),
 	}
 	slices.Sort(keys)
-	require.Len(t, slices.Compact(keys), 9)
+	require.Len(t, slices.Compact(keys), 10)
 	full := dataset.Query{Rows: datasettest.Cursor(t).Rows}
 	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
 		other := full

@@ -110,7 +110,7 @@ func features3() dataset.Dataset {
 //
 // spec: promote-18, promote-19, promote-24
 func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
-	for _, wire := range []dataset.Wire{dataset.WirePlain, dataset.WireAuto} {
+	for _, wire := range []dataset.Wire{dataset.WirePlain, dataset.WireAuto, dataset.WireIndexed} {
 		r := newRig(t)
 		r.create(t, 2)
 		d := features3()
@@ -202,6 +202,31 @@ func TestPromotedEntriesNeedNoStagingTable(t *testing.T) {
 	d.Staging[0].Prefix = "other_"
 	_, err := r.tryAsk(t, d, dataset.Query{})
 	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
+}
+
+// An indexed query sends rows of the staging table, so it joins promoted entries, at the snapshot that
+// was promoted. It fails if the table does not have that snapshot any more.
+//
+// spec: promote-28
+func TestIndexedQueriesJoinPromotedEntries(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	indexed := dataset.Query{Reading: dataset.Reading{Wire: dataset.WireIndexed}}
+	before := r.ask(t, d, indexed)
+	r.promoteAll(t, d, "left", "matched", "over")
+	r.append(t, features, `{"key": 9, "f": 90}`)
+	got := r.ask(t, d, indexed)
+	same(t, before, got, "promoted")
+	require.Equal(t, before.Pin.Staging, got.Pin.Staging)
+	require.Empty(t, got.Report.Promoted)
+	require.Equal(t, before.Report.Staging, got.Report.Staging)
+	require.NoError(t, r.others.DropTable(t.Context(), strings.Split(features, ".")))
+	require.Len(t, r.ask(t, d, dataset.Query{}).Rows, 8)
+	_, err := r.tryAsk(t, d, indexed)
+	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
+	require.ErrorContains(t, err, "wire: indexed")
+	require.Contains(t, fault.As(err).Remedy, "use wire: plain or auto")
 }
 
 // An entry that differs from the promoted one is not read from the promoted columns.
@@ -306,21 +331,6 @@ func TestCheckpointsOfDatasetsWithoutTheirEntry(t *testing.T) {
 	got := r.ask(t, without, query)
 	same(t, before, got, "with")
 	require.Contains(t, got.Report.Promoted, "left")
-}
-
-// Staging rows cannot be sent by index if the entry's columns were promoted.
-//
-// spec: promote-24
-func TestPromotedEntriesHaveNoRowsToIndex(t *testing.T) {
-	r := newRig(t)
-	r.create(t, 2)
-	d := features3()
-	r.promoteAll(t, d, "left")
-	_, err := r.tryAsk(t, d, dataset.Query{Reading: dataset.Reading{Wire: dataset.WireIndexed}})
-	require.Equal(t, fault.Invalid, fault.KindOf(err), err)
-	require.ErrorContains(t, err, "whose columns were promoted")
-	_, err = r.tryAsk(t, d, dataset.Query{Reading: dataset.Reading{Wire: dataset.WireIndexed, Columns: []dataset.Column{{Column: "m"}}}})
-	require.NoError(t, err)
 }
 
 // Overlays of one column are promoted one after the other, and reads in between return the same

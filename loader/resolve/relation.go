@@ -71,8 +71,8 @@ type Distinct struct {
 // Bind resolves all names of a dataset against its tables: the training table, and one table for
 // each staging entry. It returns all faults together, as one Invalid error.
 //
-// An entry whose table is at the pin of its promotion is read from the training table (see Promotions). Names find the columns that
-// the training table had before the promotions of the dataset's entries.
+// An entry whose table is that of Promotion.TableFor is read from the training table. Other entries are joined, promoted ones
+// too. Names find the columns that the training table had before the promotions of the dataset's entries.
 func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) (*Relation, error) {
 	b := binder{}
 	promotions := Promotions(d, training)
@@ -89,7 +89,7 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 	b.request(r)
 	for i, entry := range d.Staging {
 		at := fmt.Sprintf("staging[%d]", i)
-		if p := promotions[i]; p != nil && staging[i].Pin == p.Pin {
+		if p := promotions[i]; p != nil && staging[i].Pin == p.Pin && staging[i].Fields == nil {
 			r.Staging = append(r.Staging, b.promotedStaging(entry, training, p, at))
 		} else {
 			r.Staging = append(r.Staging, b.staging(entry, training, staging[i], at))
@@ -215,6 +215,17 @@ func (b *binder) distinct(d *dataset.Distinct, t *catalog.Table) *Distinct {
 		}
 	}
 	return out
+}
+
+// PromotedEntries returns the names of the entries that are read from the training table.
+func (r *Relation) PromotedEntries() []string {
+	var names []string
+	for _, s := range r.Staging {
+		if s.Promoted != nil {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // Pin returns the pins of all tables.

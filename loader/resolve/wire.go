@@ -101,11 +101,6 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 	if !indexed {
 		return Schema(outputs), nil
 	}
-	if i := slices.IndexFunc(outputs, func(o Output) bool { return o.Promoted && o.Table != TrainingTable }); i >= 0 && !wire.Auto() {
-		s := r.Staging[outputs[i].Table]
-		return nil, fault.InvalidField("wire", "%s sends rows of staging table %s, whose columns were promoted to the training table", wire, s.Name).
-			WithRemedy("use wire: auto or plain")
-	}
 	columns := r.Indexed(outputs)
 	if wire.Auto() {
 		columns = slices.DeleteFunc(columns, func(x Indexed) bool { return x.Apart })
