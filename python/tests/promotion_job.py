@@ -15,6 +15,9 @@ from typing import Any
 
 import penstock
 
+# The exit status of a job whose server did not answer. It is started again.
+UNAVAILABLE = 75
+
 
 def kept(file: Path) -> list[dict[str, Any]]:
     """The batches of a job. A line that was cut off by a kill is not one."""
@@ -61,4 +64,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except penstock.Unavailable:
+        sys.exit(UNAVAILABLE)

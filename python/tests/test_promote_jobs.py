@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from lake import Lake, Row
-from promotion_job import kept
+from promotion_job import UNAVAILABLE, kept
 from pyiceberg.types import DoubleType, ListType, LongType
 from server import BINARY, Server
 
@@ -98,8 +98,10 @@ class Job:
     def __init__(self, world: World, name: str) -> None:
         self.name, self.file = name, world.folder / f"{name}.jsonl"
         self.process: subprocess.Popen[str] | None = None
+        self.address = ""
 
     def start(self, address: str) -> None:
+        self.address = address
         program = Path(__file__).with_name("promotion_job.py")
         command = [sys.executable, str(program), address, json.dumps(QUERY), str(EPOCHS), str(self.file)]
         self.process = subprocess.Popen(
@@ -118,15 +120,19 @@ class Job:
         return True
 
     def step(self, between: Callable[[], None] = lambda: None) -> bool:
-        """Reads a batch. Returns False at the end of the last epoch."""
+        """Reads a batch, or starts the job again. Returns False at the end of the last epoch."""
         asked = self.ask()
         between()
         assert self.process is not None
         assert self.process.stdout is not None
         if asked and self.process.stdout.readline() == "next\n":
             return True
-        assert self.process.wait(LIMIT) == 0, self.name
+        status = self.process.wait(LIMIT)
         self.close()
+        if status == UNAVAILABLE:
+            self.start(self.address)
+            return True
+        assert status == 0, self.name
         return False
 
     def kill(self) -> None:
