@@ -120,10 +120,8 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	}
 	defer rows.Release()
 	report := g.staging(all)
-	o := stage.CallOptions{
-		Progress: func(at datafile.Progress) { report(progress.OfWrite(at)) },
-		Readers:  e.Datasets().Readers(call.Table, func(string) bool { return true }),
-	}
+	o := e.StageOptions(call.Table)
+	o.Progress = func(at datafile.Progress) { report(progress.OfWrite(at)) }
 	if call.OnlyKeysOf != "" {
 		g.step("keys")
 		o.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read

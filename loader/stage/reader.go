@@ -79,6 +79,22 @@ func (c *staging) trainingOf(ctx context.Context, r DatasetReader) (*catalog.Tab
 	return state.Table, nil
 }
 
+// checkAdded checks that datasets can be read after the target's new columns are added to the table.
+func (c *staging) checkAdded(ctx context.Context, check func(context.Context, *catalog.Table, []catalog.Field) error) error {
+	if check == nil || c.creates != nil || len(c.target.Added) == 0 {
+		return nil
+	}
+	rows, err := conformed(c.target)
+	if err != nil {
+		return err
+	}
+	added := make([]catalog.Field, len(c.target.Added))
+	for i, column := range c.target.Added {
+		added[i] = catalog.Field{ID: column.ID, Name: column.Name, Type: rows.Field(columnOf(c.target, column.Name)).Type}
+	}
+	return check(ctx, c.target.State.Table, added)
+}
+
 // equals checks that the type of a key column can equal that of the training table's column.
 func (r DatasetReader) equals(t *datafile.Target, training *catalog.Table, pair dataset.KeyPair) error {
 	at := columnOf(t, pair.Staging)

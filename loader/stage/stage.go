@@ -81,6 +81,9 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	if err := c.checkReaders(ctx); err != nil {
 		return c.result, err
 	}
+	if err := c.checkAdded(ctx, o.CheckAdded); err != nil {
+		return c.result, err
+	}
 	if c.checks, err = c.newKeyChecks(); err != nil {
 		return c.result, err
 	}

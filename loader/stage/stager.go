@@ -36,6 +36,9 @@ type CallOptions struct {
 	// Readers describe how datasets read the table. Rows that would make one of them fail are
 	// refused.
 	Readers []DatasetReader
+	// CheckAdded returns an error if a dataset cannot be read after columns are added to the table,
+	// whose current state is to. It is called before the first row is read; it may be nil.
+	CheckAdded func(ctx context.Context, to *catalog.Table, added []catalog.Field) error
 	// Progress is called from time to time; it may be nil.
 	Progress func(datafile.Progress)
 }

@@ -1,12 +1,19 @@
 // Package staged determines how the datasets of a server use a staging table that is being written:
-// which keys their training rows have, and whether datasets depend on the order in which the
-// table's rows were written.
+// which keys their training rows have, whether datasets depend on the order in which the table's
+// rows were written, and whether they can be read with new columns of the table.
 package staged
 
 import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -48,6 +55,54 @@ func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage
 	return out
 }
 
+// CheckAdded returns Invalid if a dataset that can be read now cannot be read after columns are added
+// to a table. table is the table's name as users write it, and to its current state. The error
+// describes a dataset only if shown returns true for its name.
+func (d Datasets) CheckAdded(ctx context.Context, table string, to *catalog.Table, added []catalog.Field, shown func(dataset string) bool) error {
+	for _, of := range d.Loader.Datasets() {
+		if !d.reads(of, table) {
+			continue
+		}
+		err := d.Loader.CheckAdded(ctx, of, to, added)
+		switch {
+		case err == nil:
+		case fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil:
+			return fault.Op(err, "check %s with the new columns", nameOf(of, shown))
+		default:
+			return unreadable(of, table, err, added, shown)
+		}
+	}
+	return nil
+}
+
+// unreadable is the error for a dataset that cannot be read with new columns of a table, given the
+// dataset's error.
+func unreadable(of dataset.Dataset, table string, err error, added []catalog.Field, shown func(dataset string) bool) error {
+	names := make([]string, len(added))
+	for i, f := range added {
+		names[i] = strconv.Quote(f.Name)
+	}
+	why := ""
+	if shown(of.Name) {
+		why = ": " + fault.As(err).Message
+	}
+	return fault.InvalidField("evolve", "%s cannot be read after the new columns %s are added to table %s%s", nameOf(of, shown), strings.Join(names, ", "), table, why).
+		In(table, "").WithRemedy("rename or leave out the column, or first set columns or prefix in the dataset's entry so that no two columns have its name")
+}
+
+// reads reports whether a dataset reads a table.
+func (d Datasets) reads(of dataset.Dataset, table string) bool {
+	return d.Same(of.Training.Table, table) || slices.ContainsFunc(of.Staging, func(s dataset.Staging) bool { return d.Same(s.Table, table) })
+}
+
+// nameOf returns the name of a dataset for errors.
+func nameOf(of dataset.Dataset, shown func(dataset string) bool) string {
+	if shown(of.Name) {
+		return "dataset " + of.Name
+	}
+	return "a dataset of the server"
+}
+
 // CheckAnyOrder returns Invalid if a dataset chooses rows of a table by the order in which they
 // were written. The error names the dataset if shown returns true for it.
 func (d Datasets) CheckAnyOrder(table string, shown func(dataset string) bool) error {
@@ -57,11 +112,7 @@ func (d Datasets) CheckAnyOrder(table string, shown func(dataset string) bool) e
 			takes = takes || s.Duplicates.Choose() && d.Same(s.Table, table)
 		}
 		if takes {
-			name := "a dataset of the server"
-			if shown(of.Name) {
-				name = "dataset " + of.Name
-			}
-			return fault.InvalidField("any_order", "%s takes the first or last of several rows of table %s, and then could find other rows than now", name, table).
+			return fault.InvalidField("any_order", "%s takes the first or last of several rows of table %s, and then could find other rows than now", nameOf(of, shown), table).
 				In(table, "").WithRemedy("leave any_order out: files whose rows would change their order stay")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/loader/catalog"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/datafile"
@@ -51,7 +52,8 @@ func (w TableWriter) Writable(table string) error {
 
 // Stage implements changes.TableWriter.
 func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from access.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error) {
-	o := stage.CallOptions{Progress: progress, Readers: w.engine.Datasets().Readers(request.Table, from.Shown)}
+	o := w.engine.stageOptions(request.Table, from.Shown)
+	o.Progress = progress
 	if request.OnlyKeysOf != "" {
 		o.OnlyKeys = staged.Keys{Datasets: w.engine.Datasets(), Of: request.OnlyKeysOf, Staged: request.Table, Rights: from.KeysRights}.Read
 	}
@@ -109,6 +111,23 @@ func (w TableWriter) Clean(ctx context.Context, request changes.OrphanSearch) ([
 	}
 	search := orphans.Search{Owned: tablecommit.Owned, Before: request.Before}
 	return search.Clean(ctx, tables, request.Remove, request.Held, request.Progress)
+}
+
+// StageOptions returns the options of a call by the operator, who may know all datasets, that stages
+// rows to a table.
+func (e *Engine) StageOptions(table string) stage.CallOptions {
+	return e.stageOptions(table, func(string) bool { return true })
+}
+
+// stageOptions returns the options of a call whose errors name a dataset if shown returns true.
+func (e *Engine) stageOptions(table string, shown func(dataset string) bool) stage.CallOptions {
+	datasets := e.Datasets()
+	return stage.CallOptions{
+		Readers: datasets.Readers(table, shown),
+		CheckAdded: func(ctx context.Context, to *catalog.Table, added []catalog.Field) error {
+			return datasets.CheckAdded(ctx, table, to, added, shown)
+		},
+	}
 }
 
 // Datasets returns the staged.Datasets of the engine, which report how its datasets use tables.
