@@ -20,7 +20,7 @@ type restoreFlags struct {
 	changeFlags
 	snapshot, token, branch *string
 	partition               *[]string
-	dry, asJSON             *bool
+	duplicates, dry, asJSON *bool
 }
 
 func restoreCommand(p process) *cobra.Command {
@@ -40,6 +40,7 @@ func restoreCommand(p process) *cobra.Command {
 		partition:   cmdline.Texts(c, "partition", "FIELD=VALUE", "restore only partitions with this value, as in ts_day=2026-11-01; may be repeated"),
 		token:       cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
 		branch:      cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main)"),
+		duplicates:  c.Flags().Bool("allow-duplicates", false, "restore partitions even if rows of them or of other partitions have the same key"),
 		dry:         c.Flags().Bool("dry-run", false, "print what would be restored"),
 		asJSON:      c.Flags().Bool("json", false, "print the result as JSON"),
 	}
@@ -48,7 +49,9 @@ func restoreCommand(p process) *cobra.Command {
 		if err != nil || id <= 0 {
 			return cmdline.Errorf("--snapshot %q is not the id of a snapshot", *f.snapshot)
 		}
-		request := decode.RestoreCommand{Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, DryRun: *f.dry, Progress: true}
+		request := decode.RestoreCommand{
+			Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, AllowDuplicates: *f.duplicates, DryRun: *f.dry, Progress: true,
+		}
 		return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			var out maintenance.RestorationResult
 			if err := s.Change(ctx, "restore", request, &out, g.report); err != nil {

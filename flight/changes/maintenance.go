@@ -20,8 +20,10 @@ type TableMaintenance interface {
 	// Compact rewrites files of a table; see maintenance.Rewriter. Errors name only datasets for
 	// which shown is true.
 	Compact(ctx context.Context, request maintenance.Compaction, shown func(dataset string) bool) (maintenance.CompactionResult, error)
-	// Restore restores rows of a table; see maintenance.Rewriter.
-	Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error)
+	// Restore restores rows of a table; see maintenance.Rewriter. If unique is true, partitions are
+	// not restored if a dataset does not accept their keys. Errors name only datasets for which
+	// shown is true.
+	Restore(ctx context.Context, request maintenance.Restoration, unique bool, shown func(dataset string) bool) (maintenance.RestorationResult, error)
 	// Clean finds orphan files and, if the search requests it, removes them; see orphans.Search.
 	Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error)
 }
@@ -85,7 +87,7 @@ func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, to *pr
 	err = w.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
 		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		out, err = w.options.Maintenance.Restore(ctx, request)
+		out, err = w.options.Maintenance.Restore(ctx, request, !asked.AllowDuplicates, func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) })
 		c.Note.Changed(out.Snapshot)
 		return err
 	})

@@ -47,7 +47,7 @@ func (m *maintained) Compact(ctx context.Context, request maintenance.Compaction
 	return maintenance.CompactionResult{Snapshot: 7, Files: request.MinFiles, Bytes: request.FileBytes}, m.run(ctx)
 }
 
-func (m *maintained) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
+func (m *maintained) Restore(ctx context.Context, request maintenance.Restoration, _ bool, _ func(string) bool) (maintenance.RestorationResult, error) {
 	return maintenance.RestorationResult{Token: request.Token, Snapshot: request.Snapshot}, m.run(ctx)
 }
 

@@ -25,10 +25,21 @@ type Restoration struct {
 	Snapshot int64
 	// Partition selects partitions, as in Compaction. Without texts, the whole table is restored.
 	Partition []string
+	// CheckKeys returns an error if the restored rows repeat keys. It is called before files are
+	// written if only some partitions are restored; nil: keys are not checked.
+	CheckKeys func(ctx context.Context, r RestoredFiles) error
 	// DryRun writes nothing.
 	DryRun bool
 	// Progress is called from time to time; it may be nil.
 	Progress func(datafile.Progress)
+}
+
+// RestoredFiles are the files that a restoration changes.
+type RestoredFiles struct {
+	State    *commit.TableState // the state of the branch
+	Past     *catalog.Table     // the table at the snapshot, with the current schema
+	Restored []catalog.File     // files of Past whose rows are restored
+	Removed  []string           // locations of files that are removed from the branch
 }
 
 // RestorationResult describes what a restoration did, or what a dry run would do.
@@ -116,6 +127,9 @@ func (c *restoring) prepare(ctx context.Context, a *transaction.Attempt) error {
 		}
 		c.result.Bytes += f.Bytes
 	}
+	if err := o.checkKeys(ctx); err != nil {
+		return err
+	}
 	if c.request.DryRun || len(o.restored)+len(o.removed) == 0 {
 		return nil
 	}
@@ -180,6 +194,15 @@ func (c *restoring) compare(ctx context.Context, state *commit.TableState) (o *r
 	}
 	o.split(then, now)
 	return o, o.checkColumns(ctx)
+}
+
+// checkKeys checks the keys of restored partitions. The keys of a whole table are those of the
+// snapshot.
+func (o *restoreAttempt) checkKeys(ctx context.Context) error {
+	if o.request.CheckKeys == nil || len(o.request.Partition) == 0 || len(o.restored) == 0 {
+		return nil
+	}
+	return o.request.CheckKeys(ctx, RestoredFiles{State: o.state, Past: o.past, Restored: o.restored, Removed: o.removedLocations()})
 }
 
 // checkColumns checks that files with deletes can be read, if there are any to restore.
@@ -253,8 +276,14 @@ func (o *restoreAttempt) change(added []commit.DataFile) commit.Change {
 		Add: added, Base: o.state.Base(), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
 		Summary: map[string]string{commit.SummaryCommand: "restore"},
 	}
-	for _, f := range o.removed {
-		change.Remove = append(change.Remove, f.Location)
-	}
+	change.Remove = o.removedLocations()
 	return change
+}
+
+func (o *restoreAttempt) removedLocations() []string {
+	var out []string
+	for _, f := range o.removed {
+		out = append(out, f.Location)
+	}
+	return out
 }

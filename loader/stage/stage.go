@@ -42,6 +42,7 @@ type staging struct {
 	request  dataset.TableWrite
 	shown    string // the table's name in the caller's request; request.Table is its name in its catalog
 	fresh    bool   // the token was made for this call
+	stored   bool   // the rows are those of earlier files; see StoredRows
 	tables   WritableTables
 	input    *arrow.Schema
 	rows     *datafile.Call

@@ -143,7 +143,7 @@ type touchedParts struct {
 	state       *commit.TableState
 	fields      []catalog.Field // of the key
 	check       *keyCheck
-	parts       []extsort.Partition // of the new rows
+	parts       []extsort.Partition // of the new rows; nil: unknown
 	least, most *expr.Value         // of the first column of the new rows; nil: unknown
 }
 
@@ -159,7 +159,7 @@ func (t *touchedParts) mayHaveKeys(f catalog.File) bool {
 			return false // every key in the file has a null
 		}
 		value := partitionValue(f.Partition[at])
-		if !slices.ContainsFunc(t.parts, func(new extsort.Partition) bool { return partitionValue(new.Values[i]) == value }) {
+		if len(t.parts) > 0 && !slices.ContainsFunc(t.parts, func(new extsort.Partition) bool { return partitionValue(new.Values[i]) == value }) {
 			return false
 		}
 	}

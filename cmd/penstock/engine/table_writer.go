@@ -95,7 +95,13 @@ func (w TableWriter) Compact(ctx context.Context, request maintenance.Compaction
 }
 
 // Restore implements changes.TableMaintenance.
-func (w TableWriter) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
+func (w TableWriter) Restore(ctx context.Context, request maintenance.Restoration, unique bool, shown func(string) bool) (maintenance.RestorationResult, error) {
+	if unique {
+		readers := w.engine.Datasets().Readers(request.Table, shown)
+		request.CheckKeys = func(ctx context.Context, r maintenance.RestoredFiles) error {
+			return w.stager.CheckStored(ctx, readers, stage.StoredRows{Table: request.Table, State: r.State, Past: r.Past, Files: r.Restored, Removed: r.Removed})
+		}
+	}
 	return w.rewriter.Restore(ctx, request)
 }
 

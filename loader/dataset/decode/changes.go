@@ -58,8 +58,10 @@ type RestoreCommand struct {
 	Branch    string   `json:"branch,omitempty"` // "": main
 	Partition []string `json:"partition,omitempty"`
 	Token     string   `json:"token,omitempty"`
-	DryRun    bool     `json:"dry_run,omitempty"`
-	Progress  bool     `json:"progress,omitempty"` // whether messages report how far the call is
+	// AllowDuplicates restores partitions even if rows outside of them have the same keys.
+	AllowDuplicates bool `json:"allow_duplicates,omitempty"`
+	DryRun          bool `json:"dry_run,omitempty"`
+	Progress        bool `json:"progress,omitempty"` // whether messages report how far the call is
 }
 
 // Restore decodes the body of the action restore.
@@ -70,6 +72,7 @@ func Restore(text []byte) (RestoreCommand, error) {
 		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *RestoreCommand) { out.Branch = d.name(at) }},
 		{name: "partition", read: func(d *decoder, at place, out *RestoreCommand) { out.Partition = d.names(at) }},
 		{name: "token", read: func(d *decoder, at place, out *RestoreCommand) { out.Token = d.name(at) }},
+		{name: "allow_duplicates", read: func(d *decoder, at place, out *RestoreCommand) { out.AllowDuplicates = d.truth(at) }},
 		{name: "dry_run", read: func(d *decoder, at place, out *RestoreCommand) { out.DryRun = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *RestoreCommand) { out.Progress = d.truth(at) }},
 	})

@@ -568,6 +568,7 @@ class Client:
         partition: Sequence[str] | None = None,
         token: str | None = None,
         branch: str | None = None,
+        allow_duplicates: bool = False,
         dry_run: bool = False,
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
@@ -581,6 +582,7 @@ class Client:
             token: the name of the change; a later call with the same token writes nothing. If omitted, the client
                 generates one.
             branch: the branch to commit to. If omitted, main.
+            allow_duplicates: restore partitions even if rows of them or of other partitions have the same key.
             dry_run: write nothing.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
@@ -594,6 +596,7 @@ class Client:
             "partition": mistakes.names("partition", partition),
             "token": new_token() if token is None else token,
             "branch": branch,
+            "allow_duplicates": allow_duplicates,
             "dry_run": dry_run,
         }
         try:
