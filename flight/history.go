@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/history"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -146,7 +145,7 @@ func (h historian) tableLog(ctx context.Context, c *call.Call, body []byte) ([]b
 	if err := held.Grow(int64(descriptionSize * len(t.Snapshots))); err != nil {
 		return nil, err
 	}
-	out, err := t.LogOf(asked.Branch, asked.Limit, demotableOf(t.Columns))
+	out, err := t.LogOf(asked.Branch, asked.Limit, t.Demotable())
 	if err != nil {
 		return nil, err
 	}
@@ -154,17 +153,4 @@ func (h historian) tableLog(ctx context.Context, c *call.Call, body []byte) ([]b
 		return nil, err
 	}
 	return jsontext.Of(out), nil
-}
-
-// demotableOf returns a function that finds, among the columns of a table, one that a given
-// promotion added.
-func demotableOf(columns []history.Column) history.Demotable {
-	return func(promotion string) string {
-		for _, c := range columns {
-			if origin, ok := dataset.OriginOf(c.Doc); ok && origin.Promotion == promotion {
-				return c.Name
-			}
-		}
-		return ""
-	}
 }

@@ -26,5 +26,5 @@ func (w *Service) lastChange(ctx context.Context, table, branch string) (commit.
 	if err != nil {
 		return commit.Move{}, nil, err
 	}
-	return t.LastChange(branch)
+	return t.LastChange(branch, t.Demotable())
 }

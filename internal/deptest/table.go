@@ -92,7 +92,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/commit", Imports: "catalog digest fault"},
-		{Folder: "loader/catalog/history", Imports: "catalog commit fault"},
+		{Folder: "loader/catalog/history", Imports: "catalog commit dataset fault"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
 		{Folder: "loader/catalog/tablestore", Imports: "locator fault store"},
 		{Folder: "loader/catalog/dircat", Imports: "catalog locator fault store"},

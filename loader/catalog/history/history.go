@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Table is the snapshot metadata of a table. It is immutable.
@@ -157,6 +158,18 @@ func (t *Table) head(branch string) (int64, error) {
 // Demotable returns, for the id of a promotion, the name of one of its columns in the current schema, or "".
 type Demotable func(promotion string) string
 
+// Demotable finds the columns of promotions in the current schema.
+func (t *Table) Demotable() Demotable {
+	return func(promotion string) string {
+		for _, c := range t.Columns {
+			if origin, ok := dataset.OriginOf(c.Doc); ok && origin.Promotion == promotion {
+				return c.Name
+			}
+		}
+		return ""
+	}
+}
+
 // LogOf returns the log of a branch ("" is main) or tag, with at most limit snapshots; 0 is no limit.
 func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error) {
 	branch = cmp.Or(branch, commit.Main)
@@ -176,7 +189,10 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 		e.Branches, e.Tags, e.Pins = names[s.ID].Branches, names[s.ID].Tags, names[s.ID].Pins
 		if promotion := s.Summary[commit.SummaryPromotion]; promotion != "" {
 			e.Demote = demotable(promotion)
-			own = false
+			if own = own && e.Demote == ""; own { // it was taken back, and did not change rows
+				out.Snapshots = append(out.Snapshots, e)
+				continue
+			}
 		}
 		from, kept := byID.undoTo(branch, s)
 		if own = own && e.Token != "" && kept; own {

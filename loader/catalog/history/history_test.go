@@ -35,6 +35,13 @@ func promoted(id, parent int64) history.Snapshot {
 	return history.Snapshot{ID: id, Parent: parent, Time: second(id), Operation: "replace", Summary: map[string]string{commit.SummaryPromotion: "p", commit.SummaryCommand: "promote"}}
 }
 
+// demoted is a promotion without columns in the schema.
+func demoted(id, parent int64) history.Snapshot {
+	out := promoted(id, parent)
+	out.Summary[commit.SummaryPromotion] = "gone"
+	return out
+}
+
 // table returns a table whose main is at a snapshot.
 func table(main int64, moves []int64, snapshots ...history.Snapshot) *history.Table {
 	return &history.Table{Name: "ml.t", Snapshots: snapshots, Moves: moves, Moved: second(90), Refs: map[string]history.Ref{"main": {Snapshot: main}}}
@@ -86,6 +93,12 @@ func TestLogOfABranch(t *testing.T) {
 	require.Equal(t, []any{"last_pins", "penstock promote"}, []any{got.Snapshots[1].Demote, got.Snapshots[1].Writer})
 	require.Nil(t, got.Snapshots[1].Undo)
 	require.Nil(t, got.Snapshots[2].Undo, "the promotion would be taken back with it")
+	got, err = table(4, nil, own(1, 0), own(2, 1), demoted(3, 2), own(4, 3)).LogOf("", 0, demotable)
+	require.NoError(t, err)
+	require.Equal(t, history.Undo{From: 3, To: 4}, *got.Snapshots[0].Undo)
+	require.Empty(t, got.Snapshots[1].Demote)
+	require.Nil(t, got.Snapshots[1].Undo)
+	require.Equal(t, history.Undo{From: 1, To: 4}, *got.Snapshots[2].Undo)
 	got, err = table(3, nil, own(3, 2)).LogOf("", 0, demotable)
 	require.NoError(t, err)
 	require.Nil(t, got.Snapshots[0].Undo, "its parent has expired")
@@ -121,9 +134,13 @@ func TestLastChange(t *testing.T) {
 		"a promotion":                       {table: table(2, nil, own(1, 0), promoted(2, 1)), kind: fault.Conflict, says: "is a promotion"},
 		"others after a promotion":          {table: table(3, nil, own(1, 0), promoted(2, 1), other(3, 2)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2"},
 		"published with promotions":         {table: table(3, []int64{1, 3}, own(1, 0), promoted(2, 1), own(3, 2)), kind: fault.Conflict, says: "is a promotion"},
+		"a promotion that was demoted":      {table: table(3, nil, own(1, 0), own(2, 1), demoted(3, 2)), kind: fault.Conflict, says: "name its snapshots: --from 1 --to 3"},
+		"two that were demoted":             {table: table(4, []int64{2, 3, 4}, own(2, 0), demoted(3, 2), demoted(4, 3)), kind: fault.Conflict, says: "promotion of snapshot 4 of table ml.t was taken back already by demote; it changed no row; to take the change before it back too, name its snapshots: --from none --to 4"},
+		"a change after one":                {table: table(4, nil, own(2, 0), demoted(3, 2), own(4, 3)), from: 3, to: 4, taken: 1},
+		"others after one":                  {table: table(4, nil, own(2, 0), demoted(3, 2), other(4, 3)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2"},
 		"before it has expired":             {table: expired, kind: fault.Expired, says: "snapshot 2 of table ml.t, which was before the last change, no longer exists"},
 	} {
-		made, taken, err := c.table.LastChange("")
+		made, taken, err := c.table.LastChange("", demotable)
 		if c.says != "" {
 			require.Equal(t, c.kind.String(), fault.KindOf(err).String(), name)
 			require.ErrorContains(t, err, c.says, name)
@@ -135,22 +152,22 @@ func TestLastChange(t *testing.T) {
 		require.Equal(t, c.to, taken[0].Snapshot, name)
 	}
 	undone := table(2, []int64{1, 2, 3, 2}, own(1, 0), own(2, 1), own(3, 2))
-	_, _, err := undone.LastChange("")
+	_, _, err := undone.LastChange("", demotable)
 	require.Equal(t, "to take the change before it back too, name its snapshots: --from 1 --to 2", fault.As(err).Remedy)
 	branched := table(1, nil, own(1, 0), own(2, 1), own(3, 2))
 	branched.Refs["candidate"], branched.Refs["tag"] = history.Ref{Snapshot: 3}, history.Ref{Snapshot: 3, Tag: true}
-	made, _, err := branched.LastChange("candidate")
+	made, _, err := branched.LastChange("candidate", demotable)
 	require.NoError(t, err)
 	require.Equal(t, commit.Move{Table: "ml.t", Ref: "candidate", From: 2, To: 3}, made)
 	begun := own(2, 1)
 	begun.Summary[commit.SummaryBegan] = "candidate"
 	branched = table(1, nil, own(1, 0), begun, own(3, 2))
 	branched.Refs["candidate"], branched.Refs["second"], branched.Refs["tag"] = history.Ref{Snapshot: 2}, history.Ref{Snapshot: 2}, history.Ref{Snapshot: 3, Tag: true}
-	made, taken, err := branched.LastChange("candidate")
+	made, taken, err := branched.LastChange("candidate", demotable)
 	require.NoError(t, err)
 	require.Equal(t, commit.Move{Table: "ml.t", Ref: "candidate", To: 2}, made, "the branch is removed, as it did not exist before")
 	require.Len(t, taken, 1)
-	made, _, err = branched.LastChange("second")
+	made, _, err = branched.LastChange("second", demotable)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), made.From)
 	log, err := branched.LogOf("candidate", 0, demotable)
@@ -158,7 +175,7 @@ func TestLastChange(t *testing.T) {
 	require.Equal(t, &history.Undo{Branch: "candidate", To: 2}, log.Snapshots[0].Undo)
 	require.Nil(t, log.Snapshots[1].Undo, "it was of main before the branch began")
 	for _, name := range []string{"tag", "nothing"} {
-		_, _, err = branched.LastChange(name)
+		_, _, err = branched.LastChange(name, demotable)
 		require.Error(t, err)
 	}
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +17,9 @@ import (
 //
 // It returns Conflict with the snapshots of others if they committed since, and NotFound if
 // Penstock made no change. It returns Conflict if main's last move was back, so that a repeated
-// call does not undo one more change; its remedy has the snapshots for that.
-func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
+// call does not undo one more change; its remedy has the snapshots for that. It returns Conflict for
+// a promotion, with the same remedy if demote took the promotion back.
+func (t *Table) LastChange(branch string, demotable Demotable) (commit.Move, []Entry, error) {
 	branch = cmp.Or(branch, commit.Main)
 	made := commit.Move{Table: t.Name, Ref: branch}
 	var err error
@@ -29,12 +31,17 @@ func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
 	}
 	byID := t.byID()
 	made.From = t.movedFrom(byID, branch, made.To)
-	var taken, others []Entry
+	var taken, others, demoted []Entry
 	for s := range byID.ancestors(made.To) {
 		e := entryOf(s)
 		switch {
-		case s.Summary[commit.SummaryPromotion] != "":
+		case s.Summary[commit.SummaryPromotion] != "" && demotable(s.Summary[commit.SummaryPromotion]) != "":
 			return made, nil, t.promotedLast(e, others)
+		case s.Summary[commit.SummaryPromotion] != "" && len(others) == 0:
+			if demoted = append(demoted, e); s.Parent == made.From {
+				made.From = t.movedFrom(byID, branch, s.Parent)
+			}
+			continue
 		case e.Token == "":
 			others = append(others, e)
 			continue
@@ -43,7 +50,7 @@ func (t *Table) LastChange(branch string) (commit.Move, []Entry, error) {
 		}
 		taken = append(taken, e)
 		if s.Parent == made.From || made.From == 0 {
-			return made, taken, cmp.Or(t.undoable(byID, made), t.movedBack(byID, made))
+			return made, taken, cmp.Or(t.demotedLast(demoted, made), t.undoable(byID, made), t.movedBack(byID, made))
 		}
 	}
 	if len(others) > 0 {
@@ -91,14 +98,30 @@ func (t *Table) movedBack(byID snapshotsByID, made commit.Move) error {
 		if !t.Moved.IsZero() {
 			at = " at " + t.Moved.UTC().Format(time.RFC3339)
 		}
-		from := "none"
-		if made.From != 0 {
-			from = strconv.FormatInt(made.From, 10)
-		}
 		return fault.New(fault.Conflict, "the last change of table %s was taken back already: main was moved back%s from snapshot %d to snapshot %d", t.Name, at, t.Moves[last-1], made.To).
-			In(t.Name, "").WithRemedy("to take the change before it back too, name its snapshots: --from %s --to %d", from, made.To)
+			In(t.Name, "").WithRemedy("%s", beforeIt(made))
 	}
 	return nil
+}
+
+// beforeIt is the remedy for a last change that was taken back already, given the move that undoes
+// the change before it.
+func beforeIt(made commit.Move) string {
+	from := "none"
+	if made.From != 0 {
+		from = strconv.FormatInt(made.From, 10)
+	}
+	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d", from, made.To)
+}
+
+// demotedLast returns an error if the snapshots of a move, newest first, include promotions that
+// demote took back.
+func (t *Table) demotedLast(demoted []Entry, made commit.Move) error {
+	if len(demoted) == 0 {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the promotion of snapshot %d of table %s was taken back already by demote; it changed no row", demoted[0].Snapshot, t.Name).
+		In(t.Name, "").WithRemedy("%s", beforeIt(made))
 }
 
 // undoable returns an error if the snapshot that a move began at no longer exists.
