@@ -51,7 +51,7 @@ func catCommand(p process) *cobra.Command {
 	}
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	flags := catFlags{
-		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE, else table)"),
+		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE; table without FILE)"),
 		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output (the default); the file is created or replaced once it is complete"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "the maximum number of rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters per line of a table; 0 is no limit (default: the terminal's, else 120)"),
@@ -137,13 +137,17 @@ func (p terminal) writeOutput(path string, f func(io.Writer) error) error {
 }
 
 // resolveFormat sets the format from the extension of the output file if no format was given. It
-// returns an error if the extension belongs to another format.
+// returns an error if the extension belongs to another format, or to none and no format was given.
 func (f catFlags) resolveFormat() error {
 	named := strings.TrimPrefix(filepath.Ext(*f.output), ".")
 	if !slices.Contains(rowformat.Names(), named) {
 		named = ""
 	}
-	if *f.format == "" {
+	switch file := *f.output; {
+	case *f.format != "":
+	case named == "" && file != "" && file != "-":
+		return cmdline.Errorf("--output %s does not have the extension of a format: add --format, or one of the extensions .%s", file, strings.Join(rowformat.Names(), ", ."))
+	default:
 		*f.format = cmp.Or(named, "table")
 	}
 	switch {

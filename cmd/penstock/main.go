@@ -144,6 +144,9 @@ func (p process) finish(command *cobra.Command, err error) int {
 		return exitOK
 	case errors.Is(err, findingsError{}):
 		return exitFindings
+	case errors.Is(err, errDeclined):
+		p.note("penstock: %s\n", errDeclined)
+		return exitFailure
 	case errors.As(err, &mistake):
 		p.note("penstock: %s\n\nSee: %s --help\n", fault.Redact(mistake.Error()), command.CommandPath())
 		return exitUsage

@@ -147,6 +147,19 @@ func (g *commandProgress) rows(read int64) {
 	}
 }
 
+// pause erases the bar until the returned function is called, so that a question is not overwritten.
+func (g *commandProgress) pause() (resume func()) {
+	if g.bar == nil {
+		return func() {}
+	}
+	g.bar.End()
+	g.bar = nil
+	return func() {
+		g.bar = bar.Start(g.p.line, g.p.clock)
+		g.draw()
+	}
+}
+
 // end reports the end of the command and returns err. g may be nil.
 func (g *commandProgress) end(err error) error {
 	if g == nil {

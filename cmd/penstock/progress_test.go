@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -172,6 +173,34 @@ func TestBarsOnATerminal(t *testing.T) {
 		require.Equal(t, exitOK, p.run(t.Context(), args))
 		require.NotContains(t, screen.String(), "\n", "a bar is one line")
 	}
+}
+
+// A question is not overwritten by the bar, which returns after the answer.
+//
+// spec: change-12
+func TestBarsWaitForAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var screen bytes.Buffer
+		p := process{terminal: terminal{stdout: &screen, stderr: &screen}, environment: environment{clock: time.Now}}
+		p.terminal = p.withBars(bar.NewLine(&screen, func() int { return 0 }))
+		shown := func() string {
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			text := screen.String()
+			screen.Reset()
+			return text
+		}
+		g, err := p.progressOf("", "demote", "features.a")
+		require.NoError(t, err)
+		require.Contains(t, shown(), "demote features.a")
+		resume := g.pause()
+		p.note("Go on? [y/N] ")
+		require.True(t, strings.HasSuffix(shown(), "Go on? [y/N] "))
+		require.Empty(t, shown())
+		resume()
+		require.Contains(t, shown(), "demote features.a")
+		require.NoError(t, g.end(nil))
+	})
 }
 
 // spec: change-12

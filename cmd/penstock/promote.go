@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -137,7 +138,10 @@ func demoteCommand(p process) *cobra.Command {
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			var out promote.Demotion
 			if asks {
-				if some, err := p.askDemotion(ctx, s, request); err != nil || !some {
+				resume := g.pause()
+				some, err := p.askDemotion(ctx, s, request)
+				resume()
+				if err != nil || !some {
 					return err
 				}
 			}
@@ -167,10 +171,13 @@ func (p process) askDemotion(ctx context.Context, s *client.Client, request deco
 	}
 	answer, _ := bufio.NewReader(p.stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return false, cmdline.Errorf("nothing was changed")
+		return false, errDeclined
 	}
 	return true, nil
 }
+
+// errDeclined is the error of a command whose question was not answered with yes.
+var errDeclined = errors.New("nothing was changed")
 
 // demotionText describes a result.
 func demotionText(request decode.DemoteCommand, r promote.Demotion) string {

@@ -263,7 +263,11 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 	if f := *s.stdinFormat; f != "" && f != "arrow" && f != "csv" && f != "jsonl" {
 		return nil, cmdline.Errorf("--input-format %s: want arrow, csv or jsonl", f)
 	}
-	o.Stdin, o.StdinFormat = bufio.NewReader(s.stdin), *s.stdinFormat
+	stdin := s.stdin
+	if slices.Contains(s.files, "-") {
+		stdin = until(ctx, stdin)
+	}
+	o.Stdin, o.StdinFormat = bufio.NewReader(stdin), *s.stdinFormat
 	o.Threads, o.NoFolderColumns = runtime.GOMAXPROCS(0), s.noFolderColumns
 	known := o.Types
 	o.Types = func(ctx context.Context) ([]arrow.Field, error) {
@@ -284,6 +288,18 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 		return nil, err
 	}
 	return inputs.Open(ctx, files, o)
+}
+
+// until returns a reader of from whose reads fail when ctx ends, even if a read of from blocks then. It
+// reads ahead of its caller.
+func until(ctx context.Context, from io.Reader) io.Reader {
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(w, from)
+		_ = w.CloseWithError(err) // nil is the end
+	}()
+	return r
 }
 
 // inputRows estimates the number of rows of all files from the opened ones. It is safe for

@@ -145,7 +145,10 @@ func (o Options) stdinFormat() (format, error) {
 	case "jsonl":
 		return formatJSONLines, nil
 	}
-	start, _ := o.Stdin.Peek(len(arrowFile)) // a later read returns the error
+	start, err := o.Stdin.Peek(len(arrowFile))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, fault.Op(err, "read %s", stdinName)
+	}
 	is, err := magic(string(start), stdinName)
 	if err != nil {
 		return 0, fault.As(err).WithRemedy("write an Arrow stream to it, CSV with --input-format csv, or JSON lines with --input-format jsonl")
