@@ -31,7 +31,7 @@ func (s *Server) callerOf(headers metadata.MD) (identity.Caller, error) {
 		return identity.Caller{}, nil
 	}
 	if len(sent) != 1 {
-		return identity.Caller{}, fault.New(fault.Unauthenticated, "the call has %s, and this server requires one", fault.Count(len(sent), "token")).
+		return identity.Caller{}, fault.New(fault.Unauthenticated, "the call has %s, and this server requires one", tokensText(len(sent))).
 			WithRemedy(`send the header "authorization: Bearer TOKEN"; in Python, penstock.connect(…, token_file=…); for commands, --token-file`)
 	}
 	token := sent[0]
@@ -40,4 +40,12 @@ func (s *Server) callerOf(headers metadata.MD) (identity.Caller, error) {
 			WithRemedy(`send the header "authorization: Bearer TOKEN"`)
 	}
 	return s.options.Authenticate(token[len(bearer):])
+}
+
+// tokensText describes the number of tokens of a call.
+func tokensText(n int) string {
+	if n == 0 {
+		return "no token"
+	}
+	return fault.Count(n, "token")
 }

@@ -51,6 +51,7 @@ type terminal struct {
 }
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // a write to a closed pipe returns an error, and a closed log does not end a server
 	p := process{
 		terminal:    terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout), answers: rowformat.TerminalWidth(os.Stdin) > 0},
 		environment: environment{env: os.LookupEnv, environ: os.Environ, clock: time.Now},

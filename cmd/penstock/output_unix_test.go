@@ -167,6 +167,23 @@ func catChild(t *testing.T, before string, args ...string) *exec.Cmd {
 	return c
 }
 
+// A command whose reader has enough, such as "| head -1", succeeds.
+//
+// spec: output-14
+func TestReadersThatHaveEnough(t *testing.T) {
+	l := readLake(t)
+	c := catChild(t, "true", "large", "--config", l.config, "--format", "csv", "--limit", "0")
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	c.Stdout = write
+	require.NoError(t, c.Start())
+	require.NoError(t, write.Close())
+	_, err = io.ReadFull(read, make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	require.NoError(t, c.Wait())
+}
+
 // SIGHUP ends a command, as Ctrl-C does, unless the command was started with SIGHUP ignored, as by
 // nohup.
 func TestCatEndsWithItsTerminal(t *testing.T) {

@@ -93,8 +93,6 @@ func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 	ends, hangups = make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(ends, serverTerminations()...)
 	signal.Notify(hangups, syscall.SIGHUP)
-	// A closed log must not end the server.
-	signal.Ignore(syscall.SIGPIPE)
 	return ends, hangups, func() {
 		signal.Stop(ends)
 		signal.Stop(hangups)

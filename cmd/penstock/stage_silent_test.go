@@ -27,7 +27,7 @@ func (s *silent) Read([]byte) (int, error) {
 
 // A signal ends a stage that waits for standard input, before and after the first bytes.
 //
-// spec: stage-150
+// spec: stage-154
 func TestStagesOfSilentInputAreInterrupted(t *testing.T) {
 	l := stagingLake(t)
 	for _, c := range []struct{ format, first string }{{"arrow", ""}, {"csv", ""}, {"csv", "req_id,country\n1,CH\n"}} {

@@ -36,7 +36,7 @@ func TestCommandsReadWithTokens(t *testing.T) {
 		require.NotContains(t, got.stderr, "token", command)
 		got = run(t, append(command, "--uri", server.uri())...)
 		require.NotZero(t, got.code, command)
-		require.Contains(t, got.stderr, "the call has 0 tokens, and this server requires one", command)
+		require.Contains(t, got.stderr, "the call has no token, and this server requires one", command)
 		require.Contains(t, got.stderr, "--token-file", command)
 	}
 	require.Equal(t, "trainers", server.stderr.find(t, "stream ends")["subject"])

@@ -155,6 +155,8 @@ func wrongCommands() []wrong {
 
 // Each error names the place of the mistake, the nearest valid name if there is one, and a remedy.
 // It names the config file only if the mistake is there.
+//
+// spec: output-13
 func TestErrorsOfWrongInputs(t *testing.T) {
 	l := readLake(t)
 	t.Chdir(l.dir)

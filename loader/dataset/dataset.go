@@ -149,7 +149,7 @@ func (c Column) Output() string {
 const listedDatasets = 10
 
 // Unknown returns the NotFound error for an unknown dataset. It suggests the nearest of
-// the known names, or else lists the names.
+// the known names, or else lists the names. For the name of a table, it shows how to read the table.
 func Unknown(name string, known []string) *fault.Error {
 	known = slices.Sorted(slices.Values(known))
 	e := fault.New(fault.NotFound, "there is no dataset %q", name)
@@ -157,6 +157,8 @@ func Unknown(name string, known []string) *fault.Error {
 	switch near := e.Faults[0].Nearest; {
 	case near != "":
 		return e.WithRemedy("did you mean %q?", near)
+	case strings.Contains(name, "."):
+		return e.WithRemedy(`to read a table, write a dataset in the query instead of a name: {"dataset": {"training": {"table": %q}}} (--query)`, name)
 	case len(known) == 0:
 		return e.WithRemedy("the server has no datasets: add them under datasets in its config file")
 	case len(known) > listedDatasets:

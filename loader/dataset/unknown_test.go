@@ -25,6 +25,7 @@ func TestUnknownDatasets(t *testing.T) {
 	}{
 		{"hom", []string{"other", "home"}, "home", `did you mean "home"?`},
 		{"xyz", []string{"other", "home"}, "", "use one of: home, other"},
+		{"features.q", []string{"other", "home"}, "", `{"dataset": {"training": {"table": "features.q"}}} (--query)`},
 		{"xyz", nil, "", "the server has no datasets: add them under datasets"},
 		{"xyz", many, "", "which include d00, d01"},
 	} {

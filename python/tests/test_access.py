@@ -164,9 +164,9 @@ def test_plain_pyarrow_reads_with_a_token(guarded: str, trainers: str) -> None:
     with flight.FlightClient(f"grpc://{guarded}") as client:
         found = client.get_flight_info(flight.FlightDescriptor.for_path("d"), options)
         assert client.do_get(found.endpoints[0].ticket, options).read_all().num_rows == ROWS
-        with pytest.raises(flight.FlightUnauthenticatedError, match="0 tokens"):
+        with pytest.raises(flight.FlightUnauthenticatedError, match="no token"):
             client.get_flight_info(flight.FlightDescriptor.for_path("d"))
-        with pytest.raises(flight.FlightUnauthenticatedError, match="0 tokens"):
+        with pytest.raises(flight.FlightUnauthenticatedError, match="no token"):
             client.do_get(found.endpoints[0].ticket)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,3 +39,12 @@ def test_a_package_without_pages_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(pages, "_FOLDERS", (tmp_path,))
     with pytest.raises(penstock.NotFound, match=r"no pages.*wheel"):
         pages.contents()
+
+
+def test_a_reader_of_pages_may_have_enough() -> None:
+    command = [sys.executable, "-m", "penstock", "docs", "datasets"]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -16,11 +16,14 @@ def main(arguments: list[str]) -> None:
     """Prints documentation, or replaces this process with the program. Exits if there is no program."""
     try:
         if arguments[:1] == ["docs"]:
-            print(docs(arguments[1:]))
+            print(docs(arguments[1:]), flush=True)
             return
         program = os.fspath(find_program())
     except errors.Error as e:
         sys.exit(f"penstock: {e}")
+    except BrokenPipeError:  # the reader has enough, as after "| head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the exit
+        return
     os.execv(program, [program, *arguments])
 
 
