@@ -3,7 +3,8 @@
 // one change.
 //
 // A Stager first looks for the token of the request. If an earlier call made the change, the Stager
-// returns its snapshot and reads no row. Rows are sorted within the memory budget and on local
+// returns its snapshot and reads no row. When all rows are read, a request that is to be made once is also
+// compared by a digest of its rows. Rows are sorted within the memory budget and on local
 // disk. The rows of the table do not change before the commit. After a failure, the Stager discards
 // unfinished uploads. It also removes complete files, unless it is unknown whether the change was
 // made.
