@@ -14,8 +14,12 @@ import (
 // filter. What a snapshot has is immutable, and a plan has pinned its tables before it lists them, so that a
 // snapshot or a table that is gone is noticed all the same. A nil *Listings caches nothing.
 type Listings struct {
-	cache *cache.Cache[[]catalog.File]
+	cache   *cache.Cache[[]catalog.File]
+	lacking *cache.Cache[bool] // by table, pin and columns: whether a file may lack one of the columns
 }
+
+// lackingDivisor is the share of the cache's memory, in addition to it, that Listings.lacking may hold.
+const lackingDivisor = 64
 
 // NewListings returns a cache of files that may hold about limit bytes.
 func NewListings(limit int64) (*Listings, error) {
@@ -23,11 +27,19 @@ func NewListings(limit int64) (*Listings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listings{cache: c}, nil
+	lacking, err := cache.New[bool](limit / lackingDivisor)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &Listings{cache: c, lacking: lacking}, nil
 }
 
 // Close stops the goroutines of the cache.
-func (l *Listings) Close() { l.cache.Close() }
+func (l *Listings) Close() {
+	l.cache.Close()
+	l.lacking.Close()
+}
 
 // listingInputs holds everything that the files of a table depend on.
 type listingInputs struct {

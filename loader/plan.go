@@ -165,6 +165,9 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	if training, err = l.withPartial(ctx, d, training); err != nil {
+		return nil, err
+	}
 	tables := make([]*catalog.Table, len(staging))
 	for i, promotion := range resolve.Promotions(d, training) {
 		s := d.Staging[i]

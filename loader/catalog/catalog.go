@@ -70,6 +70,8 @@ type Table struct {
 	OtherNames []OtherName
 	// Origins are the origins of the top-level columns that promotions made, by field id.
 	Origins map[int]dataset.ColumnOrigin
+	// Partial are the field ids of the promoted columns that some data file of the pin may lack. Only a loader sets it.
+	Partial map[int]bool
 	// Unnamed are top-level columns that are found by their ids alone: those of promotions, in a table as it was before them.
 	Unnamed []Field
 }

@@ -27,7 +27,9 @@ func (m *matching) columns() error {
 	for _, f := range m.target.State.Table.Fields {
 		known[f.Name] = true
 		paths.add(f.Name, f.Type)
-		m.column(f)
+		if !m.leavesOut(f) {
+			m.column(f)
+		}
 	}
 	numbers := fieldNumbers{last: m.target.State.LastColumn, version: m.target.State.Version}
 	for i, f := range m.schema.Fields() {
@@ -68,6 +70,24 @@ func (m *matching) columns() error {
 	}
 	return fault.As(fault.Fields(m.faults)).In(m.target.State.Table.Name, "").
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
+}
+
+// leavesOut reports whether the files do not have a column of the table: it was promoted from an entry, and the input has no column
+// of that entry. Datasets with the entry join rows of files without its columns; nulls would count as the entry's values.
+func (m *matching) leavesOut(f catalog.Field) bool {
+	t := m.target.State.Table
+	o := t.Origins[f.ID]
+	return o.Promotion != "" && !slices.ContainsFunc(t.Fields, func(other catalog.Field) bool {
+		of := t.Origins[other.ID]
+		return of.Promotion == o.Promotion && of.Entry == o.Entry && (m.schema.HasField(other.Name) || m.arranges(other.ID))
+	})
+}
+
+// arranges reports whether the table is partitioned or sorted by a column.
+func (m *matching) arranges(id int) bool {
+	s := m.target.State
+	return slices.ContainsFunc(s.Table.Specs[s.Spec], func(f catalog.PartitionField) bool { return f.Source == id }) ||
+		slices.ContainsFunc(s.Table.SortOrders[s.SortOrder], func(f catalog.SortField) bool { return f.Source == id })
 }
 
 // pandasIndex matches the columns in which pandas and pyarrow store an index without a name.

@@ -91,13 +91,13 @@ func Match(input *arrow.Schema, state *commit.TableState, o MatchOptions) (*Targ
 	if err := t.arrange(o.Key); err != nil {
 		return nil, err
 	}
-	t.addLineage(o.Lineage)
+	t.addLineage(o.Lineage, input.NumFields())
 	return t, nil
 }
 
-// addLineage adds the columns of row lineage.
-func (t *Target) addLineage(lineage []catalog.Field) {
-	fields, first := t.Fitted.Fields(), len(t.State.Table.Fields)
+// addLineage adds the columns of row lineage, which are in the input from position first on.
+func (t *Target) addLineage(lineage []catalog.Field, first int) {
+	fields := t.Fitted.Fields()
 	for i, f := range lineage {
 		t.columns = append(t.columns, targetColumn{field: identified(f.Name, f.Type, f.ID, true), id: f.ID, from: first + i})
 		fields = append(fields, f.Arrow())

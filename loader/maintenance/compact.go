@@ -209,9 +209,13 @@ func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *com
 	if err := g.dropOthersDeletes(ctx, chosen); err != nil {
 		return nil, err
 	}
+	lacked, err := lackedColumns(ctx, c.tables, state.Table, g.files)
+	if err != nil {
+		return nil, err
+	}
 	err = g.choose(ctx, compact.Options{
 		MinFiles: c.request.MinFiles, FileBytes: c.options.Rows.FileBytes, SetBytes: max(groupBytes, c.options.Rows.FileBytes), AnyOrder: c.request.AnyOrder,
-		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) },
+		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) || len(lacked[f.Location]) > 0 },
 	})
 	return g, err
 }

@@ -154,7 +154,7 @@ type restoreAttempt struct {
 	// unchanged is the number of files that stay.
 	unchanged int
 	rows      *datafile.Call   // sorts and writes the restored rows
-	target    *datafile.Target // for files that are rewritten; nil if there are none
+	lacked    map[string][]int // by location: the promoted columns that files lack which are rewritten
 }
 
 // compare compares the files of the snapshot and of the branch.

@@ -19,7 +19,7 @@ func (o *restoreAttempt) write(ctx context.Context) (*datafile.Files, error) {
 		return nil, err
 	}
 	if o.result.Rewritten > 0 {
-		if o.target, err = datafile.Match(o.past.Schema(), o.state, datafile.MatchOptions{Lineage: o.past.Lineage}); err != nil {
+		if o.lacked, err = lackedColumns(ctx, o.tables, o.past, o.restored); err != nil {
 			return nil, err
 		}
 	}
@@ -90,14 +90,19 @@ func (o *restoreAttempt) copy(ctx context.Context, files *datafile.Files, f comm
 
 // rewrite writes the rows of a file that are not deleted, in their original order.
 func (o *restoreAttempt) rewrite(ctx context.Context, files *datafile.Files, f catalog.File) error {
-	columns := slices.Concat(o.past.Fields, o.past.Lineage)
+	past := withoutColumns(o.past, o.lacked[f.Location])
+	target, err := datafile.Match(past.Schema(), o.state, datafile.MatchOptions{Lineage: past.Lineage})
+	if err != nil {
+		return err
+	}
+	columns := slices.Concat(past.Fields, past.Lineage)
 	source := plan.Source{Table: o.named(), Files: []plan.FileRange{{File: f, To: f.Rows}}, Planned: catalog.FieldIDs(columns)}
 	rows, err := o.options.Read(ctx, source, columns)
 	if err != nil {
 		return err
 	}
 	defer rows.Release()
-	target := o.target.AsWritten(f.SortOrder)
+	target = target.AsWritten(f.SortOrder)
 	sorted, err := o.rows.Sort(ctx, target, rows, datafile.SortOptions{})
 	if err != nil {
 		return err

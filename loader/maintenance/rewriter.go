@@ -37,6 +37,8 @@ type PinnedTables interface {
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
 	// DataFiles returns the wanted data files of a pinned table as its manifests describe them, with all statistics.
 	DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error)
+	// ColumnBytes returns the stored sizes of columns of the data files of a pinned table. See catalog.Sizer.
+	ColumnBytes(ctx context.Context, t *catalog.Table, columns []int) (map[string]int64, error)
 }
 
 // Options configure a Rewriter. All fields are required; in Rows, only Disk is required.

@@ -229,32 +229,49 @@ func TestIndexedQueriesJoinPromotedEntries(t *testing.T) {
 	require.Contains(t, fault.As(err).Remedy, "use wire: plain or auto")
 }
 
-// An entry that differs from the promoted one is not read from the promoted columns.
+// An entry that differs from the promoted one is joined, and takes the place of the promoted columns.
 //
 // spec: promote-22
 func TestEntriesThatDifferFromThePromotedOnes(t *testing.T) {
 	r := newRig(t)
 	r.create(t, 2)
-	d := features3()
-	r.promoteAll(t, d, "left", "matched", "over")
-	for text, change := range map[string]func(d *dataset.Dataset){
-		`"l_f" of table ml.rows was promoted from an entry left`: func(d *dataset.Dataset) { d.Staging[0].Duplicates = rule.DuplicatesFirst },
-		`"m" of table ml.rows was promoted from an entry matched`: func(d *dataset.Dataset) {
-			d.Staging[1].Defaults = []dataset.Default{{Column: "m", Value: int64(-2)}}
+	datasets := map[string]dataset.Dataset{}
+	for name, change := range map[string]func(d *dataset.Dataset){
+		"duplicates": func(d *dataset.Dataset) { d.Staging[0].Duplicates = rule.DuplicatesFirst },
+		"default":    func(d *dataset.Dataset) { d.Staging[1].Defaults = []dataset.Default{{Column: "m", Value: int64(-2)}} },
+		"nulls":      func(d *dataset.Dataset) { d.Staging[2].Nulls = rule.NullsKeep },
+		"name":       func(d *dataset.Dataset) { d.Staging[0].Name = "other" },
+		"fewer":      func(d *dataset.Dataset) { d.Staging = d.Staging[1:] },
+		"filter": func(d *dataset.Dataset) {
+			d.Training.Filter = datasettest.Filter("row < 7")
+			d.Staging[2].Nulls = rule.NullsKeep
 		},
-		`"row" of table ml.rows was promoted from an entry over`:        func(d *dataset.Dataset) { d.Staging[2].Nulls = rule.NullsKeep },
-		`"l_f" of other has the name of a column of the training table`: func(d *dataset.Dataset) { d.Staging[0].Name = "other" },
 	} {
-		changed := features3()
-		change(&changed)
-		_, err := r.tryAsk(t, changed, dataset.Query{})
-		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %v", text, err)
-		require.ErrorContains(t, err, text)
+		d := features3()
+		change(&d)
+		datasets[name] = d
 	}
-	// Rules that only check or speed up the join may change, and so may other entries.
-	d.Staging = d.Staging[1:]
+	before := map[string]answer{}
+	for name, d := range datasets {
+		before[name] = r.ask(t, d, dataset.Query{})
+	}
+	r.promoteAll(t, features3(), "left", "matched", "over")
+	for name, d := range datasets {
+		if name != "fewer" { // the promoted columns of the missing entry are columns of the training table
+			same(t, before[name], r.ask(t, d, dataset.Query{}), name)
+		}
+	}
+	// Rules that only check or speed up the join may change.
+	d := datasets["fewer"]
 	d.Staging[0].MinMatch, d.Staging[1].MaxAmplification = 0.9, 50
-	require.Len(t, r.ask(t, d, dataset.Query{}).Rows, 8)
+	got := r.ask(t, d, dataset.Query{})
+	require.Len(t, got.Report.Promoted, 2)
+	require.NotEmpty(t, got.Schema.FieldIndices("l_f"))
+	// An entry of another table does not take the place of a promoted column.
+	other := features3()
+	other.Staging = []dataset.Staging{{Table: rowsTable, Name: "rows", Columns: []dataset.Column{{Column: "row", Name: "l_f"}}}}
+	_, err := r.tryAsk(t, other, dataset.Query{})
+	require.ErrorContains(t, err, `"l_f" of rows has the name of a column of the training table`)
 	// Another program drops a column.
 	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
 	require.NoError(t, err)
@@ -262,8 +279,38 @@ func TestEntriesThatDifferFromThePromotedOnes(t *testing.T) {
 	schema, err := r.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: rowsTable, UUID: state.Table.Pin.UUID, Base: state.Current, Drop: []int{has.ID}})
 	require.NoError(t, err)
 	require.NoError(t, r.tables.SetSchema(t.Context(), commit.SchemaMove{Table: rowsTable, UUID: state.Table.Pin.UUID, From: state.Current, To: schema}))
-	_, err = r.tryAsk(t, d, dataset.Query{})
-	require.ErrorContains(t, err, `"m" of table ml.rows was promoted from an entry matched`)
+	whole := features3()
+	got = r.ask(t, whole, dataset.Query{})
+	require.Len(t, got.Report.Promoted, 2)
+	require.Contains(t, got.Report.Staging, "matched")
+}
+
+// An entry is joined at a snapshot that has a file without its promoted columns: at a branch from before the promotion, and after
+// training rows were added. The schema has the columns there, too.
+//
+// spec: promote-20, stage-34
+func TestEntriesAreJoinedWhereFilesLackTheirColumns(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	d := features3()
+	trial := d
+	trial.Training.Ref = dataset.Ref{Name: "trial"}
+	r.appendTo(t, "trial", rowsTable, `{"row": 20, "key": 2}, {"row": 21, "key": 9}`)
+	before, beforeTrial := r.ask(t, d, dataset.Query{}), r.ask(t, trial, dataset.Query{})
+	r.promoteAll(t, d, "left", "matched", "over")
+	same(t, before, r.ask(t, d, dataset.Query{}), "main")
+	got := r.ask(t, trial, dataset.Query{})
+	same(t, beforeTrial, got, "trial")
+	require.Empty(t, got.Report.Promoted)
+
+	columns := dataset.Query{Reading: dataset.Reading{Columns: []dataset.Column{{Column: "key"}, {Column: "l_f"}, {Column: "m"}, {Column: "has"}}}}
+	r.append(t, rowsTable, `{"row": 30, "key": 2}, {"row": 31, "key": 8}`)
+	got = r.ask(t, d, columns)
+	require.Len(t, got.Rows, 10)
+	require.Contains(t, got.Rows, "2 20 20 true")
+	require.Contains(t, got.Rows, "8 (null) -1 false")
+	require.NotContains(t, got.Report.Promoted, "left")
+	require.NotContains(t, got.Report.Promoted, "matched")
 }
 
 // The rights of a client to a staging table apply to its promoted columns.
@@ -348,6 +395,9 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	d.Staging = []dataset.Staging{first, second}
 	d.Training.Filter = datasettest.Filter("row < 7") // on the values before any overlay
 	before := r.ask(t, d, dataset.Query{})
+	alone, turned := d, d
+	alone.Staging, turned.Staging = d.Staging[:1], []dataset.Staging{second, first}
+	beforeAlone, beforeTurned := r.ask(t, alone, dataset.Query{}), r.ask(t, turned, dataset.Query{})
 	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"first", "over"}})
 	require.ErrorContains(t, err, "both overlay column row")
 	_, err = r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"over"}})
@@ -356,15 +406,9 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	same(t, before, r.ask(t, d, dataset.Query{}), "first")
 	r.promoteAll(t, d, "over")
 	same(t, before, r.ask(t, d, dataset.Query{}), "both")
-	// Without the last overlay, the column no longer has the values of the first.
-	alone := d
-	alone.Staging = d.Staging[:1]
-	_, err = r.tryAsk(t, alone, dataset.Query{})
-	require.ErrorContains(t, err, "was promoted from an entry first")
-	turned := d
-	turned.Staging = []dataset.Staging{second, first}
-	_, err = r.tryAsk(t, turned, dataset.Query{})
-	require.ErrorContains(t, err, "was promoted from an entry first")
+	// Without the last overlay, and in another order, the column does not have the values of the datasets, which join.
+	same(t, beforeAlone, r.ask(t, alone, dataset.Query{}), "alone")
+	same(t, beforeTurned, r.ask(t, turned, dataset.Query{}), "turned")
 	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"}, false)
 	require.NoError(t, err)
 	same(t, before, r.ask(t, d, dataset.Query{}), "first again")

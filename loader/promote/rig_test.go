@@ -204,6 +204,12 @@ func (r *rig) createSmall(t *testing.T) {
 // append stages rows in JSON form.
 func (r *rig) append(t *testing.T, table, rows string) {
 	t.Helper()
+	r.appendTo(t, "", table, rows)
+}
+
+// appendTo stages rows in JSON form to a branch; "" is main.
+func (r *rig) appendTo(t *testing.T, branch, table, rows string) {
+	t.Helper()
 	name := map[string]string{rowsTable: "row", features: "f"}[table]
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "key", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -212,7 +218,7 @@ func (r *rig) append(t *testing.T, table, rows string) {
 	require.NoError(t, err)
 	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
 	require.NoError(t, err)
-	request := dataset.TableWrite{Table: table, Key: []string{"key"}, AllowDuplicates: true}
+	request := dataset.TableWrite{Table: table, Branch: branch, Key: []string{"key"}, AllowDuplicates: true}
 	if _, err := r.tables.State(t.Context(), table, ""); fault.KindOf(err) == fault.NotFound {
 		request.Buckets = 2
 	}

@@ -46,7 +46,7 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 		return nil, err
 	}
 	promotions, now := Promotions(d, training), training
-	training = before(training, promotions)
+	training = unpromoted(d, training, staging, promotions)
 	if err := sameFilter(now, training, rights.Of(d.Training.Table)); err != nil {
 		return nil, err
 	}

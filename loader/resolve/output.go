@@ -190,8 +190,6 @@ func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string
 	replaced, s := &r.Outputs[i], &r.Staging[o.Table]
 	use := fixed[replaced.Field.ID]
 	switch {
-	case promotedOtherwise(r.Training, replaced.Field.ID, s.Staging):
-		b.fault(at, "", "%s", otherDefinition(o.Name, s.Name, r.Training))
 	case use != "":
 		b.fault(at, "", "column %q of %s is %s; an overlay cannot replace it: omit or rename it", o.Name, r.Training.Name, use)
 	case len(o.Shapes) > 0:
@@ -221,10 +219,6 @@ func (b *binder) names(r *Relation) {
 		}
 		at := fmt.Sprintf("staging[%d]", o.Table)
 		s := r.Staging[o.Table]
-		if other.Table == TrainingTable && promotedOtherwise(r.Training, other.Field.ID, s.Staging) {
-			b.fault(at, "", "%s", otherDefinition(o.Name, s.Name, r.Training))
-			continue
-		}
 		if o.Matched {
 			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.tableName(other.Table))
 			continue

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ type PromotedColumn struct {
 
 // Promotions returns the promotion of each entry of a dataset, as the documentation of the training table's columns tells it, or nil
 // for an entry that is only joined. An entry is promoted if the table has all columns that a promotion made of an entry with the same
-// name and definition, and if each column that was replaced since was replaced by a later promoted entry of the dataset.
+// name and definition, if none of them is Partial, and if promotions that replaced a column of it, or whose column it replaced, are of
+// promoted entries of the dataset in the same order.
 func Promotions(d dataset.Dataset, training *catalog.Table) []*Promotion {
 	out := make([]*Promotion, len(d.Staging))
 	if len(training.Origins) == 0 {
@@ -36,7 +38,9 @@ func Promotions(d dataset.Dataset, training *catalog.Table) []*Promotion {
 	for again := true; again; {
 		again = false
 		for i, p := range out {
-			if p != nil && slices.ContainsFunc(p.Columns, func(c PromotedColumn) bool { return replacedByOthers(training, out[i+1:], c) }) {
+			if p != nil && slices.ContainsFunc(p.Columns, func(c PromotedColumn) bool {
+				return replacedByOthers(training, out[i+1:], c) || replacesOthers(training, out[:i], c)
+			}) {
 				out[i], again = nil, true
 			}
 		}
@@ -68,8 +72,8 @@ func promotionOf(s dataset.Staging, key []string, training *catalog.Table) *Prom
 		if p == nil {
 			p = &Promotion{Pin: o.TablePin}
 		}
-		if first := p.Columns; len(first) > 0 && first[0].Origin.Promotion != o.Promotion || f.Name != o.Name && !replaced {
-			return nil // it was promoted twice, or others renamed a column
+		if first := p.Columns; len(first) > 0 && first[0].Origin.Promotion != o.Promotion || f.Name != o.Name && !replaced || training.Partial[f.ID] {
+			return nil // it was promoted twice, others renamed a column, or a file lacks the column
 		}
 		if f.Name, f.Required = o.Name, !o.Nullable; o.Replaces != 0 { // filters read the replaced column under its name
 			f.Name = fmt.Sprintf("%s__promoted_%d", o.Name, f.ID)
@@ -98,9 +102,92 @@ func replacement(t *catalog.Table, id int) (by catalog.Field, ok bool) {
 // replacedByOthers reports whether a promoted column was replaced by another column than those of some promotions.
 func replacedByOthers(t *catalog.Table, later []*Promotion, c PromotedColumn) bool {
 	by, ok := replacement(t, c.ID)
-	return ok && !slices.ContainsFunc(later, func(p *Promotion) bool {
-		return p != nil && slices.ContainsFunc(p.Columns, func(other PromotedColumn) bool { return other.ID == by.ID })
+	return ok && !ofPromotions(later, by.ID)
+}
+
+// unpromoted returns the training table as a dataset reads it: names do not find the columns of the dataset's promotions and the
+// columns that its joined entries give instead, and columns that these replaced have their names again.
+func unpromoted(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, promotions []*Promotion) *catalog.Table {
+	return before(training, append(slices.Clip(promotions), superseded(d, training, staging, promotions)))
+}
+
+// superseded returns the promoted columns of the training table that entries of the dataset give, which are joined: their definition is
+// another one than that of the promotion, or files lack the columns. The dataset has the values of its entries, as before the promotion. A
+// left entry supersedes columns that were promoted from the same table. An overlay does so only if the promoted entry had its name, too:
+// others overlay the promoted values.
+func superseded(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, promotions []*Promotion) *Promotion {
+	out := &Promotion{}
+	for i, s := range d.Staging {
+		if promotions[i] != nil || len(training.Origins) == 0 {
+			continue
+		}
+		for _, name := range columnNames(s, staging[i]) {
+			f, ok := training.Field(name)
+			if !ok || ofPromotions(promotions, f.ID) || !promotedFrom(training, f.ID, s) {
+				continue
+			}
+			for ok {
+				var o dataset.ColumnOrigin
+				if o, ok = training.Origins[f.ID]; ok {
+					f.Name = fmt.Sprintf("%s__promoted_%d", name, f.ID)
+					o.Name = name
+					out.Columns = append(out.Columns, PromotedColumn{f, o})
+					f, ok = training.ByID(o.Replaces)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// columnNames returns the names of the columns that an entry gives a dataset.
+func columnNames(s dataset.Staging, t *catalog.Table) []string {
+	var out []string
+	switch {
+	case !s.Join.Adds():
+		return nil
+	case s.Columns != nil:
+		for _, c := range s.Columns {
+			out = append(out, cmp.Or(c.Name, s.Prefix+c.Column))
+		}
+	default:
+		for _, f := range t.Fields {
+			if !slices.ContainsFunc(s.Key, func(k dataset.KeyPair) bool { return k.Staging == f.Name }) {
+				out = append(out, s.Prefix+f.Name)
+			}
+		}
+	}
+	if s.MatchedAs != "" {
+		out = append(out, s.MatchedAs)
+	}
+	return out
+}
+
+// ofPromotions reports whether a column is one of those of some promotions.
+func ofPromotions(promotions []*Promotion, id int) bool {
+	return slices.ContainsFunc(promotions, func(p *Promotion) bool {
+		return slices.ContainsFunc(promotedColumns(p), func(c PromotedColumn) bool { return c.ID == id })
 	})
+}
+
+// promotedFrom reports whether a training column, or one that it replaced, has the values of an earlier form of an entry.
+func promotedFrom(t *catalog.Table, id int, s dataset.Staging) bool {
+	for {
+		o, ok := t.Origins[id]
+		if !ok {
+			return false
+		}
+		if o.Table == s.Table && (o.Entry == s.Name || !s.Join.Replaces()) {
+			return true
+		}
+		id = o.Replaces
+	}
+}
+
+// replacesOthers reports whether a promoted column replaced a promoted column that is not of one of some promotions.
+func replacesOthers(t *catalog.Table, earlier []*Promotion, c PromotedColumn) bool {
+	_, promoted := t.Origins[c.Origin.Replaces]
+	return promoted && !ofPromotions(earlier, c.Origin.Replaces)
 }
 
 // before returns the training table as it was before promotions: names do not find the promoted columns, and columns that these
@@ -213,27 +300,6 @@ func (b *binder) promotedOverlay(r *Relation, s *Staging, c PromotedColumn, fixe
 	}
 	o.Null = replaced.Null || o.Null
 	r.Outputs[i] = o
-}
-
-// promotedOtherwise reports whether a training column, or one that it replaced, was promoted from an entry with the name and the
-// table of another one. Bind calls it for entries that are not promoted, so their definitions differ.
-func promotedOtherwise(t *catalog.Table, id int, s dataset.Staging) bool {
-	for {
-		o, ok := t.Origins[id]
-		if !ok {
-			return false
-		}
-		if o.Entry == s.Name && o.Table == s.Table {
-			return true
-		}
-		id = o.Replaces
-	}
-}
-
-// otherDefinition is the text of a fault for an entry that is not the promoted one.
-func otherDefinition(column, entry string, t *catalog.Table) string {
-	return fmt.Sprintf("column %q of table %s was promoted from an entry %s that is defined differently, or was changed since: "+
-		"restore the entry as it was promoted, remove it, or rename the entry and its columns", column, t.Name, entry)
 }
 
 // promotedLater explains a name that is a promoted column in another schema of the training table. The result is the end of a

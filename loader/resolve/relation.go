@@ -76,7 +76,7 @@ type Distinct struct {
 func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) (*Relation, error) {
 	b := binder{}
 	promotions := Promotions(d, training)
-	training = before(training, promotions)
+	training = unpromoted(d, training, staging, promotions)
 	r := &Relation{Dataset: d, Training: training}
 	for i, name := range d.Key {
 		b.column(training, name, fmt.Sprintf("key[%d]", i))

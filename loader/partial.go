@@ -1,0 +1,79 @@
+package loader
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// withPartial returns the training table with the promoted columns that a data file of the pin may lack: the snapshot is of a branch
+// without the promotion, older rows were restored, or another program added files without the columns. The schema has the columns
+// nevertheless, and they would be null in the rows of these files. A file has the columns if its manifest has their sizes. Without a
+// Sizer, all files count as having them.
+func (l *Loader) withPartial(ctx context.Context, d dataset.Dataset, training *catalog.Table) (*catalog.Table, error) {
+	sizer, ok := l.options.Catalog.(catalog.Sizer)
+	if !ok {
+		return training, nil
+	}
+	out := *training
+	for _, p := range resolve.Promotions(d, training) {
+		if p == nil {
+			continue
+		}
+		columns := make([]int, len(p.Columns))
+		for i, c := range p.Columns {
+			columns[i] = c.ID
+		}
+		lacked, err := l.options.Listings.lacked(ctx, sizer, training, columns, func(ctx context.Context) ([]catalog.File, error) {
+			files, err := l.listing(ctx, training, nil, nil)
+			return files.Files, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if lacked {
+			out.Partial = addAll(out.Partial, columns)
+		}
+	}
+	return &out, nil
+}
+
+func addAll(set map[int]bool, ids []int) map[int]bool {
+	if set == nil {
+		set = map[int]bool{}
+	}
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
+// bytesOfLacked is the estimated size of a cached result of lacked.
+const bytesOfLacked = 200
+
+// lacked reports whether a data file of a pinned table, which list returns, may lack one of some columns.
+func (l *Listings) lacked(ctx context.Context, sizer catalog.Sizer, t *catalog.Table, columns []int, list func(context.Context) ([]catalog.File, error)) (bool, error) {
+	find := func(ctx context.Context) (bool, error) {
+		sizes, err := sizer.ColumnBytes(ctx, t, columns)
+		if err != nil || sizes == nil {
+			return false, err
+		}
+		files, err := list(ctx)
+		return slices.ContainsFunc(files, func(f catalog.File) bool {
+			_, has := sizes[f.Location]
+			return f.Rows > 0 && !has
+		}), err
+	}
+	if l == nil {
+		return find(ctx)
+	}
+	key := digest.Of(listingInputs{table: t.Name, pin: t.Pin, columns: columns})
+	return l.lacking.Get(ctx, key, func(ctx context.Context) (bool, int64, error) {
+		lacked, err := find(ctx)
+		return lacked, bytesOfLacked, err
+	})
+}
