@@ -172,7 +172,7 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 	for i, promotion := range resolve.Promotions(d, training) {
 		s := d.Staging[i]
 		if t := promotion.TableFor(s, pin.Staging[s.Name]); t != nil {
-			staging[i] = l.promotedTable(ctx, t, q.Wire, request.Rights.Limits(d))
+			staging[i] = l.promotedTable(ctx, t, q.Wire, resolve.Limited(d, training, request.Rights))
 		}
 		if staging[i].err != nil {
 			return nil, fault.Op(staging[i].err, "staging table %s", s.Name)

@@ -354,6 +354,30 @@ func TestRightsApplyToPromotedEntries(t *testing.T) {
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
 }
 
+// A client whose rights limit a staging table does not see the columns that were promoted from it, in any dataset.
+//
+// spec: promote-23
+func TestLimitsOfTablesFollowTheirValues(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	plain := features3()
+	plain.Staging = nil
+	p := &policy.Policy{Rules: []policy.AccessRule{{Subjects: []string{"*"}, Read: []string{"*"}, Tables: []policy.TableLimits{{Name: features, Withheld: []string{"f"}}}}}}
+	limited, _ := p.Read(identity.Caller{}, "home")
+	before := r.ask(t, plain, dataset.Query{})
+	r.promoteAll(t, features3(), "left", "matched", "over")
+	got, err := r.askAs(t, plain, dataset.Query{}, limited)
+	require.NoError(t, err)
+	same(t, before, got, "limited")
+	for _, name := range []string{"l_f", "m", "has", "row__before_promotion"} {
+		_, err := r.askAs(t, plain, dataset.Query{Reading: dataset.Reading{Columns: []dataset.Column{{Column: name}}}}, limited)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %v", name, err)
+	}
+	_, err = r.askAs(t, plain, dataset.Query{Rows: dataset.Rows{Filter: datasettest.Filter("l_f > 10")}}, limited)
+	require.Equal(t, fault.Invalid, fault.KindOf(err), err)
+	require.NotEmpty(t, r.ask(t, plain, dataset.Query{}).Schema.FieldIndices("l_f"))
+}
+
 // A query with a checkpoint from before a promotion names the entry itself if its dataset no longer
 // has the entry.
 //

@@ -38,7 +38,7 @@ func (h hidden) of(table int) map[int]bool {
 // of the rights are added to the filters of the tables and of the relation's dataset. Promoted entries are joined, so that the rights
 // to their tables apply.
 func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (*Relation, error) {
-	if !rights.Limits(d) {
+	if !Limited(d, training, rights) {
 		return Bind(d, training, staging)
 	}
 	h, err := hide(d, training, staging, rights)
@@ -46,7 +46,7 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 		return nil, err
 	}
 	promotions, now := Promotions(d, training), training
-	training = unpromoted(d, training, staging, promotions)
+	training = unpromoted(d, training, staging, append(slices.Clip(promotions), limitedColumns(training, promotions, rights)))
 	if err := sameFilter(now, training, rights.Of(d.Training.Table)); err != nil {
 		return nil, err
 	}
@@ -82,6 +82,30 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 		return r.hidesOutput(o) || o.Table != TrainingTable && hidesPromoted(promotions[o.Table], o.Name, h.training)
 	})
 	return r, nil
+}
+
+// Limited reports whether columns or rows of a dataset may not be read, including the values of other tables that promotions copied to
+// its training table.
+func Limited(d dataset.Dataset, training *catalog.Table, rights policy.Rights) bool {
+	return rights.Limits(d) || len(limitedColumns(training, nil, rights).Columns) > 0
+}
+
+// limitedColumns returns the columns of the training table that were promoted from tables which the rights limit, but for those of some
+// promotions. A client with these rights reads the training table as it was before: the limits of a table follow its values.
+func limitedColumns(training *catalog.Table, promotions []*Promotion, rights policy.Rights) *Promotion {
+	out := &Promotion{}
+	for _, f := range training.Fields {
+		if !ofPromotions(promotions, f.ID) && limitedOrigin(training, f.ID, rights) {
+			out.Columns = append(out.Columns, unnamed(f, training.Origins[f.ID]))
+		}
+	}
+	return out
+}
+
+// limitedOrigin reports whether a column, or one that it replaced, was promoted from a table which the rights limit.
+func limitedOrigin(training *catalog.Table, id int, rights policy.Rights) bool {
+	o, ok := training.Origins[id]
+	return ok && (!rights.Of(o.Table).IsZero() || limitedOrigin(training, o.Replaces, rights))
 }
 
 // hidesPromoted reports whether the client may not read the column of the training table that has the values of an entry's column.

@@ -127,17 +127,22 @@ func superseded(d dataset.Dataset, training *catalog.Table, staging []*catalog.T
 				continue
 			}
 			for ok {
-				var o dataset.ColumnOrigin
-				if o, ok = training.Origins[f.ID]; ok {
-					f.Name = fmt.Sprintf("%s__promoted_%d", name, f.ID)
-					o.Name = name
-					out.Columns = append(out.Columns, PromotedColumn{f, o})
-					f, ok = training.ByID(o.Replaces)
+				o, promoted := training.Origins[f.ID]
+				if !promoted {
+					break
 				}
+				out.Columns = append(out.Columns, unnamed(f, o))
+				f, ok = training.ByID(o.Replaces)
 			}
 		}
 	}
 	return out
+}
+
+// unnamed returns a promoted column under a name that no other column has.
+func unnamed(f catalog.Field, o dataset.ColumnOrigin) PromotedColumn {
+	f.Name = fmt.Sprintf("%s__promoted_%d", o.Name, f.ID)
+	return PromotedColumn{f, o}
 }
 
 // columnNames returns the names of the columns that an entry gives a dataset.
