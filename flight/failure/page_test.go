@@ -39,7 +39,7 @@ func TestErrorsPageHasKinds(t *testing.T) {
 
 // The texts of exhausted limits on the page are those of the sources.
 func TestErrorsPageHasTexts(t *testing.T) {
-	_, table, found := strings.Cut(errorsPage(t), "By its text:\n\n")
+	_, table, found := strings.Cut(errorsPage(t), "Find the text of the error in this table:\n\n")
 	require.True(t, found)
 	table, _, found = strings.Cut(table, "\n\n")
 	require.True(t, found)

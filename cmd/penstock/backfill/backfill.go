@@ -161,13 +161,19 @@ func inUse(t *catalog.Table, found resolve.Output, why string) error {
 // find returns the column of the dataset with the given name. The column must come from a table, and must not be promoted: then
 // the training table has its values, and neither a change of the entry nor of the entry's table changes the column.
 func (t Target) find(name string) (resolve.Output, error) {
-	r, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
+	d := t.Dataset.Defaults()
+	r, err := resolve.Bind(d, t.Training, t.Staging)
 	if err != nil {
 		return resolve.Output{}, fault.Op(err, "dataset %s", t.Dataset.Name)
 	}
+	promoted := resolve.PromotedNames(d, t.Training)
 	var names []string
 	for _, o := range r.Outputs {
-		if o.Name == name && o.Promoted {
+		entry := o.Table
+		if len(o.Overlays) > 0 {
+			entry = o.Overlays[len(o.Overlays)-1].Table
+		}
+		if o.Name == name && entry != resolve.TrainingTable && slices.Contains(promoted, d.Staging[entry].Name) {
 			return o, fault.New(fault.Invalid, "column %s of dataset %s was promoted: table %s has its values", name, t.Dataset.Name, t.Training.Name).
 				In(t.Training.Name, "").WithRemedy("take the promotion back with penstock demote %s, or give the new feature another name", t.Training.Name)
 		}
