@@ -6,8 +6,8 @@ import "time"
 // when it no longer needs the place.
 type Claim struct {
 	Client  string
-	Bytes   int64   // the bytes that the owner holds while the claim waits
-	Firm    bool    // a full queue does not refuse it
+	Bytes   int64   // how many bytes the owner holds in memory while the claim waits
+	Firm    bool    // the claim is not refused when the queue is full or closed
 	Special Special // nil: the claim needs one place, and has no priority
 
 	queue   *Queue // nil: not passed to Enter yet
@@ -32,8 +32,8 @@ type Special interface {
 
 // Terms are the conditions under which a claim gets a place.
 type Terms struct {
-	Places int   // how many places must be free; the claim takes one of them
-	Of     *Kept // kept places that count as free for the claim; nil: none
+	Places int   // how many places must be free, although the claim takes only one of them
+	Of     *Kept // reserved places that count as free for this claim; nil: no reserved places do
 	First  bool  // the claim has priority over claims without First
 	Never  bool  // the claim cannot have a place at present
 }
@@ -48,14 +48,14 @@ func (c *Claim) terms() Terms {
 // Has reports whether the claim has its place. It is called within Look or Change.
 func (c *Claim) Has() bool { return c.has }
 
-// Leave returns the place of a claim. It may be called more than once.
+// Leave gives the claim's place back to the queue. It may be called more than once.
 func (c *Claim) Leave() {
 	if c.queue != nil {
 		c.queue.Change(c.Return)
 	}
 }
 
-// Return is like Leave. It is called within Change.
+// Return does the same as Leave, for a caller that runs within Change.
 func (c *Claim) Return() {
 	if !c.has {
 		return
@@ -71,17 +71,18 @@ func (c *Claim) Return() {
 	}
 }
 
-// Kept is a number of places that are reserved for later claims. A nil *Kept has no places.
+// Kept is a reservation of places for later claims. A nil *Kept has no places.
 type Kept struct {
 	queue  *Queue
-	client *client // the places count against its share; nil: against no share
+	client *client // the client whose share the places count against; nil: they count against no share
 	places int
 	over   bool
 	timer  *time.Timer
 }
 
-// Keep reserves places until limit has passed or Release is called. If of is not nil, the places
-// count against the share of its client; of must have its place. Keep is called within Change.
+// Keep reserves places until limit has passed or Release is called. If a claim is given, it must
+// have its place, and the reserved places count against the share of its client. Keep is called
+// within Change.
 func (q *Queue) Keep(places int, of *Claim, limit time.Duration) *Kept {
 	k := &Kept{queue: q, places: places}
 	if of != nil {
@@ -92,7 +93,7 @@ func (q *Queue) Keep(places int, of *Claim, limit time.Duration) *Kept {
 	return k
 }
 
-// Places returns how many places are still kept. It is called within Look or Change.
+// Places returns how many places are still reserved. It is called within Look or Change.
 func (k *Kept) Places() int {
 	if k == nil {
 		return 0
@@ -100,18 +101,19 @@ func (k *Kept) Places() int {
 	return k.places
 }
 
-// Over reports whether the time limit has passed or Release was called. It is called within Look or
-// Change.
+// Over reports whether the reservation has ended, because its time limit has passed or Release was
+// called. It is called within Look or Change.
 func (k *Kept) Over() bool { return k == nil || k.over }
 
-// Release frees the places. It is called within Change, and may be called more than once.
+// Release ends the reservation and frees its places. It is called within Change, and may be called
+// more than once.
 func (k *Kept) Release() {
 	k.over = true
 	k.timer.Stop()
 	k.use(k.places)
 }
 
-// use frees some of the places.
+// use removes a number of places from the reservation.
 func (k *Kept) use(places int) {
 	if k != nil {
 		k.places -= places

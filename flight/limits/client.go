@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// forgetHalf is the half-life of the time that a client has used: after it, half of that time
-	// no longer counts.
+	// forgetHalf is the half-life of the time for which a client has held places: after forgetHalf,
+	// only half of that time still counts.
 	forgetHalf = 30 * time.Second
 	// usedUnit is the resolution of used time: smaller differences do not count.
 	usedUnit = time.Second
-	// maxKnown bounds the clients without places and claims that the queue remembers with their use
-	// and last turn.
+	// maxKnown bounds the number of clients that the queue remembers. When it is reached, the queue
+	// forgets the clients that have neither places nor waiting claims.
 	maxKnown = 4096
 )
 
 // client is the state of one client in a queue.
 type client struct {
 	name string
-	held int           // places that the client has, including those that are kept in its name
-	used time.Duration // how long the client held places, decayed with forgetHalf
+	held int           // places that the client has, including places that are reserved in its name
+	used time.Duration // how long the client has held places; earlier time counts less, by the half-life forgetHalf
 	at   time.Time     // when used was computed
 	turn int64         // Queue.turn when the client was added or last got a place
 }
 
-// before reports whether c gets a free place before o.
+// before reports whether client c gets the next free place rather than client o.
 func (c *client) before(o *client) bool {
 	return cmp.Or(cmp.Compare(c.held, o.held), cmp.Compare(c.used/usedUnit, o.used/usedUnit), cmp.Compare(c.turn, o.turn)) < 0
 }
@@ -44,7 +44,8 @@ func (q *Queue) of(name string) *client {
 	return c
 }
 
-// forgetIdle removes clients without places and claims if there are too many clients. q.mu is held.
+// forgetIdle removes the clients that have neither places nor waiting claims, if the queue
+// remembers too many clients. q.mu is held.
 func (q *Queue) forgetIdle() {
 	if len(q.clients) < maxKnown {
 		return
@@ -55,7 +56,8 @@ func (q *Queue) forgetIdle() {
 	}
 }
 
-// age decays the used time up to now. The lock of the client's queue is held.
+// age reduces the used time by the decay between c.at and now. The lock of the client's queue is
+// held.
 func (c *client) age(now time.Time) {
 	if c.used > 0 {
 		c.used = time.Duration(float64(c.used) * math.Exp2(-now.Sub(c.at).Seconds()/forgetHalf.Seconds()))

@@ -1,9 +1,12 @@
-// Package limits shares a limited number of places among clients, by one rule.
+// Package limits shares a limited number of places among clients. All queues follow the same rule.
 //
-// A client is a subject or a host. No client has more than its share of the places. A free place goes to the client that has the
-// fewest places. Among equals, it goes to the client that has used the least time recently, if the queue counts time, and then to
-// the client whose last turn is the longest ago. Claims of the same client get places in order of arrival. If too many claims
-// wait, the queue refuses the latest claim of the client that has the most of them. A Special claim may have priority.
+// A client is a subject or a host. No client has more than its share of the places. A free place
+// goes to the client that has the fewest places. Among equals, it goes to the client that has used
+// the least time recently, if the queue counts time, and then to the client whose last turn is the
+// longest ago. Claims of the same client get places in order of arrival. If too many claims wait,
+// the queue refuses the latest claim of the client that has the most waiting claims. If the waiting
+// claims hold too many bytes, it refuses the latest claim of the client whose claims hold the most
+// bytes. A Special claim may have priority.
 package limits
 
 import (
@@ -17,31 +20,36 @@ import (
 type Options struct {
 	Places  int  // 0: no limit, and nothing is counted
 	Percent int  // the share of one client, in percent of Places; it is at least one place
-	Local   bool // the client "", which is all Unix domain sockets, may have all places
+	Local   bool // the client "" may have all places; it stands for all connections on Unix domain sockets
 	// Claims and Bytes limit how many claims wait, and how many bytes they hold while they wait. A single claim may exceed Bytes.
 	Claims int
 	Bytes  int64
 	// Full returns the error of a claim that is refused because the queue is full. It is called under the lock of the queue.
 	Full func(Counts) error
-	// Costly makes clients that recently held places for less time go first.
+	// If Costly is true, the queue counts how long clients hold places. Among clients with equally
+	// many places, the one that recently held places for less time goes first.
 	Costly bool
 	Clock  func() time.Time
 }
 
-// Queue holds places, and the claims that wait for them. It is safe for concurrent use.
+// Queue has a number of places, and the claims that wait for a place. It is safe for concurrent
+// use.
 //
 // Its invariants are:
-//   - at most Counts.Most places are taken or kept when a place is given, unless one claim alone needs more places than that;
-//   - no client has more than its share, including places that are kept in its name, except the client "" if Local is set;
-//   - no claim waits while it could have a free place within its client's share, except behind a claim that needs several places.
+//   - when the queue gives a place, at most Counts.Most places are taken or reserved afterwards, unless one claim alone needs more
+//     places than that;
+//   - no client has more than its share, counting the places that are reserved in its name. The client "" may have more if Local
+//     is set;
+//   - no claim waits for a free place that it could have within its client's share, unless a claim that needs several places waits
+//     before it.
 type Queue struct {
 	options Options
 	share   int
 
 	mu       sync.Mutex
-	most     int // places that may be taken or kept at present
+	most     int // how many places may be taken or reserved at present
 	taken    int
-	kept     int // the sum of all Kept
+	kept     int // the sum of the places of all Kept
 	clients  map[string]*client
 	waiting  []*Claim      // in order of arrival
 	bytes    int64         // the bytes of the waiting claims
@@ -62,7 +70,7 @@ func NewQueue(options Options) *Queue {
 // shareOf returns how many places one client may have, given a percentage: at least one.
 func shareOf(places, percent int) int { return max(1, places*percent/100) }
 
-// Counts is how many places there are, and how they are used.
+// Counts describes how many places there are, and how they are used.
 type Counts struct {
 	Places, Share        int
 	Most                 int // how many places may be taken or kept at present
@@ -76,12 +84,13 @@ func (q *Queue) Counts() (now Counts) {
 	return now
 }
 
-// Current is like Counts. It is called within Look or Change.
+// Current returns the same as Counts, to a caller that runs within Look or Change.
 func (q *Queue) Current() Counts {
 	return Counts{Places: q.options.Places, Share: q.share, Most: q.most, Taken: q.taken, Kept: q.kept, Waiting: len(q.waiting), Bytes: q.bytes}
 }
 
-// Held returns how many places a client has, including those that are kept in its name. It is called within Look or Change.
+// Held returns how many places a client has, including places that are reserved in its name. It is
+// called within Look or Change.
 func (q *Queue) Held(name string) int {
 	if c := q.clients[name]; c != nil {
 		return c.held
@@ -89,11 +98,12 @@ func (q *Queue) Held(name string) int {
 	return 0
 }
 
-// Free returns how many places are neither taken nor kept. It is negative if Limit has set a limit below the number of places
-// in use. It is called within Look or Change.
+// Free returns how many places are neither taken nor reserved. It is negative if Limit has set a
+// limit below the number of places in use. It is called within Look or Change.
 func (q *Queue) Free() int { return q.most - q.taken - q.kept }
 
-// Limit changes how many of the places may be taken or kept at present. It is called within Change.
+// Limit sets how many of the places may be taken or reserved from now on. It is called within
+// Change.
 func (q *Queue) Limit(most int) { q.most = min(most, q.options.Places) }
 
 // Look calls a function that reads the state of claims and places but does not change it.
@@ -103,7 +113,8 @@ func (q *Queue) Look(look func()) {
 	look()
 }
 
-// Change calls a function that changes what claims have or need. It then gives free places to the claims that can have them.
+// Change calls a function that changes the state of claims and places. Change then gives the free
+// places to waiting claims that can have them.
 func (q *Queue) Change(change func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,8 +122,10 @@ func (q *Queue) Change(change func()) {
 	q.grant()
 }
 
-// Enter waits until a claim has a place. It returns at once if the claim already has one. If the claim still waits after patience,
-// Enter calls late, which returns how much longer the claim may wait, or the error with which it fails.
+// Enter waits until a claim has a place. It returns at once if the claim already has one. If the
+// claim still waits after the time patience, Enter calls late. The function late returns how much
+// longer the claim may wait, or the error that Enter returns because the claim may not wait any
+// longer.
 func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, late func() (more time.Duration, err error)) error {
 	if q.options.Places == 0 || !q.arrive(c) {
 		return c.err
@@ -178,8 +191,10 @@ func (q *Queue) refuse() {
 	}
 }
 
-// excess returns the next claim to refuse: the latest claim of the client whose waiting claims are the most in number, or hold the
-// most bytes if there are too many bytes. It returns nil if no claim is to be refused. q.mu is held.
+// excess returns the next claim to refuse, or nil if no claim must be refused. If there are too
+// many bytes, it chooses the client whose waiting claims hold the most bytes, and otherwise the
+// client that has the most waiting claims. It returns the latest claim of that client. q.mu is
+// held.
 func (q *Queue) excess() *Claim {
 	if q.closed == nil && len(q.waiting) <= q.options.Claims && q.bytes <= q.options.Bytes {
 		return nil
@@ -211,7 +226,7 @@ func (q *Queue) excess() *Claim {
 	return last
 }
 
-// grant gives places to claims while there are any. q.mu is held.
+// grant gives free places to waiting claims until no claim can have one. q.mu is held.
 func (q *Queue) grant() {
 	for {
 		c, terms := q.next()
@@ -246,18 +261,19 @@ func (q *Queue) next() (*Claim, Terms) {
 		}
 	}
 	if first != nil && best.Places > q.Free()+best.Of.Places() && q.taken+q.kept > 0 {
-		return nil, Terms{} // the first claim needs several places, and later claims must not take them
+		return nil, Terms{} // the claim that is next needs several places: other claims must not take them while it waits
 	}
 	return first, best
 }
 
-// exceeds reports whether a client would have more than its share with the places of a claim. q.mu is held.
+// exceeds reports whether a client would have more than its share if it also had the places that a
+// claim needs. q.mu is held.
 func (q *Queue) exceeds(c *client, terms Terms) bool {
 	if q.options.Local && c.name == "" {
 		return false
 	}
 	places := terms.Places
-	if terms.Of != nil && terms.Of.client == c { // the kept places already count as held
+	if terms.Of != nil && terms.Of.client == c { // its reserved places already count as held
 		places -= terms.Of.Places()
 	}
 	return places > 0 && c.held+places > q.share
@@ -300,8 +316,9 @@ func (q *Queue) Queued() <-chan struct{} {
 	return q.queued
 }
 
-// Yield reports whether the holder of a claim should give up its place for a waiting claim that could have it. It returns true
-// only while fewer claims yield than wait for the place. If the holder keeps its place after all, it calls Stay.
+// Yield reports whether the holder of claim c should give up its place, because a waiting claim
+// could have that place. Yield returns true to no more holders than there are such waiting claims.
+// If the holder keeps its place after all, it calls Stay.
 func (q *Queue) Yield(c *Claim) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -313,7 +330,8 @@ func (q *Queue) Yield(c *Claim) bool {
 	return true
 }
 
-// Stay undoes Yield. It may be called more than once.
+// Stay tells the queue that the holder keeps its place although Yield returned true. Stay may be
+// called more than once.
 func (q *Queue) Stay(c *Claim) { q.Look(func() { q.stay(c) }) }
 
 func (q *Queue) stay(c *Claim) {
@@ -323,7 +341,8 @@ func (q *Queue) stay(c *Claim) {
 	}
 }
 
-// couldHave returns how many waiting claims could have the place of a claim. q.mu is held.
+// couldHave returns how many waiting claims could have the place that a given claim has now. q.mu
+// is held.
 func (q *Queue) couldHave(of *Claim) int {
 	could := 0
 	for _, c := range q.waiting {

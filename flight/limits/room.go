@@ -3,16 +3,17 @@ package limits
 import "slices"
 
 // Room is a limited number of places for members that cannot wait. If the room is full, a new
-// member replaces the oldest member of the client with the most members. The owner of the room
-// guards it with a lock.
+// member either replaces the oldest member of the client with the most members, or is refused. The
+// owner of the room guards it with a lock.
 type Room[M comparable] struct {
 	places  int // 0: no limit
-	share   int // places that one client may have; the client "", which is all Unix domain sockets, may have all
+	share   int // places that one client may have; the client "", which stands for all connections on Unix domain sockets, may have all places
 	count   int
 	members map[string][]M // by client, the oldest first
 }
 
-// NewRoom returns an empty room. One client may have the given percentage of its places.
+// NewRoom returns an empty room. Each client may have at most the given percentage of the places,
+// but at least one place.
 func NewRoom[M comparable](places, percent int) *Room[M] {
 	return &Room[M]{places: places, share: shareOf(places, percent), members: map[string][]M{}}
 }
@@ -20,13 +21,15 @@ func NewRoom[M comparable](places, percent int) *Room[M] {
 // Len returns how many members there are.
 func (r *Room[M]) Len() int { return r.count }
 
-// Of returns the members of a client, the oldest first. They are valid until the next change.
+// Of returns the members of a client, the oldest first. The slice is valid until the next call of
+// Enter or Leave.
 func (r *Room[M]) Of(client string) []M { return r.members[client] }
 
-// Enter adds a member if there is a place for it, and reports whether there is. If the room is
-// full, the new member may replace a member of a client that has more members than its own client.
-// Enter returns the replaced member, which is the oldest one for which mayGo is true, of the client
-// with the most members. A nil mayGo is true for all members.
+// Enter adds member m of a client, and reports whether there was a place for it. If the room is
+// full, m can replace a member of another client that has more members than the client of m. Among
+// the members for which mayGo returns true, Enter replaces the oldest member of the client with the
+// most members, and returns the replaced member as gone. A nil mayGo allows every member to be
+// replaced.
 func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered bool) {
 	if r.places > 0 && client != "" && len(r.members[client]) >= r.share {
 		return gone, false
@@ -44,8 +47,9 @@ func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered
 	return gone, true
 }
 
-// oldest returns the index of the oldest replaceable member of the client with the most members,
-// among the clients with more than the given number of members; -1 if there is none.
+// oldest considers the clients that have more members than the number than, and at least one member
+// that may be replaced. Of these clients, it takes the one with the most members, and returns the
+// index of its oldest replaceable member. It returns -1 if there is no such client.
 func (r *Room[M]) oldest(than int, mayGo func(M) bool) (client string, at int) {
 	at = -1
 	for name, of := range r.members {

@@ -13,18 +13,20 @@ import (
 )
 
 const (
-	// maxUnseen is how many deliveries a client may have that its reader has not seen. With gRPC, flow
-	// control bounds what a client has not read, but here its messages are small.
+	// maxUnseen is how many deliveries may wait for a client's reader to see them. Flow control of
+	// gRPC usually bounds the batches that a client has not read. It does not bound deliveries,
+	// because their gRPC messages are small.
 	maxUnseen = 4
-	// maxDeliveries is how many deliveries a client may have. Each costs it an open file.
+	// maxDeliveries is how many deliveries a client may have that it has not returned. Each
+	// delivery is an open file in the client's process.
 	maxDeliveries = 128
-	// sendTimeout bounds the sending of a segment. There is room for maxUnseen in a socket, so that only
-	// a connection that is broken takes longer.
+	// sendTimeout limits the time to send a segment. A socket's buffer has room for maxUnseen
+	// deliveries, so sending takes longer only on a broken connection.
 	sendTimeout = time.Second
 )
 
-// A record is what a client reports: a kind and the number of a delivery, both as 32-bit little-endian
-// integers. A packet has one record or several.
+// Clients report the states of deliveries in records. A record consists of a kind and the number of
+// a delivery, both as 32-bit little-endian integers. A packet has one or more records.
 const (
 	recordSize = 8
 	maxPacket  = 512 * recordSize
@@ -32,7 +34,7 @@ const (
 
 // The kinds of records.
 const (
-	recordSeen     = 1 // the reader has the message that names the delivery
+	recordSeen     = 1 // the client's reader has received the message that names the delivery
 	recordReturned = 2 // the client no longer uses the segment
 	recordForked   = 3 // another process may use the segments of all deliveries so far; the number is 0
 )
@@ -44,10 +46,10 @@ var errEnded = errors.New("the session has ended")
 type Session struct {
 	conn  *net.UnixConn
 	clock func() time.Time
-	end   func() // removes it from its Sessions
+	end   func() // removes the session from the Sessions that accepted it
 
 	mu         sync.Mutex
-	deliveries map[uint32]*delivery // that were not returned, by number
+	deliveries map[uint32]*delivery // deliveries that the client has not returned, by number
 	last       uint32               // the number of the last delivery
 	unseen     int
 	ended      bool
@@ -65,23 +67,24 @@ func newSession(conn *net.UnixConn, clock func() time.Time) *Session {
 	return &Session{conn: conn, clock: clock, deliveries: map[uint32]*delivery{}, changed: make(chan struct{})}
 }
 
-// Takes reports whether the session takes another delivery: it has not ended, and its client does not
-// keep too many.
+// Takes reports whether the session can take another delivery. It cannot if it has ended, or if its
+// client has maxDeliveries deliveries that it has not returned.
 func (s *Session) Takes() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.ended && len(s.deliveries) < maxDeliveries
 }
 
-// OnSeen has seen called each time that the client's reader has seen another delivery. It is called before
-// the first one.
+// OnSeen sets the function that the session calls each time the client's reader has seen another
+// delivery. OnSeen is called before the first delivery.
 func (s *Session) OnSeen(seen func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = seen
 }
 
-// Wait waits until the client has seen enough deliveries for another one, or the session has ended.
+// Wait waits until fewer than maxUnseen deliveries are unseen, so that there can be another
+// delivery, or until the session has ended.
 func (s *Session) Wait(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -98,8 +101,8 @@ func (s *Session) Wait(ctx context.Context) error {
 	}
 }
 
-// Deliver passes a segment to the client, and returns the number of the delivery. The session is
-// another holder of the loan, until the client returns the segment. After an error, the session has
+// Deliver passes a segment to the client, and returns the number of the delivery. The session holds
+// a reference to the loan until the client returns the segment. After an error, the session has
 // ended.
 func (s *Session) Deliver(loan *segment.Loan) (number uint32, err error) {
 	s.mu.Lock()
@@ -143,8 +146,9 @@ func (s *Session) receive() error {
 	}
 }
 
-// record handles one record. A packet that was read before Close, and is handled after it, is no fault of the client: its
-// deliveries are gone.
+// record handles one record. If Close was called after the record was read, record returns
+// net.ErrClosed: the session no longer knows its deliveries, and the record is not a fault of the
+// client.
 func (s *Session) record(kind, number uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +166,7 @@ func (s *Session) record(kind, number uint32) error {
 		if number == 0 || number > s.last {
 			return fmt.Errorf("delivery %d was seen of %d", number, s.last)
 		}
-		if d != nil { // else it was returned: records of two threads may be swapped
+		if d != nil { // otherwise the delivery was returned: two threads of the client may send their records in either order
 			s.markSeen(d)
 		}
 		return nil
@@ -179,7 +183,7 @@ func (s *Session) record(kind, number uint32) error {
 	}
 }
 
-// markSeen notes that the client's reader has a delivery. s.mu is held.
+// markSeen records that the client's reader has seen a delivery. s.mu is held.
 func (s *Session) markSeen(d *delivery) {
 	if d.seen {
 		return
@@ -193,8 +197,8 @@ func (s *Session) markSeen(d *delivery) {
 	s.changed = make(chan struct{})
 }
 
-// Close ends the session. The client, and processes that it forked, may still use its segments: they
-// are not reused. It may be called more than once.
+// Close ends the session. The session's segments are not reused, because the client, and processes
+// that it forked, may still use them. Close may be called more than once.
 func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,6 +212,6 @@ func (s *Session) Close() {
 		delete(s.deliveries, number)
 	}
 	close(s.changed)
-	_ = s.conn.Close() // it is not used any more
+	_ = s.conn.Close() // an error does not matter: the connection is no longer used
 	s.end()
 }

@@ -19,31 +19,32 @@ import (
 )
 
 const (
-	// maxSessions bounds the connections.
+	// maxSessions is the maximum number of open sessions of a server.
 	maxSessions = 4096
-	// claimTimeout is how long a session may exist before a stream names it.
+	// claimTimeout is how long a session may wait for a stream that names it.
 	claimTimeout = 30 * time.Second
-	// acceptPause is the time between two attempts to accept, if the process has too many open files.
+	// acceptPause is the time until the next attempt after a connection could not be accepted, for
+	// example because the process has too many open files.
 	acceptPause = 100 * time.Millisecond
 	// idBytes is the size of the random id of a session.
 	idBytes = 16
 )
 
-// Sessions accepts the sessions of a server. It is safe for concurrent use.
+// Sessions accepts and holds the sessions of a server. It is safe for concurrent use.
 type Sessions struct {
 	lender *segment.Lender
 	clock  func() time.Time
 	log    *slog.Logger
-	user   int // whose processes get sessions
+	user   int // the user whose processes get sessions
 
 	mu        sync.Mutex
 	open      map[*Session]struct{}
-	unclaimed map[string]*Session // by id
+	unclaimed map[string]*Session // sessions that no stream has named yet, by id
 	closed    bool
 }
 
-// New returns Sessions that deliver segments of a lender. The clock is that of the system, for deadlines.
-// Nothing starts before Serve.
+// New returns Sessions that deliver the segments of a lender. The clock must be the system's clock,
+// because it sets the deadlines of connections. Nothing starts before Serve.
 func New(lender *segment.Lender, clock func() time.Time, log *slog.Logger) *Sessions {
 	return &Sessions{
 		lender: lender, clock: clock, log: log, user: os.Geteuid(),
@@ -51,7 +52,8 @@ func New(lender *segment.Lender, clock func() time.Time, log *slog.Logger) *Sess
 	}
 }
 
-// Lend returns a segment for a batch of size bytes, or nil if there is no room. The caller releases it.
+// Lend returns a segment for a batch of size bytes, or nil if the lender has no room. The caller
+// releases the segment.
 func (s *Sessions) Lend(size int) *segment.Loan { return s.lender.Lend(size) }
 
 // SessionStats describes the sessions and their lender.
@@ -60,7 +62,7 @@ type SessionStats struct {
 	segment.LenderStats
 }
 
-// Stats returns what there is now.
+// Stats returns the current number of sessions and the statistics of their lender.
 func (s *Sessions) Stats() SessionStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +75,8 @@ type hello struct {
 	Session string `json:"session"`
 }
 
-// Serve accepts sessions on a listener of Unix packets, until the listener is closed. It does not end with
-// failures to accept.
+// Serve accepts sessions on a listener of Unix packets, until the listener is closed. If a
+// connection cannot be accepted, Serve logs the failure and tries again.
 func (s *Sessions) Serve(on net.Listener) error {
 	for {
 		conn, err := on.Accept()
@@ -92,7 +94,7 @@ func (s *Sessions) Serve(on net.Listener) error {
 	}
 }
 
-// serve is the session of one connection, from its first packet to its end.
+// serve handles the session of one connection, from its first packet to its end.
 func (s *Sessions) serve(conn *net.UnixConn) {
 	one, err := s.greet(conn)
 	if err == nil {
@@ -101,14 +103,15 @@ func (s *Sessions) serve(conn *net.UnixConn) {
 	}
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, os.ErrDeadlineExceeded): // it left early, or no stream named it
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, os.ErrDeadlineExceeded): // the client left early, or no stream named the session in time
 		s.log.Debug("a session for batches in mapped memory ended", "error", err)
 	default:
 		s.log.Warn("a session for batches in mapped memory ended", "error", err)
 	}
 }
 
-// greet makes a session, and sends its id. If it fails, the connection is closed.
+// greet creates a session for a connection, and sends the session's id to the client. If greet
+// fails, it closes the connection.
 func (s *Sessions) greet(conn *net.UnixConn) (*Session, error) {
 	refuse := func(err error) (*Session, error) { return nil, errors.Join(err, conn.Close()) }
 	user, err := peerUser(conn)
@@ -119,7 +122,7 @@ func (s *Sessions) greet(conn *net.UnixConn) (*Session, error) {
 		return refuse(fmt.Errorf("its client is of user %d, the server of %d", user, s.user))
 	}
 	var random [idBytes]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // rand.Read never fails
 	id := hex.EncodeToString(random[:])
 	one := s.add(conn, id)
 	if one == nil {
@@ -157,7 +160,8 @@ func (s *Sessions) add(conn *net.UnixConn, id string) *Session {
 	return one
 }
 
-// Claim returns the session of an id for a stream, and for no other; nil if there is none.
+// Claim returns the session with an id for the stream that names it. A session is claimed once:
+// Claim returns nil if there is no session with this id, or if another stream has claimed it.
 func (s *Sessions) Claim(id string) *Session {
 	s.mu.Lock()
 	one := s.unclaimed[id]
@@ -167,12 +171,12 @@ func (s *Sessions) Claim(id string) *Session {
 		return nil
 	}
 	if one.conn.SetDeadline(time.Time{}) != nil {
-		return nil // it has ended
+		return nil // the session has ended
 	}
 	return one
 }
 
-// Close ends all sessions. No others begin.
+// Close ends all sessions. After Close, no session begins.
 func (s *Sessions) Close() {
 	s.mu.Lock()
 	s.closed = true

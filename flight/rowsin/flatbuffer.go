@@ -8,22 +8,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// A header of an Arrow message is a flatbuffer. The flatbuffers library follows offsets without checking them, and the Arrow
-// library allocates lists as long as a header claims. Headers of clients are therefore read here, with every offset checked,
-// and written again: the Arrow library decodes only headers that this package wrote.
+// A header of an Arrow message is a flatbuffer. The flatbuffers library follows offsets without
+// checking them, and the Arrow library allocates lists of whatever length a header claims. This
+// file therefore reads the headers of clients, checks every offset, and writes new headers. The
+// Arrow library decodes only the headers that this package wrote.
 
 // Limits of a header.
 const (
-	maxFlatDepth = 72 // nesting of tables: nested fields, and the tables around them
+	maxFlatDepth = 72 // nesting of tables: the depth of nested fields, and the tables around them
 	flatPointer  = 4  // bytes of an offset
-	sharedTexts  = 4  // texts may have this many times the bytes of a header, since writers may refer to one stored text several times
+	sharedTexts  = 4  // all texts together may have this many times the bytes of a header, since a header may refer to one stored text several times
 )
 
 // flatReader reads a flatbuffer that a client sent. After the first fault, its methods return zero
 // values.
 type flatReader struct {
 	bytes  []byte
-	tables int   // how many tables may still be read; without a limit, shared tables could make a small header endless
+	tables int   // how many tables may still be read; without a limit, a small header that refers to the same tables many times could take forever
 	texts  int64 // how many bytes of texts may still be read
 	broken bool
 }
@@ -32,7 +33,7 @@ func newFlatReader(header []byte) *flatReader {
 	return &flatReader{bytes: header, tables: len(header) / flatPointer, texts: sharedTexts * int64(len(header))}
 }
 
-// err returns an error if a fault was found.
+// err returns an error if the reader has found a fault.
 func (r *flatReader) err() error {
 	if !r.broken {
 		return nil
@@ -40,7 +41,7 @@ func (r *flatReader) err() error {
 	return fault.New(fault.Invalid, "the header of a message is damaged").WithRemedy("write the rows with an Arrow library")
 }
 
-// has reports whether a range of bytes is within the flatbuffer.
+// has reports whether a range of bytes is within the flatbuffer and no fault was found earlier.
 func (r *flatReader) has(at, bytes int64) bool {
 	if at < 0 || bytes < 0 || at > int64(len(r.bytes))-bytes {
 		r.broken = true
@@ -58,14 +59,14 @@ func (r *flatReader) number(at int64, bytes int) uint64 {
 	return binary.LittleEndian.Uint64(wide[:])
 }
 
-// follow returns the position that the offset at a position refers to.
+// follow reads the offset at a position, and returns the position that the offset refers to.
 func (r *flatReader) follow(at int64) int64 {
 	to := at + int64(r.number(at, flatPointer)) //nolint:gosec // 32 bits
 	r.has(to, flatPointer)
 	return to
 }
 
-// flatTable is a table. The vtable lists the positions of its fields.
+// flatTable is a table of a flatbuffer. Its vtable lists the positions of the table's fields.
 type flatTable struct {
 	*flatReader
 	at     int64
@@ -110,7 +111,7 @@ func (t flatTable) value(slot, bytes int) uint64 {
 	return 0
 }
 
-// inner returns the table in a field, and whether there is one.
+// inner returns the table that a field refers to, and whether the field has a table.
 func (t flatTable) inner(slot int) (flatTable, bool) {
 	at := t.field(slot, flatPointer)
 	if at == 0 {
@@ -120,7 +121,7 @@ func (t flatTable) inner(slot int) (flatTable, bool) {
 	return of, !t.broken
 }
 
-// list returns the position of the first entry of a list, and the number of entries.
+// list returns the position of the first entry of the list in a field, and the number of entries.
 func (t flatTable) list(slot, bytes int) (first int64, n int) {
 	at := t.field(slot, flatPointer)
 	if at == 0 {
@@ -146,17 +147,17 @@ func (t flatTable) text(slot int) []byte {
 	return t.bytes[first : first+int64(n)]
 }
 
-// flatKind is the kind of a field of a table.
+// flatKind says how a field of a table is read and written.
 type flatKind int
 
 // Kinds of fields.
 const (
-	flatDropped flatKind = iota // the field is not written again
+	flatDropped flatKind = iota // the field is not copied to the new header
 	flatNumber                  // a number of 1, 2, 4 or 8 bytes
 	flatText
 	flatInner  // a table
 	flatTables // a list of tables
-	flatUnion  // a table; the field before it has its type
+	flatUnion  // a table whose type is in the field before it
 )
 
 // flatField describes a field of tables.
@@ -164,17 +165,17 @@ type flatField struct {
 	kind  flatKind
 	bytes int         // the size of a number
 	of    *flatShape  // the shape of a table, or of each table of a list
-	types []flatShape // the shapes of a union, by type; types without a known shape are refused
+	types []flatShape // the shapes of a union's tables, by type; a type without a known shape is a fault
 }
 
-// flatShape describes tables: their fields by slot.
+// flatShape describes the fields of tables, by slot.
 type flatShape struct {
 	fields []flatField
 	known  bool
 }
 
-// write writes those fields of a table that its shape describes, and returns the offset of the new
-// table.
+// write writes a copy of a table with only the fields that the shape describes, and returns the
+// offset of the copy.
 func (t flatTable) write(b *flatbuffers.Builder, shape *flatShape, depth int) flatbuffers.UOffsetT {
 	if depth > maxFlatDepth {
 		t.broken = true
@@ -199,8 +200,8 @@ func (t flatTable) write(b *flatbuffers.Builder, shape *flatShape, depth int) fl
 	return b.EndObject()
 }
 
-// writeInner writes the text, table or list that a field refers to, and returns its offset, or 0 if
-// there is none.
+// writeInner copies the text, table or list that a field refers to. It returns the offset of the
+// copy, or 0 if the field refers to nothing.
 func (t flatTable) writeInner(b *flatbuffers.Builder, slot int, f flatField, depth int) flatbuffers.UOffsetT {
 	switch f.kind {
 	case flatDropped, flatNumber:
@@ -226,7 +227,7 @@ func (t flatTable) writeInner(b *flatbuffers.Builder, slot int, f flatField, dep
 	return 0
 }
 
-// writeTables writes a list of tables.
+// writeTables copies a list of tables, and returns the offset of the copy.
 func (t flatTable) writeTables(b *flatbuffers.Builder, slot int, of *flatShape, depth int) flatbuffers.UOffsetT {
 	first, n := t.list(slot, flatPointer)
 	if n > t.tables {
@@ -249,7 +250,7 @@ func (t flatTable) writeTables(b *flatbuffers.Builder, slot int, of *flatShape, 
 	return b.CreateVectorOfTables(all)
 }
 
-// writeNumber writes a number, if the table has it.
+// writeNumber copies the number in a field, if the table has the field.
 func (t flatTable) writeNumber(b *flatbuffers.Builder, slot, bytes int) {
 	at := t.field(slot, bytes)
 	if at == 0 {

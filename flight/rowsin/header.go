@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Slots of the tables' fields in headers of batches and dictionaries, as Arrow's Message.fbs has them.
+// Slots of fields in the tables of a header of a batch or a dictionary, as in Arrow's Message.fbs.
 const (
 	slotVersion, slotHeaderType, slotHeader = 0, 1, 2 // of Message
 	messageSlots                            = 3
@@ -21,7 +21,7 @@ const (
 	slotCodec, slotMethod                   = 0, 1    // of BodyCompression
 	headerDictionaryBatch, headerBatch      = 2, 3    // of the union MessageHeader
 	flatPair                                = 16      // bytes of the structs FieldNode and Buffer
-	maxBatchRows                            = 1 << 24 // limits the rows: columns without buffers, such as nulls, could claim any number of them
+	maxBatchRows                            = 1 << 24 // columns without buffers, such as columns of nulls, could otherwise claim any number of rows
 	maxArrayLength                          = 1<<31 - 1
 )
 
@@ -49,7 +49,7 @@ type batchHeader struct {
 	nodes        []flatSpan // arrays, nested ones included
 	buffers      []flatSpan
 	codec        bodyCodec
-	variadic     []int64 // for each array of views, its number of buffers
+	variadic     []int64 // the number of data buffers of each array of views
 }
 
 // inspect reads the header of a message with a batch or a dictionary.
@@ -104,8 +104,8 @@ func (t flatTable) pairs(slot int) []flatSpan {
 	return out
 }
 
-// check returns an error if the header has numbers that are impossible for a message whose body has
-// the given number of bytes.
+// check returns an error if a number in the header is impossible for a message with a body of the
+// given number of bytes.
 func (h *batchHeader) check(body int64) error {
 	damaged := func(format string, values ...any) error {
 		return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with an Arrow library")
@@ -118,7 +118,7 @@ func (h *batchHeader) check(body int64) error {
 			return damaged("an array has %d values, %d of them null", n.first, n.second)
 		}
 	}
-	left := body // writers do not let buffers overlap; overlapping bytes would be copied several times
+	left := body // the sum of the buffers may not exceed the body: overlapping bytes would be copied several times
 	for _, b := range h.buffers {
 		if b.second == 0 {
 			continue
@@ -137,7 +137,7 @@ func (h *batchHeader) check(body int64) error {
 	return nil
 }
 
-// encode returns h as a header of a message whose body is not compressed.
+// encode writes h as the header of a message with an uncompressed body.
 func (h *batchHeader) encode() []byte {
 	b := flatbuffers.NewBuilder(256 + flatPair*(len(h.nodes)+len(h.buffers)) + 8*len(h.variadic))
 	nodes, buffers := writePairs(b, h.nodes), writePairs(b, h.buffers)

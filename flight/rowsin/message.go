@@ -25,18 +25,19 @@ const (
 
 // Limits of what clients send.
 const (
-	// maxMessage and minMessage bound the limit of a message. Within these bounds the limit is the memory budget divided by
-	// messageShare. Each call reserves twice the limit.
+	// The limit of a message is the memory budget divided by messageShare, but at least minMessage
+	// and at most maxMessage bytes. Each call reserves twice the limit.
 	maxMessage, minMessage, messageShare = 64 << 20, 2 << 20, 128
 	// maxDescriptor is the maximum size of the descriptor of a call, in bytes.
 	maxDescriptor = 64 << 10
-	// Decompressed bodies, and values of dictionaries and views, which are written once for each
-	// row, may take freeExpanded bytes in a call, and maxExpansion more for each received byte.
+	// Decompressed bodies may take freeExpanded bytes in a call, and maxExpansion more bytes for
+	// each received byte. Values of dictionaries and views count too, once for each row that has
+	// the value.
 	freeExpanded, maxExpansion = 256 << 20, 1000
 )
 
-// Limit returns the limit of a message with rows, in bytes, for a memory budget. Zero means a
-// budget without a limit.
+// Limit returns the maximum bytes of a message with rows, for a memory budget in bytes. A budget of
+// zero has no limit.
 func Limit(memory int64) int64 {
 	if memory <= 0 {
 		return maxMessage
@@ -44,15 +45,15 @@ func Limit(memory int64) int64 {
 	return min(max(memory/messageShare, minMessage), maxMessage)
 }
 
-// message is a FlightData message of a client. Its body is copied once, into separate memory, so
-// that its buffers are aligned.
+// message is a FlightData message of a client. Its body is copied into memory of its own, so that
+// the buffers in it are aligned.
 type message struct {
 	header   []byte // an Arrow message
 	metadata []byte // app_metadata
 	body     []byte
 }
 
-// size returns the bytes that the message holds.
+// size returns the number of bytes that the message holds in memory.
 func (m *message) size() int64 {
 	return int64(len(m.header) + len(m.metadata) + len(m.body))
 }
@@ -80,7 +81,7 @@ func (m *message) Unmarshal(parts mem.BufferSlice) error {
 type First struct {
 	Descriptor *arrowflight.FlightDescriptor
 
-	parts mem.BufferSlice     // the whole message, until it is opened or closed
+	parts mem.BufferSlice     // the whole encoded message, until open or Close
 	held  *budget.Reservation // for the bytes of the message; nil before Charge
 }
 
@@ -113,14 +114,14 @@ func (f *First) Unmarshal(parts mem.BufferSlice) error {
 // Size returns the bytes of the message.
 func (f *First) Size() int64 { return int64(f.parts.Len()) }
 
-// Charge reserves the bytes of the message, until Close. It is called once.
+// Charge reserves memory for the bytes of the message, until Close. It is called once.
 func (f *First) Charge(memory *budget.Budget) (err error) {
 	f.held, err = memory.Reserve("rows that a client sends", f.Size())
 	return err
 }
 
-// open decodes the rest of the message, which has been charged. During the copy, the copy is
-// charged as well.
+// open decodes the whole message. Charge must have been called. While the message is copied, open
+// also reserves memory for the copy.
 func (f *First) open(ctx context.Context) (*message, error) {
 	size := f.Size()
 	if err := f.held.GrowWait(ctx, size); err != nil {
@@ -164,10 +165,10 @@ func eachField(parts mem.BufferSlice, do func(number protowire.Number, in *mem.R
 		if err != nil {
 			return err
 		}
-		if size > uint64(in.Remaining()) { //nolint:gosec // not negative
+		if size > uint64(in.Remaining()) { //nolint:gosec // Remaining is not negative
 			return io.ErrUnexpectedEOF
 		}
-		if err := do(number, in, int(size)); err != nil { //nolint:gosec // of a message in memory
+		if err := do(number, in, int(size)); err != nil { //nolint:gosec // the message is in memory, so its size fits
 			return err
 		}
 	}
@@ -187,9 +188,10 @@ func tooLargeBatch(limit int64) error {
 		WithRemedy("send smaller batches: the message that begins a call has the limit, max_message")
 }
 
-// arraysOf returns the number of arrays of a batch with some fields, nested ones included, and how
-// many of them are views. It refuses a dictionary of views, because a message with such a
-// dictionary does not tell which counts of buffers belong to the dictionary.
+// arraysOf returns how many arrays a batch with these fields has, including nested arrays, and how
+// many of them are arrays of views. It returns an error for a dictionary of views, because the
+// header of a batch lists the numbers of buffers of all views, and does not say which of these
+// numbers belong to the dictionary.
 func arraysOf(fields []arrow.Field) (all, views int, err error) {
 	for _, f := range fields {
 		typed := f.Type

@@ -22,13 +22,13 @@ import (
 )
 
 // lastMessage is the content of the message that a client sends after its last batch. A stream that
-// ends without it is incomplete: Flight libraries end a stream in the same way after its last batch
-// and when the writing program fails.
+// ends without this message is incomplete. Without it, the server could not tell a complete stream
+// from one whose writing program failed, because Flight libraries end both in the same way.
 type lastMessage struct {
 	Rows *int64 `json:"rows"`
 }
 
-// Source supplies the messages of a call.
+// Source receives the messages of a call.
 type Source interface {
 	// RecvMsg receives a message, as grpc.ServerStream does.
 	RecvMsg(m any) error
@@ -43,26 +43,27 @@ type Pace interface {
 
 // Options configure the rows of a call.
 type Options struct {
-	Limit  int64 // bytes of a message
+	Limit  int64 // the maximum bytes of a message
 	Pace   Pace
 	Budget *budget.Budget
 }
 
-// Rows are the rows of one call. A message is received only when a batch is read from Rows; flow
-// control of the connection bounds what a client sends ahead. Before a message is received, its
-// maximum size is charged twice: for the encoded and for the decoded message.
+// Rows are the rows of one call. A message is received only when a batch is read from Rows. Flow
+// control of the connection bounds the bytes that a client can send ahead. Before a message is
+// received, twice the maximum size of a message is reserved: once for the encoded message and once
+// for the decoded message.
 type Rows struct {
 	source  Source
 	next    func(context.Context) (*message, error) // receives or reads a message
-	limit   int64                                   // bytes of a message
+	limit   int64                                   // the maximum bytes of a message
 	pace    Pace
 	schema  *arrow.Schema
 	nodes   int // the number of arrays of a batch
 	views   int // how many of these are arrays of views
 	reader  *ipc.Reader
-	held    *budget.Reservation // for the message that is being received, or for the last batch
-	kept    *budget.Reservation // for dictionaries
-	first   *message            // the message with the schema; nil once it is read
+	held    *budget.Reservation // memory of the message that is being received, or of the last batch
+	kept    *budget.Reservation // memory of dictionaries and of the schema
+	first   *message            // the message with the schema; nil once the schema has been read
 	message *ipc.Message        // the last message
 	sizes   map[int64]int64     // the sizes of dictionaries, by id
 	counts  Counts
@@ -80,8 +81,9 @@ type Counts struct {
 	Bytes   int64 // of messages
 }
 
-// Open returns the rows of a call, whose first message has been received and charged. The caller
-// closes the rows and then the first message, which it closes even if Open fails.
+// Open returns the rows of a call. The call's first message must have been received and charged.
+// The caller closes the rows, and then the first message. If Open fails, the caller closes only the
+// first message.
 func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, error) {
 	message, err := first.open(ctx)
 	if err != nil {
@@ -121,8 +123,9 @@ func (p *Rows) begin(ctx context.Context) error {
 	return nil
 }
 
-// Reader returns a reader of the rows; ctx is the one with which they were opened. The caller releases it before closing p. The reader calls
-// begin before it receives the first batch.
+// Reader returns a reader of the rows. The context must be the one that Open got. The caller
+// releases the reader before it closes p. The reader calls begin before it receives the first
+// batch.
 func (p *Rows) Reader(ctx context.Context, begin func() error) array.RecordReader {
 	begin = sync.OnceValue(begin)
 	return batch.FromFuncContext(ctx, p.schema, func(ctx context.Context) (arrow.RecordBatch, error) {
@@ -133,7 +136,7 @@ func (p *Rows) Reader(ctx context.Context, begin func() error) array.RecordReade
 	}, nil)
 }
 
-// Counts returns the numbers so far.
+// Counts returns the numbers of messages, batches and rows that have arrived so far.
 func (p *Rows) Counts() Counts {
 	c := p.counts
 	c.Columns = p.schema.NumFields()
@@ -173,10 +176,11 @@ func (p *Rows) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	return b, nil
 }
 
-// allowed returns how many bytes the rows may have, given the bytes received so far.
+// allowed returns the maximum number of bytes that the rows may expand to, which grows with the
+// bytes received so far.
 func (p *Rows) allowed() int64 { return freeExpanded + maxExpansion*p.counts.Bytes }
 
-// checkExpanded returns an error if the rows have more bytes than they may have.
+// checkExpanded returns an error if the rows have expanded to more bytes than allowed returns.
 func (p *Rows) checkExpanded() error {
 	if p.expanded <= p.allowed() {
 		return nil
@@ -185,10 +189,11 @@ func (p *Rows) checkExpanded() error {
 		WithRemedy("send fewer rows in a call, or without compression, dictionaries and views")
 }
 
-// validated counts the repeated values of a batch, and returns an error if its offsets, sizes or
-// codes do not fit its buffers. The library checks some of them by using them. It also reads the
-// text of each view. So a batch with more bytes than allowed is not validated: a few received bytes
-// could cause hours of work.
+// validated counts the bytes of the repeated values of a batch, and returns an error if the batch's
+// offsets, sizes or codes do not fit its buffers. The Arrow library panics at some of these faults,
+// and it reads the text of each view. A few received bytes could therefore cause hours of work. For
+// this reason, a batch that expands to more bytes than allowed is not validated; the caller refuses
+// it.
 func (p *Rows) validated(b arrow.RecordBatch) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -198,7 +203,7 @@ func (p *Rows) validated(b arrow.RecordBatch) (err error) {
 	for _, column := range b.Columns() {
 		p.expanded += conform.Repeated(column)
 	}
-	if p.checkExpanded() != nil { // the caller returns the error
+	if p.checkExpanded() != nil { // the caller calls checkExpanded again and returns its error
 		return nil
 	}
 	return array.ValidateRecordFull(b)
@@ -221,8 +226,9 @@ func incomplete(rows int64) error {
 		WithRemedy(`after the last batch, send a message without rows whose app_metadata is {"rows": N}, the number of all rows`)
 }
 
-// failure returns an error of the Arrow library as an error of the client, unless it wraps an error
-// of this server.
+// failure converts an error of the Arrow library. Errors of this server that it wraps, and errors
+// of the connection, are returned as they are. Any other error becomes an error about the client's
+// message.
 func (p *Rows) failure(ctx context.Context, err error) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		return e
@@ -238,7 +244,8 @@ func (p *Rows) failure(ctx context.Context, err error) error {
 		WithRemedy("write the rows with an Arrow Flight library")
 }
 
-// following returns the next message, as the Arrow library reads it. The message before it is released.
+// following returns the next message in the form that the Arrow library reads. It releases the
+// previous message.
 func (p *Rows) following(ctx context.Context) (*ipc.Message, error) {
 	if p.message != nil {
 		p.message.Release()
@@ -252,13 +259,13 @@ func (p *Rows) following(ctx context.Context) (*ipc.Message, error) {
 	return p.message, nil
 }
 
-// messages is an ipc.MessageReader of the messages of rows.
+// messages adapts a function that returns the next message to ipc.MessageReader.
 type messages func() (*ipc.Message, error)
 
 // Message implements ipc.MessageReader.
 func (m messages) Message() (*ipc.Message, error) { return m() }
 
-// Retain implements ipc.MessageReader. The owner closes the rows.
+// Retain implements ipc.MessageReader. It does nothing, because the owner of the rows closes them.
 func (messages) Retain() {}
 
 // Release implements ipc.MessageReader.
@@ -299,9 +306,9 @@ func (p *Rows) end(metadata []byte) error {
 	return nil
 }
 
-// account changes a message so that the Arrow library can decode it without trusting sizes that the
-// client claims. It then replaces the charge for the maximum size by a charge for the message's
-// real size.
+// account decompresses a message and gives it a new header, so that the Arrow library can decode it
+// without relying on sizes that the client claims. It then replaces the reservation for the maximum
+// size by a reservation for the message's real size.
 func (p *Rows) account(ctx context.Context, m *message) error {
 	p.counts.Bytes += m.size()
 	head, err := m.inspect()
@@ -345,10 +352,11 @@ func (p *Rows) account(ctx context.Context, m *message) error {
 	return nil
 }
 
-// headerCopies is how many times the bytes of a header are held while it is read and written again.
+// headerCopies is how many copies of a header are in memory while the header is read and a new one
+// is written.
 const headerCopies = 3
 
-// fits returns an error if a message cannot belong to rows of the schema.
+// fits returns an error if a message does not fit the schema of the rows, or has too many rows.
 func (p *Rows) fits(head *batchHeader) error {
 	switch {
 	case head.rows > maxBatchRows:
@@ -371,7 +379,7 @@ type arrived struct {
 	err     error
 }
 
-// whole returns the message, or the error that explains why there is none.
+// whole returns the received message, or the error that explains why no message was received.
 func (a arrived) whole(limit int64) (*message, error) {
 	if status.Code(a.err) == codes.ResourceExhausted {
 		return nil, tooLargeBatch(limit)
@@ -379,7 +387,7 @@ func (a arrived) whole(limit int64) (*message, error) {
 	return a.message, a.err
 }
 
-// receive receives a message within the time limit.
+// receive receives a message. It fails if the client is too slow.
 func (p *Rows) receive(ctx context.Context) (*message, error) {
 	if more := 2*p.limit - p.held.Held(); more > 0 {
 		if err := p.held.GrowWait(ctx, more); err != nil {
@@ -388,14 +396,14 @@ func (p *Rows) receive(ctx context.Context) (*message, error) {
 	}
 	result := make(chan arrived, 1)
 	done := make(chan struct{})
-	go func() { // the goroutine ends with the call
+	go func() { // this goroutine ends at the latest when the call ends
 		defer close(done)
 		m := &message{}
 		err := p.source.RecvMsg(m)
 		result <- arrived{m, err}
 	}()
 	err := p.pace.Wait(ctx, done, p.counts.Bytes)
-	if err == nil || ctx.Err() != nil { // gRPC ends a call whose message is too large
+	if err == nil || ctx.Err() != nil { // if a message is too large, gRPC ends ctx: the result then has the reason
 		select {
 		case r := <-result:
 			return r.whole(p.limit)

@@ -8,7 +8,7 @@ import (
 
 // Limits of a schema.
 const (
-	// schemaMemory is the memory that a schema takes once it is decoded, as a multiple of the bytes of its header.
+	// schemaMemory is the memory of a decoded schema, as a multiple of the bytes of its header.
 	schemaMemory = 64
 	headerSchema = 1 // of the union MessageHeader
 )
@@ -21,11 +21,11 @@ func schemaShape() *flatShape {
 	number := func(bytes int) flatField { return flatField{kind: flatNumber, bytes: bytes} }
 	shape := func(fields ...flatField) flatShape { return flatShape{fields: fields, known: true} }
 	empty, text := shape(), flatField{kind: flatText}
-	pair := shape(text, text) // key and value
+	pair := shape(text, text) // a KeyValue: key and value
 	metadata := flatField{kind: flatTables, of: &pair}
 	integer := shape(number(4), number(1)) // width, signed
 	encoding := shape(number(8), flatField{kind: flatInner, of: &integer}, number(1), number(2))
-	types := []flatShape{ // of the union Type; NONE and unions are refused
+	types := []flatShape{ // by their number in the union Type; NONE and unions are refused
 		1:  empty,                                  // Null
 		2:  integer,                                // Int
 		3:  shape(number(2)),                       // FloatingPoint

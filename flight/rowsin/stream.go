@@ -9,8 +9,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The form of Arrow's IPC streams and files: each message has a prefix of a mark and the size of its header. A size of 0 ends the
-// stream. A file has a stream between its magic and its footer.
+// The format of Arrow's IPC streams and files. Before each message, there is a prefix that consists
+// of a mark and the size of the message's header. A size of 0 ends the stream. A file contains a
+// stream between the file's magic and its footer.
 const (
 	streamMark     = 0xFFFFFFFF
 	prefixBytes    = 8
@@ -27,9 +28,11 @@ type ipcStream struct {
 	isFile bool
 }
 
-// OpenStream returns the rows of an Arrow IPC stream, or of an IPC file, which is read from its beginning to its end. Nothing in it is
-// trusted: the messages are checked as those of a call are, and rows are complete only if the stream has its end mark and, in a
-// file, as many batches as its footer lists. o.Pace is not used. The caller closes the rows, and owns in.
+// OpenStream returns the rows of an Arrow IPC stream or an IPC file. It reads a file from beginning
+// to end, as a stream. Nothing in the input is trusted: OpenStream checks the messages in the same
+// way as Open checks the messages of a call. The rows are complete only if the stream has its end
+// mark. The rows of a file must also have as many batches as its footer lists. o.Pace is not used.
+// The caller closes the rows, and remains the owner of in.
 func OpenStream(ctx context.Context, in io.Reader, o Options) (*Rows, error) {
 	p := &Rows{limit: o.Limit, sizes: map[int64]int64{}}
 	var err error
@@ -83,7 +86,8 @@ func (s *ipcStream) message(ctx context.Context, p *Rows) (*message, error) {
 	return s.after(ctx, p, prefix)
 }
 
-// after reads the message after its prefix.
+// after reads the message that follows a prefix, or returns the result of end if the prefix ends
+// the stream.
 func (s *ipcStream) after(ctx context.Context, p *Rows, prefix []byte) (*message, error) {
 	size := int64(binary.LittleEndian.Uint32(prefix[4:]))
 	switch {
@@ -119,7 +123,7 @@ func (s *ipcStream) after(ctx context.Context, p *Rows, prefix []byte) (*message
 	return m, s.fill(m.body)
 }
 
-// grow reserves bytes in all for the message that is read.
+// grow raises the reservation for the message that is being read to the given total of bytes.
 func (p *Rows) grow(ctx context.Context, bytes int64) error {
 	if more := bytes - p.held.Held(); more > 0 {
 		return p.held.GrowWait(ctx, more)
@@ -132,7 +136,7 @@ func tooLargeInFile(limit int64) error {
 	return fault.New(fault.Exhausted, "a batch has more than %d bytes", limit).WithRemedy("write smaller batches, or raise memory")
 }
 
-// fill reads as many bytes as p has.
+// fill reads bytes until p is full.
 func (s *ipcStream) fill(p []byte) error {
 	_, err := io.ReadFull(s.in, p)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -142,7 +146,8 @@ func (s *ipcStream) fill(p []byte) error {
 	return unread(err)
 }
 
-// unread returns the error of reading, as one of storage.
+// unread converts an error of reading the input to an error of kind Unavailable. It returns errors
+// of this server, and nil, unchanged.
 func unread(err error) error {
 	if e := (*fault.Error)(nil); err == nil || errors.As(err, &e) {
 		return err
@@ -150,13 +155,13 @@ func unread(err error) error {
 	return fault.New(fault.Unavailable, "read the rows: %w", err).WithRemedy("repeat the call")
 }
 
-// end checks what comes after the last message, and returns io.EOF if the rows are complete.
+// end checks the bytes after the end mark, and returns io.EOF if the rows are complete.
 func (s *ipcStream) end(ctx context.Context, p *Rows) error {
-	most := int64(1) // more than 0 bytes are refused
+	most := int64(1) // reading one byte is enough to find bytes after the end mark, which are refused
 	if s.isFile {
 		most = min(maxFooter, p.limit)
 	}
-	const copies = 2 // of a buffer that grows
+	const copies = 2 // while a buffer grows, its old and its new memory exist at the same time
 	if err := p.grow(ctx, copies*most); err != nil {
 		return err
 	}
@@ -177,7 +182,8 @@ func (s *ipcStream) end(ctx context.Context, p *Rows) error {
 	return io.EOF
 }
 
-// footerBatches returns the number of batches that a footer lists.
+// footerBatches returns the number of batches that the footer at the end of a file lists, and
+// whether the footer is valid.
 func footerBatches(rest []byte) (int64, bool) {
 	const tail = 4 + len(fileMagic)
 	size := len(rest) - tail

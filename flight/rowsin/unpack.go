@@ -11,24 +11,25 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Compressed buffers of clients are decompressed here, into memory of the sizes that were charged: the Arrow library would
-// allocate the sizes and windows that a client claims.
+// This file decompresses the compressed buffers of clients into memory of exactly the sizes that
+// were reserved. The Arrow library would allocate whatever sizes and windows a client claims.
 const (
-	lengthPrefix = 8  // bytes before a compressed buffer: its length without compression
-	asItIs       = -1 // the length of a buffer that is not compressed
+	lengthPrefix = 8  // bytes before a compressed buffer, which contain its decompressed length
+	asItIs       = -1 // the value in place of this length if the buffer is not compressed
 	bufferAlign  = 8
-	// zstdMemory is the memory that a decoder takes besides its output: tables and one block.
+	// zstdMemory is the memory of a zstd decoder besides its output: its tables, and one block.
 	zstdMemory = 1 << 20
 	zstdBlock  = 128 << 10
-	// lz4Memory is the memory that a decoder takes besides its output, as a multiple of the largest
-	// block of a frame: one block, the same block compressed, and twice the output that later
-	// blocks refer to.
+	// lz4Memory is the memory of an LZ4 decoder besides its output, in multiples of the frame's
+	// largest block. The decoder holds one block, the same block compressed, and two blocks of
+	// earlier output that later blocks may refer to.
 	lz4Memory     = 4
 	lz4Magic      = 0x184D2204
 	lz4HeaderSize = 7
 )
 
-// unpacked returns the size of a decompressed body, and the memory that decoders take besides it.
+// unpacked returns the size of the decompressed body, and the memory that a decoder needs in
+// addition.
 func (m *message) unpacked(h *batchHeader) (size, beside int64, err error) {
 	if h.codec == notCompressed {
 		return 0, 0, nil
@@ -50,7 +51,7 @@ func (m *message) unpacked(h *batchHeader) (size, beside int64, err error) {
 			return 0, 0, tooLargeBatch(maxMessage)
 		}
 		size += aligned(n)
-		takes := zstdMemory + zstdBlock + n/4 // if a frame has more bytes than it claims, the output grows once
+		takes := zstdMemory + zstdBlock + n/4 // if a frame decompresses to more bytes than it claims, the output grows once
 		if h.codec == lz4Frame {
 			block, err := lz4Block(source[lengthPrefix:])
 			if err != nil {
@@ -69,7 +70,7 @@ func badCompression(format string, values ...any) error {
 	return fault.New(fault.Invalid, format, values...).WithRemedy("write the rows with an Arrow library, or without compression")
 }
 
-// unpack decompresses a body in place of the compressed one. size is the result of unpacked.
+// unpack replaces the compressed body by the decompressed body. size is the result of unpacked.
 func (m *message) unpack(h *batchHeader, size int64) error {
 	if h.codec == notCompressed {
 		return nil
@@ -106,8 +107,8 @@ func decompressor(codec bodyCodec) (decode func(to, from []byte) error, end func
 		r := lz4.NewReader(nil)
 		return func(to, from []byte) error { return readLZ4(r, to, from) }, func() { r.Reset(nil) }, nil
 	}
-	// With an output of a fixed size, the decoder allocates no window, whatever window a frame
-	// claims.
+	// Because the size of the output is limited, the decoder does not allocate the window that a
+	// frame claims.
 	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, nil, err
@@ -121,7 +122,8 @@ func decompressor(codec bodyCodec) (decode func(to, from []byte) error, end func
 	}, d.Close, nil
 }
 
-// readLZ4 reads the one frame that lz4Block has found.
+// readLZ4 decompresses a buffer that lz4Block has accepted, and returns an error unless the output
+// exactly fills to.
 func readLZ4(r *lz4.Reader, to, from []byte) error {
 	r.Reset(bytes.NewReader(from))
 	if _, err := io.ReadFull(r, to); err != nil {
@@ -129,14 +131,15 @@ func readLZ4(r *lz4.Reader, to, from []byte) error {
 	}
 	if n, err := r.Read(make([]byte, 1)); n > 0 {
 		return io.ErrShortBuffer
-	} else if err != io.EOF { //nolint:errorlint // as the library returns it
+	} else if err != io.EOF { //nolint:errorlint // the library returns io.EOF unwrapped
 		return err
 	}
 	return nil
 }
 
 // lz4Block returns the maximum size of a block of an LZ4 frame. It fails unless the buffer is
-// exactly one frame: after it, the library would read frames of other forms, with larger blocks.
+// exactly one frame, because the library would also read any frames after the first one, and those
+// could have larger blocks.
 func lz4Block(frame []byte) (int64, error) {
 	if len(frame) < lz4HeaderSize || binary.LittleEndian.Uint32(frame) != lz4Magic {
 		return 0, badCompression("a compressed buffer is not an LZ4 frame")

@@ -15,17 +15,18 @@ const (
 	maxKeyID = 32
 )
 
-// Keys sign and verify tickets. The first key signs, all keys verify. Replicas that share a
-// key file redeem each other's tickets. To rotate keys, add the new key last on every
-// replica, then move it first, and remove the old one after its tickets have expired. Keys do not change.
+// Keys sign and verify tickets. The first key in the file signs; every key can verify. Replicas
+// that share a key file redeem each other's tickets. To rotate keys, first add the new key at the
+// end of the file on every replica, then move it to the beginning. Remove the old key after the
+// tickets that it signed have expired. A Keys value does not change.
 type Keys struct {
 	sign string
 	keys map[string][]byte
 }
 
-// ParseKeys parses a key file. Each line has a key: its id, a space, and at least 32 random
-// bytes as base64. Empty lines and lines that begin with # are ignored. All faults are
-// reported together, by line, and never show a key.
+// ParseKeys parses a key file. Each line has a key: its id, a space, and at least 32 random bytes
+// as base64. Empty lines and lines that begin with # are ignored. ParseKeys reports the faults of
+// all lines together, and no fault shows a key.
 func ParseKeys(text []byte) (*Keys, error) {
 	k := &Keys{keys: map[string][]byte{}}
 	faults := fault.Lines(text, k.add)
@@ -38,7 +39,7 @@ func ParseKeys(text []byte) (*Keys, error) {
 	return k, nil
 }
 
-// add adds the key in the fields of a line, or returns what is wrong with them.
+// add adds the key that the fields of a line describe, or returns what is wrong with the line.
 func (k *Keys) add(fields []string) string {
 	if len(fields) != 2 {
 		return "want an id, a space and a key in base64"
@@ -62,8 +63,9 @@ func (k *Keys) add(fields []string) string {
 	return ""
 }
 
-// RandomKeys returns one random key with a random id: tickets of an earlier run then count as
-// expired, not as forged. It is for a single server; replicas share a key file.
+// RandomKeys returns one random key for a single server; replicas need a shared key file. The key's
+// id is also random, so that tickets of an earlier run of the server count as expired, not as
+// forged.
 func RandomKeys(random io.Reader) (*Keys, error) {
 	b := make([]byte, minKey+4)
 	if _, err := io.ReadFull(random, b); err != nil {

@@ -1,7 +1,7 @@
 // Package ticket writes and reads the bytes of tickets.
 //
-// A ticket has all that determines a stream, and is signed: a server that has the key of the replica that made it serves the same
-// rows, or none.
+// A ticket contains everything that determines the rows of a stream, and it is signed. A server
+// that has the signing key serves exactly the rows that the ticket describes, or fails.
 package ticket
 
 import (
@@ -33,7 +33,7 @@ const (
 	magic      = "pst"
 	version    = 1
 	maxTicket  = 64 << 10
-	maxContent = 1 << 20 // of the JSON; signed contents are smaller, so this only limits the cost of a bug
+	maxContent = 1 << 20 // bytes of the JSON; the JSON of signed tickets is smaller, so this only limits the cost of a bug
 )
 
 // PlanAgain is the remedy for every ticket that is no longer valid.
@@ -47,15 +47,16 @@ type Content struct {
 	Files     string          `json:"files"`  // plan.Plan.FilesID
 	Algorithm int             `json:"algorithm"`
 	Query     json.RawMessage `json:"query"`
-	// Counted is the number of rows of the shard's lanes, if rows were counted and the query
-	// has no cursor, which would have it.
+	// Counted holds the numbers of rows of the plan and of each of the shard's lanes. It is nil if
+	// rows were not counted, or if the query has a cursor, which then contains these numbers.
 	Counted *dataset.Counted `json:"counted,omitempty"`
-	// First is the expiry of the original ticket, in Unix seconds; 0 if this one was not
-	// renewed.
+	// First is the expiry of the original ticket, in Unix seconds, if this ticket is a renewal of
+	// it; otherwise 0.
 	First int64 `json:"first,omitempty"`
-	// Part is the part of the plan's splits that is read; nil unless endpoints is splits.
+	// Part is the part of the plan's splits that the stream reads. It is nil unless the query has
+	// `endpoints: splits`.
 	Part *plan.Part `json:"part,omitempty"`
-	// Subject is the subject of the call that the ticket was made for; "" if it had none.
+	// Subject is the subject of the client that got the ticket, or "" if its call had no subject.
 	Subject string `json:"subject,omitempty"`
 }
 
@@ -65,13 +66,16 @@ func New(q dataset.Query, p *plan.Plan) Content {
 	return Content{Digest: p.Digest, Plan: p.ID, Files: p.FilesID, Algorithm: plan.Algorithm, Query: q.Canonical()}
 }
 
-// Seal signs a content. The same content, keys and expiry give the same bytes.
+// Seal returns the signed ticket for a content. The same content, keys and expiry give the same
+// bytes.
 func (k *Keys) Seal(c Content, expires time.Time) ([]byte, error) {
 	return k.Sealer(maxTicket, maxContent)(c, expires)
 }
 
-// Sealer returns a function that seals the contents of one response, one after the other: its tickets take at most maxBytes together,
-// and their contents at most maxTexts. They share a compressor, which takes a megabyte.
+// Sealer returns a function that seals the contents of one response, one after the other. The
+// function fails once the tickets of the response together have more than maxBytes bytes, or their
+// contents together more than maxTexts bytes. All calls of the function share one compressor,
+// because a compressor takes a megabyte of memory.
 func (k *Keys) Sealer(maxBytes, maxTexts int) func(c Content, expires time.Time) ([]byte, error) {
 	deflated, err := flate.NewWriter(nil, flate.BestCompression)
 	sum, texts := 0, 0
@@ -133,8 +137,8 @@ func (k *Keys) mac(id string, signed []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Open verifies a ticket and returns its content. Before the signature is verified, it reads
-// only the version and the id of the key.
+// Open verifies a ticket and returns its content. Before Open has verified the signature, it reads
+// only the ticket's version and the id of the key.
 func (k *Keys) Open(ticket []byte, now time.Time) (Content, error) {
 	rest, ok := bytes.CutPrefix(ticket, []byte(magic))
 	if !ok || len(rest) < 2 || len(ticket) > maxTicket {
@@ -184,7 +188,8 @@ func Expired(format string, args ...any) error {
 	return fault.New(fault.Expired, format, args...).WithRemedy(PlanAgain)
 }
 
-// tooLarge names the field of the query that takes the most room.
+// tooLarge returns the error for a ticket of too many bytes. The error names the field of the query
+// that takes the most bytes.
 func tooLarge(c Content, size int) error {
 	var fields map[string]json.RawMessage
 	err := json.Unmarshal(c.Query, &fields)
@@ -215,7 +220,7 @@ func tooLarge(c Content, size int) error {
 	return e.WithRemedy("make the query smaller, beginning with %s", fmt.Sprintf("%q", largest))
 }
 
-// Asked returns the query of a ticket.
+// Asked decodes the ticket's query and sets its defaults.
 func (c Content) Asked() (dataset.Query, error) {
 	query, err := decode.Query(c.Query)
 	return query.Defaults(), fault.Op(err, "read the ticket's query")

@@ -1,4 +1,4 @@
-// Package localtest has a client of local sockets for tests and attacks. It is made from
+// Package localtest has a client of local sockets for tests and attacks. The client implements
 // docs/spec/local.md, and uses none of the server's code.
 package localtest
 
@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/segment/segmenttest"
 )
 
-// network is the kind of local sockets: SOCK_SEQPACKET.
+// network is the network of local sockets in package net: sockets of type SOCK_SEQPACKET.
 const network = "unixpacket"
 
 // The kinds of records.
@@ -34,7 +34,8 @@ type SessionClient struct {
 	ID string // of the session, for a DoGet
 }
 
-// Serve has a server accept sessions on a local socket until the test ends, and returns its path.
+// Serve creates a local socket, calls the function serve to accept sessions on it until the test
+// ends, and returns the socket's path.
 func Serve(t testing.TB, serve func(net.Listener) error) (path string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // t.TempDir's paths are too long for a socket

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Keys returns two keys, of which the older one still verifies.
+// Keys returns two keys: a new key that signs, and an older key that only verifies.
 func Keys(t testing.TB) *ticket.Keys {
 	keys, err := ticket.ParseKeys([]byte("k2 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\nk1 YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=\n"))
 	require.NoError(t, err)
