@@ -26,16 +26,15 @@ func (d Dataset) Digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// RowsDigest is the Digest of the dataset without the parts that do not affect its rows:
-// staging entries for which decides returns false, the list of columns that are constant
-// within a request, and whether few matches are worth a warning.
+// RowsDigest is the Digest of the dataset without the parts that do not affect its rows: the
+// staging entries for which decides returns false, RequestLevel, and AnyMatch.
 func (d Dataset) RowsDigest(decides func(entry int) bool) string {
 	d.Training.RequestLevel = nil
 	staging := d.Staging
 	d.Staging = nil
 	for i, s := range staging {
 		if decides(i) {
-			s.AnyMatch = false // it only silences a warning
+			s.AnyMatch = false // AnyMatch only silences a warning
 			d.Staging = append(d.Staging, s)
 		}
 	}
@@ -56,8 +55,8 @@ func (q Query) Canonical() []byte {
 	return o.bytes()
 }
 
-// preset returns the values that decoding the text of q restores if the text omits them. The defaults of q
-// must be set.
+// preset returns a query with the values that decoding sets for fields that the text of q omits.
+// The defaults of q must be set.
 func (q Query) preset() Query {
 	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor}}.Defaults()
 	preset.Shuffle = Query{Rows: Rows{Order: q.Order}, Reading: Reading{Cursor: q.Cursor}}.Defaults().Shuffle
@@ -73,11 +72,13 @@ func (q Query) preset() Query {
 // text, with the checksum of that text as the last field.
 func (c Cursor) JSON() []byte { return c.Text(&PlanText{}) }
 
-// PlanText is the part of a cursor's text that all cursors of a stream have: its plan, rows and pin. With many
-// staging entries, it is most of the text. The zero PlanText has none yet.
+// PlanText keeps the part of a cursor's text that is the same in all cursors of a stream: the plan,
+// its rows and its pin. In a dataset with many staging entries, this part is most of the text. The
+// zero PlanText is empty; the first call of Cursor.Text fills it.
 type PlanText struct{ text []byte }
 
-// Text returns the cursor as JSON. It is of the plan of the first cursor with which Text was called.
+// Text returns the cursor as JSON. It takes the plan's part of the text from plan if a call of Text
+// has filled plan before, so all cursors for which one PlanText is used must be of the same plan.
 func (c Cursor) Text(plan *PlanText) []byte {
 	text := c.canonical(plan)
 	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(`,"sum":"`+checksum(text)+`"}`))
@@ -97,7 +98,8 @@ func checksum(text []byte) string {
 // Checksum returns the checksum of the cursor's other fields, the last field of its text.
 func (c Cursor) Checksum() string { return checksum(c.canonical(&PlanText{})) }
 
-// canonical returns the canonical text. It has lists and objects where c may have nil.
+// canonical returns the canonical text. Where c has a nil list or map, the text has an empty list
+// or object.
 func (c Cursor) canonical(plan *PlanText) []byte {
 	o := newObject()
 	if plan.text == nil {
@@ -151,7 +153,8 @@ func (c Cursor) positions() []positionForm {
 	return at
 }
 
-// form returns the JSON form of the cursors of a query: nil if there is none, and one without a list.
+// form returns the JSON form of the cursors of a query: nil if there is no cursor, and a single
+// cursor as an object rather than a list.
 func (cs Cursors) form() any {
 	switch len(cs) {
 	case 0:
@@ -185,7 +188,7 @@ func (p Pin) MarshalJSON() ([]byte, error) {
 	return encode(form(p)), nil
 }
 
-// unless returns v, or the zero value, which forms omit, if v equals preset.
+// unless returns v. If v equals preset, it returns the zero value instead, which JSON forms omit.
 func unless[T comparable](v, preset T) T {
 	var zero T
 	if v == preset {
@@ -194,8 +197,8 @@ func unless[T comparable](v, preset T) T {
 	return v
 }
 
-// form returns the JSON form of a pin: all tables if the pin is whole, otherwise the
-// tables that it names. It returns nil for the zero Pin.
+// form returns the JSON form of a pin: all tables if the pin is whole, otherwise only the tables
+// that the pin names. It returns nil for the zero Pin.
 func (p Pin) form() any {
 	switch {
 	case p.IsZero():

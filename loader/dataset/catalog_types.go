@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// CatalogType describes a type of catalog: what config files, errors and pages have to know about it. Package icebergcat opens
-// catalogs.
+// CatalogType describes a type of catalog, for config files, errors and documentation pages.
+// Package icebergcat opens catalogs.
 type CatalogType struct {
-	Name     string   // as PyIceberg has it
+	Name     string   // the name that PyIceberg uses
 	Also     []string // other names for it
-	Schemes  []string // of the URIs that mean this type
+	Schemes  []string // URI schemes that imply this type
 	NeedsURI bool
-	ReadOnly bool   // no commit is atomic
-	Example  string // of a type that needs a URI
+	ReadOnly bool   // because its commits are not atomic
+	Example  string // an example of its URI; "": the type needs no URI
 }
 
 // The names of the types.
@@ -48,17 +48,18 @@ func CatalogTypeOf(name string) (CatalogType, bool) {
 	return all[i], true
 }
 
-// CatalogTypeOfURI returns the name of the type that a URI means, as PyIceberg derives it; "" if it means none.
+// CatalogTypeOfURI returns the name of the catalog type that a URI implies, by the same rules as
+// PyIceberg. It returns "" if the URI implies no type.
 func CatalogTypeOfURI(uri string) string {
 	scheme, _, _ := strings.Cut(uri, ":")
-	scheme, _, _ = strings.Cut(scheme, "+") // a driver
+	scheme, _, _ = strings.Cut(scheme, "+") // drop a driver, as in postgresql+psycopg2
 	for _, t := range CatalogTypes() {
 		if slices.Contains(t.Schemes, scheme) {
 			return t.Name
 		}
 	}
 	if scheme == "thrift" {
-		return "hive" // which is refused with a remedy
+		return "hive" // this type is refused with a remedy
 	}
 	return ""
 }

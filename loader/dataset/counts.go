@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Counted is the number of rows that a plan returns, as cursors and tickets carry it if
-// rows were counted. It counts rows of the final sequences, after all filters and joins.
+// Counted is the number of rows that a plan returns, in the form that cursors and tickets carry if
+// rows were counted. It counts the rows that are left after all filters and joins.
 type Counted struct {
 	Rows     int64   `json:"rows"`     // in all lanes of the plan
 	Shortest int64   `json:"shortest"` // rows of the plan's shortest lane
@@ -45,7 +45,7 @@ func (c *Counts) Steps(tail Tail, q int64) int64 {
 	return (c.Longest + q - 1) / q
 }
 
-// Of returns the counts that a cursor or ticket of a shard carries.
+// Of returns the counts for a cursor or ticket of a shard.
 func (c *Counts) Of(shard Shard) *Counted {
 	out := &Counted{Rows: c.Rows, Shortest: c.Shortest, Longest: c.Longest, Lanes: []int64{}}
 	for lane := shard.Index; lane < len(c.Lanes); lane += shard.Of {
@@ -71,8 +71,7 @@ func (c *Counts) add(of *Counted, shard Shard) {
 	}
 }
 
-// unknownLanes returns the totals as counts of a plan in which the rows of every lane are
-// unknown.
+// unknownLanes returns counts that have only the plan's totals: the rows of every lane are unknown.
 func (of *Counted) unknownLanes(lanes int) *Counts {
 	return &Counts{Rows: of.Rows, Shortest: of.Shortest, Longest: of.Longest, Lanes: slices.Repeat([]int64{UnknownRows}, lanes)}
 }
@@ -118,8 +117,8 @@ func (of *Counted) impossible(lanes int) string {
 		lanes, of.Shortest, of.Longest, of.Rows, len(of.Lanes), shortest, longest, rows)
 }
 
-// Counts combines the counts that the cursors carry, which must agree. It returns nil if
-// any cursor has none. The error is Invalid and names the cursor.
+// Counts combines the counts that the cursors carry, which must agree. It returns nil if any cursor
+// carries no counts. The error is Invalid and names the cursor.
 func (cs Cursors) Counts() (*Counts, error) {
 	if slices.ContainsFunc(cs, func(c Cursor) bool { return c.Counted == nil }) || len(cs) == 0 {
 		return nil, nil //nolint:nilnil // rows were not counted

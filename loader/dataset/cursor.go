@@ -19,13 +19,13 @@ type TablePin struct {
 // The values of TablePin.Mapping that are not digests.
 const (
 	NoMapping = ""      // the table has no mapping, and files without field ids are rejected
-	OwnNames  = "names" // files without field ids are mapped by the column names of the pinned schema
+	OwnNames  = "names" // the column names of the pinned schema resolve columns of files without field ids
 )
 
 // Whole reports whether the pin is complete, so that planning need not look up the table.
 func (p TablePin) Whole() bool { return p.UUID != "" }
 
-// agrees reports whether every field that p sets equals that of a whole pin.
+// agrees reports whether every field that p sets equals the same field of a whole pin.
 func (p TablePin) agrees(whole TablePin) bool {
 	return p == whole || !p.Whole() && (p.Snapshot == 0 || p.Snapshot == whole.Snapshot)
 }
@@ -63,8 +63,8 @@ func (p Pin) normal() Pin {
 	return p
 }
 
-// Agrees reports whether the pin is consistent with a whole one: no table that both name
-// is pinned differently.
+// Agrees reports whether the pin is consistent with a whole pin: no table that both pins name is
+// pinned differently.
 func (p Pin) Agrees(whole Pin) bool {
 	for name, s := range p.Staging {
 		if one, ok := whole.Staging[name]; ok && !s.agrees(one) {
@@ -84,8 +84,8 @@ func (p Pin) within(whole Pin) bool {
 	return p.Agrees(whole)
 }
 
-// filledFrom returns the pin of a query, completed from had, the whole pin of its cursor.
-// A pin that contradicts had is returned unchanged.
+// filledFrom completes the pin of a query with had, which is the whole pin of the query's cursor. A
+// pin that contradicts had is returned unchanged.
 func (p Pin) filledFrom(had Pin) Pin {
 	if !p.Agrees(had) {
 		return p
@@ -100,12 +100,11 @@ func (p Pin) filledFrom(had Pin) Pin {
 	return out
 }
 
-// Position is the position of one lane: Row rows of range number Range have been
-// returned. They are rows of the final sequence, after filters and joins and before the
-// cut. If rows are permuted within windows, all windows of the range before Window and
-// Row rows of Window have been returned. Range counts the ranges of the lane from 0, and
-// Window the windows of the range. A lane that has ended is at its number of ranges, row
-// 0.
+// Position is the position of one lane: Row rows of range number Range have been returned. Rows are
+// counted after filters and joins, and before the cut. If rows are permuted within windows, all
+// windows of the range before number Window, and Row rows of that window, have been returned.
+// Ranges of a lane, and windows of a range, are numbered from 0. If a lane has ended, Range is its
+// number of ranges and Row is 0.
 type Position struct {
 	Lane   int
 	Range  int
@@ -116,10 +115,9 @@ type Position struct {
 // CursorVersion is the version of the cursor format that this code writes.
 const CursorVersion = 1
 
-// Cursor is the position of a stream after a batch (docs/spec/cursor.md). Clients save it
-// with the model's checkpoint. It includes the Rows of its plan, so that the error for a
-// cursor of other rows can list the differences. At has only the lanes of the shard, in
-// ascending order.
+// Cursor is the position of a stream after a batch (docs/spec/cursor.md). Clients save it with the
+// model's checkpoint. It includes the Rows of its plan, so that the error for a cursor that belongs
+// to other rows can list the differences. At has only the lanes of the shard, in ascending order.
 type Cursor struct {
 	Version   int
 	Plan      string
@@ -127,18 +125,18 @@ type Cursor struct {
 	Rows            // of the plan
 	Shard     Shard // the shard of the stream
 	Step      int64 // steps returned so far
-	// Given is the number of rows returned so far by each lane that has not ended, or of
-	// requests if Rows.Requests is set.
+	// Given is the number of rows (requests if Rows.Requests is set) that each lane that has not
+	// ended has returned so far.
 	Given int64
-	// Uneven reports whether no single number is the rows that each lane returned since
-	// the start of the plan. Given is then the largest number of rows that a lane
-	// returned, or counts from the start of an endpoint.
+	// Uneven reports whether lanes have returned different numbers of rows since the start of the
+	// plan. Given is then the largest number of rows that any lane returned, or is counted from the
+	// start of an endpoint.
 	Uneven bool
 	At     []Position
 	// Counted is nil if the rows of the plan were not counted.
 	Counted *Counted
 }
 
-// Cursors is the position from which a query resumes: a single cursor, or a list that
-// covers all lanes, with equal rows returned per lane. JSON allows either form.
+// Cursors is the position from which a query resumes: a single cursor, or a list of cursors that
+// covers all lanes, where each lane has returned the same number of rows. JSON allows either form.
 type Cursors []Cursor

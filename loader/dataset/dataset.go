@@ -13,7 +13,7 @@ import (
 type Dataset struct {
 	Name     string // from the config file; empty when given inline
 	Training Training
-	Key      []string  // columns of the join key; default for every staging entry; not empty if set
+	Key      []string  // columns of the join key of entries without their own key; nil or not empty
 	Staging  []Staging // in join order
 }
 
@@ -94,22 +94,22 @@ func (r Ref) normal() Ref {
 // Staging is a staging table of a dataset and the rules of its join.
 type Staging struct {
 	Table       string
-	Name        string // in reports, and the name of its indexed column; unique in the dataset, not "request"; default: the last part of Table
+	Name        string // for reports and the indexed column; unique in the dataset, not "request"; default: the last part of Table
 	Ref         Ref
 	Filter      Filter    // selects staging rows, before duplicates are resolved
 	Key         []KeyPair // never empty after decoding; no duplicate columns in either table
 	Columns     []Column  // nil: all except the key; empty: none
 	Prefix      string    // prepended to the names of columns that are not renamed
 	Join        rule.Kind
-	Nulls       rule.Nulls // of an overlay
+	Nulls       rule.Nulls // for an overlay
 	Missing     rule.Missing
-	Defaults    []Default // if Missing uses defaults; in ascending order of columns
+	Defaults    []Default // used if Missing says so; in ascending order of columns
 	Duplicates  rule.Duplicates
-	OrderBy     []OrderBy    // order of the rows of one key, before the order of files; nil: the order of files only
+	OrderBy     []OrderBy    // order of the rows of one key; ties and nil: the order of files
 	Align       *Align       // nil: any two partitions may match
 	PointInTime *PointInTime // nil: no point-in-time condition
 	MinMatch    float64      // minimum fraction of training rows that must match; 0: no minimum
-	AnyMatch    bool         // MinMatch is given as 0: that few rows match is worth no warning
+	AnyMatch    bool         // MinMatch was given as 0: no warning if only few rows match
 	MatchedAs   string       // name of a boolean column that is true in rows with a match; "": no such column
 	Strategy    rule.Strategy
 	Custom      string // name of a custom strategy; "" for other strategies
@@ -133,8 +133,9 @@ type Column struct {
 	As     string // name of the Iceberg type to cast to, or Category; "": neither
 }
 
-// Category is the As of a column of texts that a query's batches have as codes of a dictionary of each
-// batch (docs/spec/wire.md). It belongs to the reading: the columns of a staging entry cannot have it.
+// Category is the As of a text column that batches contain as codes, with a dictionary in each
+// batch (docs/spec/wire.md). Only columns of a query may use it, not the columns of a staging
+// entry.
 const Category = "category"
 
 // Output returns the column's name in the stream.

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Differences lists the differences between the plans of two cursors, with the value of a
-// first: "seed (7, not 8)", "pin.staging.history snapshot (12, not 15)". Shard, step and
-// positions are not part of the plan. It returns nil if the plans are equal.
+// Differences lists the differences between the plans of two cursors. Each text has the value of a
+// before that of b, such as "seed (7, not 8)" or "pin.staging.history snapshot (12, not 15)".
+// Shard, step and positions are not part of the plan. It returns nil if the plans are equal.
 func Differences(a, b Cursor) []string {
 	var found []string
 	for _, d := range differences(a, b) {
@@ -47,9 +47,8 @@ func differences(a, b Cursor) (l fieldDifferences) {
 	return l
 }
 
-// PinDifferences lists the contradictions between the pin of a query, which may leave
-// tables out, and a whole pin, with the value of the query first. It returns nil if the
-// pins agree.
+// PinDifferences lists the contradictions between the pin of a query, which may leave tables out,
+// and a whole pin. Each text has the query's value first. It returns nil if the pins agree.
 func PinDifferences(given, whole Pin) []string {
 	filled := Pin{Training: given.Training.filled(whole.Training), Staging: maps.Clone(whole.Staging)}
 	for name, s := range given.Staging {
@@ -72,8 +71,8 @@ func (p TablePin) filled(whole TablePin) TablePin {
 // none is the text of a field that is not set.
 const none = "none"
 
-// FieldDifference is a field that differs between two values. A and B are its texts in
-// both, shortened to parts that differ.
+// FieldDifference is a field that differs between two values. A and B are the field's texts in the
+// two values, shortened to parts that differ.
 type FieldDifference struct {
 	Field string
 	A, B  string

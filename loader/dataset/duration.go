@@ -71,8 +71,8 @@ func durationText(length time.Duration) string {
 	return ""
 }
 
-// String returns the lag in its text form: "1d", "2mo", a plain number for integer
-// partitions, or "" for no lag.
+// String returns the lag as a text: "1d", "2mo", a plain number for integer partitions, or "" for
+// no lag.
 func (l Lag) String() string {
 	switch {
 	case l.Months != 0 && l.Months%12 == 0:

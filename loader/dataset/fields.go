@@ -13,10 +13,11 @@ type About struct {
 	Also     []string // names of the same thing in other programs, in lower case
 	Required bool
 	Optional bool // cursors and differences leave the field out if it is not set
-	Flag     Flag // that sets the field; without Help: none
+	Flag     Flag // the flag that sets the field; if its Help is "", there is no flag
 
-	// Values are whole numbers from Low to High, true or false, one of several words, labels (see JobLabel), names, or
-	// lists of names. Otherwise they have a form of their own, and package decode has a function for the field.
+	// The fields from Number to Names tell what a value is: a whole number from Low to High, true
+	// or false, one of several words, a label (see JobLabel), a name, or a list of names. If none
+	// of them is set, package decode has a function that decodes the field.
 	Number    bool
 	Low, High int64
 	Truth     bool
@@ -26,32 +27,33 @@ type About struct {
 	Names     bool
 
 	perStream bool   // streams that share rows may differ in it
-	sizing    bool   // it sets the size of batches, instead of the other fields that do
-	after     string // the field that it follows in canonical texts; "": the one before it in QueryFields
+	sizing    bool   // it sets the size of batches; only one such field may be set
+	after     string // the field that precedes it in canonical texts; "": the field that precedes it in QueryFields
 }
 
 // Flag describes the flag of a command that sets a field. Its name is that of the field, with
 // hyphens.
 type Flag struct {
-	Shape string // of the value, such as FILE; "" of a number is the name of its Go type
+	Shape string // placeholder of the value, such as FILE; "" for a number: the name of its Go type
 	Help  string
 	Each  bool // the flag is repeated for each item of a list; otherwise commas separate the items
 }
 
-// Field describes one field of S, which is Rows, Reading, Query or TableWrite: what commands, clients and pages
-// have to know about it, and how its values are decoded, compared, copied and written.
+// Field describes one field of S, which is Rows, Reading, Query or TableWrite. It has what
+// commands, clients and documentation pages have to know about the field, and how its values are
+// decoded, compared, copied and written.
 type Field[S any] struct {
 	About
 
-	SetNumber func(into *S, value int64)    // of a number
-	SetTruth  func(into *S, value bool)     // of true or false
-	SetText   func(into *S, value string)   // of a word, a label, a name or another text
-	SetTexts  func(into *S, value []string) // of a list of texts
+	SetNumber func(into *S, value int64)    // set for a number
+	SetTruth  func(into *S, value bool)     // set for true or false
+	SetText   func(into *S, value string)   // set for a word, a label, a name or another text
+	SetTexts  func(into *S, value []string) // set for a list of texts
 
 	equal      func(a, b *S) bool
 	assign     func(into, from *S)
 	form       func(s *S) any // the value to write as JSON
-	setDefault func(s *S)     // if the field is not set; nil: its default depends on other fields, or is to be unset
+	setDefault func(s *S)     // called if the field is not set; nil: no default, or it depends on other fields
 }
 
 // isSet reports whether s has a value of the field.
@@ -69,7 +71,7 @@ func (f Field[S]) text(s *S) string {
 	return string(encode(value))
 }
 
-// setDefaults sets each unset field that has a default of its own.
+// setDefaults sets each unset field to its default if the default does not depend on other fields.
 func setDefaults[S any](s *S, fields []Field[S]) {
 	for _, f := range fields {
 		if f.setDefault != nil {
@@ -184,14 +186,14 @@ const (
 	MaxLanes         = 4096    // lanes in a plan, and thus also shards and cursors
 	MaxBatchRows     = 1 << 24 // rows or requests in a batch
 	maxShuffleWindow = 1 << 24 // rows in a shuffle window
-	maxShuffleParts  = 64      // parts of a run, each of which is read on its own
+	maxShuffleParts  = 64      // parts of a run, each of which is read separately
 )
 
 // QueryFields returns all fields of a query, in the order in which pages and errors list them.
 //
-// A field is described here alone. Decoding, canonical texts, digests, the comparison with a cursor,
-// the key of streams that share rows, and the flags of commands derive from this list; a test compares
-// Python's fields and the tables of docs/queries.md with it.
+// This list is the only description of the fields. Decoding, canonical texts, digests, the
+// comparison with a cursor, the key of streams that share rows, and the flags of commands derive
+// from it. A test compares Python's fields and the tables of docs/queries.md with it.
 func QueryFields() []Field[Query] {
 	rows := func(q *Query) *Rows { return &q.Rows }
 	return slices.Concat(fieldsOf(SourceFields(), rows), fieldsOf(RowsFields(), rows), fieldsOf(ReadingFields(), func(q *Query) *Reading { return &q.Reading }))
@@ -205,7 +207,7 @@ func SourceFields() []Field[Rows] {
 	return []Field[Rows]{
 		{
 			About: About{Name: "dataset", Required: true},
-			equal: func(_, _ *Rows) bool { return false }, // all texts have it
+			equal: func(_, _ *Rows) bool { return false }, // so that canonical texts always include it
 			form:  (*Rows).source,
 		},
 		structured(with, func(r *Rows) *[]Staging { return &r.With }, func(all []Staging) any {

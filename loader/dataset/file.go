@@ -5,7 +5,7 @@ import "time"
 // File is the content of a config file. Server settings are kept as text; the server
 // interprets them.
 type File struct {
-	Catalogs []Catalog // these lists are in the order of the file
+	Catalogs []Catalog // all lists here are in the order of the file
 	Datasets []Dataset
 	Server   []Setting
 }
@@ -16,15 +16,17 @@ type Catalog struct {
 	Type      string
 	URI       string
 	Warehouse string
-	Stored    string // name of the catalog in its own storage; default: Name
-	// PinTags is how long tags keep the snapshots that streams read. 0 means that no tags
-	// are created and nothing is written to the catalog.
+	Stored    string // name of the catalog in the database that stores it; default: Name
+	// PinTags is how long tags keep the snapshots that streams read. If it is 0, streams create no
+	// tags and so write nothing to the catalog.
 	PinTags time.Duration
-	// WriteNamespaces are the namespaces whose tables may be changed; none: no table may.
+	// WriteNamespaces are the namespaces whose tables may be changed. If the list is empty, no
+	// table may be changed.
 	WriteNamespaces []string
-	// AllowedPrefixes are the folders that files of the tables may lie in; none: see icebergcat.Options.
+	// AllowedPrefixes are the folders that the tables' files may be in. For an empty list, see
+	// icebergcat.Options.
 	AllowedPrefixes []string
-	// StoredSizes takes the sizes of files from storage, not from manifests.
+	// StoredSizes is whether the sizes of files are taken from storage instead of manifests.
 	StoredSizes bool
 	// Properties are all other properties, in the order of the file. The catalog
 	// interprets them. Their values may be secret.

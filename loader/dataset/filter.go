@@ -33,7 +33,8 @@ func (f Filter) String() string { return f.text }
 // Expr returns the parsed filter, or nil for the zero Filter.
 func (f Filter) Expr() *expr.Expr { return f.expr }
 
-// And returns the filter of the rows that both filters select, in canonical text. If one selects all rows, it is the other.
+// And returns the filter that selects the rows that both filters select, in canonical text. If one
+// of the filters selects all rows, And returns the other filter.
 func (f Filter) And(g Filter) Filter {
 	switch {
 	case g.IsZero():

@@ -147,7 +147,7 @@ func (p PointInTime) form() *pointForm {
 	return out
 }
 
-// orderTexts returns each entry as a single text.
+// orderTexts returns the text form of each entry.
 func orderTexts(by []OrderBy) []string {
 	var out []string
 	for _, o := range by {
@@ -156,7 +156,7 @@ func orderTexts(by []OrderBy) []string {
 	return out
 }
 
-// samePairs returns the pairs of a key whose names are the same in both tables.
+// samePairs returns the pairs of a key whose columns have the given names in both tables.
 func samePairs(names []string) []KeyPair {
 	pairs := make([]KeyPair, len(names))
 	for i, name := range names {
@@ -199,7 +199,7 @@ func (k keyForm) MarshalJSON() ([]byte, error) {
 	return o.bytes(), nil
 }
 
-// MarshalJSON writes a column that is neither renamed nor shaped as its name.
+// MarshalJSON writes only the name for a column that is neither renamed nor shaped.
 func (c Column) MarshalJSON() ([]byte, error) {
 	if c == (Column{Column: c.Column}) {
 		return encode(c.Column), nil

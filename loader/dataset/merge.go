@@ -20,8 +20,8 @@ type Merged struct {
 // each lane exactly once; a single cursor may have only the lanes of its shard. The error
 // is Invalid and names the cursor, such as "cursor[1]".
 //
-// Merge does not compare Given. All values must be equal, except that a shard whose lanes
-// have ended may have stopped earlier, and only the plan knows where a lane ends.
+// Merge does not compare the values of Given, although they must be equal. The reason is that a
+// shard whose lanes have ended may have a lower value, and only the plan knows where a lane ends.
 func (cs Cursors) Merge() (Merged, error) {
 	if len(cs) == 0 {
 		return Merged{}, fault.InvalidField("cursor", "there is no cursor")

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 )
 
-// objectText writes a compact JSON object whose members have a fixed order. It does not escape <, > and &,
-// which are common in filters. Forms hold only text, numbers, and lists and objects of them, so encoding
-// cannot fail. If it did, the empty result could not be decoded.
+// objectText writes a compact JSON object whose members have a fixed order. It does not escape <, >
+// and &, which are common in filters. Values hold only text, numbers, and lists and objects of
+// these, so encoding cannot fail. If it did fail, the result would be empty, and decoding it would
+// report an error.
 type objectText struct {
 	text    bytes.Buffer
-	encoder *json.Encoder // to text
+	encoder *json.Encoder // writes to text
 	failed  bool
 }
 
@@ -21,7 +22,7 @@ func newObject() *objectText {
 	return o
 }
 
-// newWriter returns an object whose text has not begun.
+// newWriter returns an object whose text does not have its opening brace yet.
 func newWriter() *objectText {
 	o := &objectText{}
 	o.encoder = json.NewEncoder(&o.text)
@@ -35,7 +36,7 @@ func (o *objectText) put(name string, value any) {
 	o.encode(value)
 }
 
-// putRows adds the fields of a plan's rows, as in cursors, without the pin.
+// putRows adds the fields of a plan's rows in the form that cursors have, without the pin.
 func (o *objectText) putRows(r Rows) {
 	o.put("dataset", r.Dataset)
 	for _, f := range RowsFields() {

@@ -15,16 +15,18 @@ type ColumnOrigin struct {
 	Promotion string `json:"promotion"`
 	Entry     string `json:"entry"`
 	Table     string `json:"table"`
-	TablePin         // of the staging table
-	// Definition is the PromotionDigest of the entry, and Columns the number of columns that the promotion made of it.
+	TablePin         // the state of the staging table that was joined
+	// Definition is the PromotionDigest of the entry. Columns is the number of columns that the
+	// promotion made from the entry.
 	Definition string `json:"definition"`
 	Columns    int    `json:"columns"`
-	// Replaces is the field id of the column that this one replaces, and Name the name of both.
+	// Replaces is the field id of the column that this column replaces. Name is the name of both
+	// columns.
 	Replaces int    `json:"replaces,omitempty"`
 	Name     string `json:"name"`
 	// Nullable reports whether the join may return null for the column.
 	Nullable bool `json:"nullable,omitempty"`
-	// Attempt tells promotions apart that began again with the same snapshots.
+	// Attempt distinguishes promotions that were restarted with the same snapshots.
 	Attempt int `json:"attempt,omitempty"`
 }
 
@@ -46,8 +48,9 @@ func OriginOf(doc string) (ColumnOrigin, bool) {
 	return out, out.Promotion != "" && out.Name != ""
 }
 
-// PromotionDigest identifies the values that an entry gives each training row at a snapshot of its table, in a dataset with a key. It
-// covers all fields of the entry but those that only check or speed up the join.
+// PromotionDigest identifies the values that an entry gives to each training row at a given
+// snapshot of the entry's table. key is the key of the dataset. The digest covers all fields of the
+// entry except the fields that only check or speed up the join.
 func (s Staging) PromotionDigest(key []string) string {
 	s = s.defaults(key)
 	s.MinMatch, s.AnyMatch, s.MaxAmplification = 0, false, 0
@@ -60,10 +63,11 @@ func (s Staging) PromotionDigest(key []string) string {
 	return Dataset{Training: Training{Table: "-"}, Staging: []Staging{s}}.Digest()
 }
 
-// Promoted returns the named staging entries, in the dataset's order. It returns an error if their columns cannot become columns of
-// the training table, whatever the entries are like: for names that the dataset does not have, for a training table that is not read at main,
-// and for an overlay that stays in the dataset in front of a promoted one, whose values would win then. The entries of already are those
-// whose columns the training table has.
+// Promoted returns the named staging entries, in the dataset's order. already has the names of the
+// entries whose columns the training table has already. Promoted returns an error if names is
+// empty, has a name twice or has one that is not in the dataset, if the training table is not read
+// at main, or if promoting the entries would change which overlay wins (see orderedOverlays). It
+// does not check the definitions of the entries.
 func (d Dataset) Promoted(names, already []string) ([]Staging, error) {
 	if d.Training.Ref != (Ref{}) {
 		return nil, fault.InvalidField("training.ref", "dataset %s reads a branch, a tag or a snapshot of its training table, and columns are added to main", d.Name).
@@ -92,8 +96,9 @@ func (d Dataset) Promoted(names, already []string) ([]Staging, error) {
 	return chosen, orderedOverlays(d.Staging, names, already)
 }
 
-// orderedOverlays returns an error if an entry that stays in the dataset overlays before a promoted one, or an entry that was promoted
-// already behind one.
+// orderedOverlays returns an error if promotion would change which overlay wins: if an overlay to
+// promote follows an overlay that stays in the dataset, or precedes an overlay that was promoted
+// already.
 func orderedOverlays(entries []Staging, promoted, already []string) error {
 	stays, last := "", ""
 	for _, s := range entries {

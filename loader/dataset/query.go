@@ -11,9 +11,9 @@ type Query struct {
 	Reading
 }
 
-// Defaults returns the query with every unset field at its default, as decoding does. If
-// there is a cursor, the fields of the plan are taken from it, as is Shard if there is
-// only one. BatchRows and GlobalBatchRows are not changed.
+// Defaults returns the query with every unset field at its default, as decoding does. If there are
+// cursors, the fields of the plan are taken from them. If there is exactly one cursor, Shard is
+// taken from it, too. BatchRows and GlobalBatchRows are not changed.
 func (q Query) Defaults() Query {
 	if len(q.Cursor) > 0 {
 		q.Rows = q.resumed(q.Cursor[0].Rows)
@@ -26,7 +26,7 @@ func (q Query) Defaults() Query {
 // MaxJob is the maximum length of a query's job, in bytes.
 const MaxJob = 128
 
-// jobSigns are the characters of a job besides letters and digits of ASCII.
+// jobSigns are the characters that a job may have besides ASCII letters and digits.
 const jobSigns = "._-/:@+="
 
 // JobLabel reports whether a text can be a query's job: 1 to MaxJob characters that need no quotes in logs, metrics and

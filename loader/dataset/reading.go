@@ -6,7 +6,7 @@ package dataset
 type Reading struct {
 	Columns   []Column // output names of the dataset; nil: all; otherwise not empty
 	Dense     []Dense  // columns that pack others, in order; nil: none
-	Shard     Shard    // zero: the shard of a single cursor; without one, the whole plan as one shard
+	Shard     Shard    // zero: the shard of a single cursor, otherwise the whole plan as one shard
 	Every     Every    // zero: every step of the shard
 	BatchRows int      // 0: chosen by the size of rows, or by GlobalBatchRows
 	// GlobalBatchRows is the number of rows in one step over all shards, instead of
@@ -52,8 +52,8 @@ func (r Reading) Shared() Reading {
 	return r
 }
 
-// WithBatchRows returns the reading with batches of a number of rows, and without the fields that set their size in another
-// way. 0 leaves all of them unset.
+// WithBatchRows returns the reading with BatchRows set to a number of rows, and without the other
+// fields that set the size of batches. If the number is 0, BatchRows is unset, too.
 func (r Reading) WithBatchRows(rows int) Reading {
 	for _, f := range ReadingFields() {
 		if f.sizing {
@@ -64,8 +64,8 @@ func (r Reading) WithBatchRows(rows int) Reading {
 	return r
 }
 
-// CountsFirst reports whether the reading needs exact row counts. Shards that end at the
-// same step need them to compute that step.
+// CountsFirst reports whether the reading needs exact row counts. For example, shards that must end
+// at the same step need them to compute that step.
 func (r Reading) CountsFirst() bool { return r.Count.IsExact() || r.Tail.Drops() }
 
 // AllShards is the Index of a query for all shards.
@@ -78,8 +78,8 @@ type Shard struct {
 	Of    int `json:"of"`    // at least 1
 }
 
-// Every is the share of one DataLoader worker in the steps of a shard: the steps whose
-// number, counted from the query's cursor, is Step modulo Of.
+// Every is the share of one DataLoader worker in the steps of a shard. Steps are numbered from the
+// query's cursor; the worker takes the steps whose number modulo Of is Step.
 type Every struct {
 	Step int `json:"step"` // 0 to Of-1
 	Of   int `json:"of"`   // at least 1
@@ -127,8 +127,8 @@ func (r Reading) Selection() Selection { return Selection{Columns: r.Columns, De
 // of the columns.
 type denseForm []Dense
 
-// MarshalJSON keeps the order, which a map would lose, and writes columns without a fill
-// in the short form.
+// MarshalJSON keeps the order of the columns, which a map would lose. It writes columns without a
+// fill in the short form.
 func (f denseForm) MarshalJSON() ([]byte, error) {
 	o := newObject()
 	for _, one := range f {

@@ -16,12 +16,12 @@ type Rows struct {
 	// cursors it is Dataset.RowsDigest, and Inline is nil.
 	Dataset string
 	Inline  *Dataset // a dataset without a name
-	// With are staging entries that the query adds to a configured dataset, behind its own. An
-	// entry without a key has that of the dataset, which the query does not know. In plans and
-	// cursors it is nil, since Dataset covers it.
+	// With are staging entries that the query adds to a configured dataset, after the dataset's own
+	// entries. An entry without a key uses the key of the dataset. With is nil in plans and
+	// cursors, since the digest in Dataset covers it.
 	With []Staging
-	// Pin fixes the snapshots of tables. In a query, tables that are not pinned are read
-	// at their refs. A plan pins all tables.
+	// Pin fixes the snapshots of tables. If a query does not pin a table, the table is read at its
+	// ref. A plan pins all tables.
 	Pin    Pin
 	Filter Filter  // may use all columns of the dataset; canonical in plans and cursors; zero: all rows
 	Sample *Sample // nil: all rows
@@ -104,9 +104,9 @@ const (
 	DefaultShuffleParts  = 8       // of ShuffleParts
 )
 
-// Shuffling returns rows whose defaults are set with their shuffle, window and parts; the last two
-// are 0 if the rows of a split keep their stored order. The default shuffle depends on
-// whether the dataset has a key.
+// Shuffling returns the rows with Shuffle, ShuffleWindow and ShuffleParts set. The other defaults
+// must be set already. ShuffleWindow and ShuffleParts are 0 if the rows of a split keep their
+// stored order. The default shuffle depends on whether the dataset has a key.
 func (r Rows) Shuffling(keyed bool) (Rows, error) {
 	switch {
 	case r.Shuffle == "" && keyed:
@@ -124,8 +124,8 @@ func (r Rows) Shuffling(keyed bool) (Rows, error) {
 	return r, nil
 }
 
-// resumed returns the rows of a query, with unset fields taken from those of its cursor.
-// Dataset, With and Requests are not, since the query sets them.
+// resumed returns the rows of a query, with unset fields taken from the rows of its cursor.
+// Dataset, With and Requests are never taken from the cursor, since the query sets them.
 func (r Rows) resumed(c Rows) Rows {
 	r.Pin = r.Pin.filledFrom(c.Pin)
 	for _, f := range RowsFields() {
@@ -176,7 +176,7 @@ func (r Rows) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unit returns what a plan counts in batches, as errors show it.
+// unit returns the word for errors that names what the plan counts in batches: rows or requests.
 func (r Rows) unit() string {
 	if r.Requests {
 		return "requests"

@@ -112,7 +112,7 @@ func (s Scope) OfPartition() bool {
 type Align struct {
 	Training string
 	Staging  string    // default: Training
-	Rule     AlignRule // default: AlignLag with a Lag, AlignSame without
+	Rule     AlignRule // default: AlignLag if Lag is set, otherwise AlignSame
 	// Lag is how far the staging partition precedes the training partition: a duration for
 	// time partitions, a count for integers. It is the exact distance for AlignLag, and
 	// the minimum distance for AlignLatestBefore.
@@ -162,11 +162,11 @@ type PointInTime struct {
 	Training  string // time column of the training table: date, timestamp, timestamptz or long
 	Staging   string // time column of the staging table, of the same type except for the zone; default: Training
 	Tolerance Lag    // maximum age of the staging row relative to the training row; required. Count for long columns, Time for others
-	Exact     bool   // whether a staging row with an equal time matches; decoding sets it unless `exact: false`
-	Zone      Zone   // the zone of timestamps without one, if the timestamps of the other table have one
+	Exact     bool   // whether a staging row with an equal time matches; decoding sets it unless the text has `exact: false`
+	Zone      Zone   // the zone of timestamps without a zone, if the other table's timestamps have a zone
 }
 
-// Zone is the time zone that timestamps without one are read in.
+// Zone is the time zone in which timestamps without a zone are interpreted.
 type Zone string
 
 // The values of Zone.
@@ -175,7 +175,7 @@ const (
 	ZoneUTC  Zone = "UTC" // the only zone that Iceberg's timestamps have
 )
 
-// Known reports whether timestamps without a zone can be compared with those that have one.
+// Known reports whether timestamps without a zone can be compared with timestamps that have a zone.
 func (z Zone) Known() bool {
 	switch z {
 	case ZoneUTC:

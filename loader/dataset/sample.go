@@ -1,8 +1,8 @@
 package dataset
 
-// Canonical returns the sample as cursors contain it: compact JSON, with fields in a
-// fixed order, fields at their defaults omitted, and Where in its canonical text. It is
-// empty if s is nil.
+// Canonical returns the sample in the form that cursors contain: compact JSON, with fields in a
+// fixed order, fields at their defaults omitted, and Where in its canonical text. It is empty if s
+// is nil.
 func (s *Sample) Canonical() string {
 	if s == nil {
 		return ""

@@ -6,15 +6,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// WriteMode is what becomes of the rows that a table has when others are written to it.
+// WriteMode determines what happens to the existing rows of a table when new rows are written.
 type WriteMode string
 
 // The modes.
 const (
 	// WriteAppend adds rows.
 	WriteAppend WriteMode = "append"
-	// WriteReplace replaces the rows of each partition that has new rows. Partitions are those of identity and time
-	// fields; of a table that has none, nothing is replaced.
+	// WriteReplace replaces the rows of each partition that has new rows. Only identity and time
+	// fields of the partition spec define these partitions; in a table without such fields, nothing
+	// is replaced.
 	WriteReplace WriteMode = "replace"
 )
 
@@ -28,50 +29,60 @@ func (m WriteMode) Replaces() bool {
 	return false
 }
 
-// TableWrite is what to do with rows that are written to a table: the command of a stream of rows, as JSON.
-// WriteFields describes its fields.
+// TableWrite describes a write of rows to a table. As JSON, it is the command that a client sends
+// with the stream of rows. WriteFields describes its fields.
 type TableWrite struct {
 	Table string
 	Mode  WriteMode
-	// Token names the change: any text; see commit.NewToken. "" is a new one, which the result has.
+	// Token names the change and may be any text; see commit.NewToken. If it is "", a new token is
+	// made and returned in the result.
 	Token string
-	// Again is whether the rows are written although the branch has them from an earlier call. Nil is true if there is a token,
-	// which then tells whether the call was made, and else false. See Once.
+	// Again is whether the rows are written even if the branch has them from an earlier call. Nil
+	// means true if Token is set, because the token then tells whether this call was made already;
+	// otherwise nil means false. See Once.
 	Again  *bool
 	Branch string // "" is main; another branch that does not exist begins at main
-	// Evolve adds columns that the table does not have, as optional ones.
+	// Evolve adds columns that the table does not have, as optional columns.
 	Evolve bool
-	// Key has the names of the key's columns. Without them they are the columns of the table's buckets.
+	// Key has the names of the key columns. If it is empty, the key is the columns that the table
+	// is bucketed by.
 	Key []string
-	// Sort has the columns that a new table is sorted by, each with a trailing " desc" for descending; without columns it is
-	// the key.
+	// Sort has the columns that a new table is sorted by; a trailing " desc" means descending
+	// order. If it is empty, the table is sorted by the key.
 	Sort []string
-	// Buckets is the number of buckets of the key's first column in a new table. Like is a table whose bucket count it takes
-	// instead; without a Partition also the fields of times and columns that the rows have.
+	// Buckets is the number of buckets of the key's first column in a new table. Like is another
+	// table from which the new table takes the number of buckets instead. If Partition is empty,
+	// the new table also takes over Like's partition fields of columns and times, if the rows have
+	// these columns.
 	Buckets int
 	Like    string
-	// Partition has the partition fields of a new table in front of the buckets: a column, or year, month, day or hour of
-	// one, as in day(ts), or truncate[4](column).
+	// Partition has the partition fields of a new table that precede the bucket field. Each is a
+	// column, a time transform of a column (year, month, day or hour, as in day(ts)), or
+	// truncate[4](column).
 	Partition []string
-	// OnlyKeysOf is a dataset or a table: rows whose key none of its training rows has are dropped. "": no rows are.
+	// OnlyKeysOf names a dataset or a table. New rows are dropped if no training row of it has
+	// their key. If OnlyKeysOf is "", no rows are dropped.
 	OnlyKeysOf string
-	// AllowDuplicates allows rows that share a key with other rows or with rows of the table, which some datasets refuse.
+	// AllowDuplicates allows rows that have the same key as other new rows or as rows of the table.
+	// Some datasets refuse to read tables with such rows.
 	AllowDuplicates bool
-	// AllowShrink allows a replacement by less than half as many rows.
+	// AllowShrink allows a replacement that leaves less than half as many rows in the replaced
+	// partitions.
 	AllowShrink bool
 	// DryRun reads and sorts the rows, and writes nothing to the table.
 	DryRun bool
-	// Progress is whether messages tell a client how far the call is.
+	// Progress is whether messages tell the client how far the call has come.
 	Progress bool
 }
 
-// maxBuckets is the number of buckets of a table. Each is a file of every partition.
+// maxBuckets is the maximum number of buckets of a table. Each bucket is a file in every partition.
 const maxBuckets = 1 << 16
 
 // WriteFields returns the fields of TableWrite, in the order in which errors list them.
 //
-// A field is described here alone. Decoding, the text of a command, and the flags of penstock stage derive from this
-// list; tests compare the arguments of Python's client.stage and the pages with it.
+// This list is the only description of the fields. Decoding, the text of a command, and the flags
+// of penstock stage derive from it. Tests compare the arguments of Python's client.stage and the
+// documentation pages with it.
 func WriteFields() []Field[TableWrite] {
 	mode := About{Name: "mode", Flag: Flag{Shape: "append|replace", Help: "add rows (the default), or replace the days and other partitions that have new rows"}}
 	token := About{Name: "token", Flag: Flag{Shape: "TOKEN", Help: "the name of this change, which is then made once, whatever its rows are"}}
@@ -126,7 +137,8 @@ func (w TableWrite) Once() bool {
 	return w.Token == ""
 }
 
-// Named returns the same command with a token: the given one, unless it has one.
+// Named returns the same command with the given token, unless the command has a token already. It
+// keeps the result of Once.
 func (w TableWrite) Named(token string) TableWrite {
 	again := !w.Once()
 	w.Token, w.Again = cmp.Or(w.Token, token), &again

@@ -10,19 +10,20 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// MaxStaging is the maximum number of staging entries in a dataset, with those that a query adds.
+// MaxStaging is the maximum number of staging entries in a dataset, including the entries that a
+// query adds.
 const MaxStaging = 64
 
-// The fields that list entries: of a query, and of a dataset.
+// The names of the fields that list staging entries, in queries and in datasets.
 const (
 	withField    = "with"
 	stagingField = "staging"
 )
 
-// DatasetOf returns the dataset that a query names or contains, with the entries that the query
-// adds to it, and how many of its last entries these are: an entry that the configured dataset has
-// itself is not added. It is NotFound if no configured dataset has the name, and Invalid if
-// entries cannot be added to it.
+// DatasetOf returns the dataset that a query names or contains, followed by the entries that the
+// query adds to it. added is the number of added entries: an entry that the configured dataset has
+// already is not added again. The error is NotFound if no configured dataset has the name, and
+// Invalid if entries cannot be added to the dataset.
 func (r Rows) DatasetOf(configured []Dataset) (d Dataset, added int, err error) {
 	if r.Inline != nil {
 		return *r.Inline, 0, nil
@@ -38,14 +39,15 @@ func (r Rows) DatasetOf(configured []Dataset) (d Dataset, added int, err error) 
 	return Dataset{}, 0, Unknown(r.Dataset, names)
 }
 
-// GivesEntry reports whether the query itself has an entry of a name, be it one that its dataset has, too.
+// GivesEntry reports whether With has an entry of the given name, even if the dataset has the same
+// entry.
 func (r Rows) GivesEntry(name string) bool {
 	return slices.ContainsFunc(r.With, func(s Staging) bool { return s.Name == name })
 }
 
-// ClientTables returns the names of the tables that a query reads by its own definition, and not
-// by that of a configured dataset: those of an inline dataset, and of added entries. A client
-// without the right to send inline datasets may send no query that has any.
+// ClientTables returns the names of the tables that the query itself defines: the tables of an
+// inline dataset and of the entries in With. A client that has no right to send inline datasets may
+// not send a query that has any such tables.
 func (r Rows) ClientTables() []string {
 	var out []string
 	entries := r.With
@@ -58,7 +60,7 @@ func (r Rows) ClientTables() []string {
 	return out
 }
 
-// with returns the dataset with those entries that it does not have.
+// with returns the dataset extended by those of the given entries that it does not have.
 func (d Dataset) with(added []Staging) (Dataset, error) {
 	if len(added) == 0 {
 		return d, nil
@@ -89,13 +91,14 @@ func (d Dataset) with(added []Staging) (Dataset, error) {
 	return d, nil
 }
 
-// differingFields returns the names of the fields in which two entries of one name differ, whose defaults are set, in a
-// dataset with a key. It does not return their values, which a client that adds an entry may not know.
+// differingFields returns the names of the fields in which two entries of the same name differ. The
+// defaults of both entries must be set; key is the key of the dataset. It does not return the
+// values of the fields, because a client that adds an entry may not be allowed to see them.
 func (s Staging) differingFields(other Staging, key []string) []string {
 	fields := func(s Staging) (out map[string]json.RawMessage) {
 		s.Filter = s.Filter.canonical()
-		_ = json.Unmarshal(encode(s.form(key)), &out) // it is the text of an object
-		delete(out, "name")                           // omitted where it follows from the table
+		_ = json.Unmarshal(encode(s.form(key)), &out) // cannot fail: the text is an object
+		delete(out, "name")                           // the names are equal, but only one text may have the name
 		return out
 	}
 	a, b := fields(s), fields(other)
@@ -117,8 +120,8 @@ func (s Staging) differingFields(other Staging, key []string) []string {
 // EntryField returns the path of an entry in a field that lists entries.
 func EntryField(field string, entry int) string { return fmt.Sprintf("%s[%d]", field, entry) }
 
-// WithFields returns an error about a dataset such that it names the entries that the query has
-// itself by the query's field: with[0].key instead of staging[3].key.
+// WithFields returns an error about a dataset in which paths to entries that the query added start
+// with the query's field: with[0].key instead of staging[3].key.
 func (r Rows) WithFields(err error, d Dataset) error {
 	if err == nil || len(r.With) == 0 {
 		return err

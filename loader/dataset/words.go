@@ -22,7 +22,7 @@ func (t Tail) Drops() bool {
 	return false
 }
 
-// Count defines whether rows are counted if a plan's row count is not known.
+// Count defines whether rows are counted when a plan's row count is not known in advance.
 type Count string
 
 // The values of Count.
@@ -42,13 +42,14 @@ func (c Count) IsExact() bool {
 	return false
 }
 
-// CacheUse is how a reading uses what the server keeps of earlier ones. It changes no row.
+// CacheUse determines how a reading uses the data that the server keeps from earlier readings. It
+// never changes the rows.
 type CacheUse string
 
 // The values of CacheUse.
 const (
-	CacheRead CacheUse = "read" // uses it, and keeps what is read for the second time
-	CacheFill CacheUse = "fill" // uses it, and keeps what it reads, since it will be read again
+	CacheRead CacheUse = "read" // uses kept data, and keeps what is read for the second time
+	CacheFill CacheUse = "fill" // uses kept data, and keeps all that it reads, since it will be read again
 	CacheOff  CacheUse = "off"  // neither uses nor keeps anything
 )
 
@@ -65,7 +66,7 @@ type Wire string
 const (
 	WirePlain   Wire = "plain"   // every column as it is
 	WireIndexed Wire = "indexed" // each staging table, and the columns of requests, as a dictionary of distinct rows
-	WireAuto    Wire = "auto"    // plain or indexed for each of them, whichever takes fewer bytes
+	WireAuto    Wire = "auto"    // for each of these, plain or indexed, whichever takes fewer bytes
 	WireGrouped Wire = "grouped" // one row per request, with lists of the values of its rows
 )
 

@@ -19,32 +19,34 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// fileCache is a reader's use of the cache of decoded columns for one file. It looks for the rows that it reads
-// of each row group, and adds those that it decodes. A nil fileCache uses none.
+// fileCache connects the reader of one file with the cache of decoded columns. For each row group,
+// it looks up the rows to read in the cache, and adds the rows that the reader decodes. A nil
+// fileCache uses no cache.
 type fileCache struct {
 	cache    *chunkcache.ColumnCache
-	columns  []chunkcache.ChunkID // by index in projection.read, without the row group; one without a Type is not cached
-	types    [][]arrow.DataType   // that its arrays may have: codes, too, if they may come as such
+	columns  []chunkcache.ChunkID // by index in projection.read, without the row group; an id without a Type is not cached
+	types    [][]arrow.DataType   // by column: the types that its arrays may have, including codes if it may come as codes
 	table    string
 	require  bool // refuse columns without checksums
 	repeated bool // the columns are known to be read again
-	spare    bool // they fill spare room when they are read for the first time
+	spare    bool // columns that are read for the first time fill spare room
 
-	lost      int // the row group's number plus 1 of which a column was given up: all are read from the file
-	open      int // fills of the open row group were begun, if it is that row group's index plus 1
+	lost      int // number plus 1 of the row group that lost a cached column: the file supplies all its columns
+	open      int // index plus 1 of the last row group whose fills were begun
 	fills     []*chunkcache.Fill
-	ended     []*chunkcache.Fill // of the row group before, whose end is not checked yet
-	took      []time.Duration    // by column: of the last batch
-	unchecked []bool             // by column: of the open row group
-	views     []bool             // by column of the last batch: it is a view of a cached one
-	viewBytes int64              // of those
+	ended     []*chunkcache.Fill // fills of the previous row group, whose end is not checked yet
+	took      []time.Duration    // by column: time to decode its part of the last batch
+	unchecked []bool             // by column: whether a page of the open row group lacks a checksum
+	views     []bool             // by column of the last batch: whether it is a view of a cached column
+	viewBytes int64              // size of these views
 }
 
 // noUUID is the uuid of a table whose metadata has none, which format version 1 allows. Nothing identifies
 // the columns of such tables.
 const noUUID = "00000000-0000-0000-0000-000000000000"
 
-// orCodes is part of the type of columns that may come as codes. Those that must have values are other columns of the cache.
+// orCodes is added to the Type in the id of a column that may come as codes. The cache keeps such a
+// column apart from the same column as plain values.
 const orCodes = " or codes"
 
 // newFileCache returns nil if no column of the file is cached.
@@ -90,8 +92,8 @@ func cacheable(p *projection, o *opened, f catalog.Field) bool {
 	return stored && !constant && !catalog.IsLineage(f.ID) && (f.Stored == nil || p.defaults == nil) && f.Type.ID() != arrow.NULL
 }
 
-// relative returns the path of a file within its table's location, without a slash; elsewhere, its
-// location.
+// relative returns the path of a file within its table's location, without a leading slash. For a
+// file outside the table's location, it returns the file's location.
 func relative(t *catalog.Table, location string) string {
 	path, ok := strings.CutPrefix(location, strings.TrimSuffix(t.Location, "/")+"/")
 	if t.Location == "" || !ok {
@@ -146,8 +148,8 @@ func (c *fileCache) of(column, group int) (chunkcache.ChunkID, bool) {
 	return out, out.Type != ""
 }
 
-// find returns the function that finds the cached columns of a row group for a read of rows [from, to) of the
-// file; nil if there is no cache.
+// find returns the function that finds the cached columns of a row group, for a read of rows [from,
+// to) of the file. It returns nil if there is no cache.
 func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup, from, to int64) func(group int) []parquet.CachedColumn {
 	if c == nil {
 		return nil
@@ -181,7 +183,7 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 	}
 }
 
-// countedColumn counts what is read of a cached column for a stream.
+// countedColumn counts the reads of a cached column, for the statistics of a stream.
 type countedColumn struct {
 	*chunkcache.Pinned
 
@@ -243,8 +245,8 @@ func (c *fileCache) lacksChecksum(field int) {
 	}
 }
 
-// exchange returns the decoded batch with views in place of the columns that fill the cache, and the
-// bytes that are admitted for the others. The caller releases the batch.
+// exchange returns the decoded batch with cache views in place of the columns that fill the cache,
+// and the bytes that are admitted for the other columns. The caller releases the batch.
 func (c *fileCache) exchange(r *fileReader) (arrow.RecordBatch, int64) {
 	b, admitted := r.rows.RecordBatch(), r.rows.Admitted()
 	if c == nil {
@@ -268,7 +270,8 @@ func (c *fileCache) exchange(r *fileReader) (arrow.RecordBatch, int64) {
 	return array.NewRecordBatch(b.Schema(), columns, b.NumRows()), admitted
 }
 
-// add adds an array to a fill, and returns a view to use instead; nil: the column is not filled.
+// add adds an array to a fill, and returns a view to use instead of the array. It returns nil if
+// the array was not added to the cache.
 func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) arrow.Array {
 	fill := c.fills[i]
 	if fill == nil {
@@ -288,7 +291,8 @@ func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) ar
 	}})
 }
 
-// copied returns a copy of an array that the cache keeps, with its reservation; nil if there is no memory.
+// copied returns a copy of an array for the cache to keep, with the reservation of its memory. It
+// returns nil if there is no memory.
 func (r *fileReader) copied(a arrow.Array) (arrow.Array, *budget.Reservation) {
 	bytes := batch.ArraySize(a)
 	if r.queue.held.Grow(bytes) != nil {
@@ -314,7 +318,8 @@ func (r *fileReader) copied(a arrow.Array) (arrow.Array, *budget.Reservation) {
 	return out, held
 }
 
-// begin begins the fills of the open row group, unless it did so: a rest of it is not added.
+// begin begins the fills of the open row group, once per row group. If the row group is opened
+// again for its remaining rows, those rows are not added.
 func (c *fileCache) begin(r *fileReader) {
 	if c.open == r.current+1 {
 		return
@@ -343,8 +348,8 @@ func (c *fileCache) nextGroup() {
 	clear(c.unchecked)
 }
 
-// commit makes the columns of the row group before the open one available: the decoder has
-// checked that it has no more rows than it should.
+// commit makes the columns of the previous row group available to other scans. By then, the decoder
+// has checked that the row group has no excess rows.
 func (c *fileCache) commit() {
 	if c == nil {
 		return

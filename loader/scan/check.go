@@ -31,8 +31,8 @@ func checkers(t *catalog.Table, f catalog.File, p *projection) []*checker {
 	return all
 }
 
-// check returns an error for the first of the keys that is not in the file's bucket. row is the
-// row in the file of the first key.
+// check returns an error for the first key that does not belong to the file's bucket. row is the
+// row number of keys[0] in the file.
 func (c *checker) check(keys arrow.Array, row int64) error {
 	var err error
 	if c.found, err = bucket.Array(c.found[:0], keys, c.bucket.Of); err != nil {

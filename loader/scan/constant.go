@@ -25,7 +25,7 @@ func constantOf(c catalog.Field, value any) (parquet.Constant, error) {
 	return repeated(b.NewArray()), nil
 }
 
-// repeated returns a column with the only value of an array in every valid row.
+// repeated returns a column that has the single value of an array in every valid row.
 func repeated(one arrow.Array) parquet.Constant {
 	return func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error) {
 		if valid == nil {

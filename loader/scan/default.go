@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// byDefault supplies a column that the file lacks with its initial default, and reports
-// whether that exists and is not null. For a column inside structs, the default of the
-// outermost struct that the file lacks applies: without one, the struct is null, whatever
-// the defaults of its fields are.
+// byDefault supplies the initial default of a column that the file lacks, and reports whether the
+// column has one that is not null. For a column inside structs, the default of the outermost struct
+// that the file lacks applies. If this struct has no default, it is null, whatever the defaults of
+// its fields are.
 func (o *opened) byDefault(t *catalog.Table, c catalog.Field) bool {
 	path := pathTo(t, c.ID)
 	lacks := slices.IndexFunc(path, func(p nestedField) bool { return !o.HasStruct(p.id) })
@@ -32,15 +32,16 @@ func (o *opened) byDefault(t *catalog.Table, c catalog.Field) bool {
 	return true
 }
 
-// field is a field of the table. Its type has the ids of nested fields.
+// nestedField is a field of the table, perhaps inside structs. Its type includes the ids of nested
+// fields.
 type nestedField struct {
 	id int
 	in arrow.DataType
-	at int // index in the struct around it
+	at int // index in the enclosing struct
 }
 
-// pathTo returns the structs around a column, the outermost first, and the column; nil if
-// the table does not have it.
+// pathTo returns the structs that contain a column, the outermost first, followed by the column
+// itself. It returns nil if the table does not have the column.
 func pathTo(t *catalog.Table, id int) []nestedField {
 	for _, f := range t.TopLevel() {
 		own := nestedField{id: f.ID, in: f.Stored}
@@ -81,8 +82,8 @@ func idOf(f arrow.Field) int {
 	return id
 }
 
-// valueAt returns the value that the default of a path's first field has for its last field;
-// nil is null.
+// valueAt takes the default of the first field of a path, and returns the value that it contains
+// for the last field. Nil means null.
 func valueAt(t *catalog.Table, path []nestedField) arrow.Array {
 	value, ok := t.Defaults[path[0].id]
 	if !ok {
@@ -100,8 +101,8 @@ func valueAt(t *catalog.Table, path []nestedField) arrow.Array {
 	return value
 }
 
-// defaultsOf returns the initial defaults by field id, if whole columns of structs, lists or
-// maps are read: a file may lack fields inside them.
+// defaultsOf returns the initial defaults by field id if columns with nested fields (structs, lists
+// or maps) are read whole, because a file may lack fields inside them.
 func defaultsOf(t *catalog.Table, read []catalog.Field) map[int]parquet.Constant {
 	if len(t.Defaults) == 0 || !slices.ContainsFunc(read, func(f catalog.Field) bool { return f.Stored != nil }) {
 		return nil

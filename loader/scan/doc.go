@@ -30,22 +30,24 @@
 // Exhausted. Batches with long strings have fewer rows.
 //
 // Scans of one stream that read the same row groups, at the same time or one after another, can
-// share their stored bytes and dictionaries: Scanner.Share makes a SharedScans, and its Expect
-// announces a scan. The bytes are charged to the scan that needs them first, and stay until the last
-// expected scan is past the row group. If a reservation lacks room, bytes that no scan decodes are
-// released at once. Then decoders whose consumers do not wait give up their row groups: they end
-// with errGivenUp, release their memory, and begin again at the next row when their consumers wait.
+// share the row groups' stored bytes and dictionaries: Scanner.Share makes a SharedScans, and
+// SharedScans.Expect announces a scan. The bytes are charged to the scan that needs them first, and
+// stay until the last expected scan is past the row group. If a reservation lacks room, bytes that
+// no scan is decoding are released at once. If that is not enough, decoders whose consumers are not
+// waiting give up their row groups: their reads end with errGivenUp, they release their memory, and
+// they continue at the next row once their consumers wait.
 //
-// The rows are exactly those of the manifests, or the reader fails. A file whose length or
-// row count differs from the manifest, a page that cannot be decoded, and a key outside
-// its file's bucket are errors that name the table, the file and, if there is one, the
-// row group. Row groups that statistics rule out are not read. The filter is evaluated on
-// the rows of all others, so that statistics never change the rows.
+// The rows are exactly those of the manifests, or the reader fails. A file whose length or row
+// count differs from the manifest, a page that cannot be decoded, and a key outside its file's
+// bucket are errors that name the table, the file and, if there is one, the row group. Row groups
+// that statistics rule out are not read. The filter is evaluated on the rows of all other row
+// groups, so that statistics never change which rows are returned.
 //
-// Columns, and fields of structs, are found by Iceberg field id and promoted to the
-// table's types; files without ids get them from the table's name mapping. A column that a
-// file lacks has its value in the file's partition, or its initial default, or is null. A
-// file whose columns cannot be supplied is refused.
+// Columns, and fields of structs, are found by Iceberg field id and promoted to the table's types.
+// Files without ids get the ids from the table's name mapping. If a file lacks a column, the column
+// has the value that the file's partition has for it, otherwise its initial default, otherwise
+// null. A file whose columns cannot be supplied is refused.
 //
-// Deleted rows are left out as rows that do not pass the filter are, and count in ranges.
+// Deleted rows are dropped like rows that do not pass the filter. Both still count as rows of a
+// file's range.
 package scan

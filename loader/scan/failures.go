@@ -29,7 +29,7 @@ func located(err error, source plan.Source, f catalog.File) error {
 	if len(buckets) > 0 {
 		op = "bucket " + strings.Join(buckets, ", ") + " of " + op
 	}
-	out := fault.As(fault.Op(err, "read %s", op)) // a copy, which may be changed
+	out := fault.As(fault.Op(err, "read %s", op)) // a copy, so that it can be changed
 	if out.File == "" {
 		out.File = f.Location
 	}

@@ -31,7 +31,7 @@ type fileReader struct {
 
 // newFileReader makes a reader of a file. It takes ownership of the file unless it fails. It checks
 // that the file's columns can be read with the table's types, even if statistics rule out all row
-// groups. Reads of statistics reserve memory with admit.
+// groups. Memory for reading statistics is reserved with admit.
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange, admit admission) (*fileReader, error) {
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.shared, _ = w.source.Shared.(*expectedScan)
@@ -52,7 +52,7 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 	return r, r.openRows(ctx, w)
 }
 
-// openRows opens a reader of the rows that are not decoded yet.
+// openRows opens a reader of the range's rows that are not decoded yet.
 func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 	groups := r.groups
 	if r.current >= 0 {
@@ -100,7 +100,7 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 	return err
 }
 
-// coded returns the ids of the columns that may be coded.
+// coded returns the ids of the columns that may be returned as codes.
 func (w *walk) coded() []int {
 	if w.scanner.options.MinRepeats == NoCodes {
 		return nil
@@ -115,7 +115,7 @@ func (r *fileReader) pause() {
 	r.rows = nil
 }
 
-// resume opens a reader again, starting at the next row.
+// resume opens the reader of rows again, starting at the next row.
 func (r *fileReader) resume(ctx context.Context, w *walk) error {
 	if err := r.openRows(ctx, w); err != nil {
 		return r.inGroup(err)
@@ -124,7 +124,8 @@ func (r *fileReader) resume(ctx context.Context, w *walk) error {
 }
 
 // readOn reads the rest of the open row group from the file after the cache has dropped one of the
-// group's columns. It does not look the column up again: the cache could drop it each time, without end.
+// group's columns. It does not look for the column in the cache again: otherwise, the cache could
+// drop the column each time, and the reader would never finish.
 func (r *fileReader) readOn(ctx context.Context, w *walk) error {
 	r.pause()
 	r.cache.lost = r.groups[r.current] + 1
@@ -142,7 +143,8 @@ func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 	}
 	b, bytes, err := r.decode()
 	if err == nil && r.row == r.end && r.current+1 == len(r.groups) {
-		// Scans that read no further than the last row have filled the cache, too.
+		// A scan may stop at the last row without asking for more. So finish here: then such a scan
+		// has filled the cache, too.
 		if err = r.finish(); err != nil {
 			b.Release()
 			r.queue.release(bytes)

@@ -13,13 +13,13 @@ type files struct {
 	starts []scanStart
 }
 
-// start is the first returned row of a file.
+// scanStart is the first returned row of a file.
 type scanStart struct {
 	row  int64
 	file int
 }
 
-// add counts returned rows of a file.
+// add counts rows that were returned from a file.
 func (f *files) add(file int, rows int64) {
 	if last := len(f.starts) - 1; last < 0 || f.starts[last].file != file {
 		f.starts = append(f.starts, scanStart{row: f.rows, file: file})

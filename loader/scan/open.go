@@ -20,18 +20,18 @@ import (
 type opened struct {
 	*parquet.File
 	object store.Object
-	footer *release.Handle // of the memory of the footer
-	// constants are the columns that the file lacks, with one value for all rows. around
-	// is the struct that such a column belongs to. See parquet.ReadOptions.
+	footer *release.Handle // holds the footer's reserved memory
+	// constants are the columns that the file lacks and that have one value in all rows. around has
+	// the enclosing struct of each such column, if there is one. See parquet.ReadOptions.
 	constants map[int]parquet.Constant
 	deleted   *deletes.Rows // nil: no delete file applies to the file
 	around    map[int]int
 	numbers   map[int]parquet.Numbers   // of row lineage columns
 	mapped    bool                      // its field ids come from the table's name mapping
-	end       atomic.Pointer[endMemory] // of the file's end; nil: it is not kept
+	end       atomic.Pointer[endMemory] // memory of the kept end of the file; nil: the end is not kept
 }
 
-// endMemory is the reserved memory of a file's end.
+// endMemory is the memory reserved for the end of a file.
 type endMemory struct{ parquet.Spare }
 
 // close releases the file. An error of its storage no longer matters.
@@ -51,8 +51,8 @@ func (o *opened) releaseEnd() {
 	}
 }
 
-// reserveEnd reserves memory for the end of a file, and reports whether there is an end to
-// keep and memory to spare for it.
+// reserveEnd reserves memory to keep the end of a file. It returns false if there is no end to
+// keep, or no memory to spare.
 func (s *Scanner) reserveEnd(ctx context.Context, o *opened, end *parquet.FileTail) bool {
 	if end == nil || s.options.ReadTail == NoTail {
 		return false
@@ -142,10 +142,10 @@ func (o *opened) find(source plan.Source, f catalog.File, c catalog.Field) error
 	return o.supply(source, f, c)
 }
 
-// withFieldIDs returns the footer of a file with field ids, which the table's name mapping
-// supplies if the file was written without. Files with some ids are refused, since readers
-// disagree on how to apply the mapping. So are files with equality deletes by a column that
-// the table has dropped: the mapping does not name it, and deleted rows would pass.
+// withFieldIDs returns the footer of a file with field ids. If the file was written without ids,
+// the table's name mapping supplies them. Files with some ids are refused, since readers disagree
+// on how to apply the mapping. Files are also refused if equality deletes compare a column that the
+// table has dropped: the mapping does not name this column, so deleted rows would be returned.
 func withFieldIDs(t *catalog.Table, p *projection, footer *parquet.Footer) (*parquet.Footer, error) {
 	switch {
 	case footer.HasFieldIDs():
@@ -205,8 +205,8 @@ func identityOf(t *catalog.Table, f catalog.File, id int) (value any, known bool
 	return nil, false
 }
 
-// refusePartial refuses to read a whole struct if the file has one of its fields only as
-// a partition value.
+// refusePartial refuses to read a whole struct if one of its fields is only in the file's partition
+// values, and not in the file.
 func refusePartial(t *catalog.Table, p *projection, f catalog.File, footer *parquet.Footer) error {
 	for _, field := range t.Nested {
 		if _, known := identityOf(t, f, field.ID); !known {
@@ -236,8 +236,9 @@ func keyOf(t *catalog.Table, location string) string {
 	return digest.Of(footerID{table: t.Pin.UUID, location: location})
 }
 
-// forgetIfCorrupt returns an error of a file as it is. If the file is corrupt, it drops
-// the cached footer: a restored file may have another footer and tag.
+// forgetIfCorrupt returns the given error unchanged. If the error says that the file is corrupt,
+// forgetIfCorrupt drops the file's cached footer: a restored file may have another footer and
+// entity tag.
 func (s *Scanner) forgetIfCorrupt(t *catalog.Table, f catalog.File, err error) error {
 	if s.options.Footers != nil && fault.KindOf(err) == fault.Corrupt {
 		s.options.Footers.Forget(keyOf(t, f.Location))
@@ -261,7 +262,7 @@ func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Obj
 		return footer, footer.Bytes(), nil
 	}
 	footer, err := s.options.Footers.Get(ctx, key, read)
-	if err == nil && footer.FileSize() != object.Size() { // the name was reused
+	if err == nil && footer.FileSize() != object.Size() { // another file had this name
 		s.options.Footers.Forget(key)
 		footer, err = s.options.Footers.Get(ctx, key, read)
 	}

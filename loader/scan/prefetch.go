@@ -15,28 +15,28 @@ const (
 	// maxWaiting is the maximum number of batches in the queue: the bound in bytes does not
 	// limit tiny ones.
 	maxWaiting = 32
-	// urgentDivisor gives the part of the budget, 1/urgentDivisor, that stays free for
-	// holders that cannot proceed without memory. Work ahead of the consumer can.
+	// urgentDivisor gives the part of the budget, 1/urgentDivisor, that stays free for work that
+	// cannot proceed without memory. Work ahead of the consumer may not use this part.
 	urgentDivisor = 4
 	// runDivisor gives the part of the budget, 1/runDivisor, that the strings of one column
 	// may take in a batch.
 	runDivisor = 8
-	// maxRun is the maximum of that in bytes: larger batches decode no faster.
+	// maxRun is the maximum size of this part in bytes: larger batches decode no faster.
 	maxRun = 32 << 20
 )
 
 // item is a decoded batch. The zero item is the end.
 type item struct {
 	batch arrow.RecordBatch
-	bytes int64 // reserved for it
-	views int64 // bytes of cached columns that it refers to
-	file  int   // index in the source
+	bytes int64 // reserved for the batch
+	views int64 // bytes of cached columns that the batch refers to
+	file  int   // the file's index in the source
 }
 
-// prefetchQueue is the queue of decoded batches between the decoder and the consumer, and
-// holds the memory reservation of their reader. If the consumer waits for a batch, the
-// decoder waits for memory, or fails. Batches ahead of the consumer are decoded only while
-// there is memory to spare.
+// prefetchQueue is the queue of decoded batches between the decoder and the consumer. It holds the
+// reader's memory reservation. While the consumer waits for a batch and memory is lacking, the
+// decoder waits for memory or fails. Batches ahead of the consumer are decoded only while there is
+// memory to spare.
 type prefetchQueue struct {
 	budget *budget.Budget
 	held   *budget.Reservation
@@ -45,7 +45,7 @@ type prefetchQueue struct {
 	filled chan struct{} // wakes the consumer
 	freed  chan struct{} // wakes the decoder
 
-	starting func() bool // while it is true, the queue holds one batch at most; nil: it never is
+	starting func() bool // while it returns true, the queue holds at most one batch; nil: always false
 
 	mu       sync.Mutex
 	waiting  []item
@@ -71,10 +71,10 @@ func wake(c chan struct{}) {
 	}
 }
 
-// admit reserves n bytes for the decoder, which will use decoded of them for a batch. It
-// waits while the queue is full or there is no memory to spare, unless the consumer is
-// starving. Then it waits only for other streams, as GrowWait does, and may fail with
-// Exhausted.
+// admit reserves n bytes for the decoder, which will use the number `decoded` of these bytes for a
+// batch. While the consumer has a batch, admit waits until the queue has room and there is memory
+// to spare. If the consumer is starving, admit reserves with GrowWait instead: it waits only for
+// memory of other streams, and may fail with Exhausted.
 func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 	return q.admitIf(ctx, n, decoded, false)
 }
@@ -82,14 +82,16 @@ func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 // errGivenUp is the error of admitOrGiveUp after giveUp.
 var errGivenUp = errors.New("the memory of the open row group is needed elsewhere")
 
-// admitOrGiveUp is admit for a decoder that can begin again where it is. After a call of giveUp it
-// fails with errGivenUp, until awaitConsumer: a decoder may reserve memory for several columns at
-// once.
+// admitOrGiveUp is admit for a decoder that can close its row group and continue later at the same
+// row. After giveUp, all calls fail with errGivenUp until awaitConsumer returns. More than one call
+// may have to fail, because a decoder may reserve memory for several columns at once.
 func (q *prefetchQueue) admitOrGiveUp(ctx context.Context, n, decoded int64) error {
 	return q.admitIf(ctx, n, decoded, true)
 }
 
-// giveUp makes admitOrGiveUp fail, and the calls that wait, unless the consumer waits for a batch. It reports whether the decoder will close its row group without the consumer.
+// giveUp makes calls of admitOrGiveUp fail, including calls that are waiting. It does nothing while
+// the consumer waits for a batch. It reports whether the decoder will close its row group without
+// further calls of the consumer.
 func (q *prefetchQueue) giveUp() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,10 +153,10 @@ func (q *prefetchQueue) maxWaiting() int {
 	return maxWaiting
 }
 
-// admission is admit or admitAhead.
+// admission is the type of the methods admit and admitAhead.
 type admission func(ctx context.Context, n, decoded int64) error
 
-// errNotSpare is the error of admitAhead.
+// errNotSpare is the error of admitAhead when there is no memory to spare.
 var errNotSpare = errors.New("there is no memory to spare")
 
 // admitAhead reserves n bytes for work ahead of the consumer, or fails with errNotSpare.
@@ -248,7 +250,7 @@ func (q *prefetchQueue) first() (it item, ended bool, err error) {
 // release releases the reservation of a batch that was released.
 func (q *prefetchQueue) release(bytes int64) { q.held.Shrink(bytes) }
 
-// drain releases the remaining batches. The decoder has ended.
+// drain releases the remaining batches. It is called after the decoder has ended.
 func (q *prefetchQueue) drain() {
 	for _, it := range q.waiting {
 		it.batch.Release()

@@ -14,13 +14,13 @@ import (
 
 // projection is the columns that are read from each file, and those that are returned.
 type projection struct {
-	read    []catalog.Field // distinct: the requested columns, then those that filter, sample and checks need
+	read    []catalog.Field // distinct: the requested columns, then the columns that filter, sample and checks need
 	ids     []int           // field ids of read
 	schema  *arrow.Schema   // of read, with the table's names, which the filter uses; nested fields have ids
 	output  *arrow.Schema   // of the returned batches
 	from    []int           // by output column: its index in read
 	checked []int           // indices in read of the checked keys
-	coded   []int           // ids of the columns that may be coded: output is all that happens to them
+	coded   []int           // ids of the columns that may come as codes: columns that are only returned, not evaluated
 	// defaults are the initial defaults of fields inside columns that are read whole, by id.
 	defaults map[int]parquet.Constant
 }

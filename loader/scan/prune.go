@@ -21,10 +21,10 @@ func known(source plan.Source, o *opened, group int, column string) (expr.Range,
 		return expr.Range{}, false
 	}
 	if _, constant := o.constants[field.ID]; constant {
-		return expr.Range{}, false // the catalog has pruned by it
+		return expr.Range{}, false // the catalog has already pruned by this column
 	}
 	if _, present := o.Field(field.ID); !present {
-		return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // read as nulls
+		return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // the file lacks the column, so its values are null
 	}
 	s, ok := o.Statistics(group, field.ID, field.Type)
 	if !ok {

@@ -101,8 +101,8 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Begin starts opening the first file, and reading its first row group if there is memory
-// to spare, before the first Next.
+// Begin starts to open the first file before the first Next. If there is memory to spare, it also
+// starts to read the file's first row group.
 func (r *Reader) Begin() {
 	if r.walk != nil || r.done || len(r.source.Files) == 0 || r.scanner.options.Ahead <= 0 || r.prepare() != nil {
 		return
@@ -163,8 +163,8 @@ func (r *Reader) drop() {
 	}
 }
 
-// WithoutChecksum reports whether a page that was read so far had no checksum, so that
-// corruption of it may be undetected. After the last Next, all pages were read.
+// WithoutChecksum reports whether any page read so far had no checksum, so that corruption of the
+// page may be undetected. The result is final once Next has returned false.
 func (r *Reader) WithoutChecksum() bool { return r.withoutChecksum.Load() }
 
 // Files returns a function that returns the location of a row's file. Rows are counted from

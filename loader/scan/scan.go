@@ -43,7 +43,8 @@ type Options struct {
 	Files catalog.Opener
 	// Footers caches footers by table, location and length; nil: each scan reads them.
 	Footers *cache.Cache[*parquet.Footer]
-	// Chunks caches decoded columns of row groups; nil: each scan decodes them. It has the same Budget.
+	// Chunks caches decoded columns of row groups; nil: each scan decodes them. The cache must have
+	// the same Budget as the Scanner.
 	Chunks *chunkcache.ColumnCache
 	// MaxFooter is the maximum stored size of a footer in bytes; a longer one is
 	// Exhausted. 0 is no limit.
@@ -53,9 +54,9 @@ type Options struct {
 	// Scratch allocates memory that does not outlive the reader of a file; nil is
 	// another batch.NewAllocator.
 	Scratch memory.Allocator
-	// Budget is charged for the stored bytes and the decompressed pages of the open row
-	// group, the batch that the consumer holds, and the batches decoded ahead; nil is
-	// unlimited. If it has no room for the last, readers do not decode ahead.
+	// Budget is charged for the stored bytes and the decompressed pages of the open row group, the
+	// batch that the consumer holds, and the batches decoded ahead. Nil is unlimited. If the budget
+	// has no room for batches decoded ahead, readers do not decode ahead.
 	Budget *budget.Budget
 	// BatchRows is the maximum number of rows of a batch; 0 is defaultBatchRows. Batches
 	// also end with their row group, and filters shorten them.
@@ -69,13 +70,13 @@ type Options struct {
 	// ReadSize bound the reads of column chunks: see parquet.Options. 0 is that package's
 	// default, and so is NoTail for ReadTail.
 	ReadTail, ReadGap, ReadSize int64
-	// ReadAhead is the maximum of stored bytes of a row group that a reader reads while it
-	// decodes the one before, if there is memory to spare; 0 is defaultReadAhead, NoAhead
-	// reads none.
+	// ReadAhead is the maximum number of stored bytes of the next row group that a reader fetches
+	// while it decodes the current one, if there is memory to spare. 0 is defaultReadAhead. With
+	// NoAhead, nothing is fetched ahead.
 	ReadAhead int64
-	// MinRepeats is the number of rows per dictionary value from which on a column of a source's
-	// Coded comes as codes; 0 is the default of package parquet, NoCodes returns values. Rows do
-	// not depend on it.
+	// MinRepeats is the minimum number of rows per dictionary value for which a column of
+	// plan.Source.Coded is returned as codes. 0 is the default of package parquet. With NoCodes,
+	// columns are always returned as values. The rows are the same in each case.
 	MinRepeats int
 	// Parallel is the number of columns of a batch that are decoded in parallel; 0 is
 	// defaultParallel.
@@ -161,17 +162,17 @@ func New(options Options) (*Scanner, error) {
 	return s, nil
 }
 
-// Keep keeps the deletes of some files of a table until the Handle is released, so that
-// all readers of the files share one load of them.
+// Keep keeps the deletes of some files of a table until the Handle is released, so that the deletes
+// are loaded once for all readers of the files.
 func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	return s.deletes.Keep(t, files)
 }
 
-// Open returns a reader of a source. Its batches have exactly the given columns of the
-// table, in that order and with the table's names, those of the source's Coded with codes or
-// without, as each batch's schema tells; without columns they have only a
-// number of rows. The source must not change before the last Release. All reads use ctx.
-// The caller releases the reader.
+// Open returns a reader of a source. Its batches have exactly the given columns of the table, in
+// that order and with the table's names. Columns of source.Coded may come as codes or as values:
+// the schema of each batch tells which. If no columns are given, batches have only a number of
+// rows. The source must not change before the last Release. All reads use ctx. The caller releases
+// the reader.
 func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalog.Field) (*Reader, error) {
 	p, err := project(source, columns)
 	if err != nil {

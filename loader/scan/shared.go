@@ -7,12 +7,12 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// SharedScans holds stored bytes that several scans of a stream read: scans that are open at the
-// same time, or one after another, in the same row groups of the same files. The bytes are read
-// once and reserved once, for the scan that needs them first. They are held while a scan decodes
-// their row group, and as long as an expected scan will; if the memory is needed elsewhere in the
-// meantime, they are released, and read again when they are needed. The rows of a scan do not
-// depend on it. It is safe for concurrent use. Its owner closes it.
+// SharedScans holds stored bytes that several scans of a stream read in the same row groups of the
+// same files, at the same time or one after another. The bytes are read once and reserved once, for
+// the scan that needs them first. They are held while a scan decodes their row group or an expected
+// scan has still to decode it. If the memory is needed elsewhere while no scan is decoding the row
+// group, the bytes are released, and read again when a scan needs them. Sharing never changes the
+// rows of a scan. It is safe for concurrent use. Its owner closes it.
 type SharedScans struct {
 	stored *parquet.SharedChunks
 	spares *spares
@@ -27,8 +27,8 @@ type expectedScan struct {
 	ranges []*expectedRange
 }
 
-// expectedRange is a range of a file that is to be scanned. Its rows before next were scanned.
-// It belongs to a scan until that is past it.
+// expectedRange is a range of a file that a scan has still to read. The rows before next were read
+// already.
 type expectedRange struct {
 	location string
 	next, to int64
@@ -44,9 +44,10 @@ func (s *Scanner) Share() *SharedScans {
 	return c
 }
 
-// Expect announces a scan and returns the source to open it with. It is expected until it was
-// read to its end, or its Shared is Done. Scans of parts of the source, and further scans of it,
-// share bytes too: a scan that begins in the middle is past the rows before.
+// Expect announces a scan and returns the source to open it with. The scan counts as expected until
+// the source was read to its end, or until Done is called on the source's Shared. Scans of parts of
+// the source, and further scans of the source, share bytes too. A scan that begins in the middle
+// counts as being past the rows before that.
 func (c *SharedScans) Expect(source plan.Source) plan.Source {
 	e := &expectedScan{of: c}
 	c.mu.Lock()
@@ -75,7 +76,7 @@ func (c *SharedScans) Close() {
 	c.stored.Close()
 }
 
-// needed reports whether a scan is expected of some of the rows [from, to) of a file.
+// needed reports whether any expected scan has still to read some of the rows [from, to) of a file.
 func (c *SharedScans) needed(location string, from, to int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +88,7 @@ func (c *SharedScans) needed(location string, from, to int64) bool {
 	return false
 }
 
-// chunks returns the bytes that a scan shares; nil: none.
+// chunks returns the bytes that a scan shares, or nil if it shares none.
 func (e *expectedScan) chunks() *parquet.SharedChunks {
 	if e == nil {
 		return nil
@@ -113,8 +114,8 @@ func (e *expectedScan) Done() {
 	e.of.advance(e.ranges, func(r *expectedRange) int64 { return r.to })
 }
 
-// advance moves ranges forward, to the row that a function returns, and releases what is no
-// longer needed.
+// advance moves each range forward to the row that a function returns for it, and releases the
+// bytes that are no longer needed.
 func (c *SharedScans) advance(ranges []*expectedRange, to func(*expectedRange) int64) {
 	c.mu.Lock()
 	moved := false

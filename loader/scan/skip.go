@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// mayPass reports whether rows of a row group may pass the source's filter, according to
-// bloom filters, and to the page index of columns that have no bounds in the footer.
+// mayPass reports whether rows of a row group may pass the source's filter. It uses bloom filters,
+// and the page index of columns that have no bounds in the footer.
 func (w *walk) mayPass(ctx context.Context, o *opened, group int, admit admission) (bool, error) {
 	if may, err := mayHold(ctx, w.source, o, group); !may || err != nil {
 		return false, err
@@ -58,8 +58,8 @@ func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalo
 	return rangeOf(s), true, err
 }
 
-// mayHold reports whether rows of a row group may pass the source's filter, according to the
-// bloom filters of columns that the filter compares with listed values.
+// mayHold reports whether rows of a row group may pass the source's filter. It uses the bloom
+// filters of columns that the filter compares with listed values.
 func mayHold(ctx context.Context, source plan.Source, o *opened, group int) (bool, error) {
 	var failed error
 	may := source.Filter.MayHold(func(column string, values []expr.Value) bool {

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
-// spares is the memory that a scanner's readers can do without: what they read ahead of the
-// decoder. It is reserved only while the budget has memory to spare, and dropped when a
-// reservation lacks room.
+// spares is the memory that a scanner's readers can do without, because it holds what was read
+// ahead of the decoder. It is reserved only while the budget has memory to spare, and dropped when
+// a reservation lacks room.
 type spares struct {
 	budget *budget.Budget
 
@@ -47,7 +47,7 @@ func (s *spares) take(ctx context.Context, n int64, drop func()) (parquet.Spare,
 	return s.add(held, drop), true
 }
 
-// add takes over a reservation of memory that drop releases.
+// add takes over a reservation. drop releases the reserved memory.
 func (s *spares) add(held *budget.Reservation, drop func()) *spare {
 	out := &spare{of: s, held: held}
 	s.mu.Lock()
@@ -70,9 +70,10 @@ func (s *spare) Release() {
 	s.held.Release()
 }
 
-// free drops memory until the given bytes are free, or will be once the reads into it have
-// returned. Memory that a decoder has taken stays, and does not count. If that is not enough, scans
-// whose consumers do not wait give up what they share.
+// free drops memory until the given number of bytes is free, or will be free once running reads
+// into the memory have returned. Memory that a decoder has taken over is not freed and does not
+// count. If that is not enough, scans whose consumers are not waiting give up the bytes that they
+// share.
 func (s *spares) free(bytes int64) {
 	s.mu.Lock()
 	held, shared := maps.Clone(s.held), maps.Clone(s.shared)
@@ -94,8 +95,8 @@ func (s *spares) free(bytes int64) {
 	}
 }
 
-// hasSpare reports whether a budget has n bytes beyond those that stay free for urgent
-// holders.
+// hasSpare reports whether a budget has n free bytes in addition to the part that urgentDivisor
+// keeps free.
 func hasSpare(b *budget.Budget, n int64) bool {
 	limit := b.Limit()
 	return limit < 0 || b.InUse()+n <= limit-limit/urgentDivisor

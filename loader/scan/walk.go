@@ -20,8 +20,8 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// walk decodes the files of a source in order. The decoder goroutine owns it, from its
-// start on.
+// walk decodes the files of a source in order. Once the decoder goroutine has started, only it may
+// use the walk.
 type walk struct {
 	scanner         *Scanner
 	source          plan.Source
@@ -31,29 +31,29 @@ type walk struct {
 	pass            []int32         // indices of the rows of a batch that pass
 	withoutChecksum *atomic.Bool    // set by a page without a checksum
 
-	file    int // index in the source of the file to open next
+	file    int // index (in the source) of the file to open next
 	open    *fileReader
-	pending chan opening           // the opener of file; nil: none runs
-	await   func() *release.Handle // marks the stream as waiting for pending
+	pending chan opening           // the result of the running opener, which opens this file; nil: no opener runs
+	await   func() *release.Handle // marks the stream as waiting for the opener
 }
 
 // opening is the result of an opener. The zero value is a file that is still to be opened.
 type opening struct {
 	file   *opened
-	reader *fileReader // of file, which it then owns; nil: there was no memory to spare
+	reader *fileReader // owns the file; nil: there was no memory to spare for a reader
 	err    error
 }
 
 const (
-	// startDivisor gives the rows of a batch, 1/startDivisor of those that the consumer takes at a time, while the
-	// stream starts. Then at most half as many more are decoded as the consumer needs: the rest of the batch with
-	// the last of them, and one batch ahead.
+	// While the stream starts, a batch has 1/startDivisor of the rows that the consumer takes at a
+	// time. So at most half as many rows as the consumer needs are decoded too early: the rest of
+	// the last batch that it needs, and one batch ahead.
 	startDivisor = 4
-	// minStartRows is the minimum of that.
+	// minStartRows is the minimum number of rows of a batch while the stream starts.
 	minStartRows = 4 << 10
 )
 
-// batchRows returns the maximum number of rows of the batches of a file that is opened.
+// batchRows returns the maximum number of rows per batch, for a file that is opened now.
 func (w *walk) batchRows() int {
 	whole := max(w.scanner.options.BatchRows, w.source.BatchRows)
 	if w.source.Starting == nil || !w.source.Starting() {
@@ -136,7 +136,8 @@ func (w *walk) nextFile(ctx context.Context) error {
 	return nil
 }
 
-// opened returns the next file, which an opener has opened or it opens itself.
+// opened returns the next file. It takes the file from the opener if there is one, and otherwise
+// opens the file itself.
 func (w *walk) opened(ctx context.Context) opening {
 	defer waits.Begin(ctx, waits.Storage)()
 	next := opening{}
@@ -194,7 +195,7 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	if err := w.open.cache.admit(ctx, w.queue); err != nil {
 		return item{}, err
 	}
-	b, admitted, err := w.open.next() //nolint:contextcheck // as above
+	b, admitted, err := w.open.next() //nolint:contextcheck // the file's reader has its own context
 	if err != nil {
 		return item{}, err
 	}
@@ -216,10 +217,10 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		}
 		admitted = both
 	}
-	w.open.rows.ReleaseBatch() // frees the rows that do not pass before their bytes are released
+	w.open.rows.ReleaseBatch() // frees the memory of rows that do not pass before releasing their reservation
 	actual, views := int64(0), int64(0)
 	if out != nil {
-		actual, views = w.sizes(out, rows) // the reader has reserved the dictionaries, which batches share
+		actual, views = w.sizes(out, rows) // without dictionaries: batches share them, and the reader has reserved them
 	}
 	if err := w.queue.adjust(ctx, admitted, actual); err != nil {
 		if out != nil {
@@ -230,8 +231,9 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	return item{batch: out, bytes: actual, views: views}, nil
 }
 
-// sizes returns the bytes of a batch that are charged to the reader, and those that are in the memory of
-// cached columns. rows is the number of decoded rows: a batch with fewer was copied.
+// sizes returns the bytes of a batch that are charged to the reader (own), and the bytes that are
+// in the memory of cached columns (views). rows is the number of decoded rows: a batch with fewer
+// rows is a copy without views.
 func (w *walk) sizes(out arrow.RecordBatch, rows int64) (own, views int64) {
 	if w.open.cache == nil || out.NumRows() < rows {
 		return batch.OwnSize(out), 0
@@ -247,8 +249,9 @@ func (w *walk) sizes(out arrow.RecordBatch, rows int64) (own, views int64) {
 	return batch.OwnArraySize(mine...), batch.OwnArraySize(others...)
 }
 
-// undo returns an error that no batch was made of the last decoded rows. If they are given up, they
-// are decoded again.
+// undo handles an error after which the last decoded rows have not become a batch, and returns the
+// error. If the error is errGivenUp, undo goes back to the first of these rows, so that they are
+// decoded again.
 func (w *walk) undo(err error, admitted int64) error {
 	if errors.Is(err, errGivenUp) {
 		w.open.rows.ReleaseBatch()
@@ -258,8 +261,8 @@ func (w *walk) undo(err error, admitted int64) error {
 	return err
 }
 
-// take copies the rows of a batch that pass, and releases the batch. It returns the bytes
-// that are then admitted for both.
+// take copies the rows of a batch that pass, and releases the batch. It returns the bytes that are
+// then admitted for the batch and the copy together.
 func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64) (arrow.RecordBatch, int64, error) {
 	defer whole.Release()
 	copied := admitted + w.open.cache.viewed()
@@ -270,7 +273,8 @@ func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64
 	return out, admitted + copied, err
 }
 
-// drops reports whether rows of the open file may not pass.
+// drops reports whether some rows of the open file may be dropped: by a filter, a sample or
+// deletes.
 func (w *walk) drops() bool {
 	return w.source.Filter != nil || w.source.Sample != nil || w.open.deleted != nil
 }

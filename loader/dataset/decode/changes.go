@@ -13,12 +13,13 @@ import (
 // Bounds of the fields of changes.
 const (
 	minFileBytes = 1 << 20
-	minMinFiles  = 2 // one file becomes no fewer
-	// A file is written before a snapshot names it: one that is younger than minOrphanAge may belong to a write that runs.
+	minMinFiles  = 2 // a single file cannot be compacted into fewer files
+	// A file is written before a snapshot refers to it. A file that is younger than minOrphanAge
+	// may therefore belong to a write that is still running.
 	defaultOrphanAge = OrphanAge(3 * 24 * time.Hour)
 	minOrphanAge     = time.Hour
-	maxTables        = 1000 // of a call
-	maxShown         = 80   // bytes of a text in a message
+	maxTables        = 1000 // tables in one call
+	maxShown         = 80   // maximum bytes of a quoted text in a message
 )
 
 // CompactCommand is the body of the action compact, as JSON.
@@ -58,7 +59,8 @@ type RestoreCommand struct {
 	Branch    string   `json:"branch,omitempty"` // "": main
 	Partition []string `json:"partition,omitempty"`
 	Token     string   `json:"token,omitempty"`
-	// AllowDuplicates restores partitions even if rows outside of them have the same keys.
+	// AllowDuplicates restores partitions even if rows outside of these partitions have the same
+	// keys.
 	AllowDuplicates bool `json:"allow_duplicates,omitempty"`
 	DryRun          bool `json:"dry_run,omitempty"`
 	Progress        bool `json:"progress,omitempty"` // whether messages report how far the call is
@@ -81,7 +83,7 @@ func Restore(text []byte) (RestoreCommand, error) {
 // OrphansCommand is the body of the action orphans, as JSON.
 type OrphansCommand struct {
 	Tables    []string  `json:"tables"`
-	OlderThan OrphanAge `json:"older_than,omitempty"` // how long ago orphan files were written
+	OlderThan OrphanAge `json:"older_than,omitempty"` // minimum age of orphan files
 	Remove    bool      `json:"remove,omitempty"`
 	Progress  bool      `json:"progress,omitempty"` // whether messages report how far the call is
 }
@@ -98,7 +100,7 @@ func Orphans(text []byte) (OrphansCommand, error) {
 	return out, err
 }
 
-// OrphanAge is how long ago orphan files were written.
+// OrphanAge is the minimum time since an orphan file was written.
 type OrphanAge time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
@@ -133,10 +135,11 @@ func readOrphanAge(d *decoder, at place) OrphanAge {
 // EarlierPromotion is what to do with an unfinished promotion of the same entries.
 type EarlierPromotion string
 
-// The choices; without one, an unfinished promotion of the same snapshots continues, and one of others is a conflict.
+// The choices. If none is given, an unfinished promotion of the same snapshots continues, and an
+// unfinished promotion of other snapshots is a conflict.
 const (
-	ContinuePromotion EarlierPromotion = "continue" // with the values of its snapshots
-	RestartPromotion  EarlierPromotion = "restart"  // with the current snapshots
+	ContinuePromotion EarlierPromotion = "continue" // continue it with the values of its snapshots
+	RestartPromotion  EarlierPromotion = "restart"  // begin again with the current snapshots
 )
 
 // PromoteCommand is the body of the action promote, as JSON.
@@ -179,7 +182,7 @@ func Demote(text []byte) (DemoteCommand, error) {
 	})
 }
 
-// readTables decodes the names of some tables, each once.
+// readTables decodes a list of table names without duplicates.
 func readTables(d *decoder, at place) []string {
 	out := list(d, at, maxTables, (*decoder).table)
 	if at.kind == kindList && len(at.items) == 0 {

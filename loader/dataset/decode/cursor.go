@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// must marks all of the fields as required.
+// must marks all given fields as required.
 func must[T any](fields []field[T]) []field[T] {
 	for i := range fields {
 		fields[i].must = true
@@ -80,10 +80,9 @@ func readCursor(d *decoder, at place) dataset.Cursor {
 	return out
 }
 
-// checkSum rejects a cursor whose checksum is missing or does not match its fields. The
-// checksum covers the fields rather than the text, because clients may store a cursor
-// with other white space and in another order. A cursor with other faults is rejected for
-// those only.
+// checkSum rejects a cursor whose checksum is missing or does not match its fields. The checksum
+// covers the fields rather than the text, because clients may store a cursor with other white space
+// and in another order. If a cursor has other faults, only those are reported.
 func checkSum(d *decoder, at place, c dataset.Cursor, sum string) {
 	const remedy = "resume with the cursor exactly as it was received, or start without it"
 	path := at.pathOf("sum")

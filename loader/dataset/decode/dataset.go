@@ -43,7 +43,7 @@ func readDataset(d *decoder, at place) dataset.Dataset {
 	return out
 }
 
-// meantByKey returns names that other programs use for the key columns of a join.
+// meantByKey returns the names that other programs use for a field with the key columns of a join.
 func meantByKey() []string {
 	return []string{"on", "keys", "using", "left_on", "right_on", "join_key", "primary_key"}
 }
@@ -82,8 +82,8 @@ func checkRequest(d *decoder, at place, out dataset.Dataset) {
 	}
 }
 
-// checkNames reports staging tables with reserved or duplicate names, since each names an
-// indexed column.
+// checkNames reports staging tables with reserved or duplicate names. Names must be unique because
+// each is the name of an indexed column.
 func checkNames(d *decoder, list string, entries []dataset.Staging) {
 	for i, s := range entries {
 		path := fault.FieldPath(list+indexed(i), "name")
@@ -137,7 +137,8 @@ func tableFields() []field[dataset.Staging] {
 	}
 }
 
-// matchFields are the fields that define the result for one, several and no matches.
+// matchFields are the fields that define the result for a training row with one match, several
+// matches or no match.
 func matchFields() []field[dataset.Staging] {
 	return []field[dataset.Staging]{
 		{name: "join", also: []string{"how", "type", "join_type"}, read: func(d *decoder, at place, out *dataset.Staging) {
@@ -228,8 +229,8 @@ func (d *decoder) key(at place) []string {
 	return names
 }
 
-// readKeyPairs decodes the key of a staging table: a list of names, or an object from
-// readTraining columns to staging columns, whose order is kept.
+// readKeyPairs decodes the key of a staging table: a list of names, or an object from training
+// columns to staging columns. The order of the object's members is kept.
 func readKeyPairs(d *decoder, at place) []dataset.KeyPair {
 	if at.kind != kindObject {
 		var pairs []dataset.KeyPair
@@ -260,7 +261,7 @@ func readColumns(d *decoder, at place) []dataset.Column {
 	return list(d, at, maxColumns, readColumn)
 }
 
-// noCategories reports columns that are to be codes where they cannot be.
+// noCategories reports columns with the cast `category` in a place where it is not allowed.
 func noCategories(d *decoder, path string, columns []dataset.Column, why string) {
 	for i, c := range columns {
 		if c.As == dataset.Category {
@@ -288,7 +289,8 @@ func readColumn(d *decoder, at place) dataset.Column {
 	return out
 }
 
-// faulty reports whether the value at a path has a fault itself, rather than inside it.
+// faulty reports whether there is a fault at exactly this path. Faults of values inside the value
+// do not count.
 func (d *decoder) faulty(path string) bool {
 	return slices.ContainsFunc(d.faults, func(f fault.Field) bool { return f.Field == path })
 }

@@ -66,8 +66,8 @@ func (d *decoder) tooLarge(path string, limit int) {
 	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, limit)
 }
 
-// sound reports whether no fault is at or below any of the paths. It returns false if
-// there were too many faults to record. Checks that combine several fields require it.
+// sound reports whether no fault is at or below any of the paths. It returns false if there were
+// too many faults to record. Checks that combine several fields run only if these fields are sound.
 func (d *decoder) sound(paths ...string) bool {
 	for _, f := range d.faults {
 		for _, p := range paths {
@@ -83,7 +83,7 @@ func (d *decoder) sound(paths ...string) bool {
 // field describes one known field of an object.
 type field[T any] struct {
 	name string
-	read func(d *decoder, at place, into *T) // nil: a field of a later version, rejected by name
+	read func(d *decoder, at place, into *T) // nil: a field that only later versions support; it is rejected by name
 	must bool
 	also []string // names for it in other programs
 }

@@ -19,9 +19,9 @@ const (
 	fileDepth    = -2
 )
 
-// File decodes a config file. The names of the server's settings are in settings.
-// It returns every fault with its line, and all parts of the file that could be read, so
-// that they can be checked too.
+// File decodes a config file. The names of the server's settings are in settings. It returns every
+// fault with its line. It also returns all parts of the file that could be decoded, so that the
+// caller can check these parts, too.
 func File(root *yaml.Node, settings []string) (dataset.File, []fault.Field) {
 	d := newDecoder()
 	d.limit = math.MaxInt
@@ -109,7 +109,7 @@ const (
 	maxKeep = 3660 * 24 * time.Hour
 )
 
-// isPinTags reports whether pinTags decodes the field of a catalog.
+// isPinTags reports whether readPinTags decodes the field of a catalog that has this name.
 func isPinTags(name string) bool { return name == pinTagsField || name == pinTagsField+"."+keepField }
 
 // readPinTags decodes how long snapshots of a catalog are kept: pin_tags: {keep: 7d}, or the
@@ -136,7 +136,7 @@ func readPinTags(d *decoder, at place) (keep time.Duration) {
 	return keep
 }
 
-// readPrefixes decodes the folders that files may lie in: one or a list.
+// readPrefixes decodes the folders that files may be in: a single folder or a list.
 func readPrefixes(d *decoder, at place) (out []string) {
 	if at.kind != kindList {
 		return []string{d.scalar(at)}
@@ -150,7 +150,7 @@ func readPrefixes(d *decoder, at place) (out []string) {
 	return out
 }
 
-// readFileSizes decodes where the sizes of files come from, and reports whether it is storage.
+// readFileSizes decodes `file_sizes`, and reports whether the sizes of files come from storage.
 func readFileSizes(d *decoder, at place) bool {
 	switch text := d.scalar(at); text {
 	case "manifest":
@@ -182,7 +182,7 @@ func readProperties(d *decoder, at place, prefix string, found func(name string,
 	}
 	for _, m := range at.members {
 		if prefix == "" && (isPinTags(m.name) || isWrites(m.name)) {
-			continue // see pinTags and writes
+			continue // decoded by readPinTags and readWrites
 		}
 		switch value := at.member(m); value.kind {
 		case kindNull:

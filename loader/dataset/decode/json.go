@@ -24,7 +24,7 @@ func Cursor(text []byte) (dataset.Cursor, error) {
 	return parse(text, "cursor", readCursor)
 }
 
-// parse decodes a JSON text. Errors refer to it as what.
+// parse decodes a JSON text. what names the text in errors.
 func parse[T any](text []byte, what string, decode func(*decoder, place) T) (T, error) {
 	d := newDecoder()
 	var out, none T

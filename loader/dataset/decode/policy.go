@@ -10,10 +10,11 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// maxRules is the number of rules of a policy. Each call looks at all of them.
+// maxRules is the maximum number of rules of a policy. Each call looks at all rules.
 const maxRules = 1000
 
-// Policy decodes a policy, whose tables' names it completes. It returns all faults together, with their lines.
+// Policy decodes a policy. It completes the names of tables in the policy. It returns all faults
+// together, with their lines.
 func Policy(root *yaml.Node, names policy.Names) (*policy.Policy, error) {
 	d := newDecoder()
 	out := &policy.Policy{Names: names}
@@ -105,7 +106,7 @@ func readPatterns(d *decoder, at place, names policy.Names) []string {
 	return out
 }
 
-// readLimits decodes the tables that a rule does not let clients read whole.
+// readLimits decodes the tables of which a rule lets clients read only a part.
 func readLimits(d *decoder, at place, names policy.Names) []policy.TableLimits {
 	var out []policy.TableLimits
 	if at.kind != kindObject {

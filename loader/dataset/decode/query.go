@@ -55,7 +55,8 @@ func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T]
 // readFunc decodes the value of a field.
 type readFunc[T any] func(d *decoder, at place, into *T)
 
-// described returns how the described fields are decoded. own has those of a form of their own.
+// described returns the decoders of the described fields. own has the decoders of fields for which
+// About gives no kind of value.
 func described[T any](fields []dataset.Field[T], own map[string]readFunc[T]) []field[T] {
 	out := make([]field[T], len(fields))
 	for i, f := range fields {

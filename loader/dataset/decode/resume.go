@@ -35,7 +35,7 @@ func checkResume(d *decoder, at place, q dataset.Query) {
 	}
 }
 
-// disagree reports a field that a query sets and that differs from its cursor.
+// disagree reports a field that the query sets to a value different from that of its cursor.
 func disagree(d *decoder, at place, of dataset.FieldDifference) {
 	if path := at.pathOf(of.Field); at.has(of.Field) && d.sound(path) {
 		d.fail(path, "%s, but the cursor has %s; leave %s out", of.A, of.B, of.Field)

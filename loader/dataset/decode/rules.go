@@ -83,8 +83,8 @@ func readOrder(d *decoder, at place) dataset.OrderBy {
 	return out
 }
 
-// misdirected returns the direction that a text has in another notation, such as "-a" or
-// "a descending", and the name without it. It returns "" for both if there is none.
+// misdirected recognizes a direction in another notation, such as "-a" or "a descending". It
+// returns the direction and the name without it, or "" for both if the text has no such direction.
 func misdirected(text string) (direction, name string) {
 	lower := strings.ToLower(text)
 	for long, short := range map[string]string{" descending": descending, " ascending": ascending} {
@@ -98,8 +98,8 @@ func misdirected(text string) (direction, name string) {
 	return "", ""
 }
 
-// readMissing decodes the rule for keys without a staging row. Null in YAML or JSON, which
-// object treats as omitted, gives the default, which is also null.
+// readMissing decodes the rule for keys without a staging row. A null in YAML or JSON means the
+// same as the word null: object treats it as omitted, and null is the default.
 func readMissing(d *decoder, at place) (rule.Missing, []dataset.Default) {
 	switch {
 	case at.kind == kindText && at.text == rule.MissingDefault.String():

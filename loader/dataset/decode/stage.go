@@ -16,7 +16,7 @@ func Stage(text []byte) (dataset.TableWrite, error) {
 	})
 }
 
-// stage decodes what to do with the rows.
+// stage decodes the fields of the command.
 func (d *decoder) stage(at place, out *dataset.TableWrite) {
 	object(d, at, out, described(dataset.WriteFields(), map[string]readFunc[dataset.TableWrite]{
 		"table": func(d *decoder, at place, out *dataset.TableWrite) { out.Table = d.table(at) },
@@ -26,15 +26,16 @@ func (d *decoder) stage(at place, out *dataset.TableWrite) {
 	d.conflicts(at, out.Check())
 }
 
-// PublishCommand is a move of the main branch of a table, or the move that is taken back.
+// PublishCommand moves the main branch of a table to the snapshot of another branch (Publish), or
+// reverts a change of a branch (Undo).
 type PublishCommand struct {
 	Table    string
-	Branch   string // of a move that is taken back: "" for main
-	From, To int64  // snapshots; From is 0 if there was none
-	DryRun   bool   // of a move that is taken back
+	Branch   string // publish: the branch to move main to; undo: the changed branch, "" for main
+	From, To int64  // for undo: the change's snapshots; From is 0 if there was no snapshot before
+	DryRun   bool   // for undo
 }
 
-// Last reports whether the last change is taken back, whatever its snapshots are.
+// Last reports whether an undo reverts the last change, whatever its snapshots are.
 func (c PublishCommand) Last() bool { return c.To == 0 }
 
 // Publish decodes {"table": …, "branch": …}.
@@ -42,8 +43,9 @@ func Publish(text []byte) (PublishCommand, error) {
 	return publication(text, field[PublishCommand]{name: "branch", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }})
 }
 
-// Undo decodes {"table": …, "branch": …, "from": …, "to": …, "dry_run": …}. The branch may be left out, and from may be 0. Without from
-// and to, the last change is taken back; only then is there a dry run.
+// Undo decodes {"table": …, "branch": …, "from": …, "to": …, "dry_run": …}. The branch may be left
+// out, and from may be 0. If from and to are left out, the last change is reverted. Only then may
+// dry_run be set.
 func Undo(text []byte) (PublishCommand, error) {
 	from := false
 	out, err := publication(text,

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// The names of the field of a catalog that allows writes.
+// The names of the catalog field that allows writes, and of its nested field.
 const (
 	writesField     = "writes"
 	namespacesField = "namespaces"
 )
 
-// isWrites reports whether writes decodes the field of a catalog.
+// isWrites reports whether readWrites decodes the field of a catalog that has this name.
 func isWrites(name string) bool {
 	return name == writesField || name == writesField+"."+namespacesField
 }

@@ -20,8 +20,8 @@ func Dataset(name string, value *yaml.Node) (dataset.Dataset, error) {
 	return out, nil
 }
 
-// yaml converts a YAML value, either a document or a part of one, to a tree. Nesting is
-// readCounted from depth, and limit is the maximum number of nodes.
+// yaml converts a YAML value, either a document or a part of one, to a tree. depth is the nesting
+// of the value in its text, and limit is the maximum number of nodes.
 func (d *decoder) yaml(value *yaml.Node, depth, limit int) place {
 	r := yamlReader{decoder: d, limit: limit}
 	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {

@@ -19,46 +19,50 @@ type ChunkID struct {
 	FileSize int64  // in bytes
 	RowGroup int
 	Field    int    // the column's field id
-	Type     string // the type that the reader wants, in any form that is unique
+	Type     string // text that identifies the type that the reader wants
 }
 
 // Disk is a slower tier, which outlives the process.
 type Disk interface {
-	// Get returns the values of a column, if it has them. It reports no failures: without a
-	// result, the column is decoded.
+	// Get returns the values of a column if the disk has them. It reports no failures: if it
+	// returns no values, the column is decoded instead.
 	Get(ctx context.Context, of ChunkID, want Wanted) (*StoredColumn, bool)
-	// Put offers values, whose arrays it retains until it calls done, once. Their Held is nil.
+	// Put offers values to the disk. It retains their arrays until it calls done, which it does
+	// exactly once. values.Held is nil.
 	Put(of ChunkID, values StoredColumn, done func())
 }
 
-// Wanted is what is expected of the values of a column.
+// Wanted describes the values of a column that a scan looks for.
 type Wanted struct {
 	Table string           // the table's name, for lists
-	Types []arrow.DataType // those that the arrays may have
+	Types []arrow.DataType // the types that the arrays may have
 	Rows  int64            // of the row group
-	// From and To are the rows that a scan reads, by their numbers in the row group. A Disk has all or none.
+	// From and To are the rows that a scan reads, by their numbers in the row group. A Disk always
+	// has all rows of the row group or none.
 	From, To int64
-	// Reserve reserves memory for the arrays before it is allocated.
+	// Reserve reserves memory for the arrays, before the memory is allocated.
 	Reserve func(bytes int64) (*budget.Reservation, error)
 }
 
-// StoredColumn is the values of a column on a Disk. Those that it returned belong to the caller.
+// StoredColumn is the values of a column on a Disk. Values that a Disk returned belong to the
+// caller.
 type StoredColumn struct {
 	Arrays    []arrow.Array
-	Held      *budget.Reservation // of their memory
-	Cost      time.Duration       // of decoding them
+	Held      *budget.Reservation // reservation of the arrays' memory
+	Cost      time.Duration       // time that decoding the values took
 	Unchecked bool                // pages of the column had no checksum
 }
 
 // Options configure a ColumnCache.
 type Options struct {
-	// Budget has the idle memory, and takes it back.
+	// Budget counts the memory of unused units as idle, and takes it back when needed.
 	Budget *budget.Budget
 	// Clock measures how long decoding takes.
 	Clock func() time.Time
-	// Limit is the maximum of the bytes of units.
+	// Limit is the maximum total size of all units, in bytes.
 	Limit int64
-	// Disk is searched for columns that are not in memory, and gets columns that are filled. Nil is no disk.
+	// Disk is searched for columns that are not in memory, and is offered the columns that scans
+	// have filled. Nil means no disk.
 	Disk Disk
 	// Lose makes units disappear at random points, for tests: a unit for which it returns true is
 	// dropped before it is found or read. Nil loses none.
@@ -66,16 +70,16 @@ type Options struct {
 }
 
 // ColumnCache holds units. It is safe for concurrent use. Invariants, under mu:
-//   - bytes and promised are the sums of those of units, passingBytes is that of passing;
-//   - order has those of units that no scan reads or fills, and filling those that scans fill;
-//   - a segment that is kept belongs to a unit in units or passing, or to a fill of one.
+//   - bytes and promised are sums over the units in units, and passingBytes is the sum over passing;
+//   - order has the units that no scan reads or fills, and filling has the units that scans fill;
+//   - a kept segment belongs to a unit in units or passing, or to a fill of such a unit.
 type ColumnCache struct {
 	options Options
 
 	mu           sync.Mutex
 	units        map[ChunkID]*cachedUnit
 	filling      map[*cachedUnit]bool
-	passing      map[ChunkID]*cachedUnit // units from disk that leave with their last pin
+	passing      map[ChunkID]*cachedUnit // units from disk that are dropped with their last pin
 	order        byPriority
 	ghosts       ghosts
 	rates        rates
@@ -87,7 +91,7 @@ type ColumnCache struct {
 	hits         map[string]TableHits // by the table's name
 }
 
-// New makes a ColumnCache, which gives memory up when a reservation lacks room.
+// New makes a ColumnCache, which releases memory when a reservation of the budget lacks room.
 func New(o Options) *ColumnCache {
 	c := &ColumnCache{
 		options: o, units: map[ChunkID]*cachedUnit{}, filling: map[*cachedUnit]bool{}, passing: map[ChunkID]*cachedUnit{},
@@ -109,7 +113,7 @@ func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned
 		if u != nil && u.rows == want.Rows && u.content.spans.cover(want.From, want.To) && !c.lost(u, &e) {
 			p := c.pin(u)
 			c.mu.Unlock()
-			c.apply(e) // of another unit, if that was lost
+			c.apply(e) // of a unit that was lost
 			return p
 		}
 	}
@@ -128,7 +132,7 @@ func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned
 	return c.take(of, want.Table, stored)
 }
 
-// Has reports whether all rows of a column are in memory, without using it.
+// Has reports whether all rows of a column are in memory. It does not count as a use of the column.
 func (c *ColumnCache) Has(of ChunkID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,8 +148,9 @@ func (c *ColumnCache) pin(u *cachedUnit) *Pinned {
 	return &Pinned{cache: c, unit: u, spans: u.content.spans, unchecked: u.unchecked}
 }
 
-// unpin undoes pin. used is whether rows were read: a spare unit then becomes an ordinary unit, and is offered to the disk by
-// the returned function, after c.mu, which is held, is unlocked.
+// unpin undoes pin. used is whether rows were read. If so, a spare unit becomes an ordinary unit,
+// and the returned function offers it to the disk. c.mu is held; the caller calls the function
+// after it has unlocked c.mu.
 func (c *ColumnCache) unpin(u *cachedUnit, used bool, e *effects) (offer func()) {
 	offer = func() {}
 	if u.pins--; c.units[u.of] != u && c.passing[u.of] != u {
@@ -162,7 +167,8 @@ func (c *ColumnCache) unpin(u *cachedUnit, used bool, e *effects) (offer func())
 	return offer
 }
 
-// lost reports whether a unit disappears, for tests, and drops it. c.mu is held.
+// lost asks Options.Lose, for tests, whether a unit disappears, and if so drops it and returns
+// true. c.mu is held.
 func (c *ColumnCache) lost(u *cachedUnit, e *effects) bool {
 	if c.options.Lose == nil || !c.options.Lose(u.of) {
 		return false

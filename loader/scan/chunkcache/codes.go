@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// codesView is a view of a unit's dictionary, for the arrays of a fill. The zero value is none.
+// codesView is a view of a unit's dictionary, for the arrays of a fill. The zero value has no view.
 type codesView struct {
 	decoded arrow.ArrayData // the decoder's dictionary, which has the same values
 	view    arrow.ArrayData
@@ -21,7 +21,8 @@ func (v *codesView) end() {
 	*v = codesView{}
 }
 
-// codesOf returns the codes of an array, which the caller releases; the array itself if it has none.
+// codesOf returns the codes of a dictionary array, or the array itself if it has no codes. The
+// caller releases the result.
 func codesOf(a arrow.Array) arrow.Array {
 	if !batch.IsCoded(a) {
 		a.Retain()
@@ -42,8 +43,8 @@ func withDictionary(codes arrow.Array, dictionary arrow.ArrayData) arrow.Array {
 	return array.MakeFromData(data)
 }
 
-// dictionaryOf returns the dictionary of all arrays, nil if they have values. ok is false if they have different ones, or
-// some have values.
+// dictionaryOf returns the dictionary that all arrays share, or nil if all arrays have plain
+// values. ok is false if the arrays have different dictionaries, or if only some have plain values.
 func dictionaryOf(arrays []arrow.Array) (dictionary arrow.ArrayData, ok bool) {
 	for i, a := range arrays {
 		var of arrow.ArrayData
@@ -58,10 +59,10 @@ func dictionaryOf(arrays []arrow.Array) (dictionary arrow.ArrayData, ok bool) {
 	return dictionary, true
 }
 
-// newDictionary makes a segment of a dictionary, which it then owns.
+// newDictionary makes a segment from a dictionary. The segment owns the dictionary's memory.
 func newDictionary(c *ColumnCache, values arrow.Array) *segment {
 	bytes := sizeOf(values)
-	values.NullN() // as in Fill.Add
+	values.NullN() // count nulls now: see Fill.Add
 	return &segment{cache: c, array: values, tally: tally{bytes: bytes, fixed: bytes}}
 }
 
@@ -94,9 +95,11 @@ func (f *Fill) lacks(from, to int64) bool {
 	return !f.ended && !f.unit.content.spans.cover(from, to)
 }
 
-// shareDictionary makes f.codes a view of the unit's dictionary, which is the one of a decoded array: all scans of a row group
-// find the same. It reports whether the cache has it, and otherwise ends the fill. The decoder's own is not kept: it is charged
-// to the scan, and its memory ends with the row group.
+// shareDictionary makes f.codes a view of the unit's dictionary, which has the same values as the
+// dictionary of a decoded array: all scans of a row group find the same dictionary. If the unit has
+// no dictionary yet, it gets a copy of the decoded one. The decoder's own dictionary cannot be
+// kept, because its memory is charged to the scan and ends with the row group. If the unit cannot
+// get the dictionary, shareDictionary ends the fill and returns false.
 func (f *Fill) shareDictionary(d Decoded) bool {
 	decoded := d.Array.Data().Dictionary()
 	if f.codes.decoded == decoded {
@@ -110,7 +113,7 @@ func (f *Fill) shareDictionary(d Decoded) bool {
 		switch {
 		case s == nil:
 			f.addDictionary(d, values)
-		case !array.Equal(s.array, values): // what one of both scans read was damaged
+		case !array.Equal(s.array, values): // one of the two scans has read damaged data
 			f.discard(s)
 		default:
 			f.codes = codesView{decoded: decoded, view: s.wrapped()}
@@ -120,7 +123,8 @@ func (f *Fill) shareDictionary(d Decoded) bool {
 	return false
 }
 
-// viewDictionary returns the unit's dictionary with a view, nil if it has none. It ends the fill if the unit was dropped.
+// viewDictionary adds a view to the unit's dictionary and returns the dictionary, or nil if the
+// unit has none. It ends the fill if the unit was dropped.
 func (f *Fill) viewDictionary() *segment {
 	var e effects
 	f.cache.mu.Lock()
@@ -168,7 +172,8 @@ func (f *Fill) hasRoom(bytes int64) bool {
 	return f.makeRoom(bytes, total, &e)
 }
 
-// install makes a dictionary the unit's, unless it has one. It ends the fill if the unit was dropped, or there is no room.
+// install sets the unit's dictionary, unless the unit already has one. It ends the fill if the unit
+// was dropped or there is no room.
 func (f *Fill) install(s *segment) bool {
 	c, u := f.cache, f.unit
 	var e effects
@@ -193,7 +198,8 @@ func (f *Fill) install(s *segment) bool {
 	return true
 }
 
-// discard ends the fill, and a view of the unit's dictionary, and drops the unit unless a scan reads it.
+// discard ends the fill and a view of the unit's dictionary. It also drops the unit, unless a scan
+// is reading the unit.
 func (f *Fill) discard(view *segment) {
 	c := f.cache
 	var e effects

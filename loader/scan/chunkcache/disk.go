@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// spareDivisor gives the part of the budget, 1/spareDivisor, that stays free when columns come from
-// disk: they can be decoded instead.
+// spareDivisor gives the part of the budget, 1/spareDivisor, that columns from disk must leave
+// free: such columns can be decoded instead.
 const spareDivisor = 4
 
-// errNotSpare is the error of a reservation for a column from disk.
+// errNotSpare is the error of reserve when the budget has no memory to spare.
 var errNotSpare = errors.New("there is no memory to spare")
 
-// reserve reserves memory for a column from disk, if the budget has it to spare.
+// reserve reserves memory for a column from disk if the budget has memory to spare.
 func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
 	b := c.options.Budget
 	if limit := b.Limit(); limit >= 0 && b.InUse()+bytes > limit-limit/spareDivisor {
@@ -25,19 +25,22 @@ func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
 	return b.Reserve("a column of the disk cache", bytes)
 }
 
-// partDivisor is the divisor of a row group's rows that gives how many a scan needs at least to read the column from
-// disk if it may not stay, and of Options.Limit for how many bytes may pass for scans of fewer.
+// partDivisor bounds reads from disk of columns that the cache may not have room to keep. A scan
+// that needs at least 1/partDivisor of a row group's rows always reads the column from disk. A scan
+// that needs fewer rows does so only while the cached and passing units exceed Options.Limit by at
+// most 1/partDivisor.
 const partDivisor = 4
 
-// asksDisk reports whether the disk is searched for a column: it reads all rows, which can take longer than decoding few
-// of them. c.mu is held.
+// asksDisk reports whether the disk is searched for a column. The disk reads all rows of the
+// column, which can take longer than decoding only a few of them. c.mu is held.
 func (c *ColumnCache) asksDisk(want Wanted) bool {
 	limit := c.options.Limit
 	return c.options.Disk != nil && (want.To-want.From >= want.Rows/partDivisor || c.bytes+c.promised+c.passingBytes <= limit+limit/partDivisor)
 }
 
-// take makes a unit of a column from disk. It is kept if there is room, and otherwise passes: scans find it until the
-// last one that has pinned it releases it. It replaces a part of the column that no scan reads or adds to.
+// take makes a unit of a column from disk. The unit is kept if there is room. Otherwise it is
+// passing: scans find it until the last scan that has pinned it releases it. If the cache has an
+// incomplete unit of the column that no scan is reading or filling, the new unit replaces it.
 func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
 	u := unitOf(c, of, stored)
 	if u == nil {
@@ -71,7 +74,7 @@ func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinn
 	return p
 }
 
-// known returns a complete unit of a column; nil: there is none. c.mu is held.
+// known returns a complete unit of a column, or nil if there is none. c.mu is held.
 func (c *ColumnCache) known(of ChunkID) *cachedUnit {
 	if u := c.units[of]; u != nil && u.complete() {
 		return u
@@ -79,8 +82,8 @@ func (c *ColumnCache) known(of ChunkID) *cachedUnit {
 	return c.passing[of]
 }
 
-// unitOf makes a unit of a column from disk, with its memory. It returns nil, without the memory, if the column has codes of several
-// dictionaries.
+// unitOf makes a unit from a column that came from disk, and takes over its memory. If the column
+// has codes of several dictionaries, unitOf releases the memory and returns nil.
 func unitOf(c *ColumnCache, of ChunkID, stored *StoredColumn) *cachedUnit {
 	defer stored.Held.Release()
 	defer batch.ReleaseAll(stored.Arrays...)
@@ -116,9 +119,10 @@ func unitOf(c *ColumnCache, of ChunkID, stored *StoredColumn) *cachedUnit {
 	return u
 }
 
-// offer returns a function that offers a complete unit to the disk, after c.mu, which is held, is unlocked. The
-// unit's segments have a view each, until the disk has written them. Columns that are codes in part are not offered: a file has
-// arrays of one type.
+// offer returns a function that offers a complete unit to the disk. c.mu is held; the caller calls
+// the function after it has unlocked c.mu. Each of the unit's segments gets a view until the disk
+// has written it. Units in which only some rows are codes are not offered, because all arrays of a
+// file on disk have one type.
 func (c *ColumnCache) offer(u *cachedUnit, e *effects) func() {
 	segments, rows := u.arrays(), u.content.spans
 	if c.options.Disk == nil {

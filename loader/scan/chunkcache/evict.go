@@ -56,15 +56,17 @@ func (c *ColumnCache) drop(u *cachedUnit, e *effects) {
 }
 
 const (
-	// passes is how many times its own size the cache is passed by before a unit of the usual cost that is
-	// not used loses its place.
+	// passes is how many times the cache's size scans have to read past the cache before an unused
+	// unit of the usual cost loses its place.
 	passes = 8
-	// lead is the part of a new unit's rate by which it must precede a unit that it replaces.
+	// lead limits which units a new unit replaces: those whose priority exceeds the clock by at
+	// most this part of the new unit's rate.
 	lead = 0.5
 )
 
-// makeRoom drops units until bytes more fit, besides those that incomplete units are expected to take, and reports
-// whether they do. rate is that of the unit that needs them: it replaces only units of a lower priority. c.mu is held.
+// makeRoom drops units until the given bytes fit in addition to all units and to the room set aside
+// for incomplete units. It reports whether the bytes fit. rate is the rate of the unit that needs
+// the room; see victim for the units that it may replace. c.mu is held.
 func (c *ColumnCache) makeRoom(bytes int64, rate float64, e *effects) bool {
 	if bytes > c.options.Limit {
 		return false
@@ -80,8 +82,9 @@ func (c *ColumnCache) makeRoom(bytes int64, rate float64, e *effects) bool {
 	return true
 }
 
-// victim returns a unit that one of a rate replaces: that of the lowest priority, or a spare one that scans fill; nil: there
-// is none. c.mu is held.
+// victim returns the unit to drop for a new unit that has the given rate: the unit of the lowest
+// priority if that is low enough, otherwise a spare unit that scans are filling. It returns nil if
+// there is neither. c.mu is held.
 func (c *ColumnCache) victim(rate float64) *cachedUnit {
 	if len(c.order) > 0 && c.order[0].priority <= c.clock+lead*rate {
 		return c.order[0]
@@ -94,21 +97,21 @@ func (c *ColumnCache) victim(rate float64) *cachedUnit {
 	return nil
 }
 
-// hasSpare reports whether there is room for bytes of a spare unit, without an effect on what else is kept. c.mu is held.
+// hasSpare reports whether bytes of a spare unit fit without dropping anything else. c.mu is held.
 func (c *ColumnCache) hasSpare(bytes int64) bool {
 	b := c.options.Budget
 	limit := b.Limit()
 	return c.bytes+c.promised+bytes <= c.options.Limit && b.Plentiful() && (limit < 0 || b.Used()+max(bytes, 0) <= limit)
 }
 
-// pass advances the clock by a unit that found no room. c.mu is held.
+// pass advances the clock for a unit that found no room. c.mu is held.
 func (c *ColumnCache) pass(bytes int64, rate float64) {
 	c.stats.Passed++
 	c.clock += lead * rate * float64(bytes) / float64(max(c.options.Limit, 1)) / passes
 }
 
-// giveUp drops units until n idle bytes are free: those of the lowest priority first, then those that
-// scans are filling, and at last those that scans have pinned.
+// giveUp drops units until n idle bytes are free: first unused units, the lowest priority first;
+// then units that scans are filling; last, units that scans have pinned.
 func (c *ColumnCache) giveUp(n int64) {
 	var e effects
 	c.mu.Lock()
@@ -122,7 +125,7 @@ func (c *ColumnCache) giveUp(n int64) {
 
 // giveUpUnused drops units that no scan reads or fills until n idle bytes are free. c.mu is held.
 func (c *ColumnCache) giveUpUnused(n int64, e *effects) {
-	var inUse []*cachedUnit // all of their memory has views
+	var inUse []*cachedUnit // units without idle memory, since all of it has views
 	for len(c.order) > 0 && -e.idle < n {
 		before := e.idle
 		u := c.order[0]
@@ -139,7 +142,8 @@ func (c *ColumnCache) giveUpUnused(n int64, e *effects) {
 	}
 }
 
-// giveUpSome drops some units, pinned ones if so told, until n idle bytes are free. c.mu is held.
+// giveUpSome drops some of the given units until n idle bytes are free. It drops pinned units only
+// if it is told to. c.mu is held.
 func (c *ColumnCache) giveUpSome(n int64, units iter.Seq[*cachedUnit], pinned bool, e *effects) {
 	for u := range units {
 		if -e.idle >= n {
@@ -161,8 +165,8 @@ func (u *cachedUnit) idle() (bytes int64) {
 	return bytes
 }
 
-// Drop drops all units of a table, by its name or uuid, or of all tables if it is "", and returns the
-// number and bytes of those that have rows.
+// Drop drops all units of a table, given by name or uuid; "" means all tables. It returns the
+// number and bytes of the dropped units that had rows.
 func (c *ColumnCache) Drop(table string) (units int, bytes int64) {
 	var e effects
 	c.mu.Lock()

@@ -17,10 +17,11 @@ type Filling struct {
 	Table    string // the table's name, for lists
 	Rows     int64  // of the row group
 	From, To int64  // the rows that the scan decodes, by their numbers in the row group
-	// Repeated is whether the column is known to be read again: then the first scan fills
-	// the cache, and otherwise the second one.
+	// Repeated is whether the column is known to be read again. If so, the first scan fills the
+	// cache; otherwise the second scan does.
 	Repeated bool
-	// Spare is whether the first scan fills the cache, but only into room that is free, and until anything else needs it.
+	// Spare is whether the first scan fills the cache with a spare unit: the unit uses only free
+	// room, and only until something else needs that room.
 	Spare bool
 }
 
@@ -28,15 +29,16 @@ type Filling struct {
 type Fill struct {
 	cache        *ColumnCache
 	unit         *cachedUnit
-	from, at, to int64 // rows: the first one, that of the next array, and the one after the last
+	from, at, to int64 // row numbers: the first row, the next array's first row, and the row after the last
 	ended        bool
-	codes        codesView  // of the last array
+	codes        codesView  // view of the last array's dictionary
 	segments     []*segment // guarded by ColumnCache.mu
-	adding       tally      // likewise: of the unit's total, for an array that is not in segments yet
+	adding       tally      // guarded likewise: counted in the unit's total, for an array that is not in segments yet
 }
 
-// Fill begins to add rows of a column to the cache. It returns nil if the column is not cached yet by
-// rule, if the cache has these rows, or if another scan is adding exactly these. The caller commits or abandons it.
+// Fill begins to add rows of a column to the cache. It returns nil if the admission rule does not
+// allow the column yet, if the cache has these rows, or if another scan is adding exactly these
+// rows. The caller commits or abandons the Fill.
 func (c *ColumnCache) Fill(of Filling) *Fill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,14 +76,14 @@ type Decoded struct {
 	// Charge returns the reservation of the array's memory, which then belongs to the cache; nil if
 	// there is none.
 	Charge func(bytes int64) *budget.Reservation
-	// Copy returns a copy of an array, the dictionary of codes, with a reservation of its memory; nil if there is no
-	// memory.
+	// Copy returns a copy of an array (the dictionary of codes) and a reservation of the copy's
+	// memory. It returns nil if there is no memory.
 	Copy func(arrow.Array) (arrow.Array, *budget.Reservation)
 }
 
-// Add adds the array of the next rows, and returns a view to use instead, which the caller releases. It
-// returns nil if the cache has the rows, there is no room, or the memory was needed: then the array stays the caller's, and so
-// does its memory.
+// Add adds the array of the next rows, and returns a view to use instead, which the caller
+// releases. It returns nil if the cache has the rows, if there is no room, or if the memory was
+// needed elsewhere. The array and its memory then still belong to the caller.
 func (f *Fill) Add(d Decoded) arrow.Array {
 	rows := int64(d.Array.Len())
 	from := f.at
@@ -103,7 +105,7 @@ func (f *Fill) Add(d Decoded) arrow.Array {
 		f.Abandon()
 		return nil
 	}
-	values.NullN() // views must not count nulls at the same time
+	values.NullN() // counts nulls now, since several views must not do so concurrently
 	values.Retain()
 	f.keep(s)
 	view := s.wrap()
@@ -114,7 +116,7 @@ func (f *Fill) Add(d Decoded) arrow.Array {
 	return withDictionary(view, f.codes.view)
 }
 
-// keep adds an array, with its memory, unless the unit was dropped.
+// keep adds an array and its memory to the fill, unless the unit was dropped.
 func (f *Fill) keep(s *segment) {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()
@@ -128,8 +130,8 @@ func (f *Fill) keep(s *segment) {
 // isCurrent reports whether the unit was not dropped since the fill began. c.mu is held.
 func (f *Fill) isCurrent() bool { return f.cache.units[f.unit.of] == f.unit }
 
-// reserve makes room for an array and reports whether the cache takes it. If there is none, the unit is dropped unless a
-// scan reads it: it would not become complete.
+// reserve makes room for an array and reports whether the cache takes the array. If there is no
+// room, the unit is dropped unless a scan is reading it, because it would not become complete.
 func (f *Fill) reserve(s *segment, unchecked bool) bool {
 	c, u := f.cache, f.unit
 	var e effects
@@ -154,8 +156,9 @@ func (f *Fill) reserve(s *segment, unchecked bool) bool {
 	return true
 }
 
-// makeRoom makes room for bytes more and reports whether there is. total is what the unit has with them. If there is none, the fill
-// ends, and the unit is dropped unless a scan reads it. c.mu is held.
+// makeRoom makes room for more bytes and reports whether it succeeded. total is the unit's total
+// including these bytes. If there is no room, the fill ends, and the unit is dropped unless a scan
+// is reading it. c.mu is held.
 func (f *Fill) makeRoom(bytes int64, total tally, e *effects) bool {
 	c, u := f.cache, f.unit
 	rate := c.rates.of(u.of, total)
@@ -172,7 +175,7 @@ func (f *Fill) makeRoom(bytes int64, total tally, e *effects) bool {
 	return false
 }
 
-// refund undoes reserve for an array that has no memory.
+// refund undoes reserve for an array for which there was no memory.
 func (f *Fill) refund(s *segment) {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()
@@ -182,7 +185,8 @@ func (f *Fill) refund(s *segment) {
 	}
 }
 
-// count counts arrays that a unit has or no longer has, and those that it is expected to get. c.mu is held.
+// count adds and subtracts arrays in a unit's total, and updates the bytes that the unit's missing
+// rows are expected to take. c.mu is held.
 func (c *ColumnCache) count(u *cachedUnit, more, less tally) {
 	u.content.total.add(more)
 	u.content.total.remove(less)
@@ -224,7 +228,7 @@ func (f *Fill) end(keep bool) {
 	filled := !was && u.complete()
 	if filled {
 		c.stats.Filled++
-		if !u.spare { // otherwise the next scan may be the second one
+		if !u.spare { // a spare unit keeps its ghost: the next scan may be the second one
 			c.ghosts.remove(u.of)
 		}
 	}
@@ -242,7 +246,8 @@ func (f *Fill) end(keep bool) {
 	offer()
 }
 
-// settle puts a unit that a scan no longer fills or reads where it belongs. c.mu is held.
+// settle updates the lists of units after a scan has stopped filling or reading a unit. If the unit
+// is now unused, settle drops it or lists it for eviction. c.mu is held.
 func (c *ColumnCache) settle(u *cachedUnit, e *effects) {
 	c.count(u, tally{}, tally{})
 	if len(u.fills) == 0 {

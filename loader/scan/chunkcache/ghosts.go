@@ -10,14 +10,14 @@ type ghosts struct {
 	next  int
 }
 
-// ghost is a note of a column. The zero value is none.
+// ghost is a note about a column. The zero value is an empty place.
 type ghost struct {
 	hash uint64
-	rows int64 // that were read, those that were read twice counted twice
+	rows int64 // rows read so far; rows that were read twice count twice
 }
 
 const (
-	bytesPerGhost        = 16 << 10 // few columns of a row group are smaller
+	bytesPerGhost        = 16 << 10 // only few columns of a row group are smaller
 	minGhosts, maxGhosts = 1 << 10, 1 << 16
 )
 
@@ -28,8 +28,8 @@ func newGhosts(limit int64) ghosts {
 
 func (g *ghosts) hash(of ChunkID) uint64 { return max(maphash.Comparable(g.seed, of), 1) }
 
-// read remembers that some rows of a column are read, and reports whether as many rows as the column holds
-// were read before.
+// read remembers that rows of a column are being read. It reports whether at least as many rows as
+// the column holds had been read before.
 func (g *ghosts) read(of ChunkID, rows, all int64) bool {
 	h := g.hash(of)
 	if at, ok := g.place[h]; ok {

@@ -2,8 +2,9 @@ package chunkcache
 
 import "time"
 
-// rates are the times that decoding takes per byte, by column of a table: those of all its row groups together, since
-// the time of one array says little while threads compete for processors. The zero value has none.
+// rates has the decoding time per byte of each column of a table. The time is averaged over the
+// column's row groups, because the time of a single array says little while threads compete for
+// processors. The zero value has no rates.
 type rates map[rateKey]tally
 
 // rateKey identifies a column of a table.
@@ -14,11 +15,13 @@ type rateKey struct {
 }
 
 const (
-	// copyRate is the least time that rebuilding a byte takes, in nanoseconds.
+	// copyRate is the minimum time to rebuild a byte, in nanoseconds.
 	copyRate = 0.1
-	// rateBytes is after how many bytes the arrays so far count half.
+	// rateBytes is the number of bytes after which the weight of all earlier arrays of a column is
+	// halved.
 	rateBytes = 64 << 20
-	// maxRates is the maximum of columns. Then all are measured again.
+	// maxRates is the maximum number of columns with a rate. When it is exceeded, all rates are
+	// discarded and measured again.
 	maxRates = 1 << 16
 )
 
@@ -36,8 +39,8 @@ func (r rates) add(of ChunkID, one tally) {
 	r[key] = sum
 }
 
-// of returns the time that rebuilding a column takes per byte, in nanoseconds: that of some arrays of it if none was
-// measured.
+// of returns the time per byte to rebuild a column, in nanoseconds. If nothing was measured for the
+// column, the time of the given arrays is used.
 func (r rates) of(of ChunkID, some tally) float64 {
 	if sum, known := r[rateKey{of.Table, of.Field, of.Type}]; known {
 		some = sum
@@ -45,10 +48,10 @@ func (r rates) of(of ChunkID, some tally) float64 {
 	return float64(some.cost)/float64(max(some.bytes, 1)) + copyRate
 }
 
-// tally is what arrays take, and took to decode.
+// tally is the size of some arrays, and the time that decoding them took.
 type tally struct {
 	rows, bytes int64
-	fixed       int64 // the part of bytes that more rows do not add to: dictionaries
+	fixed       int64 // the part of bytes that does not grow with more rows: dictionaries
 	cost        time.Duration
 }
 

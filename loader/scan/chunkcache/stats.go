@@ -10,17 +10,17 @@ import (
 // CacheStats has the contents and the counters of a ColumnCache.
 type CacheStats struct {
 	Units, Bytes, Limit int64
-	Partial             int64 // units of which rows are missing
+	Partial             int64 // units that lack some rows
 	Hits                int64 // columns of row groups, or of parts of them, that scans read from memory
-	DiskHits            int64 // those that came from disk first
-	HitBytes            int64 // decoded bytes that scans got
+	DiskHits            int64 // columns of row groups that were loaded from disk
+	HitBytes            int64 // decoded bytes that scans read from the cache
 	Saved               time.Duration
-	Misses              int64 // those that were not found
+	Misses              int64 // columns of row groups that scans did not find
 	Filled              int64 // units that became complete
 	Evicted             int64 // units that made room for others
 	Passed              int64 // columns of row groups, or of parts of them, that found no room
 	GivenUp             int64 // bytes that were given up for streams
-	Mixed               int64 // columns of row groups that no Disk gets, since some of their rows are codes and others values
+	Mixed               int64 // columns of row groups that no Disk gets, since only some of their rows are codes
 }
 
 // Stats returns the counts so far.
@@ -43,10 +43,10 @@ func (c *ColumnCache) Stats() CacheStats {
 // Listed is what a ColumnCache has of a file.
 type Listed struct {
 	Table, File string // name and path
-	Columns     int    // of row groups, also those of which rows are missing
+	Columns     int    // columns of row groups, including incomplete ones
 	Bytes       int64
 	Hits        int64
-	Saved       time.Duration // by one use of all columns
+	Saved       time.Duration // decoding time saved by one use of all columns
 }
 
 // List returns what the cache has, by table and file.
@@ -84,8 +84,8 @@ func (c *ColumnCache) Hits() map[string]TableHits {
 	return maps.Clone(c.hits)
 }
 
-// hit counts a read of some rows of a unit, the first one of a scan, and returns their bytes and the time that decoding
-// them took. c.mu is held.
+// hit counts a read of some rows of a unit, and returns the rows' bytes and the time that decoding
+// them took. first is whether this is the scan's first read of the unit. c.mu is held.
 func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) (bytes int64, saved time.Duration) {
 	of, all := c.hits[u.table], u.content.total
 	if first {
@@ -102,8 +102,8 @@ func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) (bytes int64, s
 	return bytes, saved
 }
 
-// UUIDs returns the uuids of the tables of a name that the cache has units of. There are several if the table was
-// created again.
+// UUIDs returns the uuids of the tables with a name for which the cache has units. There are
+// several if a table of this name was dropped and created again.
 func (c *ColumnCache) UUIDs(table string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,8 @@ func (c *ColumnCache) UUIDs(table string) []string {
 	return slices.Collect(maps.Keys(found))
 }
 
-// Warm returns what the cache has of a table, by its uuid: columns of row groups, in a number of files.
+// Warm returns how many columns of row groups the cache has of a table, given by its uuid, and in
+// how many files.
 func (c *ColumnCache) Warm(table string) (files, columns int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

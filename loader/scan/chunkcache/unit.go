@@ -16,7 +16,7 @@ type cachedUnit struct {
 	table    string // name, for lists
 	rows     int64  // of the row group
 	content  unitContent
-	fills    []*Fill // by scans that add rows
+	fills    []*Fill // the fills of scans that are adding rows
 	promised int64   // bytes that the missing rows are expected to take
 	priority float64
 	pins     int
@@ -24,31 +24,32 @@ type cachedUnit struct {
 	hits     int64
 	// unchecked is whether pages of it had no checksum.
 	unchecked bool
-	spare     bool // it takes room that nothing else needs; a scan that finds it ends that
-	passes    bool // it came from disk, leaves with its pin, and does not count as cached
+	spare     bool // it uses only room that nothing else needs; it becomes an ordinary unit when a scan reads it
+	passes    bool // it came from disk, is dropped with its last pin, and does not count as cached
 }
 
 // unitContent is what a unit has.
 type unitContent struct {
 	spans    rowSpans
 	segments []*segment // of the spans
-	// dictionary has the values of the segments with codes, all of which are of it. It stays as long as the unit. nil: there is none.
+	// dictionary has the values for the codes of all segments that have codes. It is kept as long
+	// as the unit. Nil means that no segment has codes.
 	dictionary *segment
 	covered    int64 // rows of the spans
-	total      tally // of the segments, of the arrays of fills, and of the dictionary
+	total      tally // sum of the segments, the arrays of fills, and the dictionary
 }
 
 // segment is an array of a unit, or its dictionary, with its memory.
 type segment struct {
 	cache *ColumnCache
-	array arrow.Array // invalid once it is freed; of codes, if the rows have such
+	array arrow.Array // invalid once it is freed; has only codes if the rows are coded
 	coded bool
-	from  int64 // row in the row group of the first one
+	from  int64 // number of its first row in the row group
 	tally
 	held *budget.Reservation
 
-	// Guarded by ColumnCache.mu. The segment is idle while it is kept without views, and freed when it is
-	// neither kept nor has views.
+	// Guarded by ColumnCache.mu. The segment is idle while it is kept and has no views. It is freed
+	// when it is no longer kept and has no views.
 	views int
 	kept  bool
 }
@@ -57,11 +58,12 @@ type segment struct {
 func (s *segment) end() int64 { return s.from + s.rows }
 
 const (
-	// maxRepeated is the divisor of a row group's rows that gives how many rows of a unit may be in several arrays. If
-	// more are, the unit is dropped.
+	// At most 1/maxRepeated of a row group's rows may be in more than one array of a unit. If there
+	// are more, the unit is dropped.
 	maxRepeated = 2
-	// tellingRows is the number of rows from which the bytes of a column can be estimated: arrays of fewer
-	// rows have unused memory. For small row groups it is their rows divided by tellingDivisor.
+	// tellingRows is the minimum number of rows for an estimate of a column's bytes: arrays of
+	// fewer rows have much unused memory. For small row groups, the minimum is the row group's rows
+	// divided by tellingDivisor.
 	tellingRows, tellingDivisor = 4 << 10, 8
 )
 
@@ -70,7 +72,8 @@ func (u *cachedUnit) scaled(t tally, rows int64) int64 {
 	return int64(float64(t.bytes-t.fixed) * float64(rows) / float64(max(t.rows, min(tellingRows, u.rows/tellingDivisor), 1)))
 }
 
-// promise returns the bytes that the missing rows take if arrays of the given tally are all that there is.
+// promise estimates the bytes that the unit's missing rows will take, given the tally of the arrays
+// that it has.
 func (u *cachedUnit) promise(t tally) int64 {
 	if u.complete() || t.rows == 0 {
 		return 0
@@ -87,8 +90,9 @@ func (u *cachedUnit) has() bool { return u.content.covered > 0 }
 // busy reports whether a scan reads the unit or adds to it.
 func (u *cachedUnit) busy() bool { return u.pins > 0 || len(u.fills) > 0 }
 
-// insert adds the rows of a segment that are missing, and returns the segments that are then needless: itself if no row
-// is missing, or those with only rows that it has, too, unless a scan may read them.
+// insert adds the rows of a segment that the unit lacks, and returns the segments that are then
+// needless. If the unit lacks no row, that is the given segment itself. Otherwise, these are the
+// segments whose rows are all in the given segment, unless a scan may be reading them.
 func (u *cachedUnit) insert(s *segment) (needless []*segment) {
 	c := &u.content
 	if c.spans.cover(s.from, s.end()) {
@@ -113,7 +117,8 @@ func (u *cachedUnit) insert(s *segment) (needless []*segment) {
 	return needless
 }
 
-// repeated returns how many rows of the segments are in other ones, too.
+// repeated returns how many rows the segments have in excess because some rows are in several
+// segments.
 func (u *cachedUnit) repeated() (rows int64) {
 	for _, s := range u.content.segments {
 		rows += s.rows
@@ -121,7 +126,7 @@ func (u *cachedUnit) repeated() (rows int64) {
 	return rows - u.content.covered
 }
 
-// arrays returns all segments, also those of fills, and the dictionary.
+// arrays returns all segments: those of the unit, those of its fills, and the dictionary.
 func (u *cachedUnit) arrays() []*segment {
 	all := slices.Clone(u.content.segments)
 	if u.content.dictionary != nil {
@@ -135,14 +140,14 @@ func (u *cachedUnit) arrays() []*segment {
 
 func sizeOf(a arrow.Array) int64 { return max(batch.ArraySize(a), 1) }
 
-// effects is what follows from a change after ColumnCache.mu is unlocked.
+// effects is work that a change under ColumnCache.mu leaves to be done after the mutex is unlocked.
 type effects struct {
-	idle  int64 // bytes that became idle, or no longer are
+	idle  int64 // change of the idle bytes
 	freed []*segment
 }
 
-// apply applies effects. c.mu is not held. Bytes count as idle until they are free: while they do, no
-// waiting stream fails.
+// apply applies effects. c.mu is not held. Bytes count as idle until they are really free, because
+// no waiting stream fails while there are idle bytes.
 func (c *ColumnCache) apply(e effects) {
 	for _, s := range e.freed {
 		s.array.Release()
@@ -170,7 +175,7 @@ func (s *segment) endView(e *effects) {
 	}
 }
 
-// release drops the cache's own hold of a segment. c.mu is held.
+// release ends the cache's own use of a segment. c.mu is held.
 func (s *segment) release(e *effects) {
 	s.kept = false
 	if s.views == 0 {

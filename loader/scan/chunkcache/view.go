@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// ErrGone is the error of a read of a unit that was given up since it was found.
+// ErrGone is the error of reading a unit that the cache has dropped since the unit was found.
 var ErrGone = errors.New("a cached column was given up")
 
 // Pinned is a unit that a scan reads, from the row group's first row on. It is used by one goroutine at a time.
 type Pinned struct {
 	cache     *ColumnCache
 	unit      *cachedUnit
-	spans     rowSpans        // from the one with the next row on
-	row       int64           // the next one
+	spans     rowSpans        // spans from the one that has the next row
+	row       int64           // the next row
 	codes     arrow.ArrayData // a view of the unit's dictionary; nil: no codes were read
 	unchecked bool
 	used      bool
@@ -31,22 +31,24 @@ type Pinned struct {
 // LastRead describes an array that a Pinned returned.
 type LastRead struct {
 	Bytes  int64
-	Saved  time.Duration // that decoding it took
-	Copied bool          // it is not a view, but a copy of several arrays
-	First  bool          // it is the first one of its Pinned
+	Saved  time.Duration // the time that decoding it took
+	Copied bool          // whether it is a copy of several arrays, not a view
+	First  bool          // whether it is the first array that its Pinned returned
 }
 
 const (
-	// shortRows and shortBytes bound the arrays that Read joins into one: of more rows, or bytes, it returns a view.
+	// shortRows and shortBytes bound the arrays that Read joins into one array. An array that has
+	// more rows or bytes is returned as a view.
 	shortRows, shortBytes = 1 << 10, 256 << 10
 )
 
 // Unchecked reports whether pages of the column had no checksum.
 func (p *Pinned) Unchecked() bool { return p.unchecked }
 
-// Rows returns how many rows Read can return at most, 0 if the next row is not cached: those of the next array, or, if
-// it is short, some of the arrays after it too. Otherwise batches, which end where those of their columns do, and what is
-// decoded with them, would become shorter whenever a column is filled again.
+// Rows returns the maximum number of rows that Read can return now: the rest of the next array and,
+// if that is short, some rows of the arrays after it. It returns 0 if the next row is not cached.
+// Short arrays are joined because batches end where arrays of their columns end: otherwise, batches
+// and the arrays that are decoded with them would become shorter whenever a column is filled again.
 func (p *Pinned) Rows() int64 {
 	rows, bytes := p.inFirst(), int64(0)
 	for i := 1; 0 < rows && rows < shortRows && i < len(p.spans) && p.spans[i].from == p.row+rows && p.spans[i].segment.coded == p.spans[0].segment.coded; i++ {
@@ -62,7 +64,7 @@ func (p *Pinned) Rows() int64 {
 	return rows
 }
 
-// inFirst returns how many of the next rows are in one array.
+// inFirst returns how many of the next rows are in the next array.
 func (p *Pinned) inFirst() int64 {
 	if len(p.spans) == 0 || p.row < p.spans[0].from {
 		return 0
@@ -70,7 +72,7 @@ func (p *Pinned) inFirst() int64 {
 	return p.spans[0].to - p.row
 }
 
-// bytesOf returns what a number of the segment's rows take, about.
+// bytesOf estimates the bytes of a number of the segment's rows.
 func (s *segment) bytesOf(rows int64) int64 {
 	return int64(float64(s.bytes) * float64(rows) / float64(s.rows))
 }
@@ -86,11 +88,12 @@ func (p *Pinned) Skip(rows int64) {
 	}
 }
 
-// Read returns the next rows, at most Rows, as an array that the caller releases: a view, or, if they are in several
-// arrays, a copy in memory of mem. It fails with ErrGone if the unit was given up.
+// Read returns the next rows, at most Rows, as an array that the caller releases. The array is a
+// view, or a copy in memory from mem if the rows are in several arrays. Read fails with ErrGone if
+// the unit was dropped.
 func (p *Pinned) Read(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	if p.Rows() == 0 || rows > p.Rows() {
-		return nil, ErrGone // it has fewer rows than were asked for
+		return nil, ErrGone // the unit has fewer rows than were asked for
 	}
 	p.last = LastRead{First: !p.used}
 	coded := p.spans[0].segment.coded
@@ -125,8 +128,8 @@ func (p *Pinned) join(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	return batch.Gather(parts[0].Values.DataType(), parts, mem)
 }
 
-// view returns a view of the next rows, which are in one array, without their dictionary. The view of the dictionary is
-// then in p.
+// view returns a view of the next rows, which must be in one array. The view lacks the dictionary;
+// if the rows are codes, p.codes is then a view of the dictionary.
 func (p *Pinned) view(rows int64) (arrow.Array, error) {
 	c, s := p.cache, p.spans[0].segment
 	var e effects
@@ -177,21 +180,22 @@ func (p *Pinned) Release() {
 	offer()
 }
 
-// viewLease counts the buffers of a view of a segment. As their allocator, it learns of the last release.
+// viewLease counts the buffers of a view of a segment. It acts as the buffers' allocator, so that
+// Free tells it when the last buffer is released.
 type viewLease struct {
 	segment *segment
 	buffers atomic.Int64
 }
 
-// wrap returns an array over the memory of a segment that has a view for it. The view ends with the
-// last reference to any of the array's buffers.
+// wrap returns an array over the memory of a segment that has a view for it. The view ends when the
+// last reference to any of the array's buffers is released.
 func (s *segment) wrap() arrow.Array {
 	data := s.wrapped()
 	defer data.Release()
 	return array.MakeFromData(data)
 }
 
-// wrapped is wrap without an array of a type.
+// wrapped is like wrap, but returns only the array's data.
 func (s *segment) wrapped() arrow.ArrayData {
 	l := &viewLease{segment: s}
 	l.buffers.Store(1) // of wrapped itself
