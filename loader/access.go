@@ -11,8 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// checkNames returns Forbidden if a client names a table, whose columns or rows its rights limit, otherwise than the policy
-// does: limits are found by name.
+// checkNames returns Forbidden if one of the tables is a table that the client's rights limit, and
+// the client named it differently than the policy does. The limits of a table are looked up by the
+// table's name, so under another name they would not be found.
 func (l *Loader) checkNames(ctx context.Context, rights policy.Rights, named []string, tables []*catalog.Table) error {
 	if len(named) == 0 {
 		return nil
@@ -22,7 +23,7 @@ func (l *Loader) checkNames(ctx context.Context, rights policy.Rights, named []s
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}
-		if err != nil { // the client must not see of what
+		if err != nil { // the error must not reveal which table failed
 			return fault.New(fault.KindOf(err), "it cannot be checked which of the tables the client's rights limit").WithRemedy("try again")
 		}
 		for _, other := range tables {
@@ -35,8 +36,8 @@ func (l *Loader) checkNames(ctx context.Context, rights policy.Rights, named []s
 	return nil
 }
 
-// CheckName returns Forbidden if a client names a table that its rights limit otherwise than the policy does. It returns nil for
-// a table that does not exist.
+// CheckName returns Forbidden if the name is another name of a table that the client's rights
+// limit, and not the name that the policy uses. It returns nil if the table does not exist.
 func (l *Loader) CheckName(ctx context.Context, rights policy.Rights, name string) error {
 	if len(rights.Others([]string{name})) == 0 {
 		return nil
@@ -55,14 +56,17 @@ func (l *Loader) CheckName(ctx context.Context, rights policy.Rights, name strin
 	return err
 }
 
-// sameTable reports whether two tables are one. Old writers give tables no uuid.
+// sameTable reports whether a and b are the same table. Tables of old writers have no uuid; their
+// locations are compared instead.
 func sameTable(a, b *catalog.Table) bool {
 	return a.Pin.UUID == b.Pin.UUID && (a.Pin.UUID != "" || a.Location == b.Location)
 }
 
-// CheckPolicy compares the tables of a policy's rules with those of the catalog. It returns Invalid, with the lines, for withheld
-// columns that do not exist and for filters that do not fit, and calls unread for each table that cannot be read now: such a table
-// is checked when it is planned, and refused then.
+// CheckPolicy compares the tables of a policy's rules with those of the catalog. It returns Invalid
+// for withheld columns that do not exist and for filters that do not fit their table; the error has
+// the lines of the policy's file. CheckPolicy calls unread for each table that cannot be read now.
+// The rules for such a table are checked again by each plan that uses the table, and the plan fails
+// if they are wrong.
 func (l *Loader) CheckPolicy(ctx context.Context, p *policy.Policy, unread func(table string, err error)) error {
 	var faults []fault.Field
 	for i, r := range p.Rules {

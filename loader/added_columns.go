@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// CheckAdded binds a dataset to its tables as they are after columns are added to one of them, whose
-// current state is to. It returns the dataset's error if the dataset can be bound now, and cannot be
-// bound afterwards. It returns Unavailable if a table does not respond.
+// CheckAdded checks that a dataset can still be bound after columns are added to a table, given the
+// table's current state. If the dataset can be bound now but not after that, CheckAdded returns the
+// error of binding it. It returns Unavailable if a table does not respond.
 func (l *Loader) CheckAdded(ctx context.Context, d dataset.Dataset, to *catalog.Table, added []catalog.Field) error {
 	later := &Loader{options: l.options, streams: l.streams}
 	later.options.Catalog = addedColumns{Catalog: l.options.Catalog, to: to, added: added}

@@ -14,11 +14,11 @@ import (
 // with, and a function that ends the admission.
 type Admit func(ctx context.Context) (in context.Context, leave func(), err error)
 
-// Count returns the number of rows of each lane of a plan: as known from the plan or
-// from the query's cursors, or else, if the query requests it, as counted by reading the
-// lanes without output columns. It returns nil if the counts are neither known nor
-// requested. Concurrent callers for a plan share one count, which runs under one admission
-// and is canceled when all of them have left.
+// Count returns the number of rows of each lane of a plan. If the plan or the query's cursors have
+// the numbers, Count returns these. Otherwise, if the query requests it, Count reads the lanes
+// without output columns and counts their rows. If the numbers are neither known nor requested,
+// Count returns nil. Concurrent callers for the same plan share one count. The shared count needs
+// one admission, and is canceled when all of its callers have left.
 func (l *Loader) Count(ctx context.Context, p Planned, o StreamOptions, admit Admit) (*dataset.Counts, error) {
 	known, err := stream.Known(p.Plan, p.Query.Reading, o.Counts)
 	if err != nil || known != nil || !p.Query.CountsFirst() {
@@ -54,15 +54,15 @@ func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*da
 // remembered.
 const rememberedLanes = 1 << 17
 
-// counter counts the rows of plans. Concurrent callers for a plan share one count,
-// which runs on the goroutine of one of them. It remembers the latest counts. A plan's
-// id covers everything that its rows depend on. The zero value is ready to use.
+// counter counts the rows of plans. Concurrent callers for a plan share one count, which runs on
+// the goroutine of one of them. It remembers the latest counts. Counts are stored by the plan's id,
+// since the id covers everything that the plan's rows depend on. The zero value is ready to use.
 type counter struct {
 	mu      sync.Mutex
 	running map[string]*counting
 	counted map[string]*dataset.Counts
 	oldest  []string // the keys of counted, oldest first
-	lanes   int      // of counted
+	lanes   int      // the number of lanes in counted
 }
 
 // counting is a count in progress.
@@ -72,9 +72,9 @@ type counting struct {
 	over    chan struct{}
 }
 
-// get returns the counts of a plan. An error of count is returned only to the caller
-// that ran it; one of the other callers then counts again. The context of count is
-// canceled when all callers have left.
+// get returns the counts of a plan. If count fails, only the caller that ran it gets the error, and
+// one of the other callers counts again. The context of count is canceled when all callers have
+// left.
 func (c *counter) get(ctx context.Context, id string, count func(ctx context.Context) (*dataset.Counts, error)) (*dataset.Counts, error) {
 	for {
 		counts, run, first := c.join(ctx, id, count)
@@ -99,8 +99,9 @@ func (c *counter) get(ctx context.Context, id string, count func(ctx context.Con
 	}
 }
 
-// join returns the remembered counts, or adds the caller to a running count, or returns
-// in first the count that the caller has to run.
+// join returns the remembered counts if there are any. Otherwise it adds the caller to the running
+// count of the plan, or, if no count is running, returns in first the count that the caller has to
+// run.
 func (c *counter) join(ctx context.Context, id string, count func(ctx context.Context) (*dataset.Counts, error)) (*dataset.Counts, *counting, func() (*dataset.Counts, error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +124,7 @@ func (c *counter) join(ctx context.Context, id string, count func(ctx context.Co
 	}
 }
 
-// leave removes a caller from those that wait.
+// leave removes a caller from the callers that wait for a count.
 func (c *counter) leave(id string, run *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +135,7 @@ func (c *counter) leave(id string, run *counting) {
 	}
 }
 
-// end remembers the counts, if not nil, and wakes the callers that wait.
+// end remembers the counts unless they are nil, and wakes the callers that wait for them.
 func (c *counter) end(id string, run *counting, counts *dataset.Counts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,14 +4,14 @@
 //	query ─► catalog ─► resolve ─► plan ─► scan ─► joiner ─► lane ─► stream
 //
 // Batches flow in the direction of the arrows, and calls in the opposite one: a lane calls
-// ranges.openRange for its next range. That range is a joiner.Join, which pulls training
-// rows from a scan and gets the build sides to probe from package buildside, which reads
-// staging rows through scans of its own.
+// ranges.openRange for its next range. The range is a joiner.Join. It pulls training rows from a
+// scan, and gets its build sides from package buildside, which reads staging rows through other
+// scans.
 //
 // The two main methods are Plan and Open. Plan reads only metadata. Open reads nothing
 // before the first Next.
 //
-// Ownership, here and in every stage: a batch is valid until the next call of Next or
-// Release on its reader; Retain it to keep it longer. The code that opens a reader releases
-// it. Memory is reused after the last Release.
+// Ownership, here and in every stage: a batch is valid until the next call of Next or Release on
+// its reader; call the batch's Retain to keep it longer. The code that opens a reader releases it.
+// The memory of a batch may be reused after its last Release.
 package loader

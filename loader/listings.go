@@ -10,18 +10,20 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Listings is a cache of the files of pinned tables, which are listed for each plan: of each seed, epoch and
-// filter. What a snapshot has is immutable, and a plan has pinned its tables before it lists them, so that a
-// snapshot or a table that is gone is noticed all the same. A nil *Listings caches nothing.
+// Listings is a cache of the lists of files of pinned tables. Without it, each plan would list them
+// again, even if only the seed, the epoch or the filter differs. The files of a snapshot never
+// change. Each plan pins its tables before it lists their files, so it notices that a table or a
+// snapshot no longer exists even if its files are in the cache. A nil *Listings caches nothing.
 type Listings struct {
 	cache   *cache.Cache[[]catalog.File]
 	lacking *cache.Cache[bool] // by table, pin and columns: whether a file may lack one of the columns
 }
 
-// lackingDivisor is the share of the cache's memory, in addition to it, that Listings.lacking may hold.
+// lackingDivisor determines the memory of Listings.lacking: the limit of Listings.cache divided by
+// lackingDivisor, in addition to that limit.
 const lackingDivisor = 64
 
-// NewListings returns a cache of files that may hold about limit bytes.
+// NewListings returns a cache that may hold about limit bytes of lists of files.
 func NewListings(limit int64) (*Listings, error) {
 	c, err := cache.New[[]catalog.File](limit)
 	if err != nil {
@@ -35,13 +37,13 @@ func NewListings(limit int64) (*Listings, error) {
 	return &Listings{cache: c, lacking: lacking}, nil
 }
 
-// Close stops the goroutines of the cache.
+// Close stops the goroutines of the caches.
 func (l *Listings) Close() {
 	l.cache.Close()
 	l.lacking.Close()
 }
 
-// listingInputs holds everything that the files of a table depend on.
+// listingInputs holds everything that determines the list of files of a table.
 type listingInputs struct {
 	table           string
 	pin             dataset.TablePin
@@ -51,8 +53,9 @@ type listingInputs struct {
 // bytesOfDelete is the estimated size of a delete file, or of a group of them, that applies to a file.
 const bytesOfDelete = 300
 
-// get returns the files of a pinned table, from the cache or from list. Files without sequence numbers are ordered
-// by what is known of earlier snapshots, which may expire, so that they are listed each time.
+// get returns the files of a pinned table, from the cache or from list. Tables that have files
+// without sequence numbers are listed each time: such files are ordered by earlier snapshots, and
+// these may expire.
 func (l *Listings) get(ctx context.Context, of listingInputs, list func(context.Context) ([]catalog.File, error)) ([]catalog.File, error) {
 	if l == nil {
 		return list(ctx)

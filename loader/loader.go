@@ -19,33 +19,34 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// Rows are the rows of one source as a scan reads them.
+// Rows reads the rows of one source.
 type Rows interface {
 	joined.SourceRows
 	// WithoutChecksum reports whether any page read so far lacks a checksum.
 	WithoutChecksum() bool
 }
 
-// Scan opens a source: the rows that pass its filter, in the order of its files, with
-// the given columns, in that order and under their own names. It reads nothing before
-// Begin or the first Next.
+// Scan opens the rows of a source that pass the source's filter. The rows come in the order of the
+// source's files. They have the given columns, in the given order and under the columns' own names.
+// Nothing is read before Begin or the first Next.
 type Scan func(ctx context.Context, source plan.Source, columns []catalog.Field) (Rows, error)
 
 // Options configures a Loader.
 type Options struct {
-	Datasets []dataset.Dataset // the configured ones, with unique names, until SetDatasets
+	Datasets []dataset.Dataset // the configured datasets until SetDatasets is called; their names are unique
 	Catalog  catalog.Catalog
 	Scan     Scan
-	// Share makes what some scans of a stream share; nil: each scan reads its own bytes.
+	// Share creates a SharedReads, through which scans of one stream read stored bytes once; nil:
+	// each scan reads its bytes separately.
 	Share func() joined.SharedReads
-	// Keep keeps the deletes of some files of a table loaded until the Handle is
-	// released; nil: each scan loads its own.
+	// Keep keeps the deletes of some files of a table in memory until the Handle is released; nil:
+	// each scan loads the deletes of its files again.
 	Keep func(t *catalog.Table, files []catalog.File) *release.Handle
 	// Hold keeps the snapshot of a pinned table from expiring until the Handle is
 	// released; nil: snapshots may expire while they are read.
 	Hold     func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
 	Plans    *Plans           // caches plans by pin; nil: nothing is cached
-	Listings *Listings        // of the files of pinned tables; nil: each plan lists them
+	Listings *Listings        // caches the lists of files of pinned tables; nil: each plan lists the files
 	Budget   *budget.Budget   // nil: unlimited
 	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
 	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.
@@ -53,11 +54,12 @@ type Options struct {
 	// Strategies holds the custom strategies, by the name that follows "custom:" in a
 	// dataset's strategy.
 	Strategies map[string]joiner.Custom
-	// Disk creates a store on local disk for staging rows that do not fit in memory;
-	// nil: such a join fails as Exhausted.
+	// Disk creates a store on local disk for staging rows that do not fit in memory; nil: a join
+	// whose rows do not fit fails as Exhausted.
 	Disk func(what string) (spill.Store, error)
-	// KeepBuildSides is how many bytes of build sides in memory are kept when no stream needs
-	// them any more, until a reservation lacks room; 0: none.
+	// KeepBuildSides is the maximum number of bytes of build sides that stay in memory although no
+	// stream needs them any more. They are released when a reservation lacks room. 0: such build
+	// sides are released at once.
 	KeepBuildSides int64
 }
 
@@ -65,10 +67,11 @@ type Options struct {
 // state of a client.
 type Loader struct {
 	options Options
-	// datasets are the configured ones; each call takes them once.
+	// datasets holds the configured datasets. Each call loads it only once, so that the call sees
+	// the same datasets throughout.
 	datasets atomic.Pointer[[]dataset.Dataset]
 	streams  stream.Options
-	paid     *budget.SharedReservation[*plan.Plan] // plans of open streams
+	paid     *budget.SharedReservation[*plan.Plan] // the memory of the plans of open streams
 	counter  counter
 }
 
@@ -99,7 +102,7 @@ func (l *Loader) KeptBuildSides() cache.KeptStats { return l.streams.Joins.Kept(
 // DropKeptBuildSides releases all build sides that no stream needs, and returns their bytes.
 func (l *Loader) DropKeptBuildSides() int64 { return l.streams.Joins.DropKept() }
 
-// TableUUID returns the uuid of a table of the catalogs.
+// TableUUID returns the uuid of a table.
 func (l *Loader) TableUUID(ctx context.Context, name string) (string, error) {
 	t, err := l.options.Catalog.Table(ctx, name, dataset.Ref{})
 	if err != nil {
@@ -111,6 +114,6 @@ func (l *Loader) TableUUID(ctx context.Context, name string) (string, error) {
 // Datasets returns the configured datasets.
 func (l *Loader) Datasets() []dataset.Dataset { return *l.datasets.Load() }
 
-// SetDatasets replaces all configured datasets, which have unique names, at once. Plans that are
-// made and streams that are open keep those that they began with.
+// SetDatasets replaces all configured datasets at once. The names of datasets must be unique. Calls
+// of Plan in progress and open streams keep the datasets that they began with.
 func (l *Loader) SetDatasets(datasets []dataset.Dataset) { l.datasets.Store(&datasets) }

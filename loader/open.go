@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// Stream is what a trainer reads: batches, each with a cursor, and a report;
-// *stream.ShardReader documents the methods.
+// Stream is what a trainer reads: batches, each with a cursor, and a report. The methods are
+// documented at *stream.ShardReader.
 type Stream interface {
 	array.RecordReader
 	Begin() error
@@ -24,8 +24,8 @@ type Stream interface {
 	Parkable
 }
 
-// Parkable releases what a stream holds and keeps its position: Park between two steps, SetBack
-// instead of a step that has failed.
+// Parkable has two methods that release everything that a stream holds except its position. Park is
+// called between two steps, and SetBack after a step that has failed.
 type Parkable interface {
 	Park(pressed bool) bool
 	SetBack() bool
@@ -39,10 +39,10 @@ type Progress interface {
 
 // StreamOptions is what a server adds to a planned query.
 type StreamOptions struct {
-	Counts *dataset.Counts // of the plan, as returned by Count; nil: not counted
-	Part   plan.Part       // of the plan's splits; zero: all of them
-	Peer   string          // the host of the client, whose streams share a part of the memory
-	// Stepwise makes the stream count each of its steps, see stream.Step.
+	Counts *dataset.Counts // the counts that Count returned for the plan; nil: its rows were not counted
+	Part   plan.Part       // the splits of the plan to read; zero: all of them
+	Peer   string          // the client's host; the streams of one host share a part of the memory
+	// Stepwise makes the stream keep separate counts for each step, see stream.Step.
 	Stepwise bool
 }
 
@@ -65,7 +65,7 @@ func (l *Loader) Open(ctx context.Context, p Planned, o StreamOptions) (Stream, 
 	return s, nil
 }
 
-// OpenReader is Open for callers that need more of the stream than a Stream has.
+// OpenReader is like Open, for callers that need methods that Stream does not have.
 func (l *Loader) OpenReader(ctx context.Context, p Planned, o StreamOptions) (*stream.ShardReader, error) {
 	s, err := stream.New(ctx, l.streams, p.spec(o))
 	if err != nil {
@@ -86,8 +86,8 @@ func (l *Loader) OpenReader(ctx context.Context, p Planned, o StreamOptions) (*s
 	return s, nil
 }
 
-// keep keeps the contents of delete files of a part of the plan loaded from range to
-// range, if there is room.
+// keep keeps the deletes of the files of a part of the plan in memory, if there is room, so that
+// not every range loads them again.
 func (l *Loader) keep(p *plan.Plan, part plan.Part) *release.Handle {
 	if l.options.Keep == nil {
 		return nil
@@ -120,11 +120,11 @@ func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) *release.Hand
 	return l.options.Keep(t, deleted)
 }
 
-// freePlan is the plan size that is not charged to the budget; few plans are larger.
+// freePlan is the size up to which a plan is not charged to the budget. Few plans are larger.
 const freePlan = 256 << 10
 
-// pay reserves the memory of a plan, once for all of its streams, until the Handle is
-// released.
+// pay reserves the memory of a plan until the Handle is released. All streams of the plan share one
+// reservation.
 func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.Handle, error) {
 	bytes := planBytes(p)
 	if bytes <= freePlan {
@@ -135,17 +135,19 @@ func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.H
 	return l.paid.Hold(ctx, p, bytes)
 }
 
-// hold keeps the snapshots of all tables of a plan from expiring until the Handle is
-// released. If one cannot be held, none are. Those of a dataset that a client sent are not held: clients choose its tables, and
-// holding one writes to its catalog. Nor are the last added entries, those that a query has added.
+// hold keeps the snapshots of all tables of a plan from expiring until the Handle is released. If
+// one snapshot cannot be held, hold releases the others and returns the error. Two kinds of tables
+// are not held, because clients choose them and holding a snapshot writes to its catalog: the
+// tables of a dataset that a client sent, and the tables of the last added entries, which the query
+// contains.
 func (l *Loader) hold(ctx context.Context, p *plan.Plan, added int) (*release.Handle, error) {
 	if l.options.Hold == nil || p.Relation.Dataset.Name == "" {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
 	own := p.Relation.Staging[:len(p.Relation.Staging)-added]
 	handles := make([]*release.Handle, 1+len(own))
-	// A failure does not cancel the others: a canceled commit may leave a file that no
-	// catalog names.
+	// If one table fails, the others continue: a canceled commit may leave a file that no catalog
+	// refers to.
 	var group errgroup.Group
 	one := func(i int, t *catalog.Table) error {
 		held, err := l.options.Hold(ctx, t)

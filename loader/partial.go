@@ -10,10 +10,12 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// withPartial returns the training table with the promoted columns that a data file of the pin may lack: the snapshot is of a branch
-// without the promotion, older rows were restored, or another program added files without the columns. The schema has the columns
-// nevertheless, and they would be null in the rows of these files. A file has the columns if its manifest has their sizes. Without a
-// Sizer, all files count as having them.
+// withPartial returns the training table with those promoted columns marked as partial that some
+// data file of the pin may lack. A file may lack them if the snapshot is of a branch without the
+// promotion, if older rows were restored, or if another program added files without the columns.
+// The schema has the columns in any case, but they would be null in the rows of these files. A file
+// has a column if the file's manifest states the column's size. If the catalog is no Sizer, all
+// files count as having all columns.
 func (l *Loader) withPartial(ctx context.Context, d dataset.Dataset, training *catalog.Table) (*catalog.Table, error) {
 	sizer, ok := l.options.Catalog.(catalog.Sizer)
 	if !ok {
@@ -52,10 +54,11 @@ func addAll(set map[int]bool, ids []int) map[int]bool {
 	return set
 }
 
-// bytesOfLacked is the estimated size of a cached result of lacked.
+// bytesOfLacked is the estimated size of one result of lacked in the cache.
 const bytesOfLacked = 200
 
-// lacked reports whether a data file of a pinned table, which list returns, may lack one of some columns.
+// lacked reports whether any data file of a pinned table may lack any of the given columns. It gets
+// the files from the function list.
 func (l *Listings) lacked(ctx context.Context, sizer catalog.Sizer, t *catalog.Table, columns []int, list func(context.Context) ([]catalog.File, error)) (bool, error) {
 	find := func(ctx context.Context) (bool, error) {
 		sizes, err := sizer.ColumnBytes(ctx, t, columns)

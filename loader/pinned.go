@@ -10,10 +10,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// pinned returns a Scan that, if a file is missing, checks whether its snapshot has
-// expired since it was pinned. If so the error is that the snapshot expired, and not
-// that the table is corrupt: expiring a snapshot removes the files that no other
-// snapshot has.
+// pinned returns a Scan that, if a file is missing, checks whether the pinned snapshot has expired.
+// If so, the Scan fails with the error that the snapshot expired, instead of the error that the
+// table is corrupt: when a snapshot expires, the files that no other snapshot has are removed.
 func pinned(under Scan, of catalog.Catalog) Scan {
 	return func(ctx context.Context, source plan.Source, columns []catalog.Field) (Rows, error) {
 		rows, err := under(ctx, source, columns)
@@ -52,8 +51,8 @@ func (r *pinnedRows) Err() error {
 	return r.Rows.Err()
 }
 
-// expired returns an error that names what has expired of a table's pin; nil if nothing has
-// or this cannot be determined.
+// expired returns an error that says which part of a table's pin has expired. It returns nil if
+// nothing has expired, or if that cannot be determined.
 func expired(ctx context.Context, of catalog.Catalog, table *catalog.Table, missing error) error {
 	_, err := of.At(ctx, table.Name, table.Pin)
 	switch fault.KindOf(err) {

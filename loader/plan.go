@@ -15,34 +15,36 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// Planned is a query with its plan. The plan depends only on the query's Rows, and is
-// shared with other queries. A caller may change the shard and the cursor of the query's
-// Reading before opening a stream: the plan serves them all.
+// Planned is a query with its plan. The plan depends only on the query's Rows, and queries with the
+// same Rows share it. Before opening a stream, a caller may change the shard and the cursor of the
+// query's Reading, since the plan serves all shards and cursors.
 type Planned struct {
 	*plan.Plan
 	Query     dataset.Query    // with its defaults set
 	Outputs   []resolve.Output // the query's columns
 	BatchRows int              // rows of a batch, or requests if batches consist of requests
-	added     int              // how many of the last staging entries are the query's, and not the configured dataset's
+	added     int              // how many staging entries, at the end, come from the query and not from the configured dataset
 }
 
-// KnownCounts returns the number of rows of each lane if the plan or the query's cursor
-// has it; otherwise nil.
+// KnownCounts returns the number of rows of each lane if the plan or the query's cursors have it;
+// otherwise nil.
 func (p Planned) KnownCounts() (*dataset.Counts, error) {
 	return stream.Known(p.Plan, p.Query.Reading, nil)
 }
 
-// PlanRequest is a query of a client, with what the client may read.
+// PlanRequest is a client's query, together with the client's rights.
 type PlanRequest struct {
 	Query dataset.Query
-	// Rights limit what the query reads; zero: everything. Plans of clients that may read different rows have different ids;
-	// those of clients that may read different columns have not, but are cached apart.
+	// Rights limit what the query reads; zero: no limits. If two clients may read different rows,
+	// their plans have different ids. If they may only read different columns, their plans have the
+	// same id, but are cached separately.
 	Rights policy.Rights
-	// BeforeBuild is called before a plan that is not cached is built, the slow path, which fails with its error; nil: nothing is.
+	// BeforeBuild is called before a plan is built because it is not in the cache, which is slow.
+	// If BeforeBuild fails, planning fails with its error. It may be nil.
 	BeforeBuild func() error
 }
 
-// Plan is PlanFor a client that may read everything.
+// Plan is like PlanFor, for a client that may read everything.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (Planned, error) {
 	return l.PlanFor(ctx, PlanRequest{Query: query})
 }
@@ -57,11 +59,11 @@ func (l *Loader) PlanFor(ctx context.Context, request PlanRequest) (Planned, err
 type listedEntries int
 
 const (
-	readEntries listedEntries = iota // those that streams of the query's columns read
+	readEntries listedEntries = iota // the entries that streams of the query's columns read
 	allEntries
 )
 
-// planListed is PlanFor, with the files of some entries.
+// planListed is like PlanFor. Its last argument selects the entries whose files the plan has.
 func (l *Loader) planListed(ctx context.Context, request PlanRequest, of listedEntries) (Planned, error) {
 	request.Query = request.Query.Defaults()
 	q := request.Query
@@ -125,7 +127,8 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 	return planned, stream.Check(planned.spec(StreamOptions{}), l.options.MaxBatchBytes)
 }
 
-// left returns why a context has ended, or nil. A plan whose client has left goes no further.
+// left returns why a context has ended, or nil. Planning calls it between steps, and stops if the
+// client has left.
 func left(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -188,15 +191,17 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 	return resolve.BindFor(d, training, tables, request.Rights)
 }
 
-// openedTable is a table, or why it could not be opened.
+// openedTable is a table, or the error with which opening it failed.
 type openedTable struct {
 	table *catalog.Table
 	err   error
 }
 
-// promotedTable returns the table of a promoted entry of a query's dataset, given the table at the pin of the promotion without
-// columns: the values are read from the training table, and the entry's table need not exist any more. It opens the table, so that the
-// entry is joined, for a client whose rights limit what it reads, and for an indexed query, which sends rows of the table.
+// promotedTable returns the table of a promoted entry. Usually that is the given table, which has
+// the pin of the promotion but no columns: the values are read from the training table, and the
+// entry's table need not exist any more. In two cases promotedTable opens the table instead, so
+// that the entry is joined: if the client's rights limit what the client reads, and if the wire
+// form is indexed, since indexed batches contain rows of the staging table.
 func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, wire dataset.Wire, limited bool) (out openedTable) {
 	indexed, err := wire.Indexed()
 	if err != nil {
@@ -214,7 +219,8 @@ func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, wire data
 	return out
 }
 
-// expecting returns a context in which the tables of a dataset are looked up together, if the catalog can.
+// expecting returns a context in which the catalog, if it supports this, looks up the tables of a
+// dataset together.
 func (l *Loader) expecting(ctx context.Context, d dataset.Dataset) context.Context {
 	tables, ok := l.options.Catalog.(catalog.Expecter)
 	if !ok {
@@ -227,8 +233,8 @@ func (l *Loader) expecting(ctx context.Context, d dataset.Dataset) context.Conte
 	return tables.Expect(ctx, names)
 }
 
-// table opens a table at its pin, at the snapshot if the pin names only that, or else
-// at a ref.
+// table opens a table: at its pin if the pin is whole, at the pin's snapshot if the pin has only a
+// snapshot, and otherwise at a ref.
 func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin dataset.TablePin) (*catalog.Table, error) {
 	switch {
 	case pin.Whole():

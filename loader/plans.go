@@ -11,14 +11,15 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Plans is a cache of plans, and of the sizes of columns that their explain texts give. Its keys cover everything that
-// these depend on, pins included, so entries never become stale. A nil *Plans caches nothing.
+// Plans is a cache of plans, and of the column sizes that explain texts contain. The keys of the
+// cache cover everything that the plans and the sizes depend on, including the pins, so the cached
+// values never become stale. A nil *Plans caches nothing.
 type Plans struct {
 	cache *cache.Cache[*plan.Plan]
 	sizes *cache.Cache[*plan.ColumnSizes]
 }
 
-// Sizes of columns may take 1/sizesShare of the limit.
+// The cached column sizes may take 1/sizesShare of the limit.
 const sizesShare = 8
 
 // NewPlans returns a cache of plans that may hold about limit bytes.
@@ -69,14 +70,14 @@ func (p *Plans) sizesOf(ctx context.Context, of *plan.Plan, find func(context.Co
 	})
 }
 
-// sizesInputs holds everything that sizes of columns depend on.
+// sizesInputs holds everything that column sizes depend on.
 type sizesInputs struct {
 	files    string
 	training []int // field ids
 	staging  [][]int
 }
 
-// sizesBytes estimates the memory of sizes.
+// sizesBytes estimates the memory of column sizes.
 func sizesBytes(s *plan.ColumnSizes) int64 {
 	n := int64(bytesOfPlan)
 	if s != nil {
@@ -88,16 +89,17 @@ func sizesBytes(s *plan.ColumnSizes) int64 {
 	return n
 }
 
-// planInputs holds everything that a plan depends on. This includes the columns, since
-// some columns of a file may be unreadable and others not.
+// planInputs holds everything that a plan depends on. It includes the columns, since a plan may be
+// refused because one of its columns cannot be read.
 type planInputs struct {
 	name    string // of the dataset, which explain prints
 	rows    string // digest of the query's rows, with the digest of the dataset and the pins of all tables
 	columns dataset.Selection
-	// withheld has the columns that the client may not read: without names, columns are those that it may read.
+	// withheld has the columns that the client may not read. It matters because a query without
+	// column names reads all columns that the client may read.
 	withheld []string
 	entries  listedEntries
-	promoted []string // entries that are read from the training table
+	promoted []string // the entries whose values are read from the training table
 }
 
 // planKey returns the cache key of a query whose defaults are set.
@@ -108,12 +110,12 @@ func planKey(r *resolve.Relation, q dataset.Query, of listedEntries) string {
 	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld(), entries: of, promoted: r.PromotedEntries()})
 }
 
-// Estimated bytes of the parts of a plan, including what they refer to.
+// Estimated sizes of the parts of a plan in bytes, including everything that the parts refer to.
 const (
 	bytesOfPlan   = 600
 	bytesOfFile   = 600 // with its location and partition values
-	bytesOfSize   = 250 // of a file's columns, with its location
-	bytesOfRange  = 120 // of a lane
+	bytesOfSize   = 250 // of the column sizes of a file, with the file's location
+	bytesOfRange  = 120 // of one range of a lane
 	bytesOfRanges = 200 // the map of a file's value ranges
 	bytesOfValues = 180 // the value range of one column
 )

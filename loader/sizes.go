@@ -10,8 +10,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// ColumnSizes returns the stored sizes of the columns that streams of a plan read, for its explain text, as far as the
-// catalog knows them; nil if it knows none.
+// ColumnSizes returns the stored sizes of the columns that streams of a plan read, for the plan's
+// explain text. It omits sizes that the catalog does not know, and returns nil if the catalog knows
+// none.
 func (l *Loader) ColumnSizes(ctx context.Context, p Planned) (*plan.ColumnSizes, error) {
 	sizer, ok := l.options.Catalog.(catalog.Sizer)
 	if !ok {

@@ -11,13 +11,13 @@ import (
 // Verification is the result of Verify.
 type Verification = verify.Report
 
-// VerifyProgress is how far a call of Verify is.
+// VerifyProgress is the progress of a call of Verify.
 type VerifyProgress = verify.Progress
 
-// Verify reads the keys of every table of a query's dataset and checks whether the
-// files are laid out as their manifests state and the dataset's rules hold. Violations
-// are in the report's findings; an error means that Verify could not complete. Unless progress is nil, it is called from
-// time to time.
+// Verify reads the keys of every table of a query's dataset and checks two things: that the files
+// are laid out as their manifests state, and that the dataset's rules hold. The report's findings
+// list the violations; an error means that Verify could not complete. Verify calls progress from
+// time to time, unless progress is nil.
 func (l *Loader) Verify(ctx context.Context, request PlanRequest, progress func(VerifyProgress)) (*Verification, error) {
 	p, err := l.planListed(ctx, request, allEntries)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// column is a table column as a stream reads it.
+// column is a column of a table, with the shapes that a stream applies to it.
 type column struct {
 	field  catalog.Field
 	shapes []resolve.Shape
@@ -27,7 +27,7 @@ func (c column) same(o column) bool {
 	})
 }
 
-// arrow returns the column as later stages see it.
+// arrow returns the column's Arrow field after its shapes were applied.
 func (c column) arrow() arrow.Field {
 	f := c.field.Arrow()
 	f.Type = resolve.Output{Field: c.field, Shapes: c.shapes}.Type()
@@ -82,8 +82,8 @@ func (c *columns) add(one column) int {
 	return i
 }
 
-// coded returns the ids of the columns at some positions that may be coded: each is listed once,
-// without shapes.
+// coded returns the field ids of those of the columns at some positions that may be read as codes.
+// A column may be coded only if it is listed once and has no shapes.
 func (c columns) coded(positions []int) (ids []int) {
 	for i, one := range c {
 		others := slices.ContainsFunc(slices.Concat(c[:i], c[i+1:]), func(o column) bool { return o.field.ID == one.field.ID })
@@ -117,15 +117,15 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 	for i, c := range wanted {
 		schema[i] = c.arrow()
 	}
-	if source.Ordinals { // after the requested columns
+	if source.Ordinals { // the column of ordinals follows the requested columns
 		schema, at = append(schema, rows.Schema().Field(len(fields))), append(at, len(fields))
 	}
 	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
 	return derivedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
 }
 
-// checkedOf returns those of the checked columns of a source that are decoded anyway: because they are
-// requested, or for its filter, its sample or its deletes.
+// checkedOf returns those of a source's checked columns that the scan decodes in any case: because
+// the columns are requested, or because the source's filter, sample or deletes need them.
 func checkedOf(source plan.Source, requested []catalog.Field) []catalog.Field {
 	looked := slices.Concat(source.Filter.Columns(), source.Sample.Reads())
 	return slices.DeleteFunc(slices.Clone(source.Checked), func(key catalog.Field) bool {

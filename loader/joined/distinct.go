@@ -15,15 +15,14 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// distinctRows opens training rows without repeated ones.
+// distinctRows opens training rows, and drops repeated rows.
 type distinctRows struct {
 	*resolve.Distinct
 	options Options
 }
 
-// scan opens the rows of a whole split without repeated ones. It reads the split
-// twice: first the columns by which rows are identified and ordered, then the columns
-// that the stream requested.
+// scan opens the rows of a whole split without repeated rows. It reads the split twice: first the
+// columns that identify and order rows, then the columns that the stream requested.
 func (d distinctRows) scan(ctx context.Context, source plan.Source, wanted columns) (SourceRows, error) {
 	var read columns
 	all := source
@@ -117,8 +116,8 @@ func (u *distinctReader) next() (arrow.RecordBatch, error) {
 	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 }
 
-// Begin implements SourceRows. It does nothing: the rows are read after those by which repeated
-// ones are found.
+// Begin implements SourceRows. It does nothing, since the rows can be read only after the first
+// reading of the split has found the repeated rows.
 func (u *distinctReader) Begin() {}
 
 // Files implements SourceRows.

@@ -9,12 +9,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// inputOf identifies everything that the build sides of a staging input depend on,
-// except the files of their group. It excludes the rule, which only the probe uses.
+// inputOf identifies everything that the build sides of a staging input depend on, except the files
+// of a build side's group. The rule is not included, since only the probe uses it.
 type inputOf struct {
 	table    string
 	pin      dataset.TablePin
-	filter   string // filter of the rows, canonical
+	filter   string // the filter of the rows, in canonical form
 	keys     []int  // field ids
 	read     []columnOf
 	shown    []shownOf
@@ -27,7 +27,7 @@ type inputOf struct {
 	arrival  string
 }
 
-// columnOf identifies a column and its shapes.
+// columnOf identifies a column together with its shapes.
 type columnOf struct {
 	field  int // id
 	shapes []shapeOf
@@ -38,7 +38,7 @@ type shapeOf struct {
 	as          string // type, or ""
 }
 
-// shownOf identifies a field of the dictionary.
+// shownOf identifies a field of a staging input's dictionary.
 type shownOf struct {
 	at       int // index into inputOf.read
 	fallback *valueOf

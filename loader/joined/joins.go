@@ -19,25 +19,28 @@ import (
 // Options configures a Joins.
 type Options struct {
 	Scan SourceScan
-	// Share makes what some scans of a stream share; nil: each scan reads its own bytes.
+	// Share creates a SharedReads, through which scans of one stream read stored bytes once; nil:
+	// each scan reads its bytes separately.
 	Share  func() SharedReads
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches
 	// Strategies holds the custom strategies, by the name that follows "custom:" in a
 	// dataset's strategy.
 	Strategies map[string]joiner.Custom
-	// Disk creates a store on local disk for staging rows that do not fit in memory;
-	// nil: such a join fails as Exhausted.
+	// Disk creates a store on local disk for staging rows that do not fit in memory; nil: a join
+	// whose rows do not fit fails as Exhausted.
 	Disk func(what string) (spill.Store, error)
-	// KeepBuildSides is how many bytes of build sides in memory are kept when no stream needs
-	// them any more, until a reservation lacks room; 0: none.
+	// KeepBuildSides is the maximum number of bytes of build sides that stay in memory although no
+	// stream needs them any more. They are released when a reservation lacks room. 0: such build
+	// sides are released at once.
 	KeepBuildSides int64
 
 	cache      dataset.CacheUse // of scans
 	cacheReads *plan.CacheReads // of scans
 }
 
-// caching returns the options with a use of the cache, and the counts of what scans read from it.
+// caching returns options for scans that use the cache in the given way, and count in reads what
+// they read from it.
 func (o Options) caching(use dataset.CacheUse, reads *plan.CacheReads) Options {
 	o.cache, o.cacheReads = use, reads
 	return o
@@ -64,11 +67,11 @@ func (j *Joins) Kept() cache.KeptStats { return j.pool.Kept() }
 // DropKept releases all build sides that no stream needs, and returns their bytes.
 func (j *Joins) DropKept() int64 { return j.pool.DropKept() }
 
-// joining returns the options of the joiner.
+// joining returns the options for package joiner.
 func (o Options) joining() joiner.Options { return joiner.Options{Memory: o.Memory, Budget: o.Budget} }
 
-// Custom returns the custom strategy that a field of a staging entry names; nil if the
-// field names a built-in one.
+// Custom returns the custom strategy that a field of a staging entry names. It returns nil if the
+// field names a built-in strategy.
 func (j *Joins) Custom(s dataset.Staging, field string) (joiner.Custom, error) {
 	if !s.Strategy.Custom() {
 		return nil, nil //nolint:nilnil // a built-in strategy

@@ -19,26 +19,26 @@ import (
 type Lane struct {
 	LaneRanges
 	stream     *Ranges
-	rowsBefore []int64 // by index of a range: the training rows of those before it
+	rowsBefore []int64 // for each range: the number of training rows of the ranges before it
 	references laneReferences
-	open       counted                // an OpenRange or a Run; nil: none, or its counts were taken back
-	resume     *resumption            // where the first range continues; nil: it was not begun before
+	open       counted                // an OpenRange or a RunJoin; nil: nothing is open, or the counts were dropped
+	resume     *resumption            // where a range continues that was read before; nil: there is no such range
 	reached    int                    // index of the last range that was prefetched
-	built      map[int]laneReferences // by range index; elements may be nil
+	built      map[int]laneReferences // by index of a range; the references in an element may be nil
 	reading    map[plan.Range]SourceRows
-	expected   map[plan.Range]plan.SharedRead // by section as declared; elements may be nil
-	// reachedRanges is how many ranges need no section of a run any more.
+	expected   map[plan.Range]plan.SharedRead // by the rows by which a section was declared; elements may be nil
+	// reachedRanges is the number of ranges of which no further section will be opened.
 	reachedRanges int
 }
 
-// counted has the counts of joins, by staging table that is read.
+// counted returns the counts of joins, for each staging table that is read.
 type counted interface{ Counts() []joiner.Counts }
 
-// resumption marks the rows of a range, up to row, as counted when the range was read
+// resumption says that the rows of a range before row were already counted when the range was read
 // before.
 type resumption struct {
 	index int   // of the range in the lane
-	row   int64 // in the range's final sequence
+	row   int64 // a row of the range's final sequence
 }
 
 func newLane(s *Ranges, l LaneRanges) *Lane {
@@ -76,7 +76,7 @@ func (l *Lane) pinned() laneReferences {
 	return all
 }
 
-// bytes returns the stored size of the files that are referred to.
+// bytes returns the stored size of the files of the referenced groups.
 func (r laneReferences) bytes() int64 {
 	sum := int64(0)
 	for _, one := range r {
@@ -87,8 +87,8 @@ func (r laneReferences) bytes() int64 {
 	return sum
 }
 
-// acquire acquires the file groups that a range needs before it releases those of the
-// lane's last range, so that a group that both need stays loaded. It uses what was
+// acquire first acquires the file groups that a range needs, and then releases the groups of the
+// lane's previous range. So a group that both ranges need stays in memory. It uses what was
 // prefetched for the range.
 func (l *Lane) acquire(index int, at plan.Range) {
 	last, held := l.references, l.built[index]

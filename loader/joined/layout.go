@@ -12,24 +12,25 @@ import (
 type Layout struct {
 	Columns  []lane.Column  // the location of each output of the RangesSpec in a joined batch
 	Key      []int          // indices of RangesSpec.Key among the columns of the scanned training rows
-	KeptKey  []int          // the same among the columns of joined batches; nil if batches do not consist of requests
+	KeptKey  []int          // indices of RangesSpec.Key among the columns of joined batches; nil if batches do not consist of requests
 	Appended int            // index of the first column of joined batches that the Transform appended
-	Requests *lane.Requests // the dictionary column of the columns that are constant within a request; nil: there is none
+	Requests *lane.Requests // the dictionary column with the columns that are constant within a request; nil: there is none
 
 	read     columns         // columns read from the training table
-	kept     []carriedColumn // those of them that the joined batches have
+	kept     []carriedColumn // the columns of read that the joined batches have
 	requests *requestInput   // nil: joined batches have all training columns as plain columns
 	appended int             // number of columns that every Transform appends
 }
 
-// carriedColumn is a training column of the joined batches. Overlays replace it there, so an
-// overlaid column is separate from the stored one.
+// carriedColumn is a training column of the joined batches. Overlays replace values in the joined
+// batches. If a column is needed both with and without overlays, there are two carriedColumns for
+// it.
 type carriedColumn struct {
 	at       int // index in Layout.read
 	overlaid bool
 }
 
-// newLayout returns the layout of outputs without those of staging tables.
+// newLayout returns a layout for the outputs of the training table.
 func newLayout(spec *RangesSpec, outputs []resolve.Output) *Layout {
 	l := &Layout{}
 	if spec.Shuffle != nil {
@@ -52,13 +53,14 @@ func newLayout(spec *RangesSpec, outputs []resolve.Output) *Layout {
 	return l
 }
 
-// finish locates the outputs after all staging inputs have added the training columns that they need.
+// finish sets the locations of the outputs. It is called after all staging inputs have added the
+// training columns that they need.
 func (l *Layout) finish(outputs []resolve.Output, staging []*stagingInput) {
 	l.Columns, l.Appended, l.Requests = l.locate(outputs, staging), len(l.kept), l.requests.requests(l.requestColumn())
 }
 
-// SendRequestsApart makes every row refer to itself in the dictionary of Requests from the next
-// batch on, since its columns are not indexed after all.
+// SendRequestsApart is called if the columns of Requests are not sent as an indexed column after
+// all. From the next batch on, every row then refers to itself in the dictionary of Requests.
 func (l *Layout) SendRequestsApart() {
 	if l.requests != nil {
 		l.requests.apart = true
@@ -109,9 +111,9 @@ func (l *Layout) column(o resolve.Output, staging []*stagingInput) lane.Column {
 	return lane.Column{Index: l.carried() + number, Field: field}
 }
 
-// carried returns the number of columns of the joined batches that come from the
-// training rows: the kept ones, the appended ones, and the dictionary of the columns that
-// are constant within a request.
+// carried returns the number of columns of the joined batches that come from the training rows: the
+// kept columns, the appended columns, and the dictionary of the columns that are constant within a
+// request.
 func (l *Layout) carried() int {
 	if l.requests == nil {
 		return l.requestColumn()
@@ -119,7 +121,8 @@ func (l *Layout) carried() int {
 	return l.requestColumn() + 1
 }
 
-// scanned returns the index of each of these columns among those of the transformed training rows.
+// scanned returns, for each column that carried counts, its index among the columns of the
+// transformed training rows.
 func (l *Layout) scanned() []int {
 	at := make([]int, l.carried())
 	for i := range at {
@@ -130,5 +133,6 @@ func (l *Layout) scanned() []int {
 	return at
 }
 
-// requestColumn returns the index of the dictionary of the columns that are constant within a request, if there is one.
+// requestColumn returns the index, in joined batches, of the dictionary of the columns that are
+// constant within a request, if there is such a dictionary.
 func (l *Layout) requestColumn() int { return len(l.kept) + l.appended }

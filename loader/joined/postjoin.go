@@ -11,17 +11,17 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// postJoin is the part of a query's filter that names columns of staging tables or
-// overlaid columns. It is evaluated on joined rows and prunes nothing.
+// postJoin is the part of a query's filter that names columns of staging tables or overlaid
+// columns. It is evaluated on joined rows, and does not prune files.
 type postJoin struct {
 	filter  *expr.Filter
-	schema  *arrow.Schema // of the columns that the filter names
+	schema  *arrow.Schema // the schema of the columns that the filter names
 	columns []lane.Column // the location of each of them in a joined batch
 	memory  memory.Allocator
 	pass    []int32
 }
 
-// keep returns the rows of a joined batch that pass. The caller releases the result,
+// keep returns the rows of a joined batch that pass the filter. The caller releases the result,
 // which may be empty.
 func (f *postJoin) keep(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
 	named, err := f.named(joined)
@@ -35,7 +35,7 @@ func (f *postJoin) keep(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
 	return batch.Filter(joined, f.pass, f.memory)
 }
 
-// named returns the columns that the filter names.
+// named returns the columns of a joined batch that the filter names.
 func (f *postJoin) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, len(f.columns))
 	defer func() {

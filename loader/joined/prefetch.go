@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxPrefetched is the maximum number of ranges that a stream prefetches. The first
-	// row of a range takes two consecutive round trips to storage, and small ranges are
-	// joined faster than that.
+	// maxPrefetched is the maximum number of ranges that a stream prefetches. It takes two
+	// consecutive round trips to storage to read the first row of a range, and small ranges are
+	// joined in less time than that.
 	maxPrefetched = 4
-	// maxPrefetchedBytes bounds the training columns of the prefetched ranges beyond a
-	// lane's next one, by their expected size in memory.
+	// maxPrefetchedBytes is the maximum expected size in memory of the training columns of the
+	// ranges that a lane prefetches. A lane's next range is prefetched even if it is larger.
 	maxPrefetchedBytes = 256 << 20
 )
 
-// prefetchAfter starts to read and build what the lane's ranges after the given one need,
-// using spare memory, so that the lane does not wait for storage when it opens them. The
-// number of ranges grows with the number of batches joined so far, so short reads waste
-// little prefetch.
+// prefetchAfter prefetches ranges of the lane after the given range: it starts to read their
+// training rows and to build their build sides in spare memory, so that the lane does not wait for
+// storage when it opens them. The number of prefetched ranges grows with the number of batches
+// joined so far, so that short reads waste little.
 func (l *Lane) prefetchAfter(index int) {
 	s := l.stream
 	next := l.Ranges[:l.Needed]
@@ -38,9 +38,9 @@ func (l *Lane) prefetchAfter(index int) {
 	}
 }
 
-// prefetchBuildSides starts to build what an upcoming range needs. The build sides are
-// kept until the range is opened, unless the memory is needed more urgently: then they are
-// read again.
+// prefetchBuildSides starts to build the build sides that an upcoming range needs. They are kept
+// until the range is opened. If their memory is needed more urgently before that, they are
+// released, and read again when the range is opened.
 func (l *Lane) prefetchBuildSides(index int) {
 	s := l.stream
 	at, others, ranges := l.Ranges[index], int64(0), 0
@@ -84,8 +84,9 @@ func (l *Lane) prefetchTraining(index int, at plan.Range, shared plan.SharedRead
 	l.reading[at] = rows
 }
 
-// prefetched returns training rows of a range, given its index in the lane, that are already being read, or opens them. It
-// releases those that were to be read from another row on.
+// prefetched returns training rows of a range, given the range's index in the lane. If the rows
+// were prefetched, it returns the prefetched rows. Otherwise it opens them, and releases prefetched
+// rows of the same range that begin at another row.
 func (l *Lane) prefetched(ctx context.Context, index int, at plan.Range, shared plan.SharedRead) (SourceRows, error) {
 	if rows, found := l.reading[at]; found {
 		delete(l.reading, at)
@@ -110,9 +111,9 @@ func (s *Ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.
 	return made, err
 }
 
-// ReleasePrefetched releases what was prefetched for upcoming ranges, and waits for the
-// builds of open ranges to end: rows that are needed now take precedence. It reports
-// whether there was anything to release or to wait for.
+// ReleasePrefetched makes memory available for rows that are needed now. It releases everything
+// that was prefetched for upcoming ranges, and waits until the running builds for open ranges have
+// ended. It reports whether there was anything to release or to wait for.
 func (s *Ranges) ReleasePrefetched() bool {
 	some := s.releasePrefetched()
 	for _, l := range s.lanes {
@@ -123,7 +124,7 @@ func (s *Ranges) ReleasePrefetched() bool {
 	return some
 }
 
-// releasePrefetched releases what was prefetched for upcoming ranges, and reports
+// releasePrefetched releases everything that was prefetched for upcoming ranges, and reports
 // whether there was anything to release.
 func (s *Ranges) releasePrefetched() bool {
 	some := false

@@ -17,22 +17,22 @@ import (
 type OpenRange struct {
 	array.RecordReader
 	lane       *Lane
-	run        *RunJoin   // of which it is a section; nil: it is a range
+	run        *RunJoin   // the run of which this is a section; nil: this is a whole range
 	of         plan.Range // the section as it was declared
 	index      int        // of the range in the lane
 	references laneReferences
-	rows       plan.Range // the training rows to be joined
+	rows       plan.Range // the training rows that are joined
 	joined     *joiner.Reader
-	skip       int64 // rows of the final sequence that were returned before
+	skip       int64 // how many rows of the final sequence to skip, since they were returned before
 	begun      bool
 
 	before   []joiner.Counts // counts before the current joined batch
-	returned int64           // rows of the final sequence before it
-	last     int64           // rows of the final sequence in it
+	returned int64           // how many rows of the final sequence precede the current joined batch
+	last     int64           // how many rows of the final sequence the current joined batch has
 }
 
-// Open opens a range, given its index in the lane, without the first rows of its final
-// sequence. A range whose rows the plan does not know is joined from its first row.
+// Open opens a range, given its index in the lane, and skips the first rows of its final sequence.
+// If the plan does not know the range's rows, the range is joined from its first row nevertheless.
 func (l *Lane) Open(ctx context.Context, index int, skip int64) (*OpenRange, error) {
 	rows := l.Ranges[index]
 	if l.stream.plan.Inexact == "" {
@@ -51,7 +51,7 @@ func (l *Lane) Open(ctx context.Context, index int, skip int64) (*OpenRange, err
 	return o, nil
 }
 
-// join joins training rows of a range, which open opens, with the staging tables.
+// join joins training rows of a range with the staging tables. The function open opens these rows.
 func (s *Ranges) join(ctx context.Context, o *OpenRange, open func(context.Context) (SourceRows, error)) error {
 	training := withFiles(func(ctx context.Context) (SourceRows, error) {
 		rows, err := open(ctx)
@@ -80,7 +80,7 @@ func (s *Ranges) join(ctx context.Context, o *OpenRange, open func(context.Conte
 // Counts returns the counts of the joins so far, by staging table that is read.
 func (o *OpenRange) Counts() []joiner.Counts { return o.joined.Counts() }
 
-// next returns the next rows of the final sequence after those to be skipped.
+// next returns the next rows of the final sequence, without the rows to be skipped.
 func (o *OpenRange) next() (arrow.RecordBatch, error) {
 	for {
 		o.before, o.returned, o.last = o.joined.Counts(), o.returned+o.last, 0
@@ -120,8 +120,9 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 	return nil, o.checkMinMatch(true)
 }
 
-// begin starts the scan and the builds of the range together, if the builds are sure to
-// be needed, since each waits for storage. It also prefetches the ranges after it.
+// begin starts to build the range's build sides at the same time as its scan, since both wait for
+// storage. It does so only if the build sides are sure to be needed. It also prefetches the
+// following ranges.
 func (o *OpenRange) begin() {
 	if o.begun {
 		return
@@ -154,7 +155,7 @@ func (o *OpenRange) release() {
 		return
 	}
 	l := o.lane
-	if l.open == o { // otherwise its counts were taken back
+	if l.open == o { // otherwise its counts were dropped
 		joiner.AddCounts(o.lane.stream.counts, o.joined.Counts())
 		l.open = nil
 	}

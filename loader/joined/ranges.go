@@ -15,64 +15,67 @@ import (
 type RangesSpec struct {
 	Plan    *plan.Plan
 	Lanes   []LaneRanges
-	Outputs []resolve.Output // of the joined batches
+	Outputs []resolve.Output // the outputs that joined batches must contain
 	// IndexRequests makes the training columns that are constant within a request one
 	// dictionary column.
 	IndexRequests bool
-	// Key lists training columns to be scanned that the caller uses before the join, see
-	// Layout.Key. If the plan's batches consist of requests, joined batches have them, see Layout.KeptKey.
+	// Key lists training columns that the caller uses before the join: scanned rows have these
+	// columns, see Layout.Key. If the plan's batches consist of requests, joined batches have these
+	// columns too, see Layout.KeptKey.
 	Key     []catalog.Field
 	Shuffle *ShuffleSpec // nil: rows keep the stored order
-	// StepRows is the number of rows that the caller takes of a lane at a time, from LaneRanges.Row of its first range on.
-	// 0: it is not known.
+	// StepRows is the number of rows that the caller takes from a lane in each step. The first step
+	// of a lane begins at row LaneRanges.Row of its first range. 0: the number is not known.
 	StepRows int64
-	// CountOnly means that the caller only counts rows: joins that change no number of
-	// rows are left out, and min_match is not checked.
+	// CountOnly means that the caller only counts rows: joins that neither drop nor repeat rows are
+	// omitted, and min_match is not checked.
 	CountOnly bool
 	Judge     Judge // nil: CheckMinMatch
-	// Cache is how scans and build sides use what the server keeps of earlier streams.
+	// Cache determines how scans use the cache of decoded columns, and whether the stream uses
+	// build sides that are kept from earlier streams.
 	Cache dataset.CacheUse
-	// CacheReads counts what scans read from the cache of decoded columns; nil: it is not counted.
+	// CacheReads counts what scans read from the cache of decoded columns; nil: nothing is counted.
 	CacheReads *plan.CacheReads
 }
 
-// ShuffleSpec is what a Ranges needs to know of a caller that permutes rows. The last column of the scanned training rows
-// is then their number among the stored rows of their split.
+// ShuffleSpec tells a Ranges what it needs to know about a caller that permutes rows. For such a
+// caller, scanned training rows have one more column at the end: the number of each row among the
+// stored rows of its split.
 type ShuffleSpec struct {
 	// Appended is the number of columns that every Transform appends to the training rows.
 	Appended int
-	// ScanRows is the number of training rows that the caller takes at a time: they are
-	// decoded while the previous ones are used.
+	// ScanRows is the number of training rows that the caller takes at a time. While it uses them,
+	// the next ScanRows rows are decoded.
 	ScanRows int64
-	// Starting reports whether the caller has returned no row yet, see plan.Source.
+	// Starting reports whether the caller has not returned a row yet, see plan.Source.
 	Starting func() bool
 }
 
 // LaneRanges are the ranges of a lane.
 type LaneRanges struct {
-	Number int          // by which Ranges.Lane refers to the lane
-	Ranges []plan.Range // in order, up to the last one that is opened
-	First  int          // index of the first one that is opened
-	Row    int64        // of the first one's final sequence that is returned first
-	Needed int          // no range from this index on is prefetched
+	Number int          // the number by which Ranges.Lane finds the lane
+	Ranges []plan.Range // the lane's ranges in order, up to the last range that may be opened
+	First  int          // index of the first range that is opened
+	Row    int64        // the row of range First's final sequence that is returned first
+	Needed int          // ranges from this index on are not prefetched
 }
 
 // Ranges opens the ranges of one stream. It is used by one goroutine.
 type Ranges struct {
 	Layout   *Layout
-	ctx      context.Context //nolint:containedctx // of the stream: what is prefetched belongs to no call
+	ctx      context.Context //nolint:containedctx // the stream's context, for prefetches, which may outlive the call that starts them
 	joins    *Joins
 	options  Options
 	spec     *RangesSpec
 	plan     *plan.Plan
 	training *trainingRows
 	staging  []*stagingInput
-	postJoin *postJoin // nil: the query's filter names no joined column
+	postJoin *postJoin // nil: no part of the query's filter is evaluated after the joins
 
 	lanes   map[int]*Lane
-	shared  SharedReads     // of the sections of runs; nil: none was declared
-	batches int             // joined so far
-	counts  []joiner.Counts // by staging input, of the closed ranges
+	shared  SharedReads     // shares stored bytes among sections of runs; nil: no section was declared
+	batches int             // how many batches were joined so far
+	counts  []joiner.Counts // the counts of the closed ranges, for each staging input
 }
 
 // Ranges returns the ranges of a stream. Nothing is opened before Lane.Open. The caller closes
@@ -138,8 +141,8 @@ func (s *Ranges) check() error {
 // Lane returns a lane of the stream, given its number.
 func (s *Ranges) Lane(number int) *Lane { return s.lanes[number] }
 
-// Follow continues the counts and the costs of a closed Ranges that the stream had before
-// it was parked.
+// Follow continues the counts and the costs of the Ranges that the stream had before it was parked,
+// which is closed.
 func (s *Ranges) Follow(earlier *Ranges) {
 	copy(s.counts, earlier.counts)
 	for number, l := range earlier.lanes {
@@ -152,8 +155,8 @@ func (s *Ranges) Follow(earlier *Ranges) {
 	}
 }
 
-// Close releases what was prefetched and every file group, and waits for builds in
-// progress. All ranges have been released.
+// Close releases everything that was prefetched and all file groups, and waits for builds in
+// progress. The caller releases all ranges before.
 func (s *Ranges) Close() {
 	s.releasePrefetched()
 	for _, l := range s.lanes {

@@ -14,21 +14,21 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// requestInput holds the training columns that are constant within a request, for
-// indexed streams: as one dictionary column that refers to the rows of the scan's
-// batch, so that filters, joins and slices move four bytes per row. The cut identifies
-// the requests among the rows that are sent by their keys.
+// requestInput describes, for indexed streams, the training columns that are constant within a
+// request. They form one dictionary column whose references are to rows of the scan's batch. So
+// filters, joins and slices move only four bytes per row for all of these columns. When a batch is
+// cut, requests are identified by the key that the dictionary contains.
 type requestInput struct {
 	table  string
 	shown  columns // fields of the dictionary
-	values []int   // their indices in what is read of the training table
-	key    []int   // the indices of the request's key, whose columns are the dictionary's last fields
+	values []int   // the index of each shown column in Layout.read
+	key    []int   // the indices in Layout.read of the request's key, whose columns are the last fields of the dictionary
 	fields []arrow.Field
-	apart  bool // rows are sent individually after all: each refers to itself
+	apart  bool // the columns are not sent once per request after all: each row refers to itself
 }
 
-// newRequestInput returns nil if no output is constant within a request. It adds the columns
-// that it needs to those that are read of the training table.
+// newRequestInput returns nil if no output is constant within a request. Otherwise it adds the
+// columns that the dictionary needs to read.
 func newRequestInput(read *columns, r *resolve.Relation, outputs []resolve.Output) *requestInput {
 	in := &requestInput{table: r.Training.Name}
 	for _, o := range outputs {
@@ -52,7 +52,7 @@ func newRequestInput(read *columns, r *resolve.Relation, outputs []resolve.Outpu
 	return in
 }
 
-// has reports whether the dictionary has a column.
+// has reports whether the dictionary has the column of an output.
 func (in *requestInput) has(o resolve.Output) bool {
 	return in != nil && o.Table == resolve.TrainingTable && o.Request
 }
@@ -62,7 +62,7 @@ func (in *requestInput) field(o resolve.Output) int {
 	return in.shown.add(column{field: o.Field, shapes: o.Shapes})
 }
 
-// requests returns the dictionary column as an option of the lane.
+// requests returns the description of the dictionary column for the options of package lane.
 func (in *requestInput) requests(index int) *lane.Requests {
 	if in == nil {
 		return nil
@@ -74,14 +74,14 @@ func (in *requestInput) requests(index int) *lane.Requests {
 	return r
 }
 
-// dictionary returns the type of the column.
+// dictionary returns the type of the dictionary column.
 func (in *requestInput) dictionary() *arrow.DictionaryType {
 	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(in.fields...)}
 }
 
-// refer takes over rows and appends the dictionary column, in which each row refers to
-// itself, or to the row that the previous row refers to if both have the same request
-// and values.
+// refer appends the dictionary column to rows, and takes ownership of them. If a row has the same
+// request and values as the previous row, it refers to the same row as the previous row. Otherwise
+// it refers to itself.
 func (in *requestInput) refer(ctx context.Context, rows SourceRows, o Options) (SourceRows, error) {
 	held, err := o.Budget.ReserveFor(ctx, "references to the rows of a batch", 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func (in *requestInput) refer(ctx context.Context, rows SourceRows, o Options) (
 	return derivedRows{RecordReader: batch.FromFuncContext(ctx, schema, r.next, r.release), of: rows}, nil
 }
 
-// selfReferring returns rows that refer to rows of their own batch.
+// selfReferring returns rows with a column that refers to rows of the same batch.
 type selfReferring struct {
 	*requestInput
 	rows       SourceRows
@@ -102,7 +102,7 @@ type selfReferring struct {
 	memory     memory.Allocator
 	dictionary *arrow.DictionaryType
 	schema     *arrow.Schema
-	repeated   []bool // by row of the current batch: equal to the previous one
+	repeated   []bool // for each row of the current batch: whether it equals the previous row
 }
 
 func (r *selfReferring) next(ctx context.Context) (arrow.RecordBatch, error) {
@@ -133,9 +133,9 @@ func (r *selfReferring) next(ctx context.Context) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(r.schema, append(slices.Clone(b.Columns()), column), int64(n)), nil
 }
 
-// fill writes the row that each row refers to. Rows of a request are consecutive, so an
-// operation that keeps few rows keeps few of the rows they refer to. A row with a null
-// in its key is a request of its own.
+// fill writes the row to which each row refers. The rows of a request are consecutive, so if an
+// operation keeps only a few rows, they refer to only a few rows. A row with a null in its key is a
+// separate request.
 func (r *selfReferring) fill(references []int32, b arrow.RecordBatch) {
 	if r.apart {
 		for i := range references {

@@ -8,29 +8,30 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// RunJoin is rows of consecutive ranges of a lane that are joined in several sections, some of them at the same time.
-// The caller releases all sections before the RunJoin.
+// RunJoin joins rows of consecutive ranges of a lane in several sections. Several sections may be
+// open at the same time. The caller releases all sections before the RunJoin.
 type RunJoin struct {
 	lane     *Lane
-	rows     int64 // training rows of all sections
+	rows     int64 // the number of training rows of all sections
 	open     []*OpenRange
-	expected []plan.Range    // the sections, as they were declared
-	closed   []joiner.Counts // of the sections that were released
+	expected []plan.Range    // the rows by which the sections were declared
+	closed   []joiner.Counts // the counts of the finished sections, for each staging input
 }
 
-// SectionSpec is consecutive rows of a range.
+// SectionSpec describes a section: consecutive rows of a range.
 type SectionSpec struct {
 	Index   int        // of the range in the lane
-	Of      plan.Range // its rows, by which it was declared (Lane.Expect)
-	Rows    plan.Range // that are joined: these, or those of the requests that begin among them
-	Scanned plan.Range // Rows, and those before them that Transform needs
-	Last    bool       // no section that is opened later has rows of the range
+	Of      plan.Range // the section's rows, by which the section was declared (Lane.Expect)
+	Rows    plan.Range // the rows that are joined: the rows Of, or the rows of all requests that begin in Of
+	Scanned plan.Range // the rows that are scanned: Rows, and the rows before them that Transform needs
+	Last    bool       // no section of the range is opened after this one
 	// Transform takes ownership of the scanned rows and returns those to be joined.
 	Transform func(ctx context.Context, scanned SourceRows) (SourceRows, error)
 }
 
-// Expect declares sections that will be opened: what is read of a row group is kept for others in it. It does nothing for
-// those that were declared before.
+// Expect declares sections that will be opened. When a section reads bytes of a row group, bytes
+// that other declared sections need are kept for them. Expect does nothing for sections that were
+// declared before.
 func (l *Lane) Expect(sections []SectionSpec) {
 	s := l.stream
 	if s.training.whole {
@@ -46,7 +47,8 @@ func (l *Lane) Expect(sections []SectionSpec) {
 	}
 }
 
-// OpenRun begins a run, whose sections were declared, given the number of their training rows.
+// OpenRun begins a run. Its sections were declared before (Expect), and rows is the number of their
+// training rows.
 func (l *Lane) OpenRun(rows int64, sections []SectionSpec) *RunJoin {
 	r := &RunJoin{lane: l, rows: rows, closed: make([]joiner.Counts, len(l.stream.staging))}
 	for _, of := range sections {
@@ -57,7 +59,8 @@ func (l *Lane) OpenRun(rows int64, sections []SectionSpec) *RunJoin {
 	return r
 }
 
-// dropSkipped releases what was prefetched for a run that the lane has skipped: all but that of the given sections.
+// dropSkipped releases what was prefetched for runs that the lane has skipped, which is everything
+// that the given sections do not need.
 func (l *Lane) dropSkipped(sections []SectionSpec) {
 	needed, scanned, indices := map[plan.Range]bool{}, map[plan.Range]bool{}, map[int]bool{}
 	for _, of := range sections {
@@ -82,7 +85,7 @@ func (l *Lane) dropSkipped(sections []SectionSpec) {
 	}
 }
 
-// done ends the need of what a section shares.
+// done declares that a section needs no more shared bytes.
 func (l *Lane) done(of plan.Range) {
 	if shared := l.expected[of]; shared != nil {
 		shared.Done()
@@ -125,8 +128,8 @@ func (r *RunJoin) Open(ctx context.Context, of SectionSpec) (*OpenRange, error) 
 	return o, nil
 }
 
-// acquireSection is acquire for a section of a run. The lane keeps references that no open section has until the next
-// section is opened.
+// acquireSection is like acquire, for a section of a run. Then it releases the references that the
+// lane kept while no section was open.
 func (l *Lane) acquireSection(of SectionSpec) laneReferences {
 	references := make(laneReferences, len(l.stream.staging))
 	for i, in := range l.stream.staging {
@@ -145,8 +148,8 @@ func (l *Lane) acquireSection(of SectionSpec) laneReferences {
 	return references
 }
 
-// Prefetch starts to read the rows of sections that will be opened, using spare memory. It does nothing
-// for ranges that the stream does not need.
+// Prefetch starts to read the rows of sections that will be opened, using spare memory. It ignores
+// sections of ranges that the stream does not need.
 func (l *Lane) Prefetch(sections []SectionSpec) {
 	for _, of := range sections {
 		if of.Index < l.Needed {
@@ -155,7 +158,8 @@ func (l *Lane) Prefetch(sections []SectionSpec) {
 	}
 }
 
-// PrefetchGroups starts to build what sections need, using spare memory, as Prefetch does.
+// PrefetchGroups starts to build the build sides that sections need, using spare memory. It ignores
+// sections of ranges that the stream does not need.
 func (l *Lane) PrefetchGroups(sections []SectionSpec) {
 	for _, of := range sections {
 		if _, ok := l.built[of.Index]; !ok && of.Index < l.Needed {
@@ -164,8 +168,8 @@ func (l *Lane) PrefetchGroups(sections []SectionSpec) {
 	}
 }
 
-// Finish ends the join of a section after its last row. It keeps the build sides, to which batches may refer, until
-// Release. Later calls do nothing.
+// Finish ends the join of a section after its last row. The build sides are kept until Release,
+// since batches may refer to them. Further calls of Finish do nothing.
 func (o *OpenRange) Finish() {
 	r := o.run
 	at := slices.Index(r.open, o)
@@ -183,7 +187,7 @@ func (r *RunJoin) closeSection(o *OpenRange) {
 	o.Finish()
 	if l := r.lane; len(r.open) == 0 && l.reachedRanges < len(l.Ranges)-l.First {
 		l.references.release()
-		l.references = o.references // a range to come may need the same groups
+		l.references = o.references // a later range may need the same groups
 		return
 	}
 	o.references.release()
@@ -198,7 +202,7 @@ func (r *RunJoin) Counts() []joiner.Counts {
 	return all
 }
 
-// End checks the counts of a run after all of its rows were joined.
+// End checks the min_match of staging tables after all rows of the run were joined.
 func (r *RunJoin) End() error { return r.lane.stream.checkMinMatch(r, r.rows, true) }
 
 // Release ends the run, whether or not it was read to its end.
@@ -206,7 +210,7 @@ func (r *RunJoin) Release() {
 	for _, of := range r.expected {
 		r.lane.done(of)
 	}
-	if r.lane.open == r { // otherwise its counts were taken back
+	if r.lane.open == r { // otherwise its counts were dropped
 		joiner.AddCounts(r.lane.stream.counts, r.closed)
 		r.lane.open = nil
 	}

@@ -14,33 +14,33 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// stagingInput is a staging table as a stream uses it: its columns, its rule and its
-// file groups.
+// stagingInput is a staging table as one stream uses it: the columns that the stream needs, the
+// rule of the entry, and the table's file groups.
 type stagingInput struct {
 	table  int             // index in the plan
 	bound  resolve.Staging // the entry bound to its table
-	read   columns         // key columns, then shown columns, then those that rows are ordered by
+	read   columns         // the key columns, then the shown columns, then the columns by which rows are ordered
 	shown  []shown
-	key    []int // indices of the key in Layout.read
+	key    []int // indices of the training columns of the key in Layout.read
 	rule   joiner.Rule
 	spec   joiner.BuildSpec
 	groups *buildside.Groups
 
-	arrival *plan.Arrival // nil if the order in which rows were written is known
+	arrival *plan.Arrival // nil if the order in which rows were written is known or does not matter
 }
 
 // shown is a field of the input's dictionary.
 type shown struct {
 	column
 	at       int         // index in stagingInput.read
-	fallback arrow.Array // for rows without a match, of the column's type in the stream; nil means null
+	fallback arrow.Array // the value of rows without a match, of the column's type in the stream; nil: null
 }
 
-// newStagingInput returns nil for a staging table that the stream does not need, given its
-// outputs and those of the query's filter (resolve.Staging.Needed). When only counting rows,
-// a table that can only fail is not needed either: errors then occur in the stream that is
-// read afterwards. It adds the training columns that the input needs to those that the stream
-// reads.
+// newStagingInput returns nil for a staging table that the stream does not need, given the outputs
+// of the stream and of the query's filter (resolve.Staging.Needed). If rows are only counted, a
+// table is needed only if it changes the number of rows; a table that can only make the stream fail
+// is omitted, since the error occurs when the stream is read after the count. newStagingInput adds
+// the training columns that the input needs to the columns that the stream reads.
 func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
 	r, asked := s.plan.Relation.Staging[table], resolve.Asks(outputs, table)
 	if needed := r.Needed(asked); !needed || s.spec.CountOnly && !r.Counted(asked) {
@@ -98,7 +98,8 @@ func ruleOf(r resolve.Staging) joiner.Rule {
 	return joiner.Rule{Name: r.Name, Kind: r.Join, Missing: r.Missing, Duplicates: r.Duplicates, Nulls: r.Nulls}
 }
 
-// show returns the dictionary's field for a column, appending it if it is new.
+// show returns the index of a column among the fields of the dictionary. It appends the column if
+// it is new.
 func (in *stagingInput) show(c column, fallback arrow.Array) int {
 	i := in.field(c, fallback)
 	if i < 0 {
@@ -112,7 +113,7 @@ func (in *stagingInput) field(c column, fallback arrow.Array) int {
 	return slices.IndexFunc(in.shown, func(o shown) bool { return o.same(c) && o.fallback == fallback })
 }
 
-// overlay makes the input replace a training output that it overlays.
+// overlay makes the input replace values of a training output, if the input overlays that output.
 func (in *stagingInput) overlay(s *Ranges, o resolve.Output) {
 	for _, over := range o.Overlays {
 		if over.Table != in.table {
@@ -137,7 +138,8 @@ func (in *stagingInput) fields() []arrow.Field {
 	return fields
 }
 
-// rows opens the staging rows of a source. The keys come first, as they were added.
+// rows opens the staging rows of a source. The key columns come first, since newStagingInput added
+// them first.
 func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 	staging := withFiles(func(ctx context.Context) (SourceRows, error) { return o.scan(ctx, source, in.read) })
 	for i := range in.bound.Keys {
@@ -149,8 +151,8 @@ func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 	return staging
 }
 
-// coded returns the ids of the columns that may come as codes: the joiner needs the values of the
-// others, which are keys, orders and times.
+// coded returns the field ids of the columns that may be read as codes. These are the shown columns
+// that are not keys, orders or times, since the joiner needs the values of such columns.
 func (in *stagingInput) coded() []int {
 	var only []int
 	for _, c := range in.shown {
@@ -163,8 +165,8 @@ func (in *stagingInput) coded() []int {
 	return in.read.coded(only)
 }
 
-// training opens the columns that look up the training rows of a range: their keys, and
-// their time if the rule uses it.
+// training opens the columns of the training rows of a range by which staging rows are looked up:
+// the keys and, if the rule uses it, the time.
 func (in *stagingInput) training(s *Ranges, at plan.Range) joiner.Input {
 	var read columns
 	training := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training.between(ctx, at, read) }}

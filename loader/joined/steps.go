@@ -12,9 +12,10 @@ import (
 func (s *Ranges) ClosedCounts() []joiner.Counts { return slices.Clone(s.counts) }
 
 // CountsTo returns the counts of the lane's open range for the rows before a row of its final
-// sequence, and the number of training rows that a stream that begins there must read again.
-// If the plan knows the range's rows, the counts are exact; otherwise there are none (nil),
-// since a stream that begins there joins the range from its first row. It changes nothing.
+// sequence. It also returns the number of training rows that a stream must read again if it begins
+// at that row. If the plan knows the range's rows, the counts are exact. Otherwise they are nil,
+// since a stream that begins at the row joins the range from its first row. CountsTo changes
+// nothing.
 func (l *Lane) CountsTo(index int, row int64) (counts []joiner.Counts, again int64) {
 	o, ok := l.open.(*OpenRange)
 	switch {
@@ -40,11 +41,11 @@ func (s *Ranges) Tables() []string {
 	return names
 }
 
-// Judge is called at the end of each range with the counts of a staging table that has
-// min_match: of all rows so far. An error ends the range.
+// Judge is called at the end of each range, for each staging table that has min_match, with the
+// counts of all rows so far. If it returns an error, the range fails.
 type Judge func(table int, all joiner.Counts) error
 
-// judge calls the spec's Judge, or else CheckMinMatch.
+// judge calls the spec's Judge, or CheckMinMatch if the spec has no Judge.
 func (s *Ranges) judge(table int, all joiner.Counts) error {
 	if s.spec.Judge != nil {
 		return s.spec.Judge(table, all)
@@ -52,8 +53,8 @@ func (s *Ranges) judge(table int, all joiner.Counts) error {
 	return s.CheckMinMatch(table, all)
 }
 
-// CheckMinMatch returns an error if the share of matched rows is below a staging table's
-// min_match. The table is counted among those that are read.
+// CheckMinMatch returns an error if the share of matched rows is below a staging table's min_match.
+// table is an index among the staging tables that are read.
 func (s *Ranges) CheckMinMatch(table int, all joiner.Counts) error {
 	in := s.staging[table]
 	share := float64(all.Matched) / float64(max(1, all.Rows))
@@ -66,8 +67,9 @@ func (s *Ranges) CheckMinMatch(table int, all joiner.Counts) error {
 		WithRemedy("look for the keys that are missing (penstock verify), or lower min_match of %s", in.rule.Name)
 }
 
-// Take adds what the joins of another Ranges of the same rows, which may read more columns, did for this
-// stream: counts, and costs, which are this stream's own or shared. All ranges are closed.
+// Take adds counts and costs of another Ranges that joined the rows of this stream, perhaps with
+// more columns. If own is set, the costs count as this stream's own costs, otherwise as shared
+// costs. All ranges of s must be closed.
 func (s *Ranges) Take(counts []joiner.Counts, costs []buildside.Costs, own bool) {
 	for i, in := range s.staging {
 		if counts[i].Rows == 0 {

@@ -15,13 +15,14 @@ import (
 // maxScanRows is the maximum number of training rows that are decoded into one batch.
 const maxScanRows = 1 << 17
 
-// trainingRows opens training rows of a stream that reach the join.
+// trainingRows opens the training rows that a stream joins.
 type trainingRows struct {
 	spec     *RangesSpec
 	rowBytes int64 // expected memory of the training columns of a row
 	// scan opens columns of the rows of a source. If repeated rows are dropped, the source is a whole split.
 	scan func(ctx context.Context, source plan.Source, read columns) (SourceRows, error)
-	// whole means that repeated rows are dropped: which ones is known only after reading all rows of the split.
+	// whole means that repeated rows are dropped. Then whole splits are read, since only all rows
+	// of a split tell which of them are repeated.
 	whole bool
 }
 
@@ -34,8 +35,8 @@ func newTrainingRows(spec *RangesSpec, o Options, outputs []resolve.Output) *tra
 	return t
 }
 
-// between opens columns of the rows of a range. If repeated rows are dropped and rows are
-// permuted, the last column is the number of each row among the stored rows of its split.
+// between opens columns of the rows of a range. If rows are permuted, the last column is the number
+// of each row among the stored rows of its split.
 func (t *trainingRows) between(ctx context.Context, at plan.Range, read columns) (SourceRows, error) {
 	if !t.whole || t.spec.Shuffle == nil {
 		return t.scan(ctx, t.source(at), read)
@@ -60,7 +61,8 @@ func (t *trainingRows) source(at plan.Range) plan.Source {
 	return source
 }
 
-// rowsBetween returns those of some rows whose last column, which ascends, is in [from, to). It takes ownership.
+// rowsBetween returns the rows whose last column is in [from, to). The values of the last column
+// must ascend. rowsBetween takes ownership of rows.
 func rowsBetween(rows SourceRows, from, to int64) SourceRows {
 	next := func() (arrow.RecordBatch, error) {
 		for rows.Next() {
@@ -77,8 +79,9 @@ func rowsBetween(rows SourceRows, from, to int64) SourceRows {
 	return derivedRows{RecordReader: batch.FromFunc(rows.Schema(), next, rows.Release), of: rows}
 }
 
-// source returns the source of training rows of a range, given its index in the lane, whose stored bytes may be shared.
-// Its batches end where the lane's steps end, if each of its rows is returned.
+// source returns the source for training rows of a range, given the range's index in the lane. If
+// shared is not nil, the scan shares its stored bytes. If the plan is exact, batches of the source
+// end where steps of the lane end.
 func (l *Lane) source(index int, at plan.Range, shared plan.SharedRead) plan.Source {
 	s := l.stream
 	source := s.training.source(at)
@@ -90,8 +93,9 @@ func (l *Lane) source(index int, at plan.Range, shared plan.SharedRead) plan.Sou
 	return source
 }
 
-// KeyRows opens the columns of RangesSpec.Key of training rows of a split, followed by the number of each row among
-// the stored rows of the split: those that pass deletes, filters and sample.
+// KeyRows opens some training rows of a split: those that pass deletes, filters and sample. They
+// have the columns of RangesSpec.Key, followed by the number of each row among the stored rows of
+// the split.
 func (s *Ranges) KeyRows(ctx context.Context, at plan.Range) (SourceRows, error) {
 	var read columns
 	for _, f := range s.spec.Key {

@@ -11,8 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// requestBegins is a sequence that records where requests begin: at each row whose key
-// differs from the row before or has a null, and at the start of each window.
+// requestBegins is a sequence that records where requests begin: a request begins at the first row
+// of each window, at each row whose key differs from the key of the row before it, and at each row
+// whose key has a null.
 type requestBegins struct {
 	array.RecordReader
 	of        Sequence
@@ -21,7 +22,7 @@ type requestBegins struct {
 	held      *budget.Reservation // for continues and last
 	window    int64               // of the current batch
 	last      []arrow.Array       // a copy of the key of the current batch's last row; nil before the first batch
-	continues []bool              // by row of the current batch, whether it continues the request of the row before
+	continues []bool              // for each row of the current batch: whether the row belongs to the same request as the row before it
 }
 
 func newRequestBegins(ctx context.Context, of Sequence, key []int, b *budget.Budget) *requestBegins {
@@ -30,8 +31,9 @@ func newRequestBegins(ctx context.Context, of Sequence, key []int, b *budget.Bud
 	return r
 }
 
-// CountRequests returns the number of requests of a sequence, which are identified by
-// columns of its batches. It reads the whole sequence; the caller releases it.
+// CountRequests returns the number of requests of a sequence. The key columns of the sequence's
+// batches identify requests. CountRequests reads the whole sequence; the caller releases the
+// sequence.
 func CountRequests(ctx context.Context, of Sequence, key []int, b *budget.Budget) (int64, error) {
 	of.Retain()
 	r := newRequestBegins(ctx, of, key, b)
@@ -99,7 +101,7 @@ func (r *requestBegins) look(ctx context.Context, b arrow.RecordBatch) error {
 	return r.keep(ctx, b, rows-1)
 }
 
-// reserve reserves the records of a batch, besides the key of its last row.
+// reserve reserves the memory of r.continues and r.last.
 func (r *requestBegins) reserve(ctx context.Context, bytes int64) error {
 	if r.held == nil {
 		held, err := r.budget.ReserveFor(ctx, "the boundaries of requests", 0)
@@ -114,7 +116,7 @@ func (r *requestBegins) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// keep copies the key of a row, since the batch is not valid after the next one is read.
+// keep copies the key of a row, since the row's batch becomes invalid when the next batch is read.
 func (r *requestBegins) keep(ctx context.Context, b arrow.RecordBatch, row int) error {
 	release(r.last)
 	r.last = r.last[:0]
@@ -139,8 +141,8 @@ func (r *requestBegins) keep(ctx context.Context, b arrow.RecordBatch, row int) 
 	return nil
 }
 
-// rows returns the number of rows of the current batch, starting with row from, that are
-// before the n+1-th beginning of a request.
+// rows counts rows of the current batch from row from on, up to the row at which request number n+1
+// begins, or to the end of the batch. It also counts the requests that begin in these rows.
 func (r *requestBegins) rows(from int, n int64) rowCount {
 	var out rowCount
 	for _, continues := range r.continues[from:] {
@@ -155,10 +157,10 @@ func (r *requestBegins) rows(from int, n int64) rowCount {
 	return out
 }
 
-// takeRequests advances by the next n requests of the lane, fewer only at its end, and
-// calls add with the number of their rows that follow in the current batch. Whether a
-// request has ended is only known from the next row; so the new position is before a
-// row that was read, or before a range.
+// takeRequests advances by the next n requests of the lane, or by fewer at the lane's end. For each
+// batch, it calls add with the number of rows of these requests, which are the next rows of the
+// batch. Only the next row shows whether a request has ended. So takeRequests reads one row more,
+// and the new position is before that row, or before a range.
 func (l *laneReader) takeRequests(ctx context.Context, n int64, s *selection, add func(rows int) error) (rowCount, error) {
 	var out rowCount
 	for l.at.Range < len(l.Ranges) {

@@ -10,12 +10,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// category is a column of the result that has codes of a dictionary: the distinct values of its rows, in
-// the order of their first row, whatever the forms and dictionaries of the ranges' batches.
+// category is a column of the result that has codes and a dictionary. The dictionary has the
+// distinct values of the column's rows, in the order of their first occurrence. It does not depend
+// on the forms and the dictionaries of the ranges' batches.
 type category struct {
 	gathered
-	// working is memory that column takes besides the result until it returns. unused is the part of the
-	// size, an upper bound, that column did not take.
+	// working is the memory that the method column uses besides its result, until it returns.
+	// unused is the part of the size that column did not use, since the size is an upper bound.
 	working, unused int64
 }
 
@@ -34,8 +35,8 @@ func (c *category) column(g *batch.Gatherer) (arrow.Array, error) {
 	return required(c.field, values)
 }
 
-// working returns the memory that the columns of a batch take besides their size while they are made, one
-// after the other.
+// working returns the maximum memory that making the columns of a batch uses besides their size.
+// The columns are made one after the other.
 func working(of []source) int64 {
 	most := int64(0)
 	for _, one := range of {
@@ -46,7 +47,8 @@ func working(of []source) int64 {
 	return most
 }
 
-// unused returns the bytes that the columns of a batch have not taken of their size.
+// unused returns by how many bytes the columns of a batch are smaller than the sizes that were
+// reserved for them.
 func unused(of []source) int64 {
 	sum := int64(0)
 	for _, one := range of {
@@ -57,8 +59,9 @@ func unused(of []source) int64 {
 	return sum
 }
 
-// text returns the view's rows of a column of texts, in the form of its field: the batch of a group may
-// have another one than a member's.
+// text returns the view's rows of a column of texts or binary values. The result is in the form of
+// the view's field, codes or values, since the batch of a group may have the column in the other
+// form.
 func (v view) text(ctx context.Context, c arrow.Array, field arrow.Field) (arrow.Array, error) {
 	if !arrow.TypeEqual(batch.ValueType(c.DataType()), batch.ValueType(field.Type)) {
 		return nil, fault.New(fault.Internal, "it is %s instead of %s", c.DataType(), field.Type)
@@ -74,7 +77,7 @@ func (v view) text(ctx context.Context, c arrow.Array, field arrow.Field) (arrow
 	return v.gather(ctx, &made)
 }
 
-// gather makes a column in memory of the view's own.
+// gather copies a column into new memory, which the view's reservation covers.
 func (v view) gather(ctx context.Context, of source) (arrow.Array, error) {
 	g := batch.NewGatherer(v.Memory)
 	defer g.Release()

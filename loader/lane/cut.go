@@ -10,13 +10,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// cutter makes batches of one layout, that of the options.
+// cutter makes batches of one layout, which its options contain.
 type cutter struct {
 	options  *Options
-	distinct []distinctRows // per indexed column
+	distinct []distinctRows // one element for each indexed column
 }
 
-// newCutter returns a cutter for the layout that the options have now.
+// newCutter returns a cutter for the current layout of the options.
 func newCutter(options *Options) cutter {
 	ct := cutter{options: options, distinct: make([]distinctRows, len(options.Indexed))}
 	for i, x := range options.Indexed {
@@ -25,7 +25,7 @@ func newCutter(options *Options) cutter {
 	return ct
 }
 
-// requestRows returns nil unless the column has one row for each request.
+// requestRows returns nil unless the indexed column has one row for each request.
 func (ct *cutter) requestRows(of IndexedColumn) *requestRows {
 	if ct.options.Requests == nil || of.Index != ct.options.Requests.Index {
 		return nil
@@ -54,8 +54,8 @@ func (ct *cutter) cut(ctx context.Context, of *pendingStep) (arrow.RecordBatch, 
 	return batch.NewCharged(b, held), nil
 }
 
-// gatherBatch is cut with a function that reserves memory. It also returns the bytes that were reserved and
-// not taken.
+// gatherBatch is like cut, for a given function that reserves memory. It also returns how many of
+// the reserved bytes were not used.
 func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reserve func(bytes int64) error) (b arrow.RecordBatch, spare int64, err error) {
 	g := batch.NewGatherer(ct.options.Memory)
 	defer g.Release()
@@ -99,8 +99,8 @@ func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reser
 	return array.NewRecordBatch(ct.options.Schema, columns, rows), unused(made), nil
 }
 
-// reserveSources returns the sources of a batch's columns, and its number of rows. The caller
-// releases the sources, also after an error.
+// reserveSources reserves the memory of the sources of a batch's columns, and returns the sources
+// and the batch's number of rows. The caller releases the sources, even after an error.
 func (ct *cutter) reserveSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if ct.options.Grouped != nil {
 		return ct.groupedSources(runs, rows, reserve)
@@ -112,11 +112,11 @@ func (ct *cutter) reserveSources(runs []run, rows int64, reserve func(bytes int6
 	return made, rows, err
 }
 
-// tooLarge returns the error for a batch above MaxBytes, with the number of rows, or
-// requests, that would fit.
+// tooLarge returns the error for a batch that is larger than MaxBytes. The error says how many
+// rows, or requests, would fit.
 func (ct *cutter) tooLarge(of rowCount, bytes int64) error {
 	lanes := int64(len(ct.options.Lanes))
-	// A quarter is reserved for later rows, which may be larger.
+	// The suggestion leaves a quarter of the limit free, since later rows may be larger.
 	fit := int64(float64(of.counted)*float64(ct.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
 	err := fault.New(fault.Exhausted, "a batch of %s takes %d bytes, more than the limit of %d (max_batch_bytes)", fault.Count(of.rows, "row"), bytes, ct.options.MaxBytes)
 	if fit == 0 {
@@ -128,15 +128,14 @@ func (ct *cutter) tooLarge(of rowCount, bytes int64) error {
 
 // source makes one column of the current batch.
 type source interface {
-	// size returns the bytes that column will take.
+	// size returns the bytes that the method column will take.
 	size(g *batch.Gatherer) (int64, error)
 	// column returns the column, which the caller releases.
 	column(g *batch.Gatherer) (arrow.Array, error)
 	release()
 }
 
-// sources returns the sources of a batch's columns. The caller releases them, also after
-// an error.
+// sources returns the sources of a batch's columns. The caller releases them, even after an error.
 func (ct *cutter) sources(runs []run, rows int) ([]source, error) {
 	out := make([]source, 0, ct.options.Schema.NumFields())
 	plain, indexed := ct.options.Columns, ct.options.Indexed
@@ -192,16 +191,16 @@ func (c Column) source(field arrow.Field, segments func(Column) []batch.Segment)
 	return p
 }
 
-// sharing is a column that is a slice of one batch of a range: the result keeps that
-// batch's memory.
+// sharing is a column that is a slice of one batch of a range. The result keeps the memory of that
+// batch in use.
 type sharing struct {
 	field  arrow.Field
 	values arrow.Array
 }
 
-// shared returns the column's values if they need no copy: they are a slice of one batch,
-// large enough to keep the whole batch. The caller releases it; nil means that the column
-// must be copied.
+// shared returns the column's values if they can be used without a copy. That is so if they are a
+// slice of one batch with at least half of the batch's rows, so that keeping the whole batch in
+// memory is justified. The caller releases the result. nil means that the column must be copied.
 func (ct *cutter) shared(c Column, runs []run) arrow.Array {
 	if len(runs) != 1 || c.Dense != nil || 2*runs[0].rows < runs[0].of {
 		return nil
@@ -223,7 +222,7 @@ func (ct *cutter) shared(c Column, runs []run) arrow.Array {
 	return array.NewSlice(own.Dictionary().(*array.Struct).Field(c.Field), int64(rows[0]), int64(rows[0])+int64(x.rows))
 }
 
-// sharedBytes returns the size of the batches that shared columns are slices of.
+// sharedBytes returns the size of the batches whose memory the shared columns keep in use.
 func sharedBytes(of []source) int64 {
 	var columns []arrow.Array
 	for _, c := range of {
@@ -246,7 +245,7 @@ func (s *sharing) column(*batch.Gatherer) (arrow.Array, error) {
 
 func (s *sharing) release() { s.values.Release() }
 
-// gathered is a column of the result, or a field of one, that is copied.
+// gathered is a column of the result, or a field of such a column, whose values are copied.
 type gathered struct {
 	field    arrow.Field
 	segments []batch.Segment
@@ -267,8 +266,8 @@ func (c *gathered) column(g *batch.Gatherer) (arrow.Array, error) {
 
 func (*gathered) release() {}
 
-// required returns the column, or an error if it has nulls that its field does not
-// allow.
+// required returns the column, or an error if the column has nulls and its field does not allow
+// nulls.
 func required(field arrow.Field, column arrow.Array) (arrow.Array, error) {
 	if nulls := column.NullN(); nulls > 0 && !field.Nullable {
 		column.Release()

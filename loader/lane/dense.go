@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// packed is a column of the result, or a field of one, of rows of float32 that are packed
-// from several columns of numbers.
+// packed is a column of the result, or a field of such a column, whose rows are lists of float32.
+// Each list is packed from several columns of numbers.
 type packed struct {
 	field    arrow.Field
 	of       *Dense

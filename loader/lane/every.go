@@ -23,8 +23,9 @@ func (e Every) before(step int64) int64 {
 // takes reports whether the reader returns a step.
 func (e Every) takes(step int64) bool { return e.Of <= 1 || step%e.Of == e.Step }
 
-// skipPending skips the step whose rows were chosen to be weighed: all DataLoader workers of
-// a shard weigh its first step, whichever of them returns it, so that they decide alike.
+// skipPending skips the step whose rows were chosen to be weighed. All DataLoader workers of a
+// shard weigh the shard's first step, so that all of them choose the same form, although only one
+// of them returns the step.
 func (r *Reader) skipPending() {
 	c := r.pending
 	r.pending = nil
@@ -34,12 +35,12 @@ func (r *Reader) skipPending() {
 	c.release()
 }
 
-// Skip skips the next step, whichever steps the reader returns, and reports whether there was
-// one. It gathers nothing. The batch last returned stays valid.
+// Skip skips the next step, whether or not Every selects it, and reports whether there was a next
+// step. It copies no values. The batch that was returned last stays valid.
 func (r *Reader) Skip(ctx context.Context) (bool, error) {
 	switch {
 	case r.pending != nil && r.pending.rows == 0:
-		return false, nil // the next call of Next finds the end
+		return false, nil // the next call of Next reports the end
 	case r.pending != nil:
 		r.skipPending()
 		return true, nil
@@ -52,13 +53,13 @@ func (r *Reader) Skip(ctx context.Context) (bool, error) {
 
 // Counted holds the number of rows of lanes, if they were counted before they are read.
 type Counted struct {
-	Left []int64 // rows of each lane from its Start on, in the order of Options.Lanes
+	Left []int64 // the number of rows of each lane from the lane's Start on, in the order of Options.Lanes
 	// Differs returns the error for a lane that has a different number of rows.
 	Differs func(lane int) error
 }
 
-// skip skips the steps of other readers before the next step that this one returns. It
-// gathers nothing, and reads nothing of ranges whose number of rows is known.
+// skip skips the steps of other readers that precede the next step of this reader. It copies no
+// values. It does not read rows of ranges whose number of rows is known.
 func (r *Reader) skip(ctx context.Context) error {
 	steps := r.options.Every.before(r.passed.Steps)
 	if r.options.Steps != Unknown {
@@ -91,8 +92,8 @@ func (r *Reader) skipSteps(ctx context.Context, steps int64) (passed int64, err 
 	return passed, r.checkCounted()
 }
 
-// checkSteps checks that a lane contributed all of some steps, if the number of steps is
-// known.
+// checkSteps checks that a lane contributed all of its rows to some steps, if the number of steps
+// is known.
 func (r *Reader) checkSteps(l *laneReader, given, steps int64) error {
 	switch {
 	case r.options.Steps == Unknown || given == steps*r.options.Rows:
@@ -116,8 +117,8 @@ func (r *Reader) checkCounted() error {
 	return nil
 }
 
-// skip skips the next n rows of the lane, or requests, fewer only at its end, and returns
-// their number.
+// skip skips the next n rows, or requests, of the lane. It skips fewer only at the lane's end. It
+// returns the number of skipped rows and requests.
 func (l *laneReader) skip(ctx context.Context, n int64) (rowCount, error) {
 	nothing := newSelection(nil, nil, nil)
 	defer func() { batch.ReleaseAll(nothing.ended...) }()
@@ -134,7 +135,7 @@ func (l *laneReader) skip(ctx context.Context, n int64) (rowCount, error) {
 	return skipped, l.lookAhead(ctx, nothing)
 }
 
-// skipRows is skip for a lane that contributes rows.
+// skipRows is like skip, for a lane that contributes rows.
 func (l *laneReader) skipRows(ctx context.Context, n int64, nothing *selection) (int64, error) {
 	skipped := int64(0)
 	for skipped < n && l.at.Range < len(l.Ranges) {
@@ -165,8 +166,8 @@ func (l *laneReader) pass(rows int64) {
 	l.consumed += rows
 }
 
-// jump skips rows without reading them. The position is the same as if they had been
-// read: at the end of a window rather than before the next one.
+// jump skips rows without reading them. The new position is the same as after reading the rows: if
+// they end with a window, it is at the end of that window and not at the start of the next one.
 func (l *laneReader) jump(rows int64) {
 	if rows == 0 {
 		return

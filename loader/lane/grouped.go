@@ -15,11 +15,11 @@ import (
 // Grouped describes batches with a row for each request: request-level columns have one
 // value, and each other column has a list of the values of the request's rows.
 type Grouped struct {
-	Once  []bool // by Options.Columns: the rows of a request must have one value, which is checked
+	Once  []bool // for each of Options.Columns: whether the rows of a request must have the same value, which is checked
 	Table string // of the requests, for errors
 }
 
-// groupedSources is reserveSources for batches that have a row for each request.
+// groupedSources is like reserveSources, for batches that have a row for each request.
 func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if rows > math.MaxInt32 {
 		return nil, 0, fault.New(fault.Exhausted, "the requests of a batch have %d rows, more than lists can hold", rows).
@@ -32,7 +32,8 @@ func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int6
 			once++
 		}
 	}
-	// Offsets, which all lists share, rows by column, and one bool per row.
+	// The offsets, which all lists share; the numbers of first rows for each column with one value
+	// per request; and one bool for each row.
 	if err := reserve(int64(arrow.Int32SizeBytes)*(of.requests+1)*(1+once) + rows); err != nil {
 		return nil, 0, err
 	}
@@ -54,7 +55,7 @@ func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int6
 	return made, of.requests, nil
 }
 
-// requests are the rows of a batch by request.
+// requests holds the rows of a batch, with the rows at which requests begin.
 type requests struct {
 	runs     []run
 	requests int64
@@ -94,8 +95,8 @@ func (of requests) first(c Column) []batch.Segment {
 	return segments
 }
 
-// checkOnce fails if the rows of a request have different values of a column. same has
-// room for all rows.
+// checkOnce fails if the rows of a request have different values in a column. same is scratch
+// memory with one element for each row.
 func (ct *cutter) checkOnce(c Column, name string, of requests, same []bool) error {
 	if c.Dense != nil {
 		for i, one := range c.Dense.Columns {
@@ -117,8 +118,9 @@ func (ct *cutter) checkOnce(c Column, name string, of requests, same []bool) err
 	return nil
 }
 
-// differs returns the first row of a segment that has a different value than the row before
-// and does not begin a request; -1 if there is none. before is the rows before it.
+// differs returns the first row of a segment that has a different value than the row before it
+// although it does not begin a request, or -1 if there is no such row. before holds the rows before
+// the segment.
 func differs(before, here batch.Segment, begins []int32, same []bool) int {
 	for i := range same {
 		same[i] = true

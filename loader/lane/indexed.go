@@ -11,35 +11,35 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// IndexedColumn is an output column that stays a dictionary: the distinct staging rows to
-// which the rows of a batch refer, in the order of their first reference
-// (docs/spec/wire.md).
+// IndexedColumn is an output column that is sent as a dictionary column. Its dictionary has the
+// distinct staging rows to which the rows of a batch refer, in the order of the first reference to
+// each (docs/spec/wire.md).
 type IndexedColumn struct {
 	At      int      // position in the schema
 	Index   int      // dictionary column of the ranges' batches
-	Columns []Column // of its struct's fields, in their order: all of that dictionary column
+	Columns []Column // where the fields of its struct come from, in the order of the fields; all of them are in that dictionary column
 }
 
-// distinctRows finds the distinct staging rows of one indexed column, batch by batch. Its
-// hash table has two entries per row of the batch, so that its memory does not grow with
-// the staging table.
+// distinctRows finds the distinct staging rows of one indexed column in each batch. Its hash table
+// has two entries for each row of the batch, so the memory of the hash table does not depend on the
+// size of the staging table.
 type distinctRows struct {
 	dictionaries []arrow.ArrayData // the dictionaries to which the batch's rows refer
 	rows         []int32           // the distinct rows, each in its dictionary
 	segments     []batch.Segment
 	table        []entry      // open addressing; its length is a power of two
-	shift        int          // from a hash to a position in table
+	shift        int          // by how many bits a hash is shifted to get a position in table
 	sent         int64        // distinct rows of all batches so far
-	requests     *requestRows // identifies rows by the key of their request; nil: by their position
+	requests     *requestRows // if not nil, rows are identified by the key of their request, otherwise by their position in a dictionary
 }
 
-// unmatched stands for row 0 of any dictionary: the values of a row without a match are
-// the same in all dictionaries of a staging table.
+// unmatched stands for row 0 of any dictionary, which has the values of rows without a match. These
+// values are the same in all dictionaries of a staging table.
 const unmatched = 1 << 63
 
 // entry is a staging row to which the batch refers. The zero entry is free.
 type entry struct {
-	row  uint64 // number of the dictionary, from 1, in the high half; row in the low one; or unmatched
+	row  uint64 // the number of the dictionary, from 1, in the high half, and the row in the low half; or unmatched
 	slot int32  // position among the distinct rows
 }
 
@@ -65,8 +65,9 @@ func (d *distinctRows) begin(rows int) {
 	}
 }
 
-// add maps references to rows of a dictionary to positions among the distinct rows. The
-// rows are in values at the given places: in the dictionary itself, or in a copy.
+// add maps references to rows of a dictionary to positions among the distinct rows. values has the
+// values of these rows at the given places. It is the dictionary itself or a copy of some of its
+// rows.
 func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, values *array.Struct, places, slots []int32) error {
 	number := uint64(d.numberOf(dictionary)) << 32
 	first := len(d.rows)
@@ -109,8 +110,8 @@ func (d *distinctRows) numberOf(dictionary arrow.ArrayData) int {
 	return len(d.dictionaries)
 }
 
-// slot returns the position of a row among the distinct rows. A new row is added with its
-// place.
+// slot returns the position of a row among the distinct rows. If the row is new, slot adds it with
+// its place.
 func (d *distinctRows) slot(row uint64, place int32) int32 {
 	mask := uint64(len(d.table) - 1)
 	for at := row * spread >> d.shift; ; at = (at + 1) & mask {
@@ -125,8 +126,8 @@ func (d *distinctRows) slot(row uint64, place int32) int32 {
 	}
 }
 
-// end sets the rows of each segment, which are valid until the next begin, and returns the
-// segments.
+// end sets the row numbers of each segment, and returns the segments. The row numbers are valid
+// until the next call of begin.
 func (d *distinctRows) end() []batch.Segment {
 	from := 0
 	for i := range d.segments {
@@ -138,15 +139,15 @@ func (d *distinctRows) end() []batch.Segment {
 	return d.segments
 }
 
-// indexing is an indexed column of the current batch: the distinct row of each row, and
-// the sources of the distinct rows.
+// indexing is an indexed column of the current batch: for each row of the batch the position of its
+// distinct row, and the sources of the fields of the distinct rows.
 type indexing struct {
 	field  arrow.Field // only its name and type
 	slots  *memory.Buffer
 	fields []source
 }
 
-// indexed finds the distinct rows of one column of the batch, in memory that is already
+// index finds the distinct rows of one column of the batch. The memory for this is already
 // reserved.
 func (ct *cutter) index(of IndexedColumn, d *distinctRows, runs []run, rows int) (*indexing, error) {
 	d.begin(rows)
@@ -166,7 +167,7 @@ func (ct *cutter) index(of IndexedColumn, d *distinctRows, runs []run, rows int)
 	return x, nil
 }
 
-// gather sets the sources of the fields to the distinct rows.
+// gather sets the sources of the fields, given the segments of the distinct rows.
 func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct []batch.Segment) {
 	x.field = field
 	for k, inside := range x.rowType().Fields() {
@@ -174,7 +175,8 @@ func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct []batch.
 	}
 }
 
-// fieldOf returns a function that returns a field's segments from those of struct rows.
+// fieldOf returns a function that returns the segments of a field, given the segments of rows of
+// structs.
 func fieldOf(rows []batch.Segment) func(Column) []batch.Segment {
 	return func(c Column) []batch.Segment {
 		part := make([]batch.Segment, len(rows))
@@ -185,8 +187,8 @@ func fieldOf(rows []batch.Segment) func(Column) []batch.Segment {
 	}
 }
 
-// origin returns the dictionary of the staging rows of a column, and the references to it:
-// the original ones if the rows were copied.
+// origin returns the dictionary with the staging rows of a column, and the references to these
+// rows. If the rows were copied, it returns the original dictionary and references.
 func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.ArrayData, []int32) {
 	if x.origins == nil || x.origins[index].dictionary == nil {
 		return column.Data().Dictionary(), places
@@ -194,7 +196,7 @@ func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.
 	return x.origins[index].dictionary, x.origins[index].references
 }
 
-// indexedBytes returns the bytes that indexed takes for a number of rows.
+// indexedBytes returns the bytes that index takes for a number of rows.
 func (ct *cutter) indexedBytes(columns []IndexedColumn, rows int64) int64 {
 	bytes := int64(len(columns)) * (batch.AllocatedSize(ct.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
 	for _, x := range columns {
@@ -225,7 +227,7 @@ func (x *indexing) size(g *batch.Gatherer) (int64, error) {
 	return bytes, nil
 }
 
-// column returns the column: indices, and the distinct rows.
+// column returns the indexed column: the indices, and as its dictionary the distinct rows.
 func (x *indexing) column(g *batch.Gatherer) (arrow.Array, error) {
 	children := make([]arrow.Array, 0, len(x.fields))
 	defer func() { release(children) }()
@@ -241,14 +243,15 @@ func (x *indexing) column(g *batch.Gatherer) (arrow.Array, error) {
 	return indexedArray(x.dictionaryType(), indices, children)
 }
 
-// int32Array returns a buffer as an array without nulls.
+// int32Array returns a buffer of 32-bit integers as an array without nulls.
 func int32Array(of *memory.Buffer) arrow.Array {
 	data := array.NewData(arrow.PrimitiveTypes.Int32, of.Len()/arrow.Int32SizeBytes, []*memory.Buffer{nil, of}, nil, 0, 0)
 	defer data.Release()
 	return array.NewInt32Data(data)
 }
 
-// indexedArray returns an indexed column of indices and the fields of the rows to which they refer.
+// indexedArray returns an indexed column, given its indices and the fields of the rows to which the
+// indices refer.
 func indexedArray(dt *arrow.DictionaryType, indices arrow.Array, fields []arrow.Array) (arrow.Array, error) {
 	values, err := array.NewStructArrayWithFields(fields, dt.ValueType.(*arrow.StructType).Fields())
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package lane merges a shard's lanes into one stream: in each step every lane
-// contributes the same number of rows, or of requests, and a batch is the blocks of its
-// lanes in ascending order, of exact size (docs/spec/order.md, docs/spec/request.md).
+// Package lane merges a shard's lanes into one stream. In each step, every lane contributes a block
+// of the same number of rows, or of requests. A batch consists of these blocks, in ascending order
+// of the lanes, and has an exact size (docs/spec/order.md, docs/spec/request.md).
 //
-// It opens ranges through a function, one after another in each lane, and reads no
-// further than the requested batch and, if a range may be shorter than planned, the next
-// row. Staging columns are gathered only when a batch is cut: into every row or, as
-// indexed columns, once for each staging row to which a batch refers (docs/spec/wire.md).
-// A Position is the state of a lane, in rows of the final sequence, so that a reader
-// opened there continues with the next row, whatever its batch size.
+// The package opens ranges through a function, one after another in each lane. It reads only the
+// rows of the requested batch and, if a range may be shorter than planned, the row after them.
+// Staging values are copied only when a batch is cut: into every row or, in indexed columns, once
+// for each staging row to which the batch refers (docs/spec/wire.md). A Position is the state of a
+// lane, counted in rows of the final sequence. A reader that is opened at a Position continues with
+// the next row, whatever its batch size.
 package lane
 
 import (
@@ -22,12 +22,11 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// Open opens the final sequence of a range of a lane, without the rows before the
-// position. It is called only when a row of the range is needed. The lane releases
-// what it returns.
+// Open opens the final sequence of a range of a lane, without the rows before the position. It is
+// called only when a row of the range is needed. The lane releases the sequence.
 type Open func(ctx context.Context, lane int, at Position) (Sequence, error)
 
-// Sequence is the final sequence of a range.
+// Sequence reads the rows of a range, or of a run, in the order in which they are returned.
 type Sequence interface {
 	array.RecordReader
 	// Window returns the number of the shuffle window of the current batch's rows; 0
@@ -43,53 +42,54 @@ type asStored struct{ array.RecordReader }
 // Window implements Sequence.
 func (asStored) Window() int64 { return 0 }
 
-// Position is the position of a lane: after Row rows of its sequence number Range, or of
-// window number Window of the sequence if rows are permuted within windows. The position
-// of a finished lane is (number of sequences, 0, 0).
+// Position is the position of a lane. If rows are permuted within windows, it is after Row rows of
+// window number Window of the lane's sequence number Range. Otherwise it is after Row rows of that
+// sequence. The position of a finished lane is (number of sequences, 0, 0).
 type Position struct {
-	Range  int // of the plan's ranges or, if rows are permuted within windows, of its runs
+	Range  int // index of one of the lane's ranges or, if rows are permuted within windows, of one of its runs
 	Window int64
 	Row    int64
 }
 
-// Unknown is the number of rows of a range that filters or joins may shorten.
+// Unknown stands for the number of rows of a range whose rows filters or joins may drop.
 const Unknown = -1
 
-// Lane is one lane of the shard and its start.
+// Lane is one lane of the shard, with the position at which the stream starts.
 type Lane struct {
 	Number  int           // in the plan
-	Ranges  []int64       // rows of each final sequence, or Unknown
-	Windows []WindowSizes // by sequence; nil: rows are not permuted
+	Ranges  []int64       // the number of rows of each final sequence, or Unknown
+	Windows []WindowSizes // for each sequence; nil: rows are not permuted
 	Start   Position
 }
 
 // WindowSizes describes the shuffle windows of a sequence whose number of rows is known.
 type WindowSizes interface {
-	// RowsBefore returns the number of rows in the windows before one.
+	// RowsBefore returns the number of rows in the windows before the given window.
 	RowsBefore(window int64) int64
 	// WindowAt returns the window of a row, counted from the first row of the first window.
 	WindowAt(row int64) int64
 }
 
-// Column is the place of an output column in the batches of a range.
+// Column tells where the batches of a range have an output column.
 type Column struct {
 	Index int    // column of the batch
-	Field int    // field of that dictionary column's struct; Plain for the column itself
-	Dense *Dense // the columns to be packed, instead of Index and Field; nil: one column
+	Field int    // if that column is a dictionary of structs: the field of the struct; otherwise Plain
+	Dense *Dense // the columns to pack, used instead of Index and Field; nil: the output is not packed
 }
 
-// Dense is a column of rows of float32 that are packed from several columns.
+// Dense describes a column whose rows are lists of float32. Each list is packed from several
+// columns.
 type Dense struct {
-	Columns []Column // of numbers, none of them packed
+	Columns []Column // columns of numbers; none of them is itself packed
 	Names   []string // of the columns, for errors
-	Fill    *float32 // instead of nulls; nil: a null is an error
+	Fill    *float32 // replaces nulls; nil: a null is an error
 }
 
 // Plain is the Field of a Column that is not in a dictionary.
 const Plain = -1
 
-// SizedBy is the query field that sets the size of batches, and the number of batches whose
-// rows, or requests, it counts.
+// SizedBy names the query field that sets the size of batches, and says in how many batches the
+// rows, or requests, are that the field counts.
 type SizedBy struct {
 	Field   string
 	Batches int
@@ -99,7 +99,7 @@ type SizedBy struct {
 type Layout struct {
 	Schema  *arrow.Schema
 	Indexed []IndexedColumn // which columns of Schema are indexed
-	Columns []Column        // where the others come from, in their order
+	Columns []Column        // where the columns of Schema that are not indexed come from, in the order of Schema
 }
 
 // Options are the options of a Reader.
@@ -107,21 +107,21 @@ type Options struct {
 	Layout
 
 	Lanes   []Lane
-	Rows    int64    // per lane and step, at least 1; requests, if Request is set
+	Rows    int64    // rows per lane and step, at least 1; if Request is set, requests per lane and step
 	Request []int    // columns of the ranges' batches whose values identify a request; nil: lanes contribute rows
-	Grouped *Grouped // if batches have a row for each request; nil: a row for each row
+	Grouped *Grouped // set if batches have a row for each request; nil: batches have a row for each row of the ranges
 	Steps   int64    // end after this many steps; Unknown: when all lanes have ended
-	Limit   int64    // end after this many rows, also within a step; 0: none
+	Limit   int64    // end after this many rows, even within a step; 0: no limit
 	Every   Every    // which of the steps to return
-	Counted Counted  // nil Left: not counted
-	// Requests is the column of the ranges' batches that refers to rows of the batch
-	// itself; nil: there is none.
+	Counted Counted  // if its Left is nil, rows were not counted
+	// Requests describes the column of the ranges' batches that refers to rows of the same batch;
+	// nil: there is no such column.
 	Requests *Requests
 	Open     Open
 	Memory   memory.Allocator // of the batches; nil: the Go heap
 	Closed   func()           // called once, after all ranges were released; may be nil
-	// Budget reserves each batch before it is gathered, until its last release;
-	// nil: unlimited.
+	// Budget is the budget from which the memory of each batch is reserved, from before the batch
+	// is made until its last release; nil: memory is unlimited.
 	Budget *budget.Budget
 	// MaxBytes is the maximum size of a batch; 0: no limit.
 	MaxBytes int64
@@ -129,10 +129,11 @@ type Options struct {
 	SizedBy SizedBy
 }
 
-// Marks reports positions within the steps of a single lane that contributes rows: those at which
-// streams with smaller batches, of Rows rows or a multiple, would end a batch. Reached is called
-// when the rows before such a position are chosen, with their number in the step, but not at the
-// step's end, and not for a step that is skipped.
+// Marks reports positions within steps, for a stream with a single lane that contributes rows. They
+// are the positions at which a stream with smaller batches, of Rows rows or of a multiple of Rows,
+// would end a batch. When the rows of a step before such a position are chosen, Reached is called
+// with the position and the number of these rows. It is not called at the end of a step, nor for a
+// step that is skipped.
 type Marks struct {
 	Rows    int64 // 0: nothing is reported
 	Reached func(at Position, rows int64)
@@ -144,9 +145,9 @@ type Reader struct {
 	options Options
 	lanes   []*laneReader
 	cutter  cutter
-	passed  Progress     // without At, Consumed and Distinct, which lanes and cutter have
+	passed  Progress     // At, Consumed and Distinct are not set: lanes and cutter have these values
 	last    rowCount     // of the batch last returned
-	pending *pendingStep // the next batch, if its rows were weighed; otherwise nil
+	pending *pendingStep // the rows of the next batch, if they were weighed; otherwise nil
 }
 
 // pendingStep holds the rows of a batch that is not yet cut.
@@ -156,7 +157,8 @@ type pendingStep struct {
 	before Progress
 }
 
-// New returns the stream. Nothing is opened before the first Next. ctx is that of the whole read.
+// New returns the stream. Nothing is opened before the first Next. ctx applies to all calls of
+// Next.
 func New(ctx context.Context, options Options) *Reader {
 	r := &Reader{options: options}
 	r.SetLayout(options.Layout)
@@ -186,8 +188,9 @@ func (r *Reader) SetMarks(m Marks) {
 // Schema returns the current schema of the batches.
 func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
 
-// LastBatch returns the number of the ranges' rows in the batch last returned, and of their
-// requests if lanes contribute requests, otherwise of rows again.
+// LastBatch describes the batch that was returned last. rows is the number of rows of the ranges in
+// it. counted is the number of their requests if lanes contribute requests, and otherwise equal to
+// rows.
 func (r *Reader) LastBatch() (rows, counted int64) { return r.last.rows, r.last.counted }
 
 func (r *Reader) release() {
@@ -203,7 +206,7 @@ func (r *Reader) release() {
 	}
 }
 
-// next cuts one batch: Rows rows of each lane that has some, up to Limit.
+// next cuts one batch: Rows rows of each lane that has rows left, up to Limit.
 func (r *Reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if c := r.pending; c != nil && c.rows > 0 && !r.options.Every.takes(r.passed.Steps) {
 		r.skipPending()
@@ -240,7 +243,7 @@ func (r *Reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	return out, nil
 }
 
-// choose chooses the rows of the next batch; none at the end.
+// choose chooses the rows of the next batch. At the end, it chooses no rows.
 func (r *Reader) choose(ctx context.Context) error {
 	c := &pendingStep{before: r.Progress(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
 	if r.passed.Steps == r.options.Steps || r.left() == 0 {
@@ -260,7 +263,8 @@ func (r *Reader) choose(ctx context.Context) error {
 	return nil
 }
 
-// left returns the number of rows up to Limit, or Unknown.
+// left returns how many rows may be returned until Limit is reached, or Unknown if there is no
+// limit.
 func (r *Reader) left() int64 {
 	if r.options.Limit == 0 {
 		return Unknown
@@ -268,15 +272,15 @@ func (r *Reader) left() int64 {
 	return r.options.Limit - r.passed.Rows
 }
 
-// step is what all lanes contribute to one step.
+// step holds the number of rows that all lanes contribute to one step.
 type step struct {
 	rowCount
-	most int64 // of one lane, in the unit of Options.Rows
-	cut  bool  // by Limit: a lane that has not ended contributes less than others, or nothing
+	most int64 // the maximum that one lane contributes, in the unit of Options.Rows
+	cut  bool  // Limit cut the step short: a lane that has not ended contributes less than other lanes, or nothing
 }
 
-// rowCount is a number of rows, and the same in the unit of Options.Rows: rows or
-// requests.
+// rowCount is a number of rows, and the size of the same rows in the unit of Options.Rows (rows or
+// requests).
 type rowCount struct{ rows, counted int64 }
 
 // selectStep adds the rows of one step to a selection.
@@ -303,7 +307,7 @@ func (r *Reader) selectStep(ctx context.Context, s *selection) (step, error) {
 		out.cut = out.cut || wanted < r.options.Rows && l.mayHaveMore()
 		out.rows, out.counted, out.most = out.rows+given.rows, out.counted+given.counted, max(out.most, given.counted)
 		if out.rows == left {
-			continue // the next reader finds out whether there is another row
+			continue // the next reader will find out whether the lane has another row
 		}
 		if err := l.lookAhead(ctx, s); err != nil {
 			return step{}, err
@@ -312,7 +316,7 @@ func (r *Reader) selectStep(ctx context.Context, s *selection) (step, error) {
 	return out, r.checkCounted()
 }
 
-// Segment returns rows of the column in a batch of a range, to be gathered.
+// Segment returns rows of the column in a batch of a range as a segment that can be copied.
 func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 	column := b.Column(c.Index)
 	if c.Field == Plain {

@@ -16,13 +16,13 @@ type laneReader struct {
 	open     Open
 	at       Position
 	key      []int             // of requests, see Options.Request
-	grouped  bool              // whether to record where requests begin
-	budget   *budget.Budget    // reserves these records
-	consumed int64             // rows, or requests, contributed or skipped since Start
-	reader   Sequence          // of range at.Range, nil if not open
-	begins   *requestBegins    // reader, if lanes contribute requests; otherwise nil
-	batch    arrow.RecordBatch // borrowed from reader, nil if none
-	used     int               // rows of batch that were contributed or skipped
+	grouped  bool              // whether to record in selections where requests begin
+	budget   *budget.Budget    // for the memory of begins
+	consumed int64             // how many rows, or requests, the lane has contributed or skipped since Start
+	reader   Sequence          // the sequence of range at.Range; nil if it is not open
+	begins   *requestBegins    // the same as reader if lanes contribute requests; otherwise nil
+	batch    arrow.RecordBatch // the current batch of reader, borrowed; nil if there is none
+	used     int               // how many rows of batch were contributed or skipped
 	marks    Marks
 }
 
@@ -35,8 +35,8 @@ func newLaneReader(lane Lane, options Options) *laneReader {
 // mayHaveMore reports whether the lane may have more rows.
 func (l *laneReader) mayHaveMore() bool { return l.at.Range < len(l.Ranges) }
 
-// take adds up to n rows of the lane, or requests, to a selection, fewer only at the
-// lane's end. It returns their number.
+// take adds n rows, or requests, of the lane to a selection. It adds fewer only at the lane's end.
+// It returns how many it added.
 func (l *laneReader) take(ctx context.Context, n int64, s *selection) (rowCount, error) {
 	if l.key != nil {
 		return l.takeRequests(ctx, n, s, func(rows int) error {
@@ -51,8 +51,8 @@ func (l *laneReader) take(ctx context.Context, n int64, s *selection) (rowCount,
 	return rowCount{rows: rows, counted: rows}, err
 }
 
-// selectRows adds up to n rows of the lane to a selection, fewer only at the lane's end.
-// It returns their number.
+// selectRows adds n rows of the lane to a selection. It adds fewer only at the lane's end. It
+// returns how many it added.
 func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int64, error) {
 	given := int64(0)
 	for given < n && l.at.Range < len(l.Ranges) {
@@ -80,7 +80,8 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 	return given, nil
 }
 
-// toMark returns the number of rows of a step of n before its next mark, or n.
+// toMark returns how many rows a step of n rows has before its next mark, or n if it has no further
+// mark. given is the number of rows so far.
 func (l *laneReader) toMark(given, n int64) int64 {
 	if l.marks.Rows == 0 {
 		return n
@@ -88,7 +89,7 @@ func (l *laneReader) toMark(given, n int64) int64 {
 	return min(n, (given/l.marks.Rows+1)*l.marks.Rows)
 }
 
-// mark reports a mark after the given rows of a step of n, if there is one.
+// mark calls marks.Reached if a step of n rows has a mark after its first given rows.
 func (l *laneReader) mark(ctx context.Context, s *selection, given, n int64) error {
 	if l.marks.Rows == 0 || given == n || given%l.marks.Rows != 0 {
 		return nil
@@ -102,9 +103,9 @@ func (l *laneReader) mark(ctx context.Context, s *selection, given, n int64) err
 	return nil
 }
 
-// finishRange moves to the next range if the lane has contributed all rows of this one and
-// their number is known. If the lane opens no other range for this batch, the range stays
-// open until the batch is cut.
+// finishRange moves to the next range if the number of rows of the current range is known and the
+// lane has contributed all of them. last reports that the lane opens no other range for this batch;
+// then the current range stays open until the batch is cut.
 func (l *laneReader) finishRange(ctx context.Context, s *selection, last bool) error {
 	if !l.complete() {
 		return nil
@@ -116,8 +117,8 @@ func (l *laneReader) finishRange(ctx context.Context, s *selection, last bool) e
 	return nil
 }
 
-// end detaches the selection from a range that has ended. last reports that the lane
-// opens no other range for this batch; then the range stays open instead.
+// end detaches the selection from a range that has ended. If the lane opens no other range for this
+// batch, because last is true or the range is the lane's last one, the range stays open instead.
 func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 	if !last && l.at.Range < len(l.Ranges)-1 {
 		return s.detach(ctx)
@@ -127,9 +128,9 @@ func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 	return nil
 }
 
-// lookAhead reads on to find out whether the lane has another row, if the plan does not know. So a
-// cursor after the last row says that the lane has ended, and shards that ended at different steps
-// can be distinguished from shards that were stopped at different steps.
+// lookAhead reads on to find out whether the lane has another row, unless the plan knows that. As a
+// result, a cursor after the lane's last row says that the lane has ended. This distinguishes
+// shards that ended at different steps from shards that were stopped at different steps.
 func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
 		if err := l.fill(ctx, s); err != nil {
@@ -139,8 +140,8 @@ func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	return nil
 }
 
-// fill ensures that batch has an unused row. If the range has ended instead, batch is nil
-// and the lane is at the next range.
+// fill ensures that the current batch has an unused row. If the range has no more rows, fill sets
+// batch to nil and moves the lane to the next range.
 func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	if l.batch != nil && l.used < int(l.batch.NumRows()) {
 		return nil
@@ -218,8 +219,8 @@ func (l *laneReader) rowsBefore() int64 {
 	return l.Windows[l.at.Range].RowsBefore(l.at.Window) + l.at.Row
 }
 
-// advance moves to the next range if all rows of the current one, whose number is known,
-// were used.
+// advance moves to the next range if the number of rows of the current range is known and all of
+// them were used.
 func (l *laneReader) advance() {
 	for l.complete() {
 		l.release()

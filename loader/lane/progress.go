@@ -2,21 +2,21 @@ package lane
 
 import "slices"
 
-// Progress is what a Reader has returned and skipped, up to the batch last returned.
+// Progress counts what a Reader has returned and skipped, up to the batch that was returned last.
 type Progress struct {
-	At       []Position // of the lanes, in the order of Options.Lanes
+	At       []Position // the position of each lane, in the order of Options.Lanes
 	Consumed []int64    // rows, or requests, that each lane has contributed or skipped
-	Steps    int64      // returned or skipped
+	Steps    int64      // steps that were returned or skipped
 	Batches  int64
-	Rows     int64 // in the batches
-	Counted  int64 // the same, or requests if lanes contribute these
-	Skipped  int64 // rows of the steps that were skipped since other readers return them
+	Rows     int64 // rows in the returned batches
+	Counted  int64 // requests in the returned batches if lanes contribute requests; otherwise equal to Rows
+	Skipped  int64 // rows of steps that were skipped because other readers return them
 	// PerLane is the number of rows, or requests, that each lane has contributed or skipped; lanes
-	// that have ended do not count. After a step that Limit cut short it is the maximum of all lanes,
-	// and Uneven reports that another lane may have contributed less.
+	// that have ended are ignored. After a step that Limit cut short, PerLane is the maximum over
+	// all lanes, and Uneven reports that other lanes may have contributed less.
 	PerLane  int64
 	Uneven   bool
-	Distinct []int64 // by Options.Indexed: staging rows in the batches
+	Distinct []int64 // for each of Options.Indexed: the number of staging rows in the returned batches
 }
 
 // Progress returns the reader's progress.
@@ -37,7 +37,8 @@ func (r *Reader) Progress() Progress {
 	return p
 }
 
-// After returns the progress of an earlier reader and of this one, which continued it.
+// After returns the progress of two readers together: of an earlier reader, and of a reader that
+// continued at its position and has progress p.
 func (p Progress) After(earlier Progress) Progress {
 	return Progress{
 		At: p.At, Consumed: sums(p.Consumed, earlier.Consumed), Distinct: sums(p.Distinct, earlier.Distinct),
@@ -47,7 +48,7 @@ func (p Progress) After(earlier Progress) Progress {
 	}
 }
 
-// sums adds earlier values, of which there may be none, to values.
+// sums adds earlier values to values. earlier may be empty.
 func sums(values, earlier []int64) []int64 {
 	for i, v := range earlier {
 		values[i] += v

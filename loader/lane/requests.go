@@ -12,26 +12,26 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Requests is a dictionary column of the ranges' batches whose dictionary is rows of the
-// batch itself: the training columns that are constant within a request, and the key
-// that identifies requests. The indexed column has one row for each request; it is an
-// error if the rows of a request differ.
+// Requests describes a dictionary column of the ranges' batches that refers to rows of the same
+// batch. Its dictionary has the training columns that are constant within a request, and the key
+// that identifies requests. In the indexed column of the result, the dictionary has one row for
+// each request. It is an error if the rows of a request differ in these columns.
 type Requests struct {
 	Index int    // of the column
 	Key   []int  // fields of its struct
 	Table string // for errors
 }
 
-// requestRows finds the requests of a batch by their keys. A row with a null in its key is
-// a request of its own.
+// requestRows finds the requests of a batch by their keys. Each row with a null in its key is a
+// separate request.
 type requestRows struct {
 	*Requests
-	fields []int // of the struct: those that are sent
+	fields []int // the fields of the struct that are sent
 	seed   maphash.Seed
 	table  []keyEntry   // open addressing; its length is a power of two
-	rows   []requestRow // by slot: the first row of the request
+	rows   []requestRow // for each slot: the first row of its request
 	of     []requestFields
-	last   int32 // slot of the last row that has a key; -1: none
+	last   int32 // the slot of the last row without a null in its key; -1: there was no such row
 }
 
 // keyEntry is a request. The zero entry is free.
@@ -42,7 +42,7 @@ type keyEntry struct {
 
 // requestRow is a row of a dictionary.
 type requestRow struct {
-	number int32 // of the dictionary in requestRows.of
+	number int32 // index of the dictionary in requestRows.of
 	row    int32
 }
 
@@ -66,7 +66,7 @@ func newRequestRows(of *Requests, columns []Column) *requestRows {
 	return r
 }
 
-// requestBytes returns the bytes for finding the requests of a number of rows.
+// requestBytes returns how many bytes it takes to find the requests of a number of rows.
 func requestBytes(rows int64) int64 {
 	return tableSize(rows)*int64(unsafe.Sizeof(keyEntry{})) + rows*int64(unsafe.Sizeof(requestRow{}))
 }
@@ -82,7 +82,7 @@ func (r *requestRows) begin(size int) {
 	r.rows, r.of, r.last = r.rows[:0], r.of[:0], -1
 }
 
-// next starts the rows of another dictionary.
+// next begins the rows of another dictionary.
 func (r *requestRows) next(values *array.Struct) {
 	var of requestFields
 	for _, f := range values.DataType().(*arrow.StructType).Fields() {
@@ -97,8 +97,9 @@ func (r *requestRows) next(values *array.Struct) {
 	r.of = append(r.of, of)
 }
 
-// requestSlot is slot for a row of the current dictionary whose request may already be
-// there. The columns that are sent must then be the same.
+// requestSlot is like slot, but identifies a row of the current dictionary by its request. If
+// another row of the request was added before, it returns the slot of that row, after a check that
+// the columns that are sent have the same values in both rows.
 func (d *distinctRows) requestSlot(row uint64, place int32) (int32, error) {
 	r := d.requests
 	here := requestRow{number: int32(len(r.of) - 1), row: place}
@@ -137,7 +138,7 @@ func (r *requestRows) isNull(at requestRow) bool {
 	return false
 }
 
-// hash returns a hash of the key, which has no null.
+// hash returns a hash of a row's key. The key must not have nulls.
 func (r *requestRows) hash(at requestRow) uint64 {
 	hash := uint64(0)
 	for _, k := range r.of[at.number].keys {
@@ -146,7 +147,7 @@ func (r *requestRows) hash(at requestRow) uint64 {
 	return hash
 }
 
-// same reports whether two rows, whose keys have no nulls, are of one request.
+// same reports whether two rows belong to the same request. Their keys must not have nulls.
 func (r *requestRows) same(a, b requestRow) bool {
 	return sameRow(r.of[a.number].keys, int(a.row), r.of[b.number].keys, int(b.row)) < 0
 }
@@ -178,7 +179,7 @@ func (r *requestRows) check(a, b requestRow) error {
 		WithRemedy("remove %s from training.request_level, or repair the rows of that request", name)
 }
 
-// maxText bounds the bytes of a key's value that an error shows.
+// maxText is the maximum number of bytes of a key's value that an error shows.
 const maxText = 100
 
 // shorten truncates a text.

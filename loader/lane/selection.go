@@ -12,33 +12,33 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// selection holds the rows of one batch until it is cut. An open range has reserved its
-// current batch, and the staging rows to which its batches refer. The selection reserves
-// what it keeps beyond that.
+// selection holds the rows of one batch until the batch is cut. Each open range has reserved its
+// current batch, and the staging rows to which its batches refer. The selection reserves the other
+// memory that it keeps.
 type selection struct {
 	runs     []run
-	detached int                  // runs before this one keep no unreserved memory of a range
+	detached int                  // no run before this index keeps memory of a range that is not reserved
 	ended    []array.RecordReader // ranges that stay open until the batch is cut
 	memory   memory.Allocator
-	requests *Requests // nil: no column refers to the rows of its own batch
+	requests *Requests // nil: no column refers to rows of the same batch
 	held     *budget.Reservation
-	kept     batch.Retained // the memory that held covers
+	kept     batch.Retained // the arrays whose memory is reserved in held
 }
 
-// run is consecutive rows of one batch of a range. It holds a reference.
+// run is consecutive rows of one batch of a range. It holds a reference to the batch.
 type run struct {
 	batch      arrow.RecordBatch
 	from, rows int
-	of         int      // number of rows of the batch
-	origins    []origin // by column, once the run is detached; nil before
-	begins     []int32  // rows of the run that begin requests, if batches are grouped
+	of         int      // the number of rows of the whole batch
+	origins    []origin // for each column, if rows of some column's dictionary were copied; otherwise nil
+	begins     []int32  // the rows of the run that begin requests; set only if batches are grouped
 }
 
-// origin is the place from which the staging rows of a detached run were copied, which
-// several runs may share.
+// origin identifies the staging rows from which the rows of a run's dictionary were copied. Several
+// runs may have rows of the same original dictionary.
 type origin struct {
-	dictionary arrow.ArrayData // only compared, not read; nil if nothing was copied
-	references []int32         // to it, by row of the run
+	dictionary arrow.ArrayData // the original dictionary, which is only compared and not read; nil if no rows were copied
+	references []int32         // for each row of the run: its reference to the original dictionary
 }
 
 func newSelection(mem memory.Allocator, held *budget.Reservation, requests *Requests) *selection {
@@ -50,7 +50,8 @@ func (s *selection) add(b arrow.RecordBatch, from, rows int) {
 	s.runs = append(s.runs, run{batch: b, from: from, rows: rows, of: int(b.NumRows())})
 }
 
-// divide records which of the rows last added begin requests: those that do not continue one.
+// divide records which of the rows added last begin requests. These are the rows that do not
+// continue the request of the row before.
 func (s *selection) divide(ctx context.Context, continues []bool) error {
 	x, requests := &s.runs[len(s.runs)-1], 0
 	for _, on := range continues {
@@ -70,20 +71,22 @@ func (s *selection) divide(ctx context.Context, continues []bool) error {
 	return nil
 }
 
-// has reports whether the rows last added are of a batch.
+// has reports whether the rows added last are rows of the given batch.
 func (s *selection) has(b arrow.RecordBatch) bool {
 	return len(s.runs) > 0 && s.runs[len(s.runs)-1].batch == b
 }
 
-// reserveLast reserves the rows last added, of a batch that their range is about to leave.
+// reserveLast reserves the memory of the rows added last, before their range moves on to its next
+// batch.
 func (s *selection) reserveLast(ctx context.Context) error {
 	g := batch.NewGatherer(s.memory)
 	defer g.Release()
 	return s.reserveRun(ctx, g, &s.runs[len(s.runs)-1])
 }
 
-// reserveRun reserves a run whose range leaves the run's batch, with the dictionary that is
-// the batch's own rows, or with a copy of the rows that the run needs, if these are few.
+// reserveRun reserves the memory of a run whose range moves on to its next batch. This includes the
+// dictionary whose rows are those of the batch itself. If the run needs only few rows of that
+// dictionary, it copies them instead.
 func (s *selection) reserveRun(ctx context.Context, g *batch.Gatherer, x *run) error {
 	if err := s.reserve(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests == nil {
 		return err
@@ -91,8 +94,8 @@ func (s *selection) reserveRun(ctx context.Context, g *batch.Gatherer, x *run) e
 	return s.own(ctx, g, x, func(at int) bool { return at == s.requests.Index }, ownRows)
 }
 
-// reserveDictionaries reserves the dictionaries of a batch that the range's next batch does not share:
-// they were made for that batch.
+// reserveDictionaries reserves the dictionaries of a batch, except those that the range's next
+// batch uses too. The reserved ones were made for that one batch.
 func (s *selection) reserveDictionaries(ctx context.Context, from, to arrow.RecordBatch) error {
 	bytes := int64(0)
 	for i, c := range from.Columns() {
@@ -107,11 +110,11 @@ func (s *selection) reserveDictionaries(ctx context.Context, from, to arrow.Reco
 	return s.reserve(ctx, bytes)
 }
 
-// next starts the rows of another lane.
+// next begins the rows of another lane.
 func (s *selection) next() { s.detached = len(s.runs) }
 
-// detach makes the rows of a range that has ended independent of it, before the lane
-// opens its next range, so that at most one build side is held.
+// detach makes the rows of a range that has ended independent of that range, before the lane opens
+// its next range. So at most one build side is held.
 func (s *selection) detach(ctx context.Context) error {
 	g := batch.NewGatherer(s.memory)
 	defer g.Release()
@@ -130,12 +133,14 @@ func (s *selection) detachRun(ctx context.Context, g *batch.Gatherer, x *run) er
 	return s.own(ctx, g, x, func(at int) bool { return s.requests == nil || at != s.requests.Index }, 1)
 }
 
-// ownRows is the maximum size, relative to a copy of the needed rows, of a batch's own rows
-// that are kept whole: they are released soon, and a copy would be copied again.
+// ownRows applies to a dictionary that consists of the rows of its own batch. It is kept whole if
+// its size is at most ownRows times the size of a copy of the needed rows: the dictionary is
+// released soon, and a copy would have to be copied once more when the batch is cut.
 const ownRows = 2
 
-// own replaces a run's dictionaries by copies of the rows to which it refers, or reserves
-// dictionaries that are at most maxRatio times as large as a copy.
+// own makes a run independent of the dictionaries of its wanted columns. If a dictionary is at most
+// maxRatio times as large as a copy of the rows to which the run refers, own reserves the
+// dictionary and keeps it. Otherwise it replaces the dictionary by such a copy.
 func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted func(at int) bool, maxRatio int64) error {
 	columns, origins := make([]arrow.Array, 0, x.batch.NumCols()), make([]origin, x.batch.NumCols())
 	copy(origins, x.origins)
@@ -168,8 +173,8 @@ func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted f
 	return nil
 }
 
-// copyRows copies the staging rows to which a column refers. If the whole dictionary is at
-// most maxRatio times as large, it reserves that and returns nil.
+// copyRows copies the staging rows to which a column refers. If the whole dictionary is at most
+// maxRatio times as large as the copy, copyRows reserves the dictionary instead, and returns nil.
 func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.Dictionary, maxRatio int64) (arrow.Array, error) {
 	rows, at := distinctNeighbours(of.Indices().(*array.Int32).Int32Values())
 	parts := []batch.Segment{{Values: of.Dictionary(), Indices: rows}}
@@ -183,7 +188,7 @@ func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.D
 		return nil, s.reserve(ctx, bytes)
 	}
 	s.kept.Remove(whole)
-	if err := s.reserve(ctx, size+2*references); err != nil { // with the references of the origin
+	if err := s.reserve(ctx, size+2*references); err != nil { // the size includes the references that origin keeps
 		return nil, err
 	}
 	values, err := g.Gather(of.Dictionary().DataType(), parts)
@@ -198,8 +203,9 @@ func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.D
 	return array.NewDictionaryArray(of.DataType(), indices, values), nil
 }
 
-// distinctNeighbours drops references that equal the one before, as of rows of one request,
-// and returns the new position of each reference.
+// distinctNeighbours drops each reference that equals the reference before it, as is usual for rows
+// of one request. It returns the remaining references, and for each original reference its position
+// among them.
 func distinctNeighbours(references []int32) (rows, at []int32) {
 	at = make([]int32, len(references))
 	for i, r := range references {
@@ -216,7 +222,7 @@ func (s *selection) reserve(ctx context.Context, bytes int64) error {
 	return fewerRows(s.held.GrowWait(ctx, bytes))
 }
 
-// fewerRows adds the remedy for a batch that does not fit in memory.
+// fewerRows adds to an error the remedy for a batch that does not fit in memory.
 func fewerRows(err error) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err

@@ -15,16 +15,17 @@ import (
 
 // ViewOptions describe a View.
 type ViewOptions struct {
-	Schema   *arrow.Schema // of the view: some of the batch's columns, and of the fields of indexed ones
-	From, To int64         // rows of the batch; not empty
+	Schema   *arrow.Schema // the view's schema: some columns of the batch, and some fields of its indexed columns
+	From, To int64         // the view has rows [From, To) of the batch, at least one
 	Memory   memory.Allocator
 	Budget   *budget.Budget
 }
 
-// View returns some columns and rows of a batch that a Reader with more columns returned, as a Reader with
-// these columns and fewer rows would return them. The view uses the memory of the batch, except for
-// the indices, and some rows, of indexed columns of which only some rows are taken. The caller releases
-// the view.
+// View returns some columns and rows of a batch. The batch was returned by a Reader, and the view
+// is as a Reader with fewer columns and rows would return it. The view uses the memory of the
+// batch, with two exceptions. If it has only some rows of the batch, the indices of indexed columns
+// are new, and rows of their dictionaries may be copied. A column of texts or binary values may
+// have to be copied into another form. The caller releases the view.
 func View(ctx context.Context, of arrow.RecordBatch, o ViewOptions) (arrow.RecordBatch, error) {
 	base, ok := of.(*batch.Charged)
 	if !ok {
@@ -59,7 +60,7 @@ type view struct {
 	own *budget.Reservation
 }
 
-// named returns the view's rows of the column of a batch with a field's name.
+// named returns the view's rows of the batch's column that has the name of the field.
 func (v view) named(ctx context.Context, of arrow.RecordBatch, field arrow.Field) (arrow.Array, error) {
 	at := of.Schema().FieldIndices(field.Name)
 	if len(at) != 1 {
@@ -94,7 +95,7 @@ func (v view) column(ctx context.Context, c arrow.Array, field arrow.Field) (arr
 	return v.part(ctx, dt, indexed.Indices().(*array.Int32).Int32Values()[v.From:v.To], fields)
 }
 
-// fieldsOf returns some fields of an array of structs. They are borrowed.
+// fieldsOf returns some fields of an array of structs. The caller does not release them.
 func fieldsOf(rows *array.Struct, of *arrow.StructType) ([]arrow.Array, error) {
 	all := rows.DataType().(*arrow.StructType)
 	fields := make([]arrow.Array, of.NumFields())
@@ -108,8 +109,9 @@ func fieldsOf(rows *array.Struct, of *arrow.StructType) ([]arrow.Array, error) {
 	return fields, nil
 }
 
-// part returns an indexed column with the rows to which some indices refer, in the order of their
-// first reference. The fields are those of all rows.
+// part returns an indexed column of some indices. Its dictionary has only the rows to which these
+// indices refer, in the order of the first reference to each. fields are the fields of the whole
+// dictionary.
 func (v view) part(ctx context.Context, dt *arrow.DictionaryType, indices []int32, fields []arrow.Array) (arrow.Array, error) {
 	mem := v.Memory
 	size, known := len(indices)*arrow.Int32SizeBytes, fields[0].Len()
@@ -130,8 +132,9 @@ func (v view) part(ctx context.Context, dt *arrow.DictionaryType, indices []int3
 	return indexedArray(dt, own, taken)
 }
 
-// references returns the distinct indices, in the order of their first occurrence, and sets each
-// of own to the position of its index among them. All are below a number of rows.
+// references returns the distinct indices in the order of their first occurrence. It sets each
+// element of own to the position of the corresponding index among the distinct ones. All indices
+// must be less than rows.
 func references(indices, own []int32, rows int) []int32 {
 	used, found := make([]int32, 0, rows), make([]int32, rows) // found: 1 + the position; 0: none
 	for i, index := range indices {
@@ -173,7 +176,8 @@ func (v view) rows(ctx context.Context, of *arrow.StructType, fields []arrow.Arr
 	return taken, nil
 }
 
-// consecutive reports whether each row follows the one before. There is at least one.
+// consecutive reports whether each row number is one more than the number before it. rows must not
+// be empty.
 func consecutive(rows []int32) bool {
 	return int(rows[len(rows)-1])-int(rows[0]) == len(rows)-1 && slices.IsSorted(rows)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// Weight is the size of the values of some columns in the rows of a batch, in bytes:
-// plain, and as one indexed column.
+// Weight is the size in bytes that the values of some columns have in a batch: as plain columns,
+// and together as one indexed column.
 type Weight struct{ Plain, Indexed int64 }
 
-// Weigh chooses the rows of the first batch, which the next Next returns, and weighs its
-// candidates for indexed columns. It counts only values, not validity or padding, so that
-// the result depends only on the rows. Without a row all weights are 0.
+// Weigh chooses the rows of the first batch, and returns a weight for each candidate for an indexed
+// column. The following call of Next returns these rows. The weights include only values, not
+// validity or padding, so they depend only on the rows. If there are no rows, all weights are 0.
 func (r *Reader) Weigh(ctx context.Context, columns []IndexedColumn) ([]Weight, error) {
 	if r.pending == nil {
 		if err := r.choose(ctx); err != nil {
@@ -41,7 +41,7 @@ func (r *Reader) Weigh(ctx context.Context, columns []IndexedColumn) ([]Weight, 
 	return weights, nil
 }
 
-// Weighed returns the number of rows that were weighed and not yet returned.
+// Weighed returns the number of rows that were weighed but not yet returned.
 func (r *Reader) Weighed() int64 {
 	if r.pending == nil {
 		return 0
@@ -72,8 +72,7 @@ func (ct *cutter) weigh(of IndexedColumn, runs []run, rows int) (Weight, error) 
 	return w, nil
 }
 
-// bytes returns the size of a column's values, given a function that returns its
-// segments.
+// bytes returns the size of a column's values, given a function that returns the column's segments.
 func (c Column) bytes(segments func(Column) []batch.Segment) (int64, error) {
 	if c.Dense == nil {
 		return batch.ValueBytes(segments(c))
@@ -85,8 +84,7 @@ func (c Column) bytes(segments func(Column) []batch.Segment) (int64, error) {
 	return int64(rows) * int64(len(c.Dense.Columns)) * int64(arrow.Float32SizeBytes), nil
 }
 
-// Dictionary returns the dictionary column of a range's batches that holds the values of
-// a column.
+// Dictionary returns the dictionary column of a range's batches that has the values of a column.
 func (c Column) Dictionary() int {
 	if c.Dense != nil {
 		return c.Dense.Columns[0].Dictionary()
