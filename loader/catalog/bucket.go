@@ -6,14 +6,14 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 )
 
-// FileBucket is the bucket of a file on one column, from its manifest: all values of the
-// column are in bucket ID of Of.
+// FileBucket is the bucket that a manifest names for a data file and one of its columns: in this
+// file, all values of the column are in bucket ID of the transform Of.
 type FileBucket struct {
 	ID int // or bucket.Null, the bucket of nulls
 	Of int
 }
 
-// Null reports whether it is the bucket of nulls.
+// Null reports whether b is the bucket of nulls.
 func (b FileBucket) Null() bool { return b.ID == int(bucket.Null) }
 
 // String returns the ID, or "null".
@@ -32,8 +32,8 @@ func (p PartitionField) Bucket(value any) FileBucket {
 	return FileBucket{ID: int(bucket.Null), Of: p.Transform.N}
 }
 
-// BucketOf returns the bucket of a file on a column, by the file's own partition spec. It
-// returns false if that spec does not bucket the column.
+// BucketOf returns the bucket of a column's values in a file, according to the file's own partition
+// spec. It returns false if this spec does not bucket the column.
 func (t *Table) BucketOf(f File, column int) (FileBucket, bool) {
 	for i, p := range t.Specs[f.Spec] {
 		if p.Source == column && p.Transform.Kind == Bucket {

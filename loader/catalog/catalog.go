@@ -1,10 +1,11 @@
-// Package catalog is the view of a table format that planning has: tables at pinned
-// snapshots, with their columns, partition specs and data files, as plain values.
+// Package catalog describes tables to the planner, independently of the table format: as plain
+// values that describe tables at pinned snapshots, with their columns, partition specs and data
+// files.
 //
-// A Catalog reads metadata alone and never opens a data file. Its results for a pin are
-// immutable: later commits do not change them. Whatever this version cannot read
-// correctly (formats other than Parquet, encryption) is refused here, at plan time, with
-// the table, the file and the reason.
+// A Catalog reads only metadata and never opens a data file. Its results for a pin are immutable:
+// later commits do not change them. If a table has something that this version cannot read
+// correctly (a format other than Parquet, or encryption), the catalog refuses it at plan time, with
+// an error that names the table, the file and the reason.
 package catalog
 
 import (
@@ -24,40 +25,44 @@ import (
 type Catalog interface {
 	// Table pins the current state of a ref. The zero Ref is main.
 	Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error)
-	// At opens a state that was pinned before. Its error names what no longer exists.
+	// At opens a state that was pinned before. If a part of this state no longer exists, such as
+	// the snapshot or the schema, the error names the part.
 	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
-	// Files lists all data files of a pinned table, ordered by sequence number and
-	// File.OrderedAs, with the value ranges of the columns whose field ids are in bounds.
-	// Columns are the field ids of the columns to read: a file that is older than a
-	// required one of them without an initial default is refused. Both lists may name
-	// nested columns. The slice is shared and must not be modified.
+	// Files lists all data files of a pinned table, ordered by sequence number and then by
+	// File.OrderedAs. Each file has the value ranges of the columns whose field ids are in bounds.
+	// The parameter columns has the field ids of the columns to read. If one of these is required
+	// and has no initial default, Files returns an error for a file that is older than the column.
+	// Both lists of ids may have nested columns. The returned slice is shared and must not be
+	// modified.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
-	// Appended lists those of Files that append snapshots added after since, which is the
-	// pinned snapshot or an ancestor of it. It returns Invalid if since is neither, or if a
-	// snapshot after since is not an append and added new rows, or if one removed or rewrote a
-	// file that was appended after since. It returns Expired if a snapshot in between no
-	// longer exists; since itself need not exist. Files that are not listed are not refused.
+	// Appended lists the files that were appended after snapshot since: of the result of Files,
+	// only the files that snapshots with the operation append added after since. Since is the
+	// pinned snapshot or an ancestor of it; otherwise Appended returns Invalid. It also returns
+	// Invalid if a later snapshot with another operation added new rows, or if a later snapshot
+	// removed or rewrote a file that was appended after since. It returns Expired if a snapshot
+	// after since no longer exists; since itself need not exist. Appended never returns an error
+	// for a file that it does not list.
 	Appended(ctx context.Context, t *Table, since int64, columns []int, bounds []int) ([]File, error)
 }
 
 // Table is a table at one snapshot. It is immutable.
 type Table struct {
 	Name string // in the dataset
-	// Location is where the table's files are by default; "": unknown. It is part of no identity.
+	// Location is the folder where the table's files are by default; "" if it is unknown. It does
+	// not identify the table, and is in no digest.
 	Location string
 	Pin      dataset.TablePin
 	Fields   []Field      // top-level columns, in schema order
 	Nested   []Field      // primitive columns inside structs, in schema order
 	Specs    map[int]Spec // every partition spec of the table, by id
-	// SortOrders are the sort orders that the table declares, by id, without the
-	// unsorted one. Files name the order that they were written in, which is not
-	// checked.
+	// SortOrders are the sort orders that the table declares, by id, without the unsorted one. Each
+	// file names the order in which its writer says that it wrote the rows; nothing checks this.
 	SortOrders map[int]SortOrder
-	// Defaults are the values of fields in files that lack them, by field id: the
-	// initial default of a column, or of a field of a struct at any depth, as one
-	// non-null value of its type. A field without an entry is null. Only the file itself
-	// shows whether it lacks a field, because a writer that began before the field was
-	// added may commit after it.
+	// Defaults has the value of each field that has an initial default, by field id, for files that
+	// lack the field: of a column, or of a field inside a struct at any depth, as an array of one
+	// non-null value of the field's type. In files that lack a field without an entry here, the
+	// field is null. Only the file itself shows whether it lacks a field: a writer that began
+	// before the field was added may commit after that.
 	Defaults map[int]arrow.Array
 	// Mapping is the name mapping of the pin. If it is nil, files without field ids
 	// cannot be read.
@@ -65,14 +70,16 @@ type Table struct {
 	// Lineage has the columns of row lineage (LineageFields), which are read only if a
 	// query names them. It is empty below format version 3.
 	Lineage []Field
-	// OtherNames are columns as other schemas of the table have them, if their name or id differs. They are those of the
-	// table's metadata when the pin was opened, and part of no identity.
+	// OtherNames has the columns of the table's other schemas, if their names or ids differ from
+	// those of the pinned schema. They are taken from the table's metadata at the time when the pin
+	// was opened. They do not identify the table, and are in no digest.
 	OtherNames []OtherName
 	// Origins are the origins of the top-level columns that promotions made, by field id.
 	Origins map[int]dataset.ColumnOrigin
 	// Partial are the field ids of the promoted columns that some data file of the pin may lack. Only a loader sets it.
 	Partial map[int]bool
-	// Unnamed are top-level columns that are found by their ids alone: those of promotions, in a table as it was before them.
+	// Unnamed has top-level columns that are found by id but not by name: the columns of
+	// promotions, if the table is read as it was before these promotions.
 	Unnamed []Field
 }
 
@@ -81,24 +88,27 @@ type OtherName struct {
 	ID      int // Iceberg field id
 	Name    string
 	Current bool // in the table's current schema
-	// Entry and Table are the staging entry that the column was promoted from and the entry's table; "": no promotion made the column.
+	// Entry is the staging entry that the column was promoted from, and Table is the table of this
+	// entry. Both are "" if no promotion made the column.
 	Entry, Table string
 }
 
-// Field is a column: a top-level one, or one inside structs. The Name of a nested column
-// is its path, with dots, and it is required if all fields on the path are. Type follows
-// from the Iceberg type alone, without metadata. It is null if this version does not
-// serve the Iceberg type: the column is listed, but Files refuses to read it.
+// Field is a column: a top-level column, or a column inside structs. The Name of a nested column is
+// its path, with dots, and the column is required if all fields on this path are required. Type
+// depends on the Iceberg type only, and has no metadata. Type is Arrow's null type if this version
+// does not support the Iceberg type: the column is then listed, but Files returns an error if it is
+// to be read.
 type Field struct {
 	ID       int // Iceberg field id
 	Name     string
 	Type     arrow.DataType
 	Required bool
-	// Stored is Type with the ids of all nested fields as metadata under FieldIDKey; nil
-	// if there are none or if they are unknown.
+	// Stored is Type with the ids of all nested fields as metadata under FieldIDKey. It is nil if
+	// the type has no nested fields or if their ids are unknown.
 	Stored arrow.DataType
-	// Declared is the field as the schemas of streams have it, which declare UUIDs as the extension type UUIDExtension, by
-	// metadata. It is nil if neither the column nor a field inside is a UUID: Type is the same for uuid and fixed[16].
+	// Declared is the field for the schemas of streams, in which metadata declares that UUIDs have
+	// the extension type UUIDExtension. It is nil if neither the column nor a field inside it is a
+	// UUID. Type alone does not tell: it is the same for uuid and fixed[16].
 	Declared *arrow.Field
 }
 
@@ -108,7 +118,7 @@ const FieldIDKey = "PARQUET:field_id"
 // UUIDExtension is the name of Arrow's extension type of UUIDs. Its values are stored as 16 fixed bytes.
 const UUIDExtension = "arrow.uuid"
 
-// Arrow returns the field as in a stream of the table alone.
+// Arrow returns the field as it is in a stream that reads only this table.
 func (f Field) Arrow() arrow.Field {
 	return arrow.Field{Name: f.Name, Type: f.Type, Nullable: !f.Required}
 }
@@ -123,7 +133,8 @@ func FieldIDs(columns []Field) []int {
 	return ids
 }
 
-// HasSnapshot reports whether the table has ever been committed to.
+// HasSnapshot reports whether the table is pinned at a snapshot. A table to which nobody committed
+// has none.
 func (t *Table) HasSnapshot() bool { return t.Pin.Snapshot != dataset.NoSnapshot }
 
 // Field returns the column of a name, which may be a path such as user.id. A top-level
@@ -141,7 +152,8 @@ func (t *Table) ByID(id int) (Field, bool) {
 	return first(t.Unnamed, is)
 }
 
-// TopLevel returns the top-level columns, those that names do not find last. The caller must not modify them.
+// TopLevel returns the top-level columns: first Fields, then Unnamed. The caller must not modify
+// the slice.
 func (t *Table) TopLevel() []Field {
 	if t.Unnamed == nil {
 		return t.Fields
@@ -186,7 +198,8 @@ func (t *Table) Schema() *arrow.Schema {
 // Spec is a partition spec: its fields in order, without void ones.
 type Spec []PartitionField
 
-// SameField returns the position of a field with the values of another spec's field, or -1.
+// SameField returns the position of the field that has the same values as p, which is a field of
+// another spec, or -1 if there is none.
 func (s Spec) SameField(p PartitionField) int {
 	return slices.IndexFunc(s, func(o PartitionField) bool { return o.Source == p.Source && o.Transform == p.Transform })
 }
@@ -205,7 +218,8 @@ type Transform struct {
 	N    int // number of buckets, or width of truncate; else 0
 }
 
-// SortOrder is an order of rows: by the first of its fields, then the next.
+// SortOrder is an order of rows: they are ordered by the first field, rows that are equal in it by
+// the second field, and so on.
 type SortOrder []SortField
 
 // SortField orders rows by a transform of one column.
@@ -216,11 +230,11 @@ type SortField struct {
 	NullsFirst bool
 }
 
-// The ranks of files whose snapshot is not on the chain.
+// The ranks of files that were added by a snapshot that is not on the chain (see Chain).
 const (
-	// BeforeRanks: the snapshot has expired, or an expired one separates it from the
-	// chain. The file is older than all files with a rank. Its order among other such
-	// files is unknown.
+	// BeforeRanks: the snapshot has expired, or an expired snapshot lies between it and the chain.
+	// The file is older than all files with a positive rank. Its order among other files with
+	// BeforeRanks is unknown.
 	BeforeRanks = 0
 	// Unranked: the snapshot exists but is not on the complete chain. The order of the
 	// file among files of other snapshots is unknown.
@@ -245,8 +259,9 @@ const (
 // File is one data file of a snapshot.
 type File struct {
 	Location string
-	// Original is the location of the file that promotions replaced by this one, directly or in
-	// several steps, if Location tells it; else "". Arrange sets it. See OrderedAs.
+	// Original is the location of the file that promotions replaced by this file, directly or in
+	// several steps. It is derived from the name in Location; "" if the name does not contain it.
+	// Arrange sets it. See OrderedAs.
 	Original string
 	Bytes    int64
 	Rows     int64
@@ -254,10 +269,11 @@ type File struct {
 	// Snapshot is the id of the snapshot that added a file without a sequence number;
 	// else 0.
 	Snapshot int64
-	// Rank orders files without a sequence number; it is 0 for all others. It is the
-	// position of Snapshot on the chain of the pinned snapshot and its parents, from 1
-	// for the oldest known one, or BeforeRanks or Unranked. It only tells which rows
-	// were written first: files and training rows are not ordered by it.
+	// Rank is the age of a file without a sequence number, relative to the other such files; it is
+	// 0 for files with a sequence number. It is the position of Snapshot on the chain of the pinned
+	// snapshot and its ancestors, where the oldest known snapshot has position 1, or BeforeRanks or
+	// Unranked. It only tells which rows were written first; neither files nor training rows are
+	// sorted by it.
 	Rank int
 	// FirstRow is the row id of the file's first row, unless the file stores row ids. It
 	// is nil for files without row ids, such as those from before format version 3.
@@ -266,16 +282,17 @@ type File struct {
 	// SortOrder is the id of the order of the rows, according to the writer; 0 is
 	// unsorted. It need not be in the table's SortOrders.
 	SortOrder int
-	// Partition has a value for each field of that spec, in order; nil is null. For
-	// identity and truncate it is a value of the column: bool, int64 (also days of
-	// dates, microseconds of times, and timestamps in the column's unit), float64,
-	// string (also the bytes of binary, fixed and uuid) or a decimal as text with all
-	// digits of its scale, such as "-12.30". For the other transforms it is an int64:
-	// the bucket, or years, months, days or hours since 1970-01-01 00:00.
+	// Partition has a value for each field of the partition spec, in order; nil is null. For
+	// identity and truncate, it is a value of the column: a bool, an int64 (for dates the number of
+	// days, for times the number of microseconds, for timestamps a number in the column's unit), a
+	// float64, a string (for binary, fixed and uuid their bytes), or a decimal as text with all
+	// digits of its scale, such as "-12.30". For the other transforms, it is an int64: the bucket,
+	// or the number of years, months, days or hours since 1970-01-01 00:00.
 	Partition []any
 	// Ranges are the value ranges of the requested columns, by field id; nil if none
 	// were requested. A column without an entry may have any values.
 	Ranges map[int]expr.Range
-	// Deletes are the delete files of the file. Rows and Ranges do not account for them.
+	// Deletes are the delete files that apply to this file. Rows and Ranges still include the
+	// deleted rows.
 	Deletes Deletes
 }

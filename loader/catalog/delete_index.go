@@ -10,12 +10,14 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Delete sets the delete files that apply to each data file, by the specification's "Scan
-// Planning". A deletion vector and position deletes apply to files that are not newer,
-// and that they name or that are in their partition. Equality deletes apply to files that
-// are older, and in their partition, or anywhere if their spec has no partition fields. A
-// deletion vector replaces position deletes, because it contains them. A data file with
-// two vectors, or with one that is older than itself, is Corrupt.
+// Delete sets File.Deletes of each data file to the delete files that apply to it, according to
+// "Scan Planning" in the specification. A deletion vector applies to the data file that it names.
+// Position deletes apply to data files that are not newer than they are: to the file that they
+// name, or to all files in their partition. Equality deletes apply to data files that are older
+// than they are and in their partition, or in any partition if their spec has no partition fields.
+// If a data file has a deletion vector, its position deletes are left out, because the vector
+// contains them. A data file with two vectors, or with a vector that is older than the data file,
+// is Corrupt.
 func Delete(t *Table, files []File, deletes []*DeleteFile) error {
 	if len(deletes) == 0 {
 		return nil
@@ -40,8 +42,8 @@ type deleteIndex struct {
 	vectors  map[string]*DeleteFile      // by the data file's location
 	named    map[string][]*DeleteFile    // position deletes of one data file
 	scoped   map[string][]*DeleteFile    // position deletes of a partition
-	equality map[string][]*EqualityGroup // of a partition
-	global   []*EqualityGroup            // of the table
+	equality map[string][]*EqualityGroup // by partition
+	global   []*EqualityGroup            // that apply to the whole table
 }
 
 func newDeleteIndex(t *Table, deletes []*DeleteFile) (*deleteIndex, error) {
@@ -75,7 +77,8 @@ func newDeleteIndex(t *Table, deletes []*DeleteFile) (*deleteIndex, error) {
 	return x, nil
 }
 
-// addEquality adds equality deletes to the group of their scope and columns.
+// addEquality adds a file of equality deletes to the group that has the same scope (a partition, or
+// the table) and the same columns.
 func (x *deleteIndex) addEquality(groups map[string]*EqualityGroup, d *DeleteFile) {
 	in, global := "", len(x.table.Specs[d.Spec]) == 0
 	if !global {
@@ -136,7 +139,7 @@ func (x *deleteIndex) of(f *File) (Deletes, error) {
 	return out, nil
 }
 
-// from returns the delete files with at least the given sequence number.
+// from returns the delete files whose sequence number is at least the given one.
 func from(files []*DeleteFile, sequence int64) []*DeleteFile {
 	return files[sort.Search(len(files), func(i int) bool { return files[i].Sequence >= sequence }):]
 }
@@ -156,8 +159,8 @@ func joined(a, b []*DeleteFile) []*DeleteFile {
 	return out
 }
 
-// trim drops the equality deletes that are older than all data files of their group: they
-// delete nothing, so they need not be read.
+// trim drops each file of equality deletes that is not newer than any data file of its group: it
+// deletes nothing, so it need not be read.
 func (x *deleteIndex) trim(files []File) {
 	oldest := map[*EqualityGroup]int64{}
 	for i := range files {

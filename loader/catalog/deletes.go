@@ -42,8 +42,8 @@ const (
 type DeleteFile struct {
 	Kind     DeleteKind
 	Location string
-	Bytes    int64 // of the file
-	Rows     int64 // positions or values in it; each position of a vector counts once
+	Bytes    int64 // size of the whole file
+	Rows     int64 // number of positions or of deleted values in the file; each position in a vector counts once
 	Sequence int64 // data sequence number
 	Spec     int   // partition spec id
 	// Partition is as in File.
@@ -53,12 +53,12 @@ type DeleteFile struct {
 	Data string
 	// Offset and Length locate a vector in the file, in bytes.
 	Offset, Length int64
-	// Columns are those of equality deletes, by ascending field id, with their types in
-	// the pinned schema or, if they were dropped, in the last schema that had them.
+	// Columns are the columns that equality deletes compare, by ascending field id. Their types are
+	// taken from the pinned schema or, if a column was dropped, from the last schema that had it.
 	Columns []Field
 }
 
-// Size returns how many bytes of the file are read.
+// Size returns how many bytes of the file must be read.
 func (d *DeleteFile) Size() int64 {
 	if d.Kind == DeletionVector {
 		return d.Length
@@ -74,20 +74,20 @@ type Deletes struct {
 	// Positions are the position deletes that may apply, ordered by sequence number and
 	// location.
 	Positions []*DeleteFile
-	// Equality are the groups of equality deletes with files that are newer than the data
+	// Equality has the groups of equality deletes of which at least one file is newer than the data
 	// file.
 	Equality []*EqualityGroup
 }
 
-// EqualityGroup has the equality deletes of one scope (a partition, or the table) on the
-// same columns. Each applies only to data files with a smaller sequence number.
+// EqualityGroup has the equality deletes of one scope (a partition, or the table) on the same
+// columns. Each file of the group applies only to data files with a smaller sequence number.
 type EqualityGroup struct {
 	Columns []Field
 	Files   []*DeleteFile // ordered by sequence number and location
 }
 
-// DeleteList identifies a list of delete files by its address. Data files share immutable
-// lists, so that each list is processed once.
+// DeleteList identifies a list of delete files by its address in memory. Data files share the same
+// immutable lists, so a caller can process each list once.
 type DeleteList struct {
 	first **DeleteFile
 	files int
@@ -120,8 +120,8 @@ func (d Deletes) All(sequence int64) []*DeleteFile {
 	return out
 }
 
-// After returns the files of the group that delete rows of a data file with a sequence
-// number: those with a larger one.
+// After returns the files of the group that delete rows of a data file with the given sequence
+// number: the files with a larger sequence number.
 func (g *EqualityGroup) After(sequence int64) []*DeleteFile {
 	return g.Files[sort.Search(len(g.Files), func(i int) bool { return g.Files[i].Sequence > sequence }):]
 }

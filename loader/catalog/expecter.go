@@ -4,8 +4,9 @@ import "context"
 
 // Expecter is a Catalog that can look up several tables in one call, which is faster than one after the other.
 type Expecter interface {
-	// Expect returns a context in which the first lookup of one of the named tables looks up all of them. This
-	// serves one lookup of each table. The answers are the same as without it.
+	// Expect returns a context in which the first lookup of one of the named tables looks up all of
+	// them. For each table, one later lookup uses this result; further lookups ask the catalog
+	// again. The results are the same as without Expect.
 	Expect(ctx context.Context, names []string) context.Context
 }
 
@@ -16,7 +17,7 @@ func (s *Set) Expect(ctx context.Context, names []string) context.Context {
 	for _, name := range names {
 		r, err := s.route(name)
 		if err != nil {
-			continue // it fails when it is asked for
+			continue // the later lookup of this name returns the error
 		}
 		one, ok := r.catalog.(Expecter)
 		if !ok {

@@ -10,15 +10,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// These failures are shared by all implementations of Catalog.
+// All implementations of Catalog return the errors in this file.
 
-// UnknownTable returns the NotFound of a table that does not exist, with the nearest of
-// the known names.
+// UnknownTable returns the error NotFound for a table that does not exist. It suggests the known
+// name that is most similar.
 func UnknownTable(name string, known []string) *fault.Error {
 	return unknown("table", name, known, "table %s does not exist", name).In(name, "")
 }
 
-// UnknownRef returns the NotFound of a branch or tag that a table does not have.
+// UnknownRef returns the error NotFound for a branch or tag that a table does not have.
 func UnknownRef(table, ref string, known []string) *fault.Error {
 	e := unknown("ref", ref, known, "table %s has no branch or tag %q", table, ref).In(table, "")
 	if len(known) == 0 {
@@ -50,8 +50,8 @@ func SnapshotTexts(known []SnapshotTime) string {
 	return strings.Join(texts, ", ")
 }
 
-// UnknownSnapshot returns the NotFound of a snapshot id that the table does not have, with the
-// snapshots that it has. The snapshot may have existed and expired.
+// UnknownSnapshot returns the error NotFound for a snapshot id that the table does not have. The
+// error lists the snapshots that the table has. The missing snapshot may have existed and expired.
 func UnknownSnapshot(table string, id int64, known []SnapshotTime) *fault.Error {
 	texts := make([]string, len(known))
 	for i, k := range known {
@@ -71,29 +71,30 @@ func unknown(field, name string, known []string, format string, args ...any) *fa
 	return &fault.Error{Kind: fault.NotFound, Message: message.String(), Faults: []fault.Field{f}}
 }
 
-// ExpiredSnapshot returns the Expired of a pinned snapshot that no longer exists.
+// ExpiredSnapshot returns the error Expired for a pinned snapshot that no longer exists.
 func ExpiredSnapshot(table string, id int64) *fault.Error {
 	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists", id, table).In(table, "").
 		WithRemedy("plan again without this pin; keep snapshots for as long as runs need them: pin_tags in the block of the catalog does so")
 }
 
-// ExpiredSince returns the Expired of a snapshot between since and the pinned one that no
-// longer exists, so that its changes are unknown.
+// ExpiredSince returns the error Expired for snapshot gone, which lies between since and the pinned
+// snapshot and no longer exists, so that its changes are unknown. Gone may be since itself.
 func ExpiredSince(table string, gone, since int64) *fault.Error {
 	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists, and what was appended since %d cannot be determined without it", gone, table, since).
 		In(table, "").WithRemedy("name a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them")
 }
 
-// ForgottenParent returns the Expired of a since that may or may not be an ancestor of the
-// pinned snapshot, because the parent of the oldest known ancestor has expired.
+// ForgottenParent returns the error Expired for a snapshot since that may or may not be an ancestor
+// of the pinned snapshot: the parent of the oldest known ancestor has expired, so nobody can tell.
 func ForgottenParent(table string, oldest, since int64) *fault.Error {
 	return fault.New(fault.Expired, "the parent of snapshot %d of table %s has expired, and what was appended since %d cannot be determined without it", oldest, table, since).
 		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)
 }
 
-// NotAnAncestor returns the error for a since that is not an ancestor of the pinned snapshot.
-// The ancestors are the pinned snapshot and its ancestors, newest first; newest is the first
-// of them that is also an ancestor of since, or 0.
+// NotAnAncestor returns the error Invalid for a snapshot since that is not an ancestor of the
+// pinned snapshot. The list ancestors begins with the pinned snapshot, followed by its ancestors,
+// newest first. Newest is the first snapshot of this list that is also an ancestor of since, or 0
+// if there is none.
 func NotAnAncestor(table string, since int64, ancestors []int64, newest int64) *fault.Error {
 	if len(ancestors) == 0 {
 		return fault.InvalidField("since", "table %s has no snapshot to read, and none since %d", table, since).In(table, "").
@@ -121,7 +122,7 @@ func NotAnAncestor(table string, since int64, ancestors []int64, newest int64) *
 // listedAncestors bounds how many ancestors an error lists.
 const listedAncestors = 5
 
-// NotAppended returns the Invalid of a snapshot after since that did more than append.
+// NotAppended returns the error Invalid for a snapshot after since that did more than append rows.
 func NotAppended(table string, snapshot, since int64, operation, what string) *fault.Error {
 	if operation == "" {
 		operation = "no operation"
@@ -131,27 +132,26 @@ func NotAppended(table string, snapshot, since int64, operation, what string) *f
 		WithRemedy("name since %d or a later snapshot, or read the whole table without since", snapshot)
 }
 
-// ExpiredSchema returns the Expired of a pinned schema that no longer exists.
+// ExpiredSchema returns the error Expired for a pinned schema that no longer exists.
 func ExpiredSchema(table string, id int) *fault.Error {
 	return fault.New(fault.Expired, "schema %d of table %s no longer exists", id, table).In(table, "").
 		WithRemedy("plan again without this pin")
 }
 
-// ExpiredMapping returns the Expired of a pinned name mapping that the table no longer has.
+// ExpiredMapping returns the error Expired for a pinned name mapping that the table no longer has.
 func ExpiredMapping(table string) *fault.Error {
 	return fault.New(fault.Expired, "the name mapping of table %s, which applies to its files without field ids, has changed", table).In(table, "").
 		WithRemedy("plan again without this pin")
 }
 
-// RecreatedTable returns the Expired of a pinned table whose name now belongs to another
-// table.
+// RecreatedTable returns the error Expired for a pinned table if another table has its name now.
 func RecreatedTable(table, pinned, now string) *fault.Error {
 	return fault.New(fault.Expired, "table %s was dropped and created again: the pin is of table %s, and its name now belongs to table %s",
 		table, pinned, now).In(table, "").WithRemedy("plan again without this pin; if a staging entry names another table than before, give it another name too")
 }
 
-// LacksRequired returns the Corrupt of a file that is older than a required column without
-// an initial default.
+// LacksRequired returns the error Corrupt for a file that is older than a column which is required
+// and has no initial default.
 func LacksRequired(table, file, column string) *fault.Error {
 	return fault.New(fault.Corrupt,
 		"file %s of table %s was written before column %q, which the table requires and has no initial default for",

@@ -14,8 +14,8 @@ const (
 	RowIDColumn   = "_row_id"
 )
 
-// LineageFields returns the columns that every table of format version 3 has in addition
-// to its own.
+// LineageFields returns the columns that every table of format version 3 has in addition to the
+// columns of its schema.
 func LineageFields() []Field {
 	return []Field{
 		{ID: rowID, Name: RowIDColumn, Type: arrow.PrimitiveTypes.Int64},
@@ -26,9 +26,9 @@ func LineageFields() []Field {
 // IsLineage reports whether a field id is that of a column of row lineage.
 func IsLineage(id int) bool { return id == rowID || id == updatedID }
 
-// LineageOf returns the values of a column of row lineage in rows for which the file does
-// not store them: first, plus step for each row. It returns false if they are null,
-// because the file is older than the table's lineage.
+// LineageOf returns the values of a column of row lineage for the rows of f in which the file does
+// not store this column: the value of row n is first plus n times step, counting rows from 0. It
+// returns false if the values are null, because the file is older than the table's row lineage.
 func (f File) LineageOf(id int) (first, step int64, known bool) {
 	switch {
 	case f.FirstRow == nil:

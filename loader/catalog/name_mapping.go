@@ -19,9 +19,9 @@ type MappedField struct {
 	Fields NameMapping
 }
 
-// Find returns the field id at a path of names, and the number of fields that the mapping
-// has in that field. It returns false if the mapping does not have the path: then the
-// column is not part of the table.
+// Find returns the id of the field at a path of names, and the number of fields that the mapping
+// has inside this field. It returns false if the mapping does not have the path: a file's column at
+// this path is then not a column of the table.
 func (m NameMapping) Find(path []string) (id, inside int, ok bool) {
 	for i, name := range path {
 		at := slices.IndexFunc(m, func(f MappedField) bool { return slices.Contains(f.Names, name) })
@@ -39,13 +39,14 @@ func (m NameMapping) Find(path []string) (id, inside int, ok bool) {
 // digestDigits is how many hexadecimal digits name a mapping in a pin.
 const digestDigits = 16
 
-// Digest identifies the content of the mapping, independent of its order.
+// Digest identifies the content of the mapping. It does not depend on the order of the mapping's
+// fields and names.
 func (m NameMapping) Digest() string {
 	sum := sha256.Sum256([]byte(m.canonical()))
 	return hex.EncodeToString(sum[:])[:digestDigits]
 }
 
-// canonical returns a text that is the same for equal mappings alone.
+// canonical returns a text that is the same for two mappings if and only if they are equal.
 func (m NameMapping) canonical() string {
 	fields := make([]string, len(m))
 	for i, f := range m {

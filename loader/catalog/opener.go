@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Opener opens the files of tables with the credentials that the catalog grants for each:
-// a location may be readable as a file of one table and not of another. It is safe for
-// concurrent use.
+// Opener opens the files of tables with the credentials that the catalog grants for each table: the
+// same location may be readable as a file of one table and not as a file of another table. It is
+// safe for concurrent use.
 type Opener interface {
 	// Open opens a file that the metadata of a table names. Size and errors are as in
 	// store.Store. The caller closes the object.

@@ -22,13 +22,14 @@ func ReplacementName(prefix string, replaced File) string {
 	return prefix + originalMark + path.Base(replaced.OrderedAs())
 }
 
-// OrderedAs returns the location by which the file is ordered, and which identifies its rows: that
-// of the original if the file is a replacement, and its own otherwise.
+// OrderedAs returns the location by which files are ordered and by which the file's rows are
+// identified: the location of the original if the file is a replacement, and the file's own
+// location otherwise.
 func (f File) OrderedAs() string { return cmp.Or(f.Original, f.Location) }
 
 // Arrange sets File.Original of the files of a snapshot, and sorts the files in the order of
-// Catalog.Files. If several files have the same original, they are ordered by their own locations,
-// because OrderedAs must identify a file of a snapshot.
+// Catalog.Files. If several files would have the same OrderedAs, they get no Original and are
+// ordered by their own locations, because OrderedAs must identify one file of a snapshot.
 func Arrange(files []File) {
 	replaced := false
 	for i := range files {
@@ -51,8 +52,8 @@ func Arrange(files []File) {
 	})
 }
 
-// originalOf returns the location of the original of a replacement, in the same folder, or "" for
-// another file.
+// originalOf returns the location of the original of a replacement, which is in the same folder. It
+// returns "" for a file that is no replacement.
 func originalOf(location string) string {
 	at := strings.LastIndexByte(location, '/') + 1
 	found := replacementName.FindStringSubmatch(location[at:])
@@ -62,8 +63,8 @@ func originalOf(location string) string {
 	return location[:at] + found[2]
 }
 
-// ReplacementPrefix returns the prefix in the name of a replacement. It returns false for another
-// file.
+// ReplacementPrefix returns the prefix in the name of a replacement. It returns false for a file
+// that is no replacement.
 func ReplacementPrefix(location string) (string, bool) {
 	found := replacementName.FindStringSubmatch(path.Base(location))
 	if found == nil {

@@ -4,7 +4,7 @@ package catalog
 // number.
 type Chain struct {
 	depths map[int64]int // by snapshot; the pinned one has 0
-	whole  bool          // it ends at a snapshot without a parent
+	whole  bool          // whether the chain ends at a snapshot without a parent
 	parent func(snapshot int64) (int64, bool)
 }
 
@@ -26,9 +26,9 @@ func NewChain(pinned int64, parent func(snapshot int64) (int64, bool)) Chain {
 	}
 }
 
-// Rank returns the File.Rank of a file that a snapshot added. Some writers remove the
-// parent from the oldest remaining snapshot, so that the chain looks complete: an expired
-// snapshot still precedes it.
+// Rank returns the File.Rank of a file that a snapshot added. Some writers delete the parent's id
+// from the oldest remaining snapshot when the parent expires, so that the chain looks complete.
+// Files of an expired snapshot therefore get BeforeRanks even if the chain looks complete.
 func (c Chain) Rank(snapshot int64) int {
 	if depth, ok := c.depths[snapshot]; ok {
 		return len(c.depths) - depth

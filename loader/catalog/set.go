@@ -12,18 +12,18 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Set is one Catalog made of several named ones. The first part of a table's name chooses
-// the catalog if the set has one of that name and a namespace follows. Every other name
-// belongs to the default catalog. So "default.events" is table events of namespace
-// default, even if a catalog is called default.
+// Set is one Catalog made of several named ones. The first part of a table's name chooses the
+// catalog if the set has a catalog of this name and at least two more parts follow, a namespace and
+// a table. Every other name belongs to the default catalog. So "default.events" is table events of
+// namespace default, even if a catalog is called default.
 type Set struct {
 	catalogs map[string]Catalog
 	fallback string
 }
 
-// NewSet returns a set whose default catalog is the one called fallback. With an empty
-// fallback, every name must start with a catalog. A fallback that is not in the set is
-// Invalid. The set does not own its catalogs.
+// NewSet returns a set whose default catalog is the one called fallback. With an empty fallback,
+// every name must start with a catalog. A fallback that is not in the set is Invalid. The caller
+// remains responsible for closing the catalogs.
 func NewSet(catalogs map[string]Catalog, fallback string) (*Set, error) {
 	if _, ok := catalogs[fallback]; fallback != "" && !ok {
 		names := slices.Sorted(maps.Keys(catalogs))
@@ -106,19 +106,19 @@ func (s *Set) Route(name string) (of, table string, err error) {
 	return r.prefix, r.table, nil
 }
 
-// Same reports whether two names are those of one table.
+// Same reports whether two names refer to the same table.
 func (s *Set) Same(a, b string) bool {
 	of, name, err := s.Route(a)
 	ofB, nameB, failed := s.Route(b)
 	return err == nil && failed == nil && of == ofB && name == nameB
 }
 
-// route is where a name leads to.
+// route is the catalog of a table's name, and the table's name in this catalog.
 type route struct {
 	catalog Catalog
-	prefix  string // the catalog in the name, or ""
-	name    string // as given
-	table   string // in the catalog
+	prefix  string // the catalog's name at the beginning of the table's name, or ""
+	name    string // the table's name as the caller wrote it
+	table   string // the table's name in the catalog
 }
 
 func (s *Set) route(name string) (route, error) {
@@ -133,7 +133,7 @@ func (s *Set) route(name string) (route, error) {
 	return route{catalog: s.catalogs[s.fallback], name: name, table: name}, nil
 }
 
-// noCatalog returns the failure of a name without a catalog if there is no default.
+// noCatalog returns the error for a name without a catalog if the set has no default catalog.
 func (s *Set) noCatalog(name string) error {
 	names := slices.Sorted(maps.Keys(s.catalogs))
 	first, _, _ := strings.Cut(name, ".")
@@ -141,7 +141,7 @@ func (s *Set) noCatalog(name string) error {
 		WithRemedy("put one of these and a dot in front of it: %s", strings.Join(names, ", "))
 }
 
-// named returns a table under the name that was given.
+// named returns the table with the name that the caller wrote.
 func (r route) named(t *Table) *Table {
 	if t == nil || t.Name == r.name {
 		return t
@@ -151,8 +151,8 @@ func (r route) named(t *Table) *Table {
 	return &out
 }
 
-// explain puts the name as given into an error. If a table does not exist, it checks
-// whether another catalog may have been meant.
+// explain puts the name that the caller wrote into an error. If the table does not exist, and the
+// first part of its name is similar to a catalog's name, the error suggests this catalog.
 func (s *Set) explain(r route, err error) error {
 	if err == nil {
 		return nil

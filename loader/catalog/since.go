@@ -17,9 +17,10 @@ const (
 	OpDelete    Operation = "delete"    // removed rows
 )
 
-// After returns the snapshots after since, up to the pinned one, oldest first; none if
-// since is the pinned one. The function parent is as in NewChain. It returns Invalid if
-// since is no ancestor, and Expired if a snapshot in between no longer exists.
+// After returns the snapshots after since, up to and including the pinned snapshot, oldest first.
+// It returns none if since is the pinned snapshot. The function parent is as in NewChain. After
+// returns Invalid if since is not an ancestor of the pinned snapshot, and Expired if a snapshot
+// after since no longer exists.
 func After(table string, since, pinned int64, parent func(snapshot int64) (int64, bool)) ([]int64, error) {
 	var after []int64 // newest first
 	if pinned == dataset.NoSnapshot {
@@ -41,10 +42,11 @@ func After(table string, since, pinned int64, parent func(snapshot int64) (int64
 	return after, nil
 }
 
-// apart returns the failure of a since that is not among the ancestors of the pinned
-// snapshot. The ancestors are given newest first, and the last has no parent. Some writers
-// remove the parent of a snapshot when that expires. So a since that no longer exists, or
-// that descends from another first snapshot, may have been an ancestor.
+// apart returns the error for a snapshot since that is not among the known ancestors of the pinned
+// snapshot. The ancestors are ordered newest first, and the last one has no parent. Some writers
+// delete the parent's id from a snapshot when the parent expires. So since may have been an
+// ancestor if it no longer exists, or if it descends from another snapshot without a parent: the
+// error is then Expired.
 func apart(table string, since int64, ancestors []int64, parent func(snapshot int64) (int64, bool)) error {
 	if _, known := parent(since); !known {
 		return ExpiredSince(table, since, since)

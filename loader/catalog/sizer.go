@@ -2,16 +2,18 @@ package catalog
 
 import "context"
 
-// Sizer is a Catalog that may know the sizes of a file's columns, for explanations of queries. It is safe for
-// concurrent use.
+// Sizer is a Catalog that may know how many bytes each column of a file takes. Explanations of
+// queries use these sizes. It is safe for concurrent use.
 type Sizer interface {
-	// ColumnBytes returns the stored size of columns together, by the location of each data file of a
-	// pinned table. It leaves out files whose writer did not record the size of each of the columns. It
-	// returns nil if it knows none. Errors are those of Files.
+	// ColumnBytes returns, for each data file of a pinned table by its location, the number of
+	// bytes that the given columns take together in the file. It leaves out each file for which the
+	// writer did not record the size of every one of these columns. It returns nil if it knows no
+	// sizes. It returns the errors of Files.
 	ColumnBytes(ctx context.Context, t *Table, columns []int) (map[string]int64, error)
 }
 
-// ColumnBytes returns the stored size of columns in a catalog that knows it. See Sizer.
+// ColumnBytes returns the stored sizes of columns if the table's catalog is a Sizer, and nil
+// otherwise. See Sizer.
 func (s *Set) ColumnBytes(ctx context.Context, t *Table, columns []int) (map[string]int64, error) {
 	r, err := s.route(t.Name)
 	if err != nil {

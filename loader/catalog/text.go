@@ -20,7 +20,7 @@ func (p PartitionField) Text(value any, column Field) string {
 	case int64:
 		return p.wholeText(v, column.Type)
 	case string:
-		if column.Declared != nil && len(v) == len(uuid.UUID{}) { // only primitive columns partition
+		if column.Declared != nil && len(v) == len(uuid.UUID{}) { // only primitive columns have partition fields
 			return uuid.UUID([]byte(v)).String()
 		}
 		switch column.Type.(type) {
@@ -33,7 +33,7 @@ func (p PartitionField) Text(value any, column Field) string {
 	}
 }
 
-// wholeText formats a number, or a value that counts units of time since 1970.
+// wholeText formats an int64 partition value: a number, or a number of time units since 1970.
 func (p PartitionField) wholeText(v int64, typ arrow.DataType) string {
 	const hour, day = 60 * 60, 24 * 60 * 60 // in seconds
 	epoch := time.Unix(0, 0).UTC()

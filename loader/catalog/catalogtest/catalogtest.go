@@ -1,10 +1,10 @@
-// Package catalogtest is the conformance suite of catalog.Catalog: what every
-// implementation promises, as tests that an implementation's own tests run. It
-// also has Memory, a catalog of values for the tests of what reads catalogs.
+// Package catalogtest is the conformance suite of catalog.Catalog: tests of what every
+// implementation must do. The tests of each implementation run this suite. The package also has
+// Memory, a catalog in memory for tests of packages that read catalogs.
 //
-// The suite describes changes of a table by its own values (Commit, File); the Rig of an
-// implementation makes these changes. No data file is ever read, so locations name files that
-// do not exist.
+// The suite describes changes of a table with its types Commit and File. The Rig of an
+// implementation makes these changes. No data file is ever read, so locations name files that do
+// not exist.
 package catalogtest
 
 import (
@@ -16,24 +16,24 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Rig is a catalog without tables, and the means to change its tables. The
-// means fail the test if they cannot do what they are asked.
+// Rig is a catalog without tables, with functions that create and change tables. A function fails
+// the test if it cannot do what its comment says.
 type Rig struct {
 	Catalog catalog.Catalog
 	// Create makes an empty table of Fields and Spec.
 	Create func(t *testing.T, table string)
-	// Unsequenced makes an empty table of Fields and Spec whose files have no
-	// sequence numbers, and Sequenced lets those that are added from now on have
-	// some: format version 1, and its upgrade.
+	// Unsequenced makes an empty table of Fields and Spec whose files have no sequence numbers, as
+	// in format version 1. Sequenced upgrades the table: files that are added from then on have
+	// sequence numbers.
 	Unsequenced, Sequenced func(t *testing.T, table string)
 	// Commit changes a branch and returns the new snapshot's id.
 	Commit func(t *testing.T, table string, c Commit) int64
 	// SetRef sets a branch or tag to a snapshot.
 	SetRef func(t *testing.T, table string, r Ref)
-	// Alter makes a schema of these columns the current one; known ids keep
-	// their columns.
+	// Alter makes a schema of these columns the current schema. A field id that the table already
+	// has stands for the same column as before.
 	Alter func(t *testing.T, table string, fields []catalog.Field)
-	// Expire forgets a snapshot at which no ref stands.
+	// Expire removes a snapshot that no ref is at.
 	Expire func(t *testing.T, table string, snapshot int64)
 	// Drop removes a table.
 	Drop func(t *testing.T, table string)
@@ -51,13 +51,13 @@ type Commit struct {
 	Branch string // "" is main
 	Remove []File
 	Add    []File
-	// Replace says that the rows stay the same, as those of a compaction do.
+	// Replace is true if the added files have the rows of the removed files, as in a compaction.
 	Replace bool
 }
 
-// File is a data file of the suite's table. Partition is by Spec: the bucket
-// of id, day and country; nil is null. Bounds are by field id: int64, float64
-// or string; columns without one have no bounds.
+// File is a data file of the suite's table. Partition has the values of the fields of Spec: the
+// bucket of id, the day, and the country; nil is null. Lower and Upper have bounds by field id,
+// each an int64, a float64 or a string. A column without an entry has no bounds.
 type File struct {
 	Location  string
 	Rows      int64
@@ -67,7 +67,7 @@ type File struct {
 	Nulls     map[int]int64
 }
 
-// Bytes is the size that every file of the suite pretends to have.
+// Bytes is the size of every file of the suite, according to its manifest.
 const Bytes = 4096
 
 // The columns of the suite's table, by field id.
@@ -82,7 +82,7 @@ const (
 // Buckets is the number of buckets of id.
 const Buckets = 4
 
-// Fields are the columns that every table of the suite begins with.
+// Fields returns the columns that every table of the suite has at first.
 func Fields() []catalog.Field {
 	return []catalog.Field{
 		{ID: IDColumn, Name: "id", Type: arrow.PrimitiveTypes.Int64, Required: true},
@@ -93,7 +93,7 @@ func Fields() []catalog.Field {
 	}
 }
 
-// Spec is the partition spec of every table of the suite; its id is 0.
+// Spec returns the partition spec of every table of the suite; its id is 0.
 func Spec() catalog.Spec {
 	return catalog.Spec{
 		{ID: 1000, Source: IDColumn, Name: "id_bucket", Transform: catalog.Transform{Kind: catalog.Bucket, N: Buckets}},
@@ -102,8 +102,8 @@ func Spec() catalog.Spec {
 	}
 }
 
-// Expect returns the file as a catalog lists it: of a sequence number, with
-// the ranges of some of the columns.
+// Expect returns the file as a catalog should list it: with the given sequence number, and with the
+// value ranges of the columns whose field ids are in bounds.
 func (f File) Expect(sequence int64, bounds ...int) catalog.File {
 	out := catalog.File{
 		Location: f.Location, Bytes: Bytes, Rows: f.Rows, Sequence: sequence, Partition: f.Partition[:],

@@ -17,13 +17,13 @@ const mainBranch = "main"
 // Memory is a catalog whose tables and files are values: locations are any
 // strings, and nothing is read or written.
 //
-// What it makes is predictable: the first table's uuid ends in 1, the next
-// one's in 2, and so on; the snapshots of a table are 1, 2, 3 …, and so are
-// sequence numbers. Mutators answer misuse with Invalid or NotFound.
+// Its ids are predictable: the first table's uuid ends in 1, the uuid of the next table in 2, and
+// so on. The snapshots of a table have the ids 1, 2, 3 and so on, and their sequence numbers are
+// the same. Methods that change tables return Invalid or NotFound for arguments that do not fit.
 type Memory struct {
 	mu     sync.RWMutex
 	tables map[string]*memoryTable
-	made   int // tables so far, dropped ones too
+	made   int // number of tables that were ever made
 }
 
 type memoryTable struct {
@@ -32,9 +32,9 @@ type memoryTable struct {
 	specs     map[int]catalog.Spec
 	snapshots map[int64]memorySnapshot
 	refs      map[string]memoryRef
-	last      int64 // snapshot id and sequence number
+	last      int64 // the last snapshot id, which is also the last sequence number
 
-	unsequenced bool // files have no sequence numbers, as in format version 1
+	unsequenced bool // whether new files have no sequence numbers, as in format version 1
 }
 
 type memorySnapshot struct {
@@ -71,9 +71,9 @@ func NewMemory() *Memory {
 	return &Memory{tables: map[string]*memoryTable{}}
 }
 
-// AddTable makes an empty table of schema 0. Specs may be nil: files then have
-// spec 0, without fields. A field named by a path into a struct column, such as
-// user.id, is a nested one. The values are kept, not copied deeply.
+// AddTable makes an empty table, whose fields are schema 0. If specs is nil, the table has spec 0
+// without fields. A field whose name is a path into a struct column, such as user.id, is a nested
+// column. The table keeps the values that it is given and does not copy them deeply.
 func (m *Memory) AddTable(name string, fields []catalog.Field, specs map[int]catalog.Spec) error {
 	if _, err := catalog.Parts(name); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (m *Memory) AddTable(name string, fields []catalog.Field, specs map[int]cat
 	return nil
 }
 
-// Unsequenced lets the files that are added to a table from now on have no
-// sequence numbers, as in format version 1, or have them again.
+// Unsequenced sets whether files that are added to a table from now on are without sequence
+// numbers, as in format version 1.
 func (m *Memory) Unsequenced(name string, without bool) error {
 	return m.change(name, func(t *memoryTable) error {
 		t.unsequenced = without
@@ -107,7 +107,7 @@ func (m *Memory) Unsequenced(name string, without bool) error {
 	})
 }
 
-// Drop removes a table. One made later under its name has another uuid.
+// Drop removes a table. If a table of the same name is made later, it has another uuid.
 func (m *Memory) Drop(name string) error {
 	return m.change(name, func(*memoryTable) error {
 		delete(m.tables, name)
@@ -191,7 +191,7 @@ func (m *Memory) Alter(name string, fields []catalog.Field) (int, error) {
 	return id, err
 }
 
-// Expire forgets a snapshot at which no branch or tag stands.
+// Expire removes a snapshot that no branch or tag is at.
 func (m *Memory) Expire(name string, snapshot int64) error {
 	return m.change(name, func(t *memoryTable) error {
 		for ref, r := range t.refs {
@@ -214,7 +214,8 @@ func (m *Memory) change(name string, f func(*memoryTable) error) error {
 	return f(t)
 }
 
-// check holds a file to what catalog.File promises.
+// check returns an error for a file whose spec the table does not have, or whose partition values
+// do not fit the spec or the types that catalog.File allows.
 func (t *memoryTable) check(name string, f catalog.File) error {
 	spec, ok := t.specs[f.Spec]
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Table pins the state that a ref names now. See catalog.Catalog.
+// Table pins the current state of a ref. See catalog.Catalog.
 func (m *Memory) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (m *Memory) Files(ctx context.Context, table *catalog.Table, columns []int,
 	return t.list(table, columns, bounds, func(memoryFile) bool { return true })
 }
 
-// list gives the files of a pinned table that are wanted.
+// list returns the files of a pinned table for which wanted returns true.
 func (t *memoryTable) list(table *catalog.Table, columns, bounds []int, wanted func(memoryFile) bool) ([]catalog.File, error) {
 	var out []catalog.File
 	chain := catalog.NewChain(table.Pin.Snapshot, t.parent)
@@ -91,8 +91,8 @@ func (t *memoryTable) parent(id int64) (int64, bool) {
 	return s.parent, known
 }
 
-// written is an error if a file was added under a schema that lacks a column which the
-// table requires.
+// written returns an error if the table has no column with this id, or if the column is required
+// and the schema that was current when the file was added lacks it.
 func (t *memoryTable) written(table *catalog.Table, f memoryFile, id int) error {
 	now, ok := table.ByID(id)
 	if !ok {
@@ -115,7 +115,8 @@ func (m *Memory) find(name string) (*memoryTable, error) {
 	return t, nil
 }
 
-// pinned finds the table that a pin is of, if all of the pin still exists.
+// pinned returns the table of a pin. It returns an error if the table, the snapshot or the schema
+// of the pin no longer exists.
 func (m *Memory) pinned(name string, pin dataset.TablePin) (*memoryTable, error) {
 	t, err := m.find(name)
 	if err != nil {
@@ -135,7 +136,7 @@ func (m *Memory) pinned(name string, pin dataset.TablePin) (*memoryTable, error)
 
 func (t *memoryTable) current() int { return len(t.schemas) - 1 }
 
-// snapshotTimes returns the ids of all snapshots, one second apart.
+// snapshotTimes returns the ids of all snapshots, with times that are one second apart.
 func (t *memoryTable) snapshotTimes() (out []catalog.SnapshotTime) {
 	for id := range t.snapshots {
 		out = append(out, catalog.SnapshotTime{ID: id, Time: time.Unix(id, 0)})
@@ -196,7 +197,7 @@ func fieldByID(fields []catalog.Field, id int) (catalog.Field, bool) {
 	return fields[i], true
 }
 
-// pick returns the ranges of the columns asked for, or nil if none are.
+// pick returns the ranges of the columns with these ids, or nil if there are no ids.
 func pick(ranges map[int]expr.Range, ids []int) map[int]expr.Range {
 	if len(ids) == 0 {
 		return nil

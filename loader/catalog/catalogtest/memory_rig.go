@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// MemoryRig is a Memory without tables, for the suite.
+// MemoryRig returns the Rig of a Memory without tables.
 func MemoryRig(*testing.T) Rig {
 	m := NewMemory()
 	return Rig{
@@ -66,7 +66,7 @@ func MemoryRig(*testing.T) Rig {
 	}
 }
 
-// allColumns are the field ids of Fields.
+// allColumns returns the field ids of Fields.
 func allColumns() []int {
 	return []int{
 		IDColumn, DayColumn, CountryColumn,

@@ -24,9 +24,8 @@ func (c MemoryCommit) added() []string {
 	return out
 }
 
-// Appended lists the files that were appended after a snapshot. See
-// catalog.Catalog. It goes from snapshot to snapshot and knows at each which of the
-// files are new.
+// Appended lists the files that were appended after a snapshot. See catalog.Catalog. It follows the
+// snapshots after since, oldest first, and keeps track of the files that appends added.
 func (m *Memory) Appended(ctx context.Context, table *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -54,7 +53,8 @@ func (m *Memory) Appended(ctx context.Context, table *catalog.Table, since int64
 	return t.list(table, columns, bounds, func(f memoryFile) bool { return fresh[f.Location] })
 }
 
-// follow lets a snapshot change which files are fresh.
+// follow adds the files that snapshot s appended to fresh. It returns an error if s did more than
+// append.
 func (s memorySnapshot) follow(table string, id, since int64, fresh map[string]bool) error {
 	for _, location := range s.removed {
 		if fresh[location] {

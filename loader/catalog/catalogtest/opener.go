@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// FromStore returns an opener for tables that are all in one store, without credentials
-// of a catalog.
+// FromStore returns an Opener that opens the files of all tables in one store, without credentials
+// from a catalog.
 func FromStore(files store.Store) catalog.Opener { return stored{files} }
 
 type stored struct{ files store.Store }

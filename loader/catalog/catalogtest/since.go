@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// appended lists what was appended to a ref since a snapshot.
+// appended returns the locations of the files that were appended to a ref since a snapshot.
 func appended(t *testing.T, r Rig, ref dataset.Ref, since int64) ([]string, error) {
 	t.Helper()
 	table, err := r.Catalog.Table(t.Context(), events, ref)
@@ -101,8 +101,8 @@ func testAppended(t *testing.T, r Rig) {
 	assert.Equal(t, locations(eighth), since(dataset.Ref{}, seventh), "what came after a snapshot that is gone is known")
 }
 
-// history is what happened to a table, told by rows: which rows each snapshot has in
-// which files, and whether it appended them.
+// history describes what happened to a table in terms of rows: which rows each snapshot has in
+// which files, and whether the snapshot appended them.
 type history struct {
 	rig    Rig
 	random *rand.Rand
@@ -112,18 +112,18 @@ type history struct {
 	rows   int
 }
 
-// past is a snapshot.
+// past is a snapshot of a history.
 type past struct {
 	id      int64
 	parent  *past
 	files   map[string][]int // rows by location
-	gained  []int            // rows that were in no file before
-	lost    [][]int          // rows of each file that was removed
+	gained  []int            // rows that no file of the parent had
+	lost    [][]int          // the rows of each file that the snapshot removed
 	appends bool
 	expired bool
 }
 
-// testAppendedByChance holds the listing against rows, over random histories.
+// testAppendedByChance compares the results of Appended with the rows of random histories.
 //
 // spec: since-1, since-2, since-3, since-4, since-5, since-6
 func testAppendedByChance(t *testing.T, r Rig) {
@@ -154,7 +154,8 @@ func (h *history) some() []int {
 	return []int{h.rows - 1, h.rows}
 }
 
-// step changes a branch, or which snapshots are there.
+// step makes a random change: it commits to a branch, creates a branch, moves one back, or expires
+// a snapshot.
 func (h *history) step(t *testing.T) {
 	t.Helper()
 	branch := "main"
@@ -191,7 +192,8 @@ func (h *history) step(t *testing.T) {
 	}
 }
 
-// removable chooses files, old ones rather than new ones.
+// removable returns one or two files to remove, the oldest ones, or nil if there are fewer than
+// three files.
 func (h *history) removable(head *past) []string {
 	all := make([]string, 0, len(head.files))
 	for location := range head.files {
@@ -204,7 +206,7 @@ func (h *history) removable(head *past) []string {
 	return all[:1+h.random.IntN(2)]
 }
 
-// change is a commit, by what it removes and the rows of the file that it adds.
+// change describes a commit: the files that it removes, and the rows of the file that it adds.
 type change struct {
 	removes           []string
 	replaces, appends bool
@@ -248,7 +250,7 @@ func (h *history) file(location string) File {
 	return File{Location: location, Rows: 2, Partition: [3]any{int64(1), int64(20000), "fr"}}
 }
 
-// expire forgets a snapshot at which no branch stands.
+// expire chooses a random snapshot, and removes it unless a branch is at it.
 func (h *history) expire(t *testing.T) {
 	t.Helper()
 	p := h.all[h.random.IntN(len(h.all))]
@@ -261,7 +263,8 @@ func (h *history) expire(t *testing.T) {
 	p.expired = true
 }
 
-// compare checks the result of a since against the rows, and describes it.
+// compare checks the result of Appended for a branch and a since against the rows of the history,
+// and returns a word for the kind of result.
 func (h *history) compare(t *testing.T, branch string, since *past) string {
 	t.Helper()
 	ref := dataset.Ref{Name: branch}
@@ -304,8 +307,9 @@ func (h *history) compare(t *testing.T, branch string, since *past) string {
 	return "rows"
 }
 
-// rowsAfter returns the rows that snapshots, newest first, appended, and those of them
-// that gave rows otherwise, or took or moved rows that were appended.
+// rowsAfter returns the rows that the given snapshots appended, and the offenders: the snapshots
+// that added new rows without an append, or that removed or moved rows that were appended. The
+// snapshots after are ordered newest first.
 func rowsAfter(after []*past) (rows []int, offenders []*past) {
 	isNew := map[int]bool{}
 	for _, p := range slices.Backward(after) {

@@ -18,8 +18,8 @@ import (
 // events is the table of most tests.
 const events = "ml.events"
 
-// Run holds a catalog to what catalog.Catalog promises. The function opened is
-// called once for each test.
+// Run tests that a catalog does what the comments of catalog.Catalog promise. It calls open once
+// for each test.
 func Run(t *testing.T, open func(t *testing.T) Rig) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Rig){
@@ -90,7 +90,7 @@ func testEmpty(t *testing.T, r Rig) {
 	_, err := r.Catalog.Table(t.Context(), events, dataset.Ref{Name: "nightly"})
 	isFault(t, err, fault.NotFound, events, "nightly")
 
-	// A pin of the empty table stays empty.
+	// A pin of the empty table has no files even after a commit.
 	table, _ := pinned(t, r, dataset.Ref{})
 	r.Commit(t, events, Commit{Add: []File{file("a", 0)}})
 	files, err := r.Catalog.Files(t.Context(), table, []int{IDColumn}, nil)
@@ -197,7 +197,7 @@ func testPinHolds(t *testing.T, r Rig) {
 	after, err := r.Catalog.At(t.Context(), events, before.Pin)
 	require.NoError(t, err)
 	same := *after
-	same.OtherNames = before.OtherNames // those of now
+	same.OtherNames = before.OtherNames // at the time when the pin was opened
 	assert.Equal(t, before, &same)
 	if len(after.OtherNames) > 0 { // the catalog knows other schemas
 		assert.Equal(t, []catalog.OtherName{{ID: 6, Name: "clicks", Current: true}}, after.OtherNames)
@@ -207,8 +207,8 @@ func testPinHolds(t *testing.T, r Rig) {
 	assert.Equal(t, files, again)
 }
 
-// testRanks: files without sequence numbers are ordered by their locations, and have the
-// order in which they were committed as far as it is known.
+// testRanks tests that files without sequence numbers are ordered by their locations, and that
+// their ranks tell in which order they were committed, as far as this is known.
 func testRanks(t *testing.T, r Rig) {
 	type rank struct {
 		name     string
@@ -389,7 +389,7 @@ func testCancelled(t *testing.T, r Rig) {
 	_, err = r.Catalog.Files(ctx, table, []int{IDColumn}, nil)
 	require.ErrorIs(t, err, context.Canceled)
 
-	// What one caller gave up is nothing to the next one.
+	// A call that was canceled does not affect later calls.
 	_, files := pinned(t, r, dataset.Ref{})
 	assert.Len(t, files, 1)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// checkBeginning checks a change that begins a branch or a table.
+// checkBeginning checks a change that creates a branch or a table.
 func (c Change) checkBeginning() error {
 	main := c.Branch == "" || c.Branch == Main
 	switch {
@@ -20,8 +20,8 @@ func (c Change) checkBeginning() error {
 	return nil
 }
 
-// Check returns Invalid for a change that contradicts itself. Now is the committer's time, or
-// zero to accept every time of a token.
+// Check returns Invalid for a change that contradicts itself. Now is the committer's current time.
+// If it is zero, the change's token may have any time.
 func (c Change) Check(now time.Time) error {
 	if c.Table == "" {
 		return fault.InvalidField("table", "the change names no table")
@@ -78,7 +78,7 @@ func (c Change) checkToken(now time.Time) error {
 	return CheckToken(c.Token, now)
 }
 
-// checkRows checks the numbers of rows, as far as they can be known without the table.
+// checkRows checks the numbers of rows, as far as this is possible without the table.
 func (c Change) checkRows() error {
 	switch {
 	case c.DroppedRows < 0 || c.DroppedRows > 0 && c.Mode != Rewrite:
@@ -96,7 +96,7 @@ func (c Change) rowsAdded() (rows int64) {
 	return rows
 }
 
-// unrepeated returns an error for an empty location, or one that is given twice.
+// unrepeated returns an error if a location is empty or occurs twice.
 func unrepeated(field string, n int, location func(int) string) error {
 	seen := make(map[string]bool, n)
 	for i := range n {
@@ -118,7 +118,7 @@ func (f DataFile) check(removed []string) error {
 	case f.Rows < 0 || f.Bytes <= 0:
 		return fault.InvalidField("add", "file %s has %d rows and %d bytes", f.Location, f.Rows, f.Bytes)
 	case slices.Contains(removed, f.Location):
-		// Expiring the old snapshot would delete the file.
+		// A job that expires the old snapshot would delete the file.
 		return fault.InvalidField("add", "file %s is added and removed", f.Location).WithRemedy("write the rows to a file of another name")
 	case f.Snapshot != 0 && f.Sequence != 0:
 		return fault.InvalidField("add", "file %s has a sequence number and the snapshot of rows without one", f.Location)
@@ -147,18 +147,18 @@ func (c Change) checkColumns() error {
 // errUncertain marks errors after which the outcome of a commit is unknown.
 var errUncertain = errors.New("the outcome of the commit is unknown")
 
-// Uncertain reports whether a call failed although the change may have been made, or may
-// still be made. Then its files must be kept.
+// Uncertain reports whether the change of the failed call may nevertheless have been made, or may
+// still be made. The files of the change must then be kept.
 func Uncertain(err error) bool { return errors.Is(err, errUncertain) }
 
-// AsUncertain marks an error as one after which the outcome is unknown.
+// AsUncertain returns err as an error for which Uncertain is true.
 func AsUncertain(err error) error {
 	e := *fault.As(err)
 	e.Err = errors.Join(e.Err, errUncertain)
 	return &e
 }
 
-// Repeatable returns an error with a remedy, if it is uncertain whether the change was made.
+// Repeatable returns err. If Uncertain is true for it, the result has the given remedy.
 func Repeatable(err error, remedy string) error {
 	if !Uncertain(err) {
 		return err
@@ -168,7 +168,8 @@ func Repeatable(err error, remedy string) error {
 	return &e
 }
 
-// RepeatToken returns an error with the remedy of calls with a token, if it is uncertain whether the change was made.
+// RepeatToken returns err. If Uncertain is true for it, the remedy says to repeat the call with the
+// token.
 func RepeatToken(err error, token string) error {
 	return Repeatable(err, "repeat the call with token "+token+": it makes the change if it was not made, and not twice")
 }

@@ -47,7 +47,7 @@ func (c Change) checkDeletes() error {
 	return nil
 }
 
-// checkDelete checks a delete file of an added data file.
+// checkDelete checks a delete file d that applies to the added data file f.
 func (f *DataFile) checkDelete(d catalog.DeleteFile) error {
 	vector := d.Kind == catalog.DeletionVector
 	switch {

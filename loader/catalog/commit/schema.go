@@ -7,41 +7,42 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// SchemaEditor changes the schemas of the tables of one catalog, without a new snapshot. What
-// is said of a Committer holds for it too.
+// SchemaEditor changes the schemas of the tables of one catalog, without a new snapshot. The
+// comment of Committer also applies to it.
 type SchemaEditor interface {
-	// AddSchema adds a schema to a table and returns its id. It does not make the schema
-	// current, so readers and other writers see no change. If the table has an equal schema, it
-	// returns that one's id and writes nothing.
+	// AddSchema adds a schema to a table and returns its id. It does not make the schema current,
+	// so readers and other writers see no change. If the table already has an equal schema,
+	// AddSchema returns the id of that schema and writes nothing.
 	//
-	// It returns Conflict if the schema to edit no longer exists, or if a name or a field id is
-	// that of another column; and Invalid if the new schema lacks a column that the current
-	// partition spec, the current sort order or the identifier of rows needs.
+	// It returns Conflict if the schema to edit no longer exists, or if another column already has
+	// the name or the field id of a new column. It returns Invalid if the new schema lacks a column
+	// that the current partition spec, the current sort order or the row identifier needs.
 	AddSchema(ctx context.Context, edit SchemaEdit) (id int, err error)
-	// SetSchema makes another schema of the table current, if the current one is the one that the
-	// caller says, and main is where it says. If the wanted schema is current already, it
-	// returns nil. It returns Conflict if the table differs from what the caller says, or
-	// no longer has the wanted schema.
+	// SetSchema makes another schema of the table current, if schema move.From is current and main
+	// is at move.Head. If schema move.To is already current, it returns nil. It returns Conflict if
+	// another schema is current, if main is at another snapshot, or if the table no longer has
+	// schema move.To.
 	SetSchema(ctx context.Context, move SchemaMove) error
 }
 
-// SchemaEdit derives a schema from another one. The schema is edited as text: documentation,
-// defaults, and attributes that this version does not know stay.
+// SchemaEdit derives a schema from another one. The schema is edited as text, so that
+// documentation, defaults, and attributes that this version does not know are kept.
 type SchemaEdit struct {
 	Table string
 	UUID  string // of the table
 	// Base is the id of the schema to edit.
 	Base int
-	// Rename has new names of top-level columns by field id. All are renamed at once, so names
-	// can be swapped. Drop are field ids of top-level columns to leave out.
+	// Rename has new names of top-level columns, by field id. All columns are renamed at once, so
+	// two columns can swap their names. Drop has the field ids of top-level columns to leave out.
 	Rename map[int]string
 	Drop   []int
-	// Add are columns to append. The field id of each is larger than any that the table has used, or
-	// is that of the same column in another schema of the table, with the same name, type and
-	// documentation; then that column comes back with all attributes that it had there. The
-	// documentation distinguishes columns whose writers chose the same id and name at the same time.
+	// Add has the columns to append. A new column has a field id that is larger than any id that
+	// the table has used. To bring a column of another schema of the table back, give it the same
+	// field id, name, type and documentation as there; it then gets all attributes that it has
+	// there. The documentation is compared because two writers may have chosen the same id and name
+	// for different columns at the same time.
 	Add []NewColumn
-	// DryRun checks the edit against the table, and adds nothing.
+	// If DryRun is true, the edit is only checked against the table, and nothing is added.
 	DryRun bool
 }
 
@@ -49,7 +50,8 @@ type SchemaEdit struct {
 type SchemaMove struct {
 	Table string
 	UUID  string // of the table
-	// From is the id of the schema that is current, To of the one to make current.
+	// From is the id of the schema that must be current. To is the id of the schema to make
+	// current.
 	From, To int
 	// Head is the snapshot that main must be at; 0: any.
 	Head int64
@@ -58,9 +60,9 @@ type SchemaMove struct {
 // TableSchema is one of the schemas of a table.
 type TableSchema struct {
 	ID int
-	// Fields are its top-level columns in order.
+	// Fields are the schema's top-level columns in order.
 	Fields []catalog.Field
-	// Docs is the documentation of top-level columns that have one, by field id.
+	// Docs has the documentation of the top-level columns that have any, by field id.
 	Docs map[int]string
 }
 

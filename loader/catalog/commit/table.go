@@ -15,9 +15,10 @@ type NewColumn struct {
 // NewTable is a table to create.
 type NewTable struct {
 	Table string
-	// Location is the folder of the table's files; "" is the catalog's default for the name.
+	// Location is the folder of the table's files. If it is "", the catalog chooses the folder from
+	// the table's name.
 	Location string
-	// Version is the format version; 0 is 2.
+	// Version is the format version; 0 means 2.
 	Version    int
 	Columns    []NewColumn
 	Partition  []PartitionBy
@@ -41,13 +42,13 @@ type SortBy struct {
 	NullsLast  bool
 }
 
-// Move moves a branch, if it is where the mover believes it to be.
+// Move moves a branch from one snapshot to another, if the branch is at the first one.
 type Move struct {
 	Table string
 	UUID  string // of the table
 	Ref   string
-	// From is the snapshot that the branch is at; 0: it does not exist.
+	// From is the snapshot that the branch must be at; 0: the branch must not exist.
 	From int64
-	// To is the snapshot that it is moved to; 0 removes the branch.
+	// To is the snapshot that the branch is moved to; 0 removes the branch.
 	To int64
 }

@@ -11,39 +11,44 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// SummaryToken is the entry of a snapshot's summary with the token of the change.
+// SummaryToken is the name of the entry in a snapshot's summary that has the token of the change.
 const SummaryToken = "penstock.token"
 
-// SummaryRows is the entry of a snapshot's summary with the digest of the rows that it added: see AddedRows.
+// SummaryRows is the name of the entry that has the digest of the added rows: see AddedRows.
 const SummaryRows = "penstock.rows"
 
-// SummaryCommand is the entry of a snapshot's summary with the command of the change, such as stage or compact.
+// SummaryCommand is the name of the entry that has the command that made the change, such as stage
+// or compact.
 const SummaryCommand = "penstock.command"
 
-// SummaryBegan is the entry of a snapshot's summary with the branch that its change created. Taking the change back removes the branch.
+// SummaryBegan is the name of the entry that has the branch that the change created. To undo such a
+// change, the branch is removed.
 const SummaryBegan = "penstock.branch"
 
-// SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
+// SummaryPromotion is the name of the entry that has the id of the promotion that made the snapshot
+// by replacing files.
 const SummaryPromotion = "penstock.promotion"
 
-// tokenTime is the form of the time that begins a token, in UTC.
+// tokenTime is the format of the time, in UTC, at the beginning of a token.
 const tokenTime = "20060102T150405.000Z"
 
 // maxToken is the largest size of a token, in bytes.
 const maxToken = 200
 
-// MaxAhead is how far the time of a token may be ahead of the clock of the committer.
+// MaxAhead is the longest time by which the time of a token may be ahead of the committer's clock.
 const MaxAhead = time.Minute
 
-// MaxBehind is how much older than its parent a snapshot of another writer may be, whose clock is behind: the reference
-// implementation of the format refuses more.
+// MaxBehind is the longest time by which the time of a snapshot may be before the time of its
+// parent. This can happen if the clock of another writer is slow. The reference implementation of
+// the format refuses a larger difference.
 const MaxBehind = time.Minute
 
-// NewToken returns a token: the time, a dash and the name. An empty name is replaced by a
-// random one. All tries of one change use the same token, those in other processes too.
+// NewToken returns a token: the time, a dash and the name. An empty name is replaced with a random
+// one. All attempts to make one change use the same token, even in different processes.
 //
-// The snapshots of a branch store the tokens, and they expire. A token that is older than the oldest snapshot is refused. Other
-// texts are tokens too, but have no time: once the snapshot has expired, a change with the token is made again.
+// Tokens are stored in the snapshots of a branch, and snapshots expire. Therefore a token whose
+// time is before the oldest snapshot is refused. Any other text can be a token too, but it has no
+// time: once its snapshot has expired, a call with the same token makes the change again.
 func NewToken(now time.Time, name string) string {
 	if name == "" {
 		name = uuid.NewString()
@@ -60,8 +65,9 @@ func TokenTime(token string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// CheckToken returns Invalid for a text that is empty, too long or has characters that are not printed, and for a token of a time
-// that is more than MaxAhead after now. Now is the committer's time, or zero to accept every time.
+// CheckToken returns Invalid for a text that is empty, that is too long, or that has unprintable
+// characters, and for a token whose time is more than MaxAhead after now. Now is the committer's
+// current time. If it is zero, the token may have any time.
 func CheckToken(token string, now time.Time) error {
 	unprinted := func(c rune) bool { return !unicode.IsPrint(c) }
 	if token == "" || len(token) > maxToken || !utf8.ValidString(token) || strings.ContainsFunc(token, unprinted) {

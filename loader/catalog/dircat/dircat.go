@@ -1,11 +1,11 @@
-// Package dircat finds Iceberg tables without a catalog: in the folders of a warehouse, as
-// Hadoop's catalog and PyIceberg lay them out, or by the paths of their metadata files.
+// Package dircat finds Iceberg tables without a catalog service: in the folders of a warehouse, in
+// the layout of Hadoop's catalog and PyIceberg, or by configured paths of metadata files.
 //
-// Table ns.name is in the folder ns/name or ns.db/name. Its metadata is the version in
-// version-hint.text, or a later consecutive one, because writers may not update the hint;
-// without a hint it is the highest version. If several files have that version, the table
-// is ambiguous and refused. On remote storage folders are not listed: a table is found by
-// its hint or by its path.
+// Table ns.name is in the folder ns/name or ns.db/name. The file version-hint.text names a version
+// of the table's metadata. If the next versions exist as well, the last consecutive one is current,
+// because some writers do not update the hint. If there is no hint, the highest version is current.
+// If several files have the current version, the table is ambiguous, and an error is returned. On
+// remote storage, folders are not listed: a table there needs a hint or a configured path.
 package dircat
 
 import (
@@ -25,14 +25,15 @@ import (
 
 // Options configure a Catalog.
 type Options struct {
-	Warehouse string            // the folder of namespaces; "" if all tables are in Tables
-	Tables    map[string]string // metadata files by the names of their tables
+	Warehouse string            // the folder that has the folders of namespaces; "" if all tables are in Tables
+	Tables    map[string]string // locations of metadata files, by table name
 	BaseDir   string            // the folder that relative paths start from
-	// Calls runs calls that access local folders; nil runs them directly.
+	// Calls runs the calls that access local folders, so that they can be abandoned. If it is nil,
+	// they run directly.
 	Calls *store.Calls
 	// Stores are the kinds of remote storage that are served.
 	Stores store.Kinds
-	// Open opens a file on remote storage: a version hint.
+	// Open opens a file on remote storage. It is used for version hints.
 	Open func(ctx context.Context, location string, size int64) (store.Object, error)
 }
 
@@ -112,7 +113,7 @@ func (c *Catalog) folders(t locator.Table) []string {
 	return []string{namespace + "/" + t.Parts[last], namespace + dotDB + "/" + t.Parts[last]}
 }
 
-// dotDB is the suffix of namespace folders in Hive's layout, which others follow.
+// dotDB is the suffix of namespace folders in Hive's layout, which other programs use too.
 const dotDB = ".db"
 
 // listed finds a table in a local folder.

@@ -18,8 +18,8 @@ var _ locator.Lister = (*Catalog)(nil)
 // maxDepth bounds the depth of namespaces.
 const maxDepth = 6
 
-// List returns the tables with paths, and those in local folders. A folder with metadata is
-// a table, and is not searched for others. See locator.Lister.
+// List returns the tables in Options.Tables and the tables in local folders. A folder with metadata
+// is a table; List does not look for other tables inside it. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	var out [][]string
 	for _, name := range slices.Sorted(maps.Keys(c.options.Tables)) {
@@ -53,7 +53,7 @@ func (c *Catalog) readable() error {
 	return nil
 }
 
-// inFolder lists the tables of a folder of namespaces.
+// inFolder lists the tables in a folder that has the folders of namespaces and tables.
 func inFolder(folder string, above []string) [][]string {
 	var out [][]string
 	for _, name := range subfolders(folder) {

@@ -26,12 +26,14 @@ const (
 	maxHint    = 1 << 10 // bytes
 )
 
-// versions matches names of metadata files with their versions: vN or N-uuid, packed or not.
+// versions returns the pattern of the names of metadata files: vN or N-uuid, where N is the
+// version, followed by .metadata.json, and .gz in either place if the file is compressed.
 func versions() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:v(\d{1,18})|(\d{1,18})-[0-9A-Za-z-]+)(?:\.gz)?\.metadata\.json(?:\.gz)?$`)
 }
 
-// newest returns the current metadata file in a local metadata folder, which may not exist.
+// newest returns the current metadata file in a local metadata folder. It returns fs.ErrNotExist if
+// the folder does not exist or has no metadata.
 func newest(table, folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,19 +92,20 @@ func readHint(file string) (string, error) {
 	return string(content[:min(len(content), maxHint)]), nil
 }
 
-// noHint returns the failure of an empty hint, which occurs while a writer replaces it.
+// noHint returns the error for an empty hint file. The file is empty for a moment while a writer
+// replaces it.
 func noHint(table, folder string) error {
 	return fault.New(fault.Unavailable, "table %s: %s is empty", table, hintName).In(table, strings.TrimSuffix(folder, "/")+"/"+hintName).
 		WithRemedy("try again; if no writer is active, restore it, or name the metadata file: tables: {%s: /path/to/x.metadata.json}", table)
 }
 
-// versionOf parses a hint that is a number.
+// versionOf returns the number in a hint, or false if the hint is not a number.
 func versionOf(hint string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(hint), 10, 64)
 	return n, err == nil && n >= 0
 }
 
-// fileOf returns the file that a hint names if it is not a number.
+// fileOf returns the name of the metadata file that a hint names. The hint is not a number.
 func fileOf(hint string) string {
 	name := path.Base(strings.TrimSpace(hint))
 	if strings.Contains(name, fileSuffix) {
@@ -146,7 +149,7 @@ func (c *Catalog) hinted(ctx context.Context, t locator.Table) (string, error) {
 		store.Scheme(c.warehouse), hintName, t.Name)
 }
 
-// content returns the beginning of a file.
+// content returns at most the first maxHint bytes of a file.
 func (c *Catalog) content(ctx context.Context, location string) (string, error) {
 	object, err := c.options.Open(ctx, location, store.SizeUnknown)
 	if err != nil {
@@ -160,11 +163,11 @@ func (c *Catalog) content(ctx context.Context, location string) (string, error) 
 	return string(content), nil
 }
 
-// maxNames bounds the entries of a folder that are read.
+// maxNames is the maximum number of entries of a folder that are read.
 const maxNames = 10_000
 
-// names returns suggestions for an unknown table: the tables with paths, and those in its
-// namespace, or in the one with the nearest name.
+// names returns suggestions for an unknown table: the tables in Options.Tables, and the tables in
+// its namespace. If the namespace does not exist, it uses the one with the most similar name.
 func (c *Catalog) names(t locator.Table) []string {
 	out := slices.Sorted(maps.Keys(c.options.Tables))
 	last := len(t.Parts) - 1
@@ -196,7 +199,7 @@ func subfolders(folder string) []string {
 	if err != nil {
 		return nil
 	}
-	defer opened.Close() //nolint:errcheck // it was read
+	defer opened.Close() //nolint:errcheck // the folder was only read
 	entries, _ := opened.ReadDir(maxNames)
 	var out []string
 	for _, e := range entries {

@@ -11,11 +11,11 @@ import (
 // the snapshot does not have it.
 type Description struct {
 	Table string `json:"table"`
-	// Snapshot is the snapshot of main, or 0 if the table has none and is empty.
+	// Snapshot is the snapshot that main is at, or 0 if the table has no snapshots and so is empty.
 	Snapshot int64     `json:"snapshot"`
 	Time     time.Time `json:"time,omitzero"` // of the snapshot
-	// Rows and Bytes are totals for all data files. Deletes is the number of rows that delete files
-	// name; Rows includes them.
+	// Rows and Bytes are totals for all data files. Deletes is the number of positions and values
+	// in delete files. The rows that they delete are still counted in Rows.
 	Rows    *int64 `json:"rows,omitempty"`
 	Deletes *int64 `json:"deletes,omitempty"`
 	Bytes   *int64 `json:"bytes,omitempty"`
@@ -24,14 +24,15 @@ type Description struct {
 	Partition []string `json:"partition"`
 	// Datasets are the server's datasets that read the table and that the client may read.
 	Datasets []string `json:"datasets"`
-	// Withheld is true if the client may not see the counts and times of the table. They are then
-	// absent.
+	// Withheld is true if the client may not see the counts and times of the table. These fields
+	// are then absent.
 	Withheld bool `json:"withheld,omitempty"`
 	// Error is why the table cannot be described; "" if it can.
 	Error string `json:"error,omitempty"`
 }
 
-// Describe returns the current state of a table. Without counts, it has the partition fields alone.
+// Describe returns the current state of a table. If counts is false, the description has only the
+// table's name and its partition fields.
 func (t *Table) Describe(counts bool) Description {
 	out := Description{Table: t.Name, Partition: append([]string{}, t.Partition...), Datasets: []string{}, Withheld: !counts}
 	if !counts {

@@ -1,6 +1,6 @@
 // Package history describes the snapshots of a table and the changes that made them, as a log for
-// people and programs, and finds the changes that can be undone. Counts come from the snapshots'
-// summaries and are not verified. It does no I/O.
+// people and programs, and finds the changes that can be undone. The counts are those in the
+// snapshots' summaries; the package does not verify them. It does no I/O.
 package history
 
 import (
@@ -20,24 +20,25 @@ import (
 // Table is the snapshot metadata of a table. It is immutable.
 type Table struct {
 	Name string
-	// Snapshots are all snapshots in the metadata, in its order.
+	// Snapshots are all snapshots in the metadata, in the order of the metadata.
 	Snapshots []Snapshot
 	Refs      map[string]Ref // by name; main of a table without snapshots is not among them
-	// Moves are the snapshots that main was moved to, oldest first. The metadata may keep only the
-	// latest.
+	// Moves are the snapshots that main was moved to, the oldest move first. The metadata may keep
+	// only the latest moves.
 	Moves []int64
-	// Moved is when main was moved last; zero: it was not, or the time is unknown.
+	// Moved is the time of main's last move. It is zero if main was never moved or if the time is
+	// unknown.
 	Moved time.Time
 	// Partition are the fields of the current partition spec, such as bucket[16](request_id) or day(ts).
 	Partition []string
-	// Columns are those of the current schema.
+	// Columns are the columns of the current schema.
 	Columns []Column
 }
 
-// Column is a column, with the comment of its writer.
+// Column is a column, with the documentation that its writer gave it.
 type Column struct{ Name, Doc string }
 
-// Snapshot is one snapshot, with the summary of its writer.
+// Snapshot is one snapshot, with the summary that its writer wrote.
 type Snapshot struct {
 	ID, Parent int64 // Parent is 0 if there was none
 	Time       time.Time
@@ -58,16 +59,17 @@ type Pin struct {
 	Until time.Time `json:"until,omitzero"` // when the tag expires; zero: never
 }
 
-// Entry is one snapshot of a log, as JSON. A count is absent if the summary does not have it.
+// Entry is one snapshot of a log, as JSON. A count is absent if the snapshot's summary does not
+// have it.
 type Entry struct {
 	Snapshot  int64     `json:"snapshot"`
 	Parent    int64     `json:"parent,omitempty"`
 	Time      time.Time `json:"time"`
 	Operation string    `json:"operation,omitempty"`
-	// Writer is the Penstock command that made the change, such as "penstock stage", or else the
-	// engine; "" is unknown.
+	// Writer is the Penstock command that made the change, such as "penstock stage". If Penstock
+	// did not make it, Writer is the engine that did; "" if that is unknown.
 	Writer       string `json:"writer,omitempty"`
-	Token        string `json:"token,omitempty"` // of a change of Penstock
+	Token        string `json:"token,omitempty"` // the token of the change, if Penstock made it
 	RowsAdded    *int64 `json:"rows_added,omitempty"`
 	RowsRemoved  *int64 `json:"rows_removed,omitempty"`
 	BytesAdded   *int64 `json:"bytes_added,omitempty"`
@@ -75,14 +77,15 @@ type Entry struct {
 	// Rows is the number of rows in all data files. Rows deleted by delete files are not
 	// subtracted.
 	Rows     *int64   `json:"rows,omitempty"`
-	Branches []string `json:"branches,omitempty"` // at this snapshot
-	Tags     []string `json:"tags,omitempty"`     // without pins
+	Branches []string `json:"branches,omitempty"` // branches that are at this snapshot
+	Tags     []string `json:"tags,omitempty"`     // tags that are at this snapshot, without pins
 	Pins     []Pin    `json:"pins,omitempty"`
-	// Undo undoes the change and all later ones of the branch. It is nil if that would undo changes
-	// of others, or if moving the branch cannot undo the change.
+	// Undo is the move that undoes this change and all later changes of the branch. It is nil if
+	// the move would also undo changes that Penstock did not make, or if moving the branch cannot
+	// undo the change.
 	Undo *Undo `json:"undo,omitempty"`
-	// Demote is a column of the promotion that made the snapshot; demoting it undoes the promotion.
-	// It is "" for other snapshots.
+	// Demote is the name of a column to demote in order to undo the change, if the snapshot was
+	// made by a promotion whose columns the schema still has. It is "" for other snapshots.
 	Demote string `json:"demote,omitempty"`
 }
 
@@ -127,9 +130,9 @@ func (s snapshotsByID) ancestors(id int64) iter.Seq[*Snapshot] {
 	}
 }
 
-// undoTo returns the snapshot to which a branch is moved back to undo one of its snapshots: its
-// parent, or 0 if its change created the branch, which is then removed. It returns false if the
-// parent is no longer kept.
+// undoTo returns the snapshot to move a branch back to in order to undo snapshot one: the parent of
+// one, or 0 if one has no parent or if its change created the branch. A branch that is moved to 0
+// is removed. undoTo returns false if the parent no longer exists.
 func (s snapshotsByID) undoTo(branch string, one *Snapshot) (int64, bool) {
 	if one.Parent == 0 || branch != commit.Main && one.Summary[commit.SummaryBegan] == branch {
 		return 0, true
@@ -155,10 +158,11 @@ func (t *Table) head(branch string) (int64, error) {
 	return ref.Snapshot, nil
 }
 
-// Demotable returns, for the id of a promotion, the name of one of its columns in the current schema, or "".
+// A Demotable function returns, for the id of a promotion, the name of a column in the current
+// schema that this promotion made, or "" if there is none.
 type Demotable func(promotion string) string
 
-// Demotable finds the columns of promotions in the current schema.
+// Demotable returns the function that looks for such columns in the table's current schema.
 func (t *Table) Demotable() Demotable {
 	return func(promotion string) string {
 		for _, c := range t.Columns {
@@ -179,7 +183,7 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 		return out, err
 	}
 	names, byID := t.refsBySnapshot(), t.byID()
-	own := !t.Refs[branch].Tag // all snapshots so far are changes of Penstock that can be taken back
+	own := !t.Refs[branch].Tag // whether all snapshots so far are changes of Penstock that can be undone
 	for s := range byID.ancestors(head) {
 		if limit > 0 && len(out.Snapshots) == limit {
 			out.Older++
@@ -189,7 +193,7 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 		e.Branches, e.Tags, e.Pins = names[s.ID].Branches, names[s.ID].Tags, names[s.ID].Pins
 		if promotion := s.Summary[commit.SummaryPromotion]; promotion != "" {
 			e.Demote = demotable(promotion)
-			if own = own && e.Demote == ""; own { // it was taken back, and did not change rows
+			if own = own && e.Demote == ""; own { // demote took the promotion back, and the promotion did not change rows
 				out.Snapshots = append(out.Snapshots, e)
 				continue
 			}
@@ -201,7 +205,7 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 				e.Undo.Branch = branch
 			}
 		}
-		own = own && from != 0 // a branch has none of its own before the change that created it
+		own = own && from != 0 // snapshots before the change that created the branch are not changes of this branch
 		out.Snapshots = append(out.Snapshots, e)
 	}
 	return out, nil
@@ -235,7 +239,7 @@ func entryOf(s *Snapshot) Entry {
 	}
 }
 
-// countOf returns a count of a snapshot's summary, or nil.
+// countOf returns a count from a snapshot's summary, or nil if the summary does not have it.
 func countOf(s *Snapshot, name string) *int64 {
 	n, err := strconv.ParseInt(s.Summary[name], 10, 64)
 	if err != nil || n < 0 {

@@ -11,14 +11,15 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// LastChange returns the move that undoes Penstock's last change to a branch ("" is main), and the
-// snapshots that it undoes, newest first. A publication can move main over several snapshots, which
-// are undone together.
+// LastChange returns the move that Penstock made with its last change of a branch ("" is main), and
+// the snapshots of this change, newest first. The caller passes the move to Undo. A publication can
+// move main over several snapshots, which are undone together.
 //
-// It returns Conflict with the snapshots of others if they committed since, and NotFound if
-// Penstock made no change. It returns Conflict if main's last move was back, so that a repeated
-// call does not undo one more change; its remedy has the snapshots for that. It returns Conflict for
-// a promotion, with the same remedy if demote took the promotion back.
+// LastChange returns NotFound if Penstock made no change. It returns Conflict if other writers
+// committed since, with their snapshots. It also returns Conflict if main's last move went back, so
+// that a repeated call does not undo one change more; the remedy then names the snapshots of the
+// change before. It also returns Conflict if the last change is a promotion; if demote already took
+// the promotion back, the remedy again names the snapshots of the change before.
 func (t *Table) LastChange(branch string, demotable Demotable) (commit.Move, []Entry, error) {
 	branch = cmp.Or(branch, commit.Main)
 	made := commit.Move{Table: t.Name, Ref: branch}
@@ -60,8 +61,9 @@ func (t *Table) LastChange(branch string, demotable Demotable) (commit.Move, []E
 		WithRemedy("list its snapshots: penstock log")
 }
 
-// movedFrom returns the snapshot that a branch had before it moved to a snapshot: from the moves of
-// main if known, or else as undoTo has it.
+// movedFrom returns the snapshot that a branch was at before it moved to snapshot to. For main, it
+// looks in the moves of main. If these do not tell, and for other branches, it returns the snapshot
+// that undoTo returns.
 func (t *Table) movedFrom(byID snapshotsByID, branch string, to int64) int64 {
 	head := byID[to]
 	if head == nil {
@@ -83,8 +85,8 @@ func (t *Table) movedFrom(byID snapshotsByID, branch string, to int64) int64 {
 	return from
 }
 
-// movedBack returns an error if the last move of main was from a later snapshot back to the one that
-// it is at.
+// movedBack returns an error if the last move of main went back, from a later snapshot to the one
+// that main is at now.
 func (t *Table) movedBack(byID snapshotsByID, made commit.Move) error {
 	last := len(t.Moves) - 1
 	if made.Ref != commit.Main || last < 1 || t.Moves[last] != made.To || t.Moves[last-1] == made.To {
@@ -104,8 +106,8 @@ func (t *Table) movedBack(byID snapshotsByID, made commit.Move) error {
 	return nil
 }
 
-// beforeIt is the remedy for a last change that was taken back already, given the move that undoes
-// the change before it.
+// beforeIt returns the remedy for a last change that was already taken back. Made is the move of
+// the change before that.
 func beforeIt(made commit.Move) string {
 	from := "none"
 	if made.From != 0 {
@@ -114,8 +116,8 @@ func beforeIt(made commit.Move) string {
 	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d", from, made.To)
 }
 
-// demotedLast returns an error if the snapshots of a move, newest first, include promotions that
-// demote took back.
+// demotedLast returns an error if there are promotions that demote took back and that are newer
+// than the move. The list demoted has them, newest first.
 func (t *Table) demotedLast(demoted []Entry, made commit.Move) error {
 	if len(demoted) == 0 {
 		return nil
@@ -124,7 +126,7 @@ func (t *Table) demotedLast(demoted []Entry, made commit.Move) error {
 		In(t.Name, "").WithRemedy("%s", beforeIt(made))
 }
 
-// undoable returns an error if the snapshot that a move began at no longer exists.
+// undoable returns an error if the snapshot that a move started from no longer exists.
 func (t *Table) undoable(byID snapshotsByID, made commit.Move) error {
 	if made.From == 0 || byID[made.From] != nil {
 		return nil
@@ -133,7 +135,7 @@ func (t *Table) undoable(byID snapshotsByID, made commit.Move) error {
 		WithRemedy("commit a change that removes the rows; restore brings partitions back as they were at a snapshot that still exists")
 }
 
-// promotedLast is the error for a branch whose last change of Penstock is a promotion.
+// promotedLast returns the error for a branch on which Penstock's last change is a promotion.
 func (t *Table) promotedLast(e Entry, others []Entry) error {
 	if len(others) > 0 {
 		return t.othersSince(commit.Main, e, others)
@@ -145,7 +147,8 @@ func (t *Table) promotedLast(e Entry, others []Entry) error {
 // maxListed bounds the snapshots that an error lists.
 const maxListed = 10
 
-// othersSince is the error for a branch that others committed to after the last change of Penstock, which is zero if there is none.
+// othersSince returns the error for a branch to which other writers committed after Penstock's last
+// change. Last is the zero Entry if Penstock made no change.
 func (t *Table) othersSince(branch string, last Entry, others []Entry) error {
 	var listed []string
 	for _, e := range others[:min(len(others), maxListed)] {

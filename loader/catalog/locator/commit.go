@@ -6,36 +6,41 @@ import (
 	"time"
 )
 
-// Swapper is a Locator of a catalog that only records the location of a table's metadata
-// file. To commit, write another metadata file and call Swap.
+// Swapper is a Locator of a catalog that only records the location of each table's metadata file.
+// To commit, a caller writes a new metadata file and then calls Swap.
 type Swapper interface {
 	Locator
-	// Swap replaces the recorded location from by to, if it is still from.
+	// Swap sets the recorded location of the table's metadata file to the location to, if the
+	// recorded location is still from.
 	Swap(ctx context.Context, table Table, from, to string) (Outcome, error)
 	// Insert records the location of a new table, if no table or view of that name exists.
 	Insert(ctx context.Context, table Table, location string) (Outcome, error)
 }
 
-// Updater is a Locator of a catalog that writes metadata itself. A commit sends it the
-// changes.
+// Updater is a Locator of a catalog that writes metadata itself. To commit, a caller sends the
+// changes to the catalog.
 type Updater interface {
 	Locator
-	// SetTag sets a tag of a table, on the conditions in it.
+	// SetTag sets a tag of a table, if the conditions in tag hold.
 	SetTag(ctx context.Context, table Table, tag Tag) (Outcome, error)
-	// Update changes a table, on the conditions in the update. It may send the request more
-	// than once, so an update that is Lost may be one that was made.
+	// Update changes a table, if the conditions in update hold. It may send the request more than
+	// once. So even if the outcome is Lost, an earlier request of the same call may have made the
+	// change.
 	Update(ctx context.Context, table Table, update Update) (Outcome, error)
-	// Create creates a table without snapshots, from the request in the catalog's own form.
+	// Create creates a table without snapshots. The request is the body that the catalog's protocol
+	// defines.
 	Create(ctx context.Context, table Table, request []byte) (Outcome, error)
 }
 
-// Update is a change of a table, with its conditions, in the form of the REST catalog.
+// Update is a change of a table and the conditions under which it is made, as JSON values of the
+// REST catalog's protocol.
 type Update struct {
 	Requirements, Updates []json.RawMessage
-	// Ref, unless it is "", is at Snapshot afterwards; 0: it does not exist.
+	// If Ref is not "", it names the branch that is at Snapshot after the change. If Snapshot is 0,
+	// the branch does not exist after the change.
 	Ref      string
 	Snapshot int64
-	// Schema, unless it is nil, is the id of the current schema afterwards.
+	// If Schema is not nil, it is the id of the current schema after the change.
 	Schema *int
 }
 
@@ -44,9 +49,10 @@ type Tag struct {
 	UUID     string // of the table; another table is not changed
 	Name     string
 	Snapshot int64
-	// There requires the tag to exist, at that snapshot; false requires it not to exist.
+	// If There is true, the tag must already exist and be at Snapshot; if it is false, the tag must
+	// not exist.
 	There bool
-	// MaxAge is the age of the snapshot from which on expiring snapshots removes the tag.
+	// MaxAge is the age of the snapshot at which a job that expires snapshots removes the tag.
 	MaxAge time.Duration
 }
 
@@ -55,11 +61,14 @@ type Outcome int
 
 // The outcomes.
 const (
-	// Unknown: it may have been made; an error says why. Loading the table again tells.
+	// Unknown: the change may have been made. An error says why this is unknown. To find out, load
+	// the table again.
 	Unknown Outcome = iota
 	Committed
-	// Lost: another commit came first. It was not made, and there is no error.
+	// Lost: another commit came first, so the request changed nothing. There is no error. See
+	// Updater.Update for requests that are sent more than once.
 	Lost
-	// Refused: it was not made, and cannot be until the cause in the error is fixed.
+	// Refused: the change was not made, and cannot be made until the cause that the error names is
+	// fixed.
 	Refused
 )

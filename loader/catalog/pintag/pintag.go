@@ -1,12 +1,12 @@
-// Package pintag keeps pinned snapshots from expiring while streams read them, and for a
-// while after: with one tag for each snapshot of each table, which expires by itself.
+// Package pintag keeps pinned snapshots from expiring while streams read them and for a time after
+// that. To do so, it sets one tag for each pinned snapshot of each table. A tag expires by itself.
 //
-// A reader holds the snapshot before it reads, and reads nothing if that fails. All holders
-// of a snapshot share one tag and wait for the same commit. While a snapshot is held, its
-// tag is checked every keep/8, and set again if less than 5/8 of keep remain, so that
-// tags which others shorten or remove are restored. A check that fails ends no stream,
-// because the snapshot exists as long as the tag does: it is reported and retried. Tags are
-// never removed: other servers may need them, and they expire.
+// A reader calls Hold before it reads a snapshot, and does not read it if Hold fails. All holders
+// of a snapshot share one tag and wait for the same commit. While a snapshot is held, its tag is
+// checked every keep/8. If less than 5/8 of keep remain, or if another program removed or shortened
+// the tag, it is set again. If such a check fails, streams continue, because the snapshot exists as
+// long as its tag does; the failure is reported, and the check is retried. This package never
+// removes tags: other servers may need them, and they expire.
 package pintag
 
 import (
@@ -28,26 +28,28 @@ const (
 	minPart    = 2 // so at least keep/2 remains while checks succeed
 )
 
-// The wait between checks that fail: firstWait, doubled up to maxWait, but at most
-// keep/waitPart so that there are some retries before the tag expires.
+// After a check that failed, the next check follows after firstWait. The wait doubles with each
+// further failure, up to maxWait. It is never more than keep/waitPart, so that there are several
+// retries before the tag expires.
 const (
 	firstWait = time.Minute
 	maxWait   = time.Hour
 	waitPart  = 32
 )
 
-// maxLooks bounds the tags that are checked concurrently.
+// maxLooks is the maximum number of tags that are checked concurrently.
 const maxLooks = 4
 
-// tick is how often Run looks for checks that are due.
+// tick is the interval at which Run looks for tags whose check is due.
 const tick = time.Minute
 
 // Options configure Tags.
 type Options struct {
 	// Keep is how long a snapshot is kept after its last holder released it.
 	Keep time.Duration
-	// Tag checks that the tag of a table's pinned snapshot lasts until least, or else
-	// sets it to last until wanted. It returns when the tag expires.
+	// Tag reads the tag of a table's pinned snapshot. If the tag does not last until least, or does
+	// not exist, Tag sets it so that it lasts until wanted. It returns the time when the tag
+	// expires.
 	Tag func(ctx context.Context, t *catalog.Table, least, wanted time.Time) (time.Time, error)
 	// Clock returns the current time.
 	Clock func() time.Time
@@ -59,8 +61,8 @@ type Options struct {
 type Look struct {
 	Table    string
 	Snapshot int64
-	Renewal  bool // it was made in the background, under streams that run
-	// Until is when the tag expires, as far as known; zero if no tag is known.
+	Renewal  bool // whether the check was made in the background, while streams read the snapshot
+	// Until is the last known time at which the tag expires; zero if no tag is known.
 	Until time.Time
 	Err   error // nil if the tag lasts long enough
 }
@@ -84,17 +86,17 @@ type tag struct {
 	table   *catalog.Table // its name and pin
 	holders int
 	looked  time.Time // the last check that succeeded; zero if none did
-	until   time.Time // when it expires, by that check
-	due     time.Time // the next check
-	failed  int       // checks since looked, which all failed
-	look    *look     // the check that runs; nil if none does
+	until   time.Time // when the tag expires, according to that check
+	due     time.Time // when the next check is due
+	failed  int       // number of checks since looked; all of them failed
+	look    *look     // the running check; nil if there is none
 }
 
-// look is a running check, for which others may wait.
+// look is a running check. Other callers may wait for its result.
 type look struct {
 	done      chan struct{}
 	err       error
-	abandoned bool // its caller's context ended, so its result is unknown
+	abandoned bool // whether the context of its caller ended, so that the result is unknown
 }
 
 // New returns Tags.
@@ -131,7 +133,7 @@ func (t *Tags) enter(table *catalog.Table) *tag {
 	return one
 }
 
-// leave removes a holder.
+// leave removes a holder of a tag.
 func (t *Tags) leave(one *tag) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,8 +141,8 @@ func (t *Tags) leave(one *tag) {
 	t.forget()
 }
 
-// forget drops tags that have no holder and that the next holder would have to check
-// anyway; t.mu is held.
+// forget drops the state of tags that have no holder and that the next holder would have to check
+// anyway. The caller has locked t.mu.
 func (t *Tags) forget() {
 	now := t.options.Clock()
 	for of, one := range t.tags {
@@ -162,8 +164,8 @@ func (t *Tags) holds(one *tag, now time.Time) bool {
 	return !one.looked.IsZero() && now.Before(one.looked.Add(keep/lookPart)) && !one.until.Before(now.Add(keep/minPart))
 }
 
-// look checks a tag, or waits for the check that runs. It returns false if the caller of
-// that one left before it ended.
+// look checks a tag, or waits for a check that is already running. It returns known = false without
+// an error if the context of the caller that ran this check ended, so that the result is unknown.
 func (t *Tags) look(ctx context.Context, one *tag, renewal bool) (known bool, err error) {
 	t.mu.Lock()
 	if running := one.look; running != nil {
@@ -201,7 +203,7 @@ func (t *Tags) look(ctx context.Context, one *tag, renewal bool) (known bool, er
 	return true, mine.err
 }
 
-// backOff returns the wait for the next check after a number of failed ones.
+// backOff returns the wait before the next check, after the given number of earlier failures.
 func (t *Tags) backOff(failed int) time.Duration {
 	limit := min(maxWait, t.options.Keep/waitPart)
 	wait := firstWait
@@ -232,7 +234,7 @@ func (t *Tags) Renew(ctx context.Context) {
 	group.SetLimit(maxLooks)
 	for _, one := range t.due() {
 		group.Go(func() error {
-			_, _ = t.look(ctx, one, true) // it is reported to Observe
+			_, _ = t.look(ctx, one, true) // Observe is called with the error
 			return nil
 		})
 	}

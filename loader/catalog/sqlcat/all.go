@@ -11,27 +11,29 @@ import (
 
 var _ locator.Together = (*Catalog)(nil)
 
-// maxTogether is the maximum number of tables in one statement, which databases limit.
+// maxTogether is the maximum number of tables in one statement. Databases limit the size of
+// statements.
 const maxTogether = 200
 
-// LocateAll returns the locations of tables, with one connection and one statement for all. See locator.Together.
+// LocateAll returns the locations of tables, with one connection and one statement for all of them.
+// It leaves out the tables after the first maxTogether. See locator.Together.
 func (c *Catalog) LocateAll(ctx context.Context, tables []locator.Table) (map[string]locator.Located, error) {
 	tables = tables[:min(len(tables), maxTogether)]
 	var found map[string]locator.Located
 	_, err := c.ask(ctx, reading, func(ctx context.Context, db *sql.DB) (_ string, err error) {
-		found, err = c.locateAll(ctx, db, tables) // read below if ask returns no error: the question has ended then
+		found, err = c.locateAll(ctx, db, tables) // found is used only if ask returns no error, and so only after this function has returned
 		return "", err
 	})
 	switch {
 	case fault.KindOf(err) == fault.Unavailable:
 		return nil, err
 	case err != nil:
-		return nil, nil // each question by itself tells why
+		return nil, nil // the lookup of each table returns the error
 	}
 	return found, nil
 }
 
-// locateAll selects the rows of tables as locate selects that of one.
+// locateAll selects the rows of several tables. See locate.
 func (c *Catalog) locateAll(ctx context.Context, db *sql.DB, tables []locator.Table) (map[string]locator.Located, error) {
 	names := make(map[[2]string]string, len(tables))
 	args := []any{c.name}

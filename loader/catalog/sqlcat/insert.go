@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// Insert adds the row of a new table in one statement, if there is none of its name. It sets
-// the columns that every version of the catalog has: PyIceberg does the same, and Java's
-// JdbcCatalog and iceberg-go take a row without a type for a table. See locator.Swapper.
+// Insert adds the row of a new table in one statement, if there is no row with its name. It sets
+// only the columns that every version of the catalog has, like PyIceberg. Java's JdbcCatalog and
+// iceberg-go consider a row without iceberg_type to be a table. See locator.Swapper.
 func (c *Catalog) Insert(ctx context.Context, t locator.Table, location string) (locator.Outcome, error) {
 	return c.changed(ctx, "create table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.insert(ctx, db, t, location) })
 }
@@ -21,7 +21,7 @@ func (c *Catalog) insert(ctx context.Context, db *sql.DB, t locator.Table, locat
 	statement := fmt.Sprintf(`INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location) `+
 		`SELECT %s, %s, %s, %s WHERE NOT EXISTS (SELECT 1 FROM iceberg_tables `+
 		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s) ON CONFLICT DO NOTHING`,
-		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6), c.mark(7)) //nolint:mnd // one after another
+		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6), c.mark(7)) //nolint:mnd // the numbers of the arguments
 	namespace := strings.Join(t.Parts[:last], ".")
 	done, err := db.ExecContext(ctx, statement, c.name, namespace, t.Parts[last], location, c.name, namespace, t.Parts[last])
 	if err != nil {

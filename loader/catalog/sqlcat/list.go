@@ -26,7 +26,7 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	return tables, nil
 }
 
-// list selects whole rows, as locate does. It returns the names as JSON.
+// list selects whole rows, for the reason given at locate. It returns the names as JSON.
 func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 	rows, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT * FROM iceberg_tables WHERE catalog_name = %s`, c.mark(1)), c.name)
 	if err != nil {
@@ -53,8 +53,8 @@ func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 	return string(text), err
 }
 
-// ListCurrent returns the locations of the metadata files of all rows, of every catalog in the database. See
-// locator.CurrentLister.
+// ListCurrent returns the locations of the current and the previous metadata file in every row,
+// including the rows of other catalogs in the database. See locator.CurrentLister.
 func (c *Catalog) ListCurrent(ctx context.Context) ([]string, error) {
 	text, err := c.ask(ctx, reading, c.listCurrent)
 	if err != nil {

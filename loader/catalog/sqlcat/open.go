@@ -21,7 +21,7 @@ type Options struct {
 	// Calls runs calls that access a SQLite file, so that they end with their context
 	// even if the disk hangs; nil runs them directly.
 	Calls *store.Calls
-	// Timeout limits a call; 0 is unlimited. For SQLite, Calls enforces it.
+	// Timeout is the maximum duration of a call; 0 is unlimited. For SQLite, Calls enforces it.
 	Timeout time.Duration
 	// Clock measures how long a call to a SQLite file has waited for others; nil counts no
 	// time.
@@ -37,11 +37,12 @@ type Catalog struct {
 
 var _ locator.Lister = (*Catalog)(nil)
 
-// question queries a database. Its context ends when its caller stops waiting; it may be
-// abandoned and continue after that, so it returns its result and modifies nothing else.
+// question is a function that queries a database. Its context ends when its caller stops waiting.
+// The function may continue to run after that, so it must return its result and modify nothing
+// else.
 type question func(ctx context.Context, db *sql.DB) (string, error)
 
-// purpose is the purpose of a question.
+// purpose says whether a question reads or writes.
 type purpose string
 
 // The purposes.
@@ -52,7 +53,7 @@ const (
 
 // database is the database of a catalog.
 type database interface {
-	// ask runs a question.
+	// ask runs a question, and returns its result.
 	ask(ctx context.Context, to purpose, q question) (string, error)
 	// outcome returns the outcome of a swap that failed.
 	outcome(err error) (locator.Outcome, error)
@@ -63,7 +64,7 @@ type database interface {
 	Close()
 }
 
-// dialect has the other differences between databases.
+// dialect has the differences between the databases that are not methods of database.
 type dialect struct {
 	subject string             // the database, in errors
 	mark    func(n int) string // the placeholder of the nth argument of a query, from 1
@@ -72,14 +73,14 @@ type dialect struct {
 
 const remedy = "write sqlite:////absolute/path, sqlite:///path relative to the config file, or postgresql://host/database with user and password"
 
-// schemes returns the schemes of URIs of SQLite and of PostgreSQL.
+// schemes returns the URI schemes of SQLite and those of PostgreSQL.
 func schemes() (lite, postgres []string) {
 	return []string{"sqlite"}, []string{"postgresql", "postgres", "postgresql+psycopg2", "postgresql+psycopg", "postgresql+asyncpg"}
 }
 
-// Open checks that a catalog can be read. It returns Invalid for a URI that is not served,
-// NotFound for a file or database that does not exist (it creates none), Corrupt for a file
-// that is not of SQLite, Unavailable for a server that does not answer.
+// Open opens a catalog and checks that it can be read. It returns Invalid for a URI that is not
+// supported, NotFound for a file or database that does not exist (it creates none), Corrupt for a
+// file that is not a SQLite file, and Unavailable for a server that does not answer.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	c := &Catalog{name: o.Name}
 	scheme, _, _ := strings.Cut(o.URI, ":")

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// Bounds of the connections to a server: planning rarely makes calls, one short query for
-// each table.
+// Limits of the connections to a server. A few suffice: planning makes one short query for each
+// table.
 const (
 	maxConnections  = 4
 	keptConnections = 1
@@ -52,8 +52,8 @@ func openPostgres(o Options) (*postgres, dialect, error) {
 	if err != nil {
 		return nil, dialect{}, unreadable()
 	}
-	// A question takes one round trip and leaves no state on the connection, because a
-	// pooler may send the next one to another server.
+	// A question takes one round trip and leaves no state on the connection, because a connection
+	// pooler may send the next question to another server.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeout
 	if config.RuntimeParams["application_name"] == "" {
@@ -71,8 +71,8 @@ func openPostgres(o Options) (*postgres, dialect, error) {
 	}, nil
 }
 
-// unreadable returns the failure of a URI. It does not contain the parser's message, which
-// may show a part of the password.
+// unreadable returns the error for a URI that cannot be parsed. It does not contain the parser's
+// message, which may show a part of the password.
 func unreadable() error {
 	return fault.InvalidField("uri", "it is not the URI of a PostgreSQL database").
 		WithRemedy("write it as SQLAlchemy has it, with special characters of the password escaped (@ as %%40)")
@@ -100,7 +100,7 @@ func (p *postgres) ask(ctx context.Context, _ purpose, q question) (string, erro
 	return "", err
 }
 
-// Classes of errors after which a statement was rolled back and may be retried.
+// Classes of error codes after which the statement was rolled back and may be retried.
 const (
 	classConnection = "08"
 	classRollback   = "40"
@@ -108,8 +108,8 @@ const (
 	classOperator   = "57"
 )
 
-// outcome returns the outcome of a failed statement: an error of the server is certain, but
-// after a broken connection it is unknown.
+// outcome returns the outcome of a failed statement. If the server returned an error, the statement
+// had no effect; after a broken connection, the outcome is unknown.
 func (p *postgres) outcome(err error) (locator.Outcome, error) {
 	broken := p.broken(err)
 	state := sqlState(err)

@@ -18,8 +18,9 @@ func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located,
 	return locator.Located{Location: location}, err
 }
 
-// locate selects the table's whole row, because only newer catalogs have the column
-// iceberg_type, which distinguishes views, and it may be added while the process runs.
+// locate selects the table's whole row. It does not name the column iceberg_type, which
+// distinguishes views from tables: only newer catalogs have it, and it may be added while the
+// process runs.
 func (c *Catalog) locate(ctx context.Context, db *sql.DB, t locator.Table) (string, error) {
 	last := len(t.Parts) - 1
 	query := fmt.Sprintf(`SELECT * FROM iceberg_tables WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s`,
@@ -69,8 +70,9 @@ func (c *Catalog) isCatalog(ctx context.Context, db *sql.DB) (string, error) {
 		WithRemedy("name the database that PyIceberg, Spark or another writer keeps its SQL catalog in")
 }
 
-// lost returns the failure of a catalog that was valid when the process started and now is
-// missing or no catalog. The query is valid and may be retried.
+// lost returns the error for a catalog that was valid when the process started, and that is now
+// missing or no longer a catalog. The error is Unavailable, because the query is valid and may be
+// retried.
 func lost(err error, remedy string) error {
 	e := *fault.As(err)
 	e.Kind, e.Faults, e.Err = fault.Unavailable, nil, err
@@ -98,8 +100,8 @@ func scanRow(rows *sql.Rows) (map[string]string, error) {
 	return row, nil
 }
 
-// unknownTable returns the failure of a table that the catalog does not have. If the
-// database has tables only under other catalog names, it names these.
+// unknownTable returns the error for a table that the catalog does not have. If the database has
+// tables only under other catalog names, the error lists these names.
 func (c *Catalog) unknownTable(ctx context.Context, db *sql.DB, name string) error {
 	tables, err := c.column(ctx, db, `SELECT table_namespace || '.' || table_name FROM iceberg_tables WHERE catalog_name = `+c.mark(1), c.name)
 	if err != nil {
@@ -125,7 +127,7 @@ func (c *Catalog) elsewhere(ctx context.Context, db *sql.DB, e *fault.Error) err
 	return e.WithRemedy("%s holds no tables of a catalog called %q; set name: to one of: %s", c.subject, c.name, strings.Join(catalogs, ", "))
 }
 
-// column returns the values of a query of one text column.
+// column runs a query that selects one text column, and returns its values.
 func (c *Catalog) column(ctx context.Context, db *sql.DB, query string, args ...any) ([]string, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

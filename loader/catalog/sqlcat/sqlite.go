@@ -20,20 +20,20 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// How long a call waits while another process has the catalog's file locked: well below
-// the storage timeout, so that a lock is not mistaken for a disk that hangs. Time spent
-// waiting for other calls is subtracted.
+// Limits of the time that a call waits while another process has the catalog's file locked. They
+// are well below the storage timeout, so that a lock is not mistaken for a disk that hangs. The
+// time that the call already waited for other calls is subtracted.
 const (
 	maxLock = 5 * time.Second
 	minLock = 50 * time.Millisecond
 )
 
-// lockTimeout returns how long a call waits for a lock, from the timeout of the call (0 is
-// none) and how long it has waited for other calls.
+// lockTimeout returns how long a call waits for a lock, given the timeout of the call (0 is none)
+// and the time that it already waited for other calls.
 func lockTimeout(limit, waited time.Duration) time.Duration {
 	wait := maxLock
 	if limit > 0 {
-		wait = min(wait, limit/2) //nolint:mnd // half of it remains for the call itself
+		wait = min(wait, limit/2) //nolint:mnd // the other half of the timeout remains for the call itself
 	}
 	return max(wait-waited, minLock)
 }
@@ -41,24 +41,25 @@ func lockTimeout(limit, waited time.Duration) time.Duration {
 // restoreFile is the remedy for a file that is gone or no longer a catalog.
 const restoreFile = "put the catalog's file back: the next query reads what is there then"
 
-// sqliteFile is a catalog in a SQLite file. It keeps nothing open.
+// sqliteFile is a catalog in a SQLite file. It keeps no connection open between calls.
 type sqliteFile struct {
 	name    string
 	path    string
 	calls   *store.Calls
 	turn    chan struct{} // full while a connection is open
 	waiting waiting
-	limit   time.Duration // of a call; 0 is none
+	limit   time.Duration // the timeout of a call; 0 is none
 	clock   func() time.Time
 }
 
-// ask opens the file, runs a question, with others that read, and closes the file. A connection that stayed open
-// would read the old file after it was replaced.
+// ask opens the file, runs a question, and closes the file. Questions that read share the
+// connection with others that are waiting. A connection that stayed open would read the old file
+// after it was replaced.
 //
-// Only one connection is open at a time. In WAL mode, SQLite keeps shared memory in a file
-// of a fixed name next to the database, and tracks its users with locks that do not work
-// within one process: a connection to a new file would clear memory that a connection to
-// the old one still uses. A question takes well under a millisecond.
+// Only one connection is open at a time. In WAL mode, SQLite keeps shared memory in a file with a
+// fixed name next to the database, and tracks the users of this memory with locks that have no
+// effect within one process: a connection to a new file would clear memory that a connection to the
+// old file still uses. One connection is enough, because a question takes well under a millisecond.
 func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, error) {
 	return store.Call(ctx, c.calls, string(to), c.path, func(ctx context.Context) (string, error) {
 		if to == writing {
@@ -76,8 +77,8 @@ func (c *sqliteFile) connectToWrite(ctx context.Context, wait time.Duration) (*s
 	return c.open(ctx, url.Values{"mode": {"rw"}, "_pragma": {busyPragma(wait)}})
 }
 
-// outcome returns the outcome of a failed statement. SQLite rolls back a statement that it
-// cannot complete; after an error of the disk or a canceled call it is unknown.
+// outcome returns the outcome of a failed statement. SQLite rolls back a statement that it cannot
+// complete. After a disk error or a canceled call, the outcome is unknown.
 func (c *sqliteFile) outcome(err error) (locator.Outcome, error) {
 	broken := c.broken(err)
 	switch code(err) {
@@ -89,8 +90,8 @@ func (c *sqliteFile) outcome(err error) (locator.Outcome, error) {
 	return locator.Unknown, broken
 }
 
-// answer runs a question when no other one runs. Its context also ends the wait for one
-// that hangs.
+// answer runs a question when no other question is running. If another question hangs, the wait
+// ends with ctx.
 func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (found string, err error) {
 	asked := c.clock()
 	select {
@@ -112,7 +113,7 @@ func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, t
 	return q(ctx, db)
 }
 
-// undefined reports whether an error is of a table that does not exist.
+// undefined reports whether err says that a table of the database does not exist.
 func (c *sqliteFile) undefined(err error) bool {
 	return code(err) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
@@ -136,9 +137,9 @@ func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, 
 	if code(err) != sqlite3.SQLITE_CANTOPEN || hasJournal(c.path) {
 		return nil, c.broken(err)
 	}
-	// The file may be in WAL mode on a read-only file system, where SQLite cannot create
-	// the shared memory to coordinate with writers. But if the file was replaced in the
-	// meantime, the new one may have writers, so it is not read as immutable.
+	// The file may be in WAL mode on a read-only file system, where SQLite cannot create the shared
+	// memory for coordinating with writers. The file is then opened as immutable. But if it was
+	// replaced in the meantime, the new file may have writers, so it is not opened as immutable.
 	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
 		return nil, c.broken(err)
 	}
@@ -148,8 +149,9 @@ func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, 
 	return db, nil
 }
 
-// mustRecover reports whether the last writer of a file was killed in the middle of a change. The next connection that may
-// write the file rolls the change back, or completes it if it is in the write-ahead log.
+// mustRecover reports whether err says that the last writer of the file was killed in the middle of
+// a change. The next connection that may write the file rolls the change back, or completes it if
+// it is in the write-ahead log.
 func mustRecover(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK || e.Code() == sqlite3.SQLITE_READONLY_RECOVERY)
@@ -182,8 +184,8 @@ func readOnly(wait time.Duration, immutable bool) url.Values {
 	return query
 }
 
-// open opens one connection and checks that the file is of SQLite. It sets nothing that
-// would be written to the file, such as journal_mode.
+// open opens one connection and checks that the file is a SQLite file. It sets no option that would
+// be written to the file, such as journal_mode.
 func (c *sqliteFile) open(ctx context.Context, query url.Values) (*sql.DB, error) {
 	dsn := url.URL{Scheme: "file", Path: c.path, RawQuery: query.Encode(), OmitHost: true}
 	db, err := sql.Open("sqlite", dsn.String())
@@ -246,7 +248,8 @@ func (c *sqliteFile) broken(err error) error {
 // unread is the remedy for an existing file that cannot be read.
 const unread = "check that this user can read the catalog's file and its folder"
 
-// beside suggests a file with a similar name.
+// beside returns a suggestion for an error about a missing file: a file in the same folder with a
+// similar name. It returns "" if there is none.
 func beside(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -15,8 +15,8 @@ var _ locator.Swapper = (*Catalog)(nil)
 // swapped is the result of a swap that changed a row.
 const swapped = "swapped"
 
-// Swap updates one row of iceberg_tables in one statement, on the condition that it is
-// unchanged, as PyIceberg, Spark and iceberg-go do. See
+// Swap updates the table's row in iceberg_tables in one statement, on the condition that the
+// location in it is unchanged. PyIceberg, Spark and iceberg-go commit in the same way. See
 // locator.Swapper.
 func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
 	return c.changed(ctx, "commit to table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
@@ -39,7 +39,7 @@ func (c *Catalog) swap(ctx context.Context, db *sql.DB, t locator.Table, from, t
 	last := len(t.Parts) - 1
 	statement := fmt.Sprintf(`UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s `+
 		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s`,
-		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6)) //nolint:mnd // one after another
+		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6)) //nolint:mnd // the numbers of the arguments
 	done, err := db.ExecContext(ctx, statement, to, from, c.name, strings.Join(t.Parts[:last], "."), t.Parts[last], from)
 	if err != nil {
 		return "", err

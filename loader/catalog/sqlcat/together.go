@@ -12,13 +12,13 @@ import (
 
 // asked is a question that waits for a connection.
 type asked struct {
-	run  func(db *sql.DB) // sets text and err, and closes done
+	run  func(db *sql.DB) // runs the question, sets text and err, and closes done
 	done chan struct{}
 	text string
 	err  error
 }
 
-// waiting are the questions that wait for a connection. It is safe for concurrent use.
+// waiting is the list of the questions that wait for a connection. It is safe for concurrent use.
 type waiting struct {
 	mu  sync.Mutex
 	all []*asked
@@ -30,14 +30,14 @@ func (w *waiting) add(a *asked) {
 	w.all = append(w.all, a)
 }
 
-// list returns the questions that wait now.
+// list returns the questions that are waiting now.
 func (w *waiting) list() []*asked {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.all)
 }
 
-// take removes a question, and reports whether it waited.
+// take removes a question from the list, and reports whether it was in the list.
 func (w *waiting) take(a *asked) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,9 +48,10 @@ func (w *waiting) take(a *asked) bool {
 	return at >= 0
 }
 
-// read runs a lookup. The first lookup opens a connection and also serves all lookups queued before it was
-// open, so that a query of many tables opens one connection: opening takes longer than a lookup. Each lookup
-// reads the current state, as on a connection of its own.
+// read runs a question that reads. Before the caller that has the turn opens a connection, it lists
+// the waiting questions, and it then runs all of them on this connection. So a query of many tables
+// opens one connection, which saves time, because opening takes longer than a question. Each
+// question reads the current state, as if it had opened the connection.
 func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (string, error) {
 	began, own := c.clock(), &asked{done: make(chan struct{})}
 	own.run = func(db *sql.DB) {
@@ -70,12 +71,12 @@ func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, tim
 	defer func() { <-c.turn }()
 	together := c.waiting.list()
 	if !slices.Contains(together, own) {
-		<-own.done // it was taken by the one that had the turn before
+		<-own.done // the caller that had the turn before took the question
 		return own.text, own.err
 	}
 	db, err := connect(ctx, lockTimeout(c.limit, c.clock().Sub(began)))
 	if err != nil {
-		return "", c.ended(ctx, err) // others try with connections of their own
+		return "", c.ended(ctx, err) // the other questions open connections themselves
 	}
 	for _, one := range together {
 		if c.waiting.take(one) {
@@ -88,8 +89,8 @@ func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, tim
 	return own.text, own.err
 }
 
-// ended returns an error, or, if the question's context has ended, why: SQLite's error is that it was
-// interrupted.
+// ended returns err, unless ctx has ended: it then returns the reason why ctx ended, because
+// SQLite's error only says that the question was interrupted.
 func (c *sqliteFile) ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fault.Op(context.Cause(ctx), "read catalog %s", c.name)

@@ -1,8 +1,8 @@
-// Package tablestore opens the files of a catalog's tables: local files, and files
-// on each kind of remote storage that the process serves, with the catalog's
-// properties or with the credentials that the catalog vends for a table.
+// Package tablestore opens the files of a catalog's tables: local files, and files on each kind of
+// remote storage that the process serves. It uses the catalog's properties, or the credentials that
+// the catalog vends for a table.
 //
-// It knows kinds of storage only through the store.Kinds that it is given.
+// It knows the kinds of storage only from Options.Kinds.
 package tablestore
 
 import (
@@ -19,12 +19,13 @@ import (
 type Options struct {
 	Local store.Store
 	Kinds store.Kinds
-	// Properties are the catalog's.
+	// Properties are the catalog's properties.
 	Properties map[string]string
-	// Grants asks the catalog again what it grants for a table. Nil means that the
-	// catalog grants nothing.
+	// Grants asks the catalog for new grants for a table. It is nil for a catalog that grants
+	// nothing.
 	Grants func(ctx context.Context, table string) ([]locator.Grant, error)
-	// Clock tells when credentials expire; nil uses them until they are rejected.
+	// Clock returns the current time, to tell whether credentials have expired. If it is nil,
+	// credentials are used until they are rejected.
 	Clock func() time.Time
 }
 
@@ -57,8 +58,8 @@ func (f *Files) Store(ctx context.Context, location string) (store.Store, error)
 	return f.shared.storeOf(ctx, location)
 }
 
-// access opens files with one set of properties and, if vended, with the
-// credentials of one grant. Each store is opened at its first file.
+// access opens files with one set of properties and, if the catalog vends credentials, with those
+// of one grant. It opens each store when the first file of the store is opened.
 type access struct {
 	options    *Options
 	properties map[string]string
@@ -111,9 +112,9 @@ func (a *access) storeOf(ctx context.Context, location string) (store.Store, err
 	return opened, nil
 }
 
-// settings returns the properties and credentials for a kind of storage: those of
-// the grant replace the catalog's. A vended credential also replaces every other
-// way in which the catalog's properties choose an identity.
+// settings returns the properties and credentials for a kind of storage. The grant's properties
+// replace the catalog's properties of the same names. If the grant has a credential, all of the
+// catalog's properties that choose an identity are dropped.
 func (g *grantAccess) settings(kind *store.Kind, properties map[string]string) (map[string]string, store.Credentials) {
 	out := maps.Clone(properties)
 	if out == nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// tableID names a table of a catalog. A table that is dropped and recreated under
-// the same name has another uuid, and other grants.
+// tableID identifies a table of a catalog. If a table is dropped and another one is created under
+// its name, the new table has another uuid and other grants.
 type tableID struct{ name, uuid string }
 
-// maxTables bounds the tables whose grants are remembered. When it is reached, all grants are
-// dropped and requested again.
+// maxTables is the maximum number of tables whose grants are remembered. When it is reached, all
+// grants are dropped, and are requested again when they are needed.
 const maxTables = 1000
 
-// tableFiles opens the files of one table with the credentials that its catalog granted. It stays
-// in use as long as streams that opened files of the table, because their credentials are renewed
-// through it.
+// tableFiles opens the files of one table with the credentials that its catalog granted. Streams
+// that opened files of the table keep using it, even after it is dropped from Files, because it
+// renews their credentials.
 type tableFiles struct {
 	files *Files
 	name  string
 
-	asking chan struct{} // held while the catalog is asked for grants
+	asking chan struct{} // a lock, so that one lease at a time renews credentials
 
 	mu     sync.Mutex
-	asked  bool           // whether the catalog was asked
+	asked  bool           // whether the grants are known
 	grants []*grantAccess // longest prefix first
 }
 
@@ -65,7 +65,7 @@ func (f *Files) OpenIn(ctx context.Context, name, uuid, location string, size in
 	return t.Open(ctx, location, size)
 }
 
-// StoreIn returns the store of a location in a table, as OpenIn opens it.
+// StoreIn returns the store with which OpenIn opens a location of a table.
 func (f *Files) StoreIn(ctx context.Context, name, uuid, location string) (store.Store, error) {
 	if f.options.Grants == nil || isLocal(location) {
 		return f.shared.storeOf(ctx, location)
@@ -79,7 +79,7 @@ func (f *Files) StoreIn(ctx context.Context, name, uuid, location string) (store
 	return t.accessOf(location).storeOf(ctx, location)
 }
 
-// of returns the files of a table, which may have no grants yet.
+// of returns the tableFiles of a table. Its grants may not be known yet.
 func (f *Files) of(id tableID) *tableFiles {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (t *tableFiles) Open(ctx context.Context, location string, size int64) (sto
 	return t.accessOf(location).Open(ctx, location, size)
 }
 
-// accessOf returns what opens a location.
+// accessOf returns the access with which a location is opened.
 func (t *tableFiles) accessOf(location string) *access {
 	kinds := t.files.options.Kinds
 	t.mu.Lock()
@@ -120,8 +120,8 @@ func (t *tableFiles) accessOf(location string) *access {
 	return t.files.shared
 }
 
-// replace replaces the table's grants by newer ones. A grant that differs from an
-// old one in its credentials alone keeps that one's stores.
+// replace replaces the table's grants with newer grants. If a new grant differs from an old one
+// only in the values of credentials, it keeps the open stores of the old grant.
 func (t *tableFiles) replace(grants []locator.Grant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +141,7 @@ func (t *tableFiles) replace(grants []locator.Grant) {
 	slices.SortStableFunc(t.grants, func(x, y *grantAccess) int { return cmp.Compare(length(y), length(x)) })
 }
 
-// alike reports whether two grants differ in the values of credentials at most.
+// alike reports whether two grants are equal, except perhaps for the values of credentials.
 func (f *Files) alike(a, b locator.Grant) bool {
 	for _, kind := range f.options.Kinds {
 		if kind.HasCredential(a.Properties) != kind.HasCredential(b.Properties) {
@@ -151,7 +151,7 @@ func (f *Files) alike(a, b locator.Grant) bool {
 	return a.Prefix == b.Prefix && maps.Equal(f.steady(a.Properties), f.steady(b.Properties))
 }
 
-// steady returns properties without credentials and their expiry.
+// steady returns the properties without the credentials and the times at which they expire.
 func (f *Files) steady(properties map[string]string) map[string]string {
 	out := maps.Clone(properties)
 	maps.DeleteFunc(out, func(name, _ string) bool { return f.options.Kinds.OfCredential(name) })
@@ -167,7 +167,7 @@ func (t *tableFiles) ask(ctx context.Context) error {
 	return err
 }
 
-// find returns the grant of a prefix that has a credential for a kind of storage.
+// find returns the grant with the given prefix that has a credential for the kind of storage.
 func (t *tableFiles) find(kind *store.Kind, prefix string) (locator.Grant, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,16 +17,16 @@ type lease struct {
 	given  store.Credential // the last one returned; guarded by table.asking
 }
 
-// A credential is renewed when a quarter of its remaining life is left, or maxEarly
-// before it expires, whichever is later. One that expires within minValid is not used.
+// A credential is renewed when a quarter of its remaining life is left, or maxEarly before it
+// expires, whichever is later. A credential that expires within minValid is not used.
 const (
 	earlyPart = 4
 	maxEarly  = time.Minute
 	minValid  = time.Second
 )
 
-// next returns a valid credential. A second request for the same credential means that it has
-// expired or was rejected, so another one is requested from the catalog.
+// next returns a valid credential. If the grant's credential is the one that next returned last,
+// that credential has expired or was rejected; next then requests new grants from the catalog.
 func (l *lease) next(ctx context.Context) (store.Credential, error) {
 	t := l.table
 	select {
@@ -51,7 +51,8 @@ func (l *lease) next(ctx context.Context) (store.Credential, error) {
 	return c, nil
 }
 
-// now returns the credential of the grant, if it is still valid.
+// now returns the credential of the grant. It returns false if there is none, or if it is no longer
+// valid.
 func (l *lease) now() (store.Credential, bool) {
 	g, ok := l.table.find(l.kind, l.prefix)
 	if !ok {

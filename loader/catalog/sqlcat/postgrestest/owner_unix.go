@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// own lets a program run as a user that is not root, to whom the folder belongs.
+// own makes a command run as user nobody and gives the folder dir to this user, if root runs the
+// test. PostgreSQL refuses to run as root.
 func own(t *testing.T, c *exec.Cmd, dir string) {
 	t.Helper()
 	if os.Getuid() != 0 {

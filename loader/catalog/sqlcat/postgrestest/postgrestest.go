@@ -1,5 +1,5 @@
-// Package postgrestest starts PostgreSQL servers for tests: the real one, private to a
-// test, in its temporary folder, on loopback.
+// Package postgrestest starts PostgreSQL servers for tests. Each server is private to one test,
+// keeps its data in a temporary folder, and listens on loopback.
 package postgrestest
 
 import (
@@ -16,26 +16,27 @@ import (
 	"sync/atomic"
 	"testing"
 
-	// The driver, for the tests' own questions.
+	// The driver for queries that tests make themselves.
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 )
 
-// User and Password are those of a Server's owner. The password has what URIs escape.
+// User and Password are the name and the password of a Server's owner. The password has characters
+// that must be escaped in URIs.
 const (
 	User     = "penstock"
 	Password = "s3cr:et/@#%"
 )
 
-// Server is a server that runs until its test ends.
+// Server is a PostgreSQL server that runs until its test ends.
 type Server struct {
 	Port int
-	made atomic.Int64 // databases
+	made atomic.Int64 // number of databases that were created
 	end  func(mode string)
 }
 
-// Start starts a server. Where there is no PostgreSQL, and no Python that has one, the test
-// is skipped; make test has one.
+// Start starts a server. It skips the test if there is no PostgreSQL, neither on this machine nor
+// in the tests' Python environment. With make test, there is one.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	bin := programs()
@@ -43,8 +44,8 @@ func Start(t *testing.T) *Server {
 		require.Empty(t, os.Getenv("PENSTOCK_PYTHON"), "the Python of the tests has PostgreSQL's programs")
 		t.Skip("initdb is not installed; make test installs it")
 	}
-	// A test's own folder lies in one that only root may enter, and the server does not
-	// run as root.
+	// t.TempDir lies in a folder that only root may enter if root runs the test, and the server
+	// does not run as root.
 	dir, err := os.MkdirTemp("", "postgres") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -78,13 +79,13 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// Stop ends the server now, at once and with all of its connections.
+// Stop ends the server immediately, and with it all of its connections.
 func (s *Server) Stop() {
 	s.end("immediate")
 	s.end = nil
 }
 
-// Database makes a database, and returns its URI as SQLAlchemy has it.
+// Database creates a database, and returns its URI in SQLAlchemy's form.
 func (s *Server) Database(t *testing.T) string {
 	t.Helper()
 	name := "d" + strconv.FormatInt(s.made.Add(1), 10)
@@ -96,7 +97,7 @@ func (s *Server) Database(t *testing.T) string {
 	return s.URI("postgresql+psycopg2", name)
 }
 
-// URI is that of a database.
+// URI returns the URI of a database.
 func (s *Server) URI(scheme, database string) string {
 	u := url.URL{
 		Scheme: scheme, User: url.UserPassword(User, Password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)), Path: "/" + database,
@@ -104,8 +105,8 @@ func (s *Server) URI(scheme, database string) string {
 	return u.String()
 }
 
-// programs is the folder of PostgreSQL's programs, or "": those of the path, Debian's, which
-// are beside it, or those that the Python of the tests has brought.
+// programs returns the folder of PostgreSQL's programs, or "" if there are none. It looks in PATH,
+// in the folder where Debian installs them, and in the tests' Python environment.
 func programs() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -122,8 +123,8 @@ func programs() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// reachable returns the folder of the programs for the user that runs the server: a copy, if
-// another user runs the test and they are not the system's programs.
+// reachable returns a folder of the programs that the server's user can read. It is a copy in dir
+// if another user runs the test and the programs are not those of the system.
 func reachable(t *testing.T, bin, dir string) string {
 	t.Helper()
 	if os.Getuid() != 0 || strings.HasPrefix(bin, "/usr/") {
