@@ -9,7 +9,7 @@ type ahead struct {
 	*reading
 	fetch   *fetch        // nil: none
 	started bool          // whether this Reader started fetch
-	coming  cachedColumns // of the next row group, if they were looked for
+	coming  cachedColumns // cached columns of the next row group, if start has looked them up
 }
 
 // start starts to read a row group, if there is memory for it.
@@ -41,12 +41,12 @@ func (a *ahead) start(group int) {
 	go f.run(ctx, a.file)
 }
 
-// newFetch returns a fetch of one Reader that has no memory yet.
+// newFetch returns a fetch that has no memory yet and only this Reader.
 func (r *reading) newFetch(of chunkRange) *fetch {
 	return &fetch{of: of, memory: r.opts.Scratch, shared: r.opts.Shared, done: make(chan struct{}), readers: 1, users: map[*source]func() bool{}}
 }
 
-// lookAhead returns the columns of the next row group that are read.
+// lookAhead returns the columns of the next row group without those that are cached.
 func (a *ahead) lookAhead(group int) []column {
 	if !a.coming.looked || a.coming.group != group {
 		a.coming.release()
@@ -65,8 +65,8 @@ func (a *ahead) takeCached(group int) cachedColumns {
 	return out
 }
 
-// take makes the fetched bytes of a row group the library's source. It returns false if
-// there are none.
+// take makes the fetched bytes of a row group the library's source. It returns false if the row
+// group was not fetched.
 func (a *ahead) take(group int) (bool, error) {
 	f := a.fetch
 	if f == nil {
@@ -83,7 +83,7 @@ func (a *ahead) take(group int) (bool, error) {
 		if err != nil && started {
 			return false, a.source.note(err)
 		}
-		return false, context.Cause(a.ctx) // another reader's error is not this one's: it reads again
+		return false, context.Cause(a.ctx) // the error of another Reader's read does not fail this Reader, which reads the bytes again
 	}
 	a.fetch, a.started = nil, false
 	a.source.use(f)

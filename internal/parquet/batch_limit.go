@@ -7,9 +7,8 @@ import (
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
-// defaultRunBytes is the default of ReadOptions.RunBytes: far below the 2 GiB that the
-// offsets of a string column can address, and enough for full batches of strings of 2
-// KiB.
+// defaultRunBytes is the default of ReadOptions.RunBytes: far below the 2 GiB that the offsets of a
+// string column can address, and enough for batches of DefaultBatchRows strings of 2 KiB.
 const defaultRunBytes = 32 << 20
 
 // limitBatch reduces the rows of a batch if a column that the library decodes could come out much
@@ -30,7 +29,7 @@ func (g *rowGroup) limitBatch(c *openChunk) error {
 	case parquet.Types.FixedLenByteArray:
 		g.limitFixed(c)
 	}
-	// The library assembles delta-encoded values in memory of its own.
+	// The library assembles delta-encoded values in memory that it allocates itself.
 	together := min(far.MaxPage, far.MaxValue*page.ValuesDecoded(g.maxRows, c.Column))
 	if err := g.account.Reserve(together); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (g *rowGroup) limitBatch(c *openChunk) error {
 // limitText is limitBatch for a column of strings that this package decodes.
 func (g *rowGroup) limitText(text *decoder.Text, c *openChunk) error {
 	var far decoder.DeltaSizes
-	if c.stats.HasPrefixes { // else no value is longer than its page
+	if c.stats.HasPrefixes { // otherwise no value is longer than its page
 		var err error
 		if far, err = c.checkDeltas(); err != nil {
 			return err
@@ -63,10 +62,11 @@ func (g *rowGroup) limitFixed(c *openChunk) {
 }
 
 // limitValues reduces the rows of a batch for values of a variable length. maxDelta is the length
-// of the longest value among the deltas; maxLength returns that in the dictionary.
+// of the longest delta-encoded value; maxLength returns the length of the longest value in the
+// dictionary.
 func (g *rowGroup) limitValues(c *openChunk, maxDelta int64, maxLength func() (int64, error)) error {
 	valueBytes := max(c.stats.MaxMeanValue, maxDelta)
-	// The longest value, if all others were empty.
+	// bound is the length that the longest value has if all other values are empty.
 	dictionary := c.stats.Dictionary
 	if bound := dictionary.Bytes - 4*dictionary.Values; dictionary.Values > 0 && c.rowsFor(bound) < g.maxRows {
 		value, err := maxLength()
@@ -79,8 +79,8 @@ func (g *rowGroup) limitValues(c *openChunk, maxDelta int64, maxLength func() (i
 	return nil
 }
 
-// rowsFor returns how many rows with values of a length fit in RunBytes, at least one.
-// Lists count with their average length.
+// rowsFor returns how many rows fit in RunBytes if all values have the given length, at least 1. A
+// row of a list column counts as a list of average length.
 func (c *openChunk) rowsFor(length int64) int64 {
 	perRow := max((c.stats.Values+c.stats.Rows-1)/max(c.stats.Rows, 1), 1)
 	limit := c.opts.RunBytes

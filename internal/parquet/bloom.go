@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxBloomValues is the maximum number of values looked up in a bloom filter: each
-	// may take a read.
+	// maxBloomValues is the maximum number of values looked up in a bloom filter: each value may
+	// take one request.
 	maxBloomValues = 16
 	// maxWholeBloom is the maximum size of a bloom filter that is read in one request. A
 	// larger one takes a request for its header and one for each value.
@@ -31,12 +31,11 @@ const (
 	bloomBlock = 32
 )
 
-// MayHold returns false only if, by the column's bloom filter, no row of the row group
-// has one of the values. The values are in the terms of the table's type: int64 in its
-// units, string for bytes too, or *big.Int for the unscaled decimal. MayHold returns true
-// if the file has no usable filter of the column. It reads a short filter whole, and
-// otherwise its header and a block for each value. The filter is trusted, as statistics
-// are.
+// MayHold returns false only if the column's bloom filter says that no row of the row group has any
+// of the values. The values are in the terms of the table's type: int64 in its units, string for
+// bytes too, or *big.Int for the unscaled decimal. MayHold returns true if the file has no usable
+// filter of the column. It reads a short filter whole; of a long one it reads the header, and one
+// block for each value. MayHold trusts the filter, just as pruning trusts statistics.
 func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, values []any) (bool, error) {
 	field, ok := f.Field(fieldID)
 	if !ok || len(field.Leaves) != 1 || len(values) > maxBloomValues || !sameUnits(batch.StorageOf(field.Type), as) {
@@ -53,7 +52,7 @@ func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.Data
 		if !known {
 			return true, nil
 		}
-		if stored != nil { // otherwise the column cannot hold it
+		if stored != nil { // nil: the column cannot hold the value
 			wanted = append(wanted, stored)
 		}
 	}
@@ -188,7 +187,7 @@ func readBloomHeader(t *thrift.Reader) (int64, error) {
 			return t.Number(&size)
 		case id >= 2 && id <= 4 && kind == thrift.Struct: // algorithm, hash and compression
 			return t.Fields(func(choice int64, kind byte) error {
-				if choice == 1 && kind == thrift.Struct { // each has one choice so far
+				if choice == 1 && kind == thrift.Struct { // the format has one algorithm, one hash and one compression so far
 					known |= 1 << id
 				}
 				return t.Skip(kind, thrift.MaxDepth)
@@ -206,7 +205,7 @@ func readBloomHeader(t *thrift.Reader) (int64, error) {
 // mayHold looks a plain value up in its block.
 func (b *bloom) mayHold(ctx context.Context, stored []byte) (bool, error) {
 	hash := bloomHash(stored)
-	at := int64((hash>>32)*b.blocks>>32) * bloomBlock //nolint:gosec // it is one of the blocks
+	at := int64((hash>>32)*b.blocks>>32) * bloomBlock //nolint:gosec // at is the offset of one of the blocks
 	block, err := b.block(ctx, at)
 	if err != nil {
 		return true, fault.Op(err, "read a bloom filter of %s", b.file.Location())

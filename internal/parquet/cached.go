@@ -7,29 +7,30 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// CachedColumn has the values of a column of a row group, from its first row on. It is used by one
-// goroutine at a time.
+// CachedColumn returns the values of one column of a row group, starting at the row group's first
+// row. It is used by one goroutine at a time.
 type CachedColumn interface {
 	// Rows returns how many rows Read can return, 0 at the end.
 	Rows() int64
-	// Read returns the next rows, at most Rows, in memory of mem as far as it copies them. The caller releases the array.
+	// Read returns the next rows, at most as many as Rows returned. If it copies them, the copy is
+	// allocated from mem. The caller releases the array.
 	Read(rows int64, mem memory.Allocator) (arrow.Array, error)
-	// Copied reports whether the array that was read last is a copy.
+	// Copied reports whether the array that Read returned last is a copy.
 	Copied() bool
-	// Skip passes the next rows.
+	// Skip skips the given number of rows.
 	Skip(rows int64)
 	// Release releases the column. It is idempotent.
 	Release()
 }
 
-// cachedColumns are the cached columns of a row group. The zero value is those of none.
+// cachedColumns are the cached columns of a row group. The zero value has no columns.
 type cachedColumns struct {
 	group   int
-	columns []CachedColumn // by index in reading.all; nil: none, or not found
+	columns []CachedColumn // by index in reading.all; nil entries are not cached
 	looked  bool           // the row group's columns were looked for
 }
 
-// of returns a cached column; nil if it is read.
+// of returns the cached column with an index in reading.all, or nil if the column is not cached.
 func (c cachedColumns) of(i int) CachedColumn {
 	if i >= len(c.columns) {
 		return nil
@@ -37,7 +38,8 @@ func (c cachedColumns) of(i int) CachedColumn {
 	return c.columns[i]
 }
 
-// limit returns how many of the next rows make a batch: only short arrays of cached columns are copied.
+// limit returns how many of the next rows make a batch: at most as many as each cached column can
+// return in one call of Read.
 func (c cachedColumns) limit(rows int64) int64 {
 	for _, one := range c.columns {
 		if one != nil {
@@ -47,7 +49,7 @@ func (c cachedColumns) limit(rows int64) int64 {
 	return rows
 }
 
-// skip passes the rows before the first one that is read.
+// skip skips rows of all cached columns: the rows before the first one that the Reader returns.
 func (c cachedColumns) skip(rows int64) {
 	for _, one := range c.columns {
 		if one != nil {
@@ -64,7 +66,8 @@ func (c cachedColumns) release() {
 	}
 }
 
-// without returns the columns that are read: the others have no field and no leaves.
+// without returns all columns, but the cached ones without field and leaves, so that they are not
+// read.
 func (c cachedColumns) without(all []column) []column {
 	if !slices.ContainsFunc(c.columns, func(one CachedColumn) bool { return one != nil }) {
 		return all
@@ -78,7 +81,7 @@ func (c cachedColumns) without(all []column) []column {
 	return out
 }
 
-// look looks for the cached columns of a row group.
+// look asks ReadOptions.Cached for the cached columns of a row group.
 func (r *reading) look(group int) cachedColumns {
 	if r.opts.Cached == nil {
 		return cachedColumns{}

@@ -15,7 +15,8 @@ const (
 
 var errDeep = errors.New("columns are nested too deeply")
 
-// nesting is the number of children to come of each element around the next one of a schema.
+// nesting has, for each element of a schema that contains the next element, the number of its
+// children that are still to come.
 type nesting []int64
 
 // add adds the next element. It returns an error if the element's children would be nested too deeply.

@@ -9,9 +9,10 @@ import (
 )
 
 // sharedDictionaries are the decompressed dictionaries of a row group whose stored bytes are
-// shared, for the decoders of this package: in files whose values rarely repeat, they are most of
-// the work and of the memory of a reader that decodes few rows. They come with the row counts of
-// the pages of lists, which are only known once all pages are decompressed.
+// shared. The decoders of this package use them. In files whose values rarely repeat, the
+// dictionaries are most of the work and of the memory of a reader that decodes few rows.
+// sharedDictionaries also has the row counts of the pages of lists, which are only known once all
+// pages are decompressed.
 type sharedDictionaries struct {
 	mu     sync.Mutex // held while pages are counted
 	leaf   map[int]*sharedDictionary
@@ -39,14 +40,14 @@ func (d *sharedDictionaries) of(leaf int) *sharedDictionary {
 	return d.leaf[leaf]
 }
 
-// known returns the values, or nil.
+// known returns the decompressed values, or nil if they are not decompressed yet.
 func (d *sharedDictionary) known() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.values
 }
 
-// release frees all dictionaries. No reader uses them.
+// release frees all dictionaries. It is called when no reader uses them anymore.
 func (d *sharedDictionaries) release(from memory.Allocator) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

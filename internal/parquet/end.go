@@ -8,14 +8,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// FileTail is the end of a file, as it was read to find the footer. Reads of that part, which
-// is all of a small file, need no storage. It is safe for concurrent use.
+// FileTail has the last bytes of a file, kept since they were read to find the footer. Reads of
+// those bytes, which are the whole file if it is small, do not go to storage. It is safe for
+// concurrent use.
 type FileTail struct {
 	start   int64
 	content atomic.Pointer[[]byte] // nil: dropped
 }
 
-// Bytes returns the bytes that an End holds, for its owner to charge.
+// Bytes returns the number of bytes that the FileTail holds, for its owner to charge.
 func (e *FileTail) Bytes() int64 { return int64(len(e.bytes())) }
 
 // Drop frees the memory. Later reads go to storage.
@@ -31,8 +32,8 @@ func (e *FileTail) bytes() []byte {
 	return nil
 }
 
-// readAt fills p with the file's bytes at off, from the End as far as it reaches and
-// otherwise from storage. The caller owns p as with [store.Object].
+// readAt fills p with the file's bytes at off: those that the FileTail holds from memory, and the
+// others from storage. The rules for the ownership of p are those of [store.Object].
 func (f *File) readAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	if have := f.end.bytes(); have != nil && off+int64(p.Len()) > f.end.start {
 		from := max(f.end.start-off, 0)
@@ -46,7 +47,7 @@ func (f *File) readAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	return f.obj.ReadAt(ctx, p, off)
 }
 
-// inEnd reports whether the End holds a range of the file.
+// inEnd reports whether the FileTail holds a range of the file.
 func (f *File) inEnd(s span) bool { return f.end.bytes() != nil && s.start >= f.end.start }
 
 // needsRead reports whether loading spans reads from storage.

@@ -19,8 +19,8 @@ type Spare interface {
 	Release()
 }
 
-// fetch reads the stored bytes of a row group ahead, into memory that its owner may take
-// back. fetch.mu guards every change of its state:
+// fetch reads the stored bytes of a row group ahead, into memory that the memory's owner may take
+// back. fetch.mu guards every change of the fetch's state:
 //
 //	reserving ──Fetch──► reading ──run──► ready ◄──take, release──► taken
 //	    │                 │   │             │
@@ -30,53 +30,55 @@ type Spare interface {
 //	    ▼                 ▼             ▼   ▼
 //	    └───► released ◄─run─ dropped   released
 //
-// The goroutine of the Reader's caller runs Fetch, which asks ReadOptions.Ahead for a
-// Spare; take, in Next; release, when that row group is closed; and stop, when the Reader
-// ends or opens another row group. The goroutine of the fetch runs run. The memory's
-// owner calls drop on any goroutine: reading marks the Spare as in flight, ready releases it at once,
-// failed forgets its error, so that the row group is read again, and other states ignore
-// it, as do all states while a Reader uses the bytes or waits for those that it reserved.
+// The goroutine of the Reader's caller runs Fetch, which asks ReadOptions.Ahead for a Spare; take,
+// in Next; release, when that row group is closed; and stop, when the Reader ends or opens another
+// row group. The goroutine of the fetch runs run. The memory's owner calls drop on any goroutine.
+// What drop does depends on the state: in reading, it marks the Spare as in flight; in ready, it
+// releases the Spare at once; in failed, it forgets the error, so that the row group is read again.
+// In the other states it does nothing, and neither while a Reader uses the bytes or waits for bytes
+// that it has reserved.
 //
-// A fetch of SharedChunks has several Readers: those that joined it and have not left, and among
-// them the users, which took the bytes. When the last one leaves, the bytes stay if they are still
-// needed, until they are dropped or taken again. If all users agree to give the bytes up, the Spare
-// is marked as in flight; it is released when they have left.
+// A fetch of SharedChunks may have several Readers, which joined it and have not left. Some of
+// these Readers are users: they have taken the bytes. When the last Reader leaves, the bytes stay
+// if they are still needed, until they are dropped or taken again. If all users agree to give the
+// bytes up, the Spare is marked as in flight; it is released when all users have left.
 //
-// The regions are released on the way to failed and released. The Spare is released when they are
-// free: an abandoned read keeps its region until it returns.
+// The regions are released when the fetch enters the state failed or released. The Spare is
+// released when the memory of all regions is free: an abandoned read keeps its region until it
+// returns.
 type fetch struct {
 	of      chunkRange
 	memory  memory.Allocator
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when no read runs, except abandoned ones
-	regions []region      // of the users in taken, otherwise of the fetch
-	shared  *SharedChunks // nil: of one Reader
+	done    chan struct{} // closed when all reads have ended, except abandoned ones
+	regions []region      // in the state taken they belong to the users, otherwise to the fetch
+	shared  *SharedChunks // nil: the fetch is used by one Reader only
 
 	dictionaries sharedDictionaries // of the users
 
 	mu      sync.Mutex
 	state   fetchState
-	held    *spareMemory            // nil in reserving
-	err     error                   // of the reads, in failed
-	readers int                     // that joined and have not left
-	users   map[*source]func() bool // readers that took the bytes, or will as soon as they are read, and their GiveUp
-	ending  bool                    // all users give up the bytes
+	held    *spareMemory            // nil in the state reserving
+	err     error                   // of the reads; set in the state failed
+	readers int                     // number of readers that joined and have not left
+	users   map[*source]func() bool // ReadOptions.GiveUp of each reader that took the bytes, or takes them as soon as they are read
+	ending  bool                    // whether all users have agreed to give up the bytes
 }
 
 // fetchState is the state of a fetch.
 type fetchState int
 
 const (
-	fetchReserving fetchState = iota // waiting for Ahead; drop has no effect yet
+	fetchReserving fetchState = iota // waiting for ReadOptions.Ahead; drop has no effect yet
 	fetchReading
 	fetchReady   // all bytes are in regions
 	fetchFailed  // a read failed; the memory is released
 	fetchTaken   // readers use regions
-	fetchDropped // reads still run, canceled
+	fetchDropped // the reads were canceled, but still run
 	fetchReleased
 )
 
-// refuse ends a fetch for which there is no memory.
+// refuse ends a fetch that gets no memory.
 func (f *fetch) refuse() {
 	defer close(f.done)
 	defer f.cancel()
@@ -95,8 +97,8 @@ func (f *fetch) start(wanted []span, spare Spare) {
 	}
 }
 
-// spareMemory is the memory of a fetch, whose Spare is released after the fetch has released it
-// and all that was allocated is free.
+// spareMemory is the memory of a fetch. It releases the Spare once the fetch has called release and
+// every allocation has been freed.
 type spareMemory struct {
 	memory.Allocator
 	spare   Spare
@@ -125,7 +127,7 @@ func (m *spareMemory) release() {
 	}
 }
 
-// run fills the regions.
+// run reads the stored bytes into the regions.
 func (f *fetch) run(ctx context.Context, file *File) {
 	defer close(f.done)
 	defer f.cancel()
@@ -170,8 +172,9 @@ func (f *fetch) dropLocked() {
 	}
 }
 
-// stop makes a reader leave that has not taken the bytes. If it started the reads, they are
-// canceled, and it waits until the fetch does nothing anymore: their object may be closed then.
+// stop is called when a reader that has not taken the bytes leaves. If this reader started the
+// reads, stop cancels them and waits until the fetch has ended, so that the object from which they
+// read may be closed.
 func (f *fetch) stop(started bool) {
 	f.mu.Lock()
 	if f.readers--; started && f.state == fetchReading || f.shared == nil {
@@ -184,8 +187,8 @@ func (f *fetch) stop(started bool) {
 	}
 }
 
-// take waits for the reads and hands the regions to the source of a reader, which releases the
-// fetch. It returns false if they failed or were dropped.
+// take waits for the reads and registers the source of a reader as a user of the regions; the
+// source calls release later. It returns false if the reads failed or were dropped.
 func (f *fetch) take(ctx context.Context, by *source) (bool, error) {
 	if err := f.await(ctx); err != nil {
 		return false, err
@@ -200,7 +203,7 @@ func (f *fetch) take(ctx context.Context, by *source) (bool, error) {
 	return true, nil
 }
 
-// await waits for the reads, or returns the cause of a context that ends.
+// await waits for the reads. If the context ends before, it returns the context's cause.
 func (f *fetch) await(ctx context.Context) error {
 	select {
 	case <-f.done:
@@ -216,7 +219,7 @@ func (f *fetch) await(ctx context.Context) error {
 	}
 }
 
-// release makes a reader leave that took the bytes.
+// release is called when a reader that took the bytes leaves.
 func (f *fetch) release(by *source) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,14 +234,15 @@ func (f *fetch) release(by *source) {
 	f.settleLocked()
 }
 
-// settleLocked releases bytes that no reader has joined and none will. f.mu is held.
+// settleLocked releases the bytes if no reader has joined the fetch and no reader will need them.
+// The caller holds f.mu.
 func (f *fetch) settleLocked() {
 	if f.state == fetchReady && f.readers == 0 && !f.shared.needs(f.of) {
 		f.releaseLocked(fetchReleased)
 	}
 }
 
-// releaseLocked releases the memory and enters a state. f.mu is held.
+// releaseLocked releases the memory and enters the given state. The caller holds f.mu.
 func (f *fetch) releaseLocked(state fetchState) {
 	for _, r := range f.regions {
 		r.release()

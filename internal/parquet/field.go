@@ -16,13 +16,13 @@ const NoFieldID = convert.NoFieldID
 type Field struct {
 	ID       int            // Iceberg field id, or NoFieldID
 	Name     string         // inside structs: the dotted path
-	Type     arrow.DataType // in the file; nested fields have their ids as metadata
-	Nullable bool           // whether it, or a struct around it, is nullable
+	Type     arrow.DataType // the type in the file, in which nested fields have their ids as metadata
+	Nullable bool           // whether the column, or a struct around it, is nullable
 	Leaves   []int          // indices of its primitive columns in the file
 
 	arrow arrow.Field
 	root  int // index of its top-level column
-	depth int // structs around it
+	depth int // number of structs around it
 }
 
 // fieldSet has the columns of a file.
@@ -41,9 +41,8 @@ func (f *fieldSet) HasFieldIDs() bool {
 	return len(f.fields) > 0 && !slices.ContainsFunc(f.fields, func(field Field) bool { return field.ID == NoFieldID })
 }
 
-// HasNestedFieldIDs reports whether every primitive column inside structs, but not in
-// lists or maps, has a field id. If one has none, it may be a column that Field does not
-// find.
+// HasNestedFieldIDs reports whether every primitive column inside structs, but not in lists or
+// maps, has a field id. A column without an id may be one that Field is asked for and cannot find.
 func (f *fieldSet) HasNestedFieldIDs() bool {
 	return !slices.ContainsFunc(f.nested, func(field Field) bool { return field.ID == NoFieldID })
 }
@@ -93,7 +92,8 @@ func (f *fieldSet) structField(id int) (Field, bool) {
 	return f.structs[at], true
 }
 
-// newFieldSet returns the columns of a file with leaves of some kinds, as changed by rename.
+// newFieldSet returns the columns of a file. kinds are the kinds of its leaves; rename may change
+// each field.
 func newFieldSet(manifest *pqarrow.SchemaManifest, kinds []leafKind, rename func(arrow.Field) (arrow.Field, error)) (fieldSet, error) {
 	f := fieldSet{fields: make([]Field, len(manifest.Fields))}
 	for i := range manifest.Fields {

@@ -22,26 +22,26 @@ import (
 // cost per batch and column, short enough for list columns to stay in the CPU caches.
 const DefaultBatchRows = 16 << 10
 
-// DefaultMinRepeats is the default of ReadOptions.MinRepeats: with fewer rows per value, the
-// dictionary takes nearly as much memory as the rows, and merging it with others as much time as
-// copying them.
+// DefaultMinRepeats is the default of ReadOptions.MinRepeats. With fewer rows per dictionary value,
+// the dictionary takes nearly as much memory as the rows, and merging it with other dictionaries
+// takes as much time as copying the rows.
 const DefaultMinRepeats = 8
 
 // Options are the options of Open.
 type Options struct {
-	// Footer is the file's footer from an earlier Open or ReadFooter; nil reads it. Open
-	// returns Corrupt if the footer is of a file with another size. If it is of a file
-	// with another tag, the first read returns Corrupt.
+	// Footer is the file's footer from an earlier Open or ReadFooter; nil reads it. Open returns
+	// Corrupt if the footer comes from a file of another size. If it comes from a file with another
+	// tag, the first read returns Corrupt.
 	Footer *Footer
-	// End is the end of the file as read to find its footer. It is kept while the file is
-	// open. Nil if there is none.
+	// End has the last bytes of the file, which ReadFooterAndTail returned. The File keeps them
+	// while it is open. Nil reads all bytes from storage.
 	End *FileTail
 	// Gap is the maximum distance in bytes between two column chunks that are read in one
 	// request. 0 means DefaultGap.
 	Gap int64
-	// ReadSize is the maximum size of one request, so that requests can run concurrently
-	// and a wide row group does not need one huge buffer. 0 means DefaultReadSize. A
-	// column chunk is always a single request.
+	// ReadSize is the maximum size of one request, so that requests can run concurrently and a wide
+	// row group does not need one huge buffer. 0 means DefaultReadSize. A column chunk is always
+	// read in a single request, even if it is larger.
 	ReadSize int64
 }
 
@@ -90,24 +90,24 @@ type ReadOptions struct {
 	Schema *arrow.Schema
 	// RowGroups are read in this order; nil means all, in file order.
 	RowGroups []int
-	// From and To are the rows [From, To) of the file that are read of RowGroups, as far as
-	// these have them; To 0 reads them to their ends. Pages without such rows are stepped over
-	// by their headers, where these tell the rows.
+	// From and To limit what is read of RowGroups to the rows [From, To), counted in the file; with
+	// To 0 there is no upper limit. Pages without such rows are skipped if the page headers tell
+	// which rows the pages have.
 	From, To int64
 	// BatchRows is the maximum number of rows of a batch; 0 means DefaultBatchRows. No
 	// batch spans row groups.
 	BatchRows int
-	// StepRows, if above 0, makes batches end at rows StepFrom + k*StepRows of the file where they can, so that a consumer
-	// that takes StepRows rows at a time rarely needs rows of two batches.
+	// StepRows, if above 0, makes batches end, where possible, at rows StepFrom + k*StepRows of the
+	// file, so that a consumer that takes StepRows rows at a time rarely needs rows of two batches.
 	StepRows, StepFrom int64
-	// RunBytes is the maximum size in bytes of one column's strings in a batch: a batch
-	// has fewer rows, but at least one, where the longest dictionary value could exceed
-	// it. 0 means 32 MiB.
+	// RunBytes is the maximum size in bytes of one column's strings in a batch. If rows that all
+	// have the longest dictionary value could exceed it, batches have fewer rows, but at least one.
+	// 0 means 32 MiB.
 	RunBytes int64
-	// NullIfAbsent makes nullable columns that the file lacks null, as the Iceberg
-	// specification requires for columns that were added later; otherwise they are
-	// refused. The caller sets it if the table has no other source of the value:
-	// partition values of migrated files, or defaults.
+	// NullIfAbsent makes nullable columns that the file lacks null, as the Iceberg specification
+	// requires for columns that were added later; without it, such columns are refused. The caller
+	// sets NullIfAbsent if the table has no other source of the values, such as the partition
+	// values of migrated files, or defaults.
 	NullIfAbsent bool
 	// Constants replace null as the values of columns that the file lacks, by field id.
 	Constants map[int]Constant
@@ -120,11 +120,11 @@ type ReadOptions struct {
 	// Defaults replace null as the values of fields of wanted structs that the file
 	// lacks, by field id.
 	Defaults map[int]Constant
-	// Coded are the ids of columns of texts or binary values that may come as codes into the
-	// dictionary of their row group (package batch), where their values repeat.
+	// Coded are the ids of columns of texts or binary values that may be returned as codes into the
+	// dictionary of their row group (package batch) if their values repeat.
 	Coded []int
-	// MinRepeats is the number of rows per value of the dictionary from which on they do; 0 means
-	// DefaultMinRepeats.
+	// MinRepeats is the number of rows per dictionary value from which on the columns in Coded are
+	// returned as codes; 0 means DefaultMinRepeats.
 	MinRepeats int
 	// Parallel is the number of columns that Next decodes concurrently; 0 and 1 decode on
 	// the caller's goroutine.
@@ -132,48 +132,52 @@ type ReadOptions struct {
 	// RequireChecksums refuses, as Invalid, columns that have a page without a checksum:
 	// damage to such a page could go unnoticed.
 	RequireChecksums bool
-	// WithoutChecksum is called within Next for each column of a row group, by its field id, that has pages
-	// without a checksum, if these are not refused. Nil ignores them.
+	// WithoutChecksum is called within Next with the field id of each column of a row group that
+	// has pages without a checksum, unless RequireChecksums refuses such pages. Nil ignores them.
 	WithoutChecksum func(field int)
 	// Memory allocates the buffers of batches; nil means Go memory.
 	Memory memory.Allocator
 	// Scratch allocates memory that does not leave the reader: the stored bytes of a row
 	// group and decompressed pages. Nil means Go memory. A batch.Pool serves best.
 	Scratch memory.Allocator
-	// Admit is called before the reader takes n more bytes: for the stored bytes and the
-	// pages of a row group before it is opened, for each batch before it is decoded, and
-	// during decoding where the estimate was too low. batch is the size of the open batch
-	// with these bytes, or 0 if they belong to none. Admit is called by one goroutine at
-	// a time and may wait. An error ends the reader with that error. A negative n returns
-	// bytes. Nil means no limit.
+	// Admit is called before the reader takes n more bytes: for the stored bytes and the pages of a
+	// row group before it is opened, for each batch before it is decoded, and during decoding where
+	// the estimate was too low. batch is the size of the open batch including these bytes, or 0 if
+	// the bytes belong to no batch. Admit is called by one goroutine at a time and may wait. If it
+	// returns an error, the reader ends with that error. A call with a negative n gives bytes back.
+	// Nil means no limit.
 	Admit func(n, batch int64) error
 	// Ahead requests memory for the stored bytes of the next row group, which are read
 	// while the open one is decoded. If it returns false, or is nil, nothing is read
 	// ahead. The memory's owner may call drop at any time to take it back; drop does not
 	// wait.
 	Ahead func(n int64, drop func()) (Spare, bool)
-	// Shared holds the stored bytes of row groups for all Readers that have the same one; nil:
-	// each Reader reads its own.
+	// Shared holds the stored bytes of row groups for all Readers that are given the same
+	// SharedChunks; with nil, each Reader reads the bytes for itself.
 	Shared *SharedChunks
-	// Keep moves n admitted bytes out of the reader's account, for stored bytes of Shared. drop
-	// is as in Ahead. Only used with Shared.
+	// Keep moves n admitted bytes, which hold stored bytes of Shared, out of the reader's account.
+	// drop is as in Ahead. Keep is only used with Shared.
 	Keep func(n int64, drop func()) Spare
-	// GiveUp is called when the shared bytes of the open row group are needed elsewhere. If it
-	// returns true, the Reader will close the row group without waiting for anything: Admit fails,
-	// or the Reader is released. It must not call the Reader. Nil keeps the bytes.
+	// GiveUp is called when the shared bytes of the open row group are needed elsewhere. By
+	// returning true, GiveUp promises that the Reader will close the row group without waiting for
+	// anything, because Admit fails or the Reader is released. GiveUp must not call the Reader. Nil
+	// keeps the bytes.
 	GiveUp func() bool
-	// Asked is called when a row group is opened, with the stored size of the column chunks that are
-	// decoded: not of Cached columns. nil: it is not counted.
+	// Asked is called when a row group is opened, with the stored size of the column chunks that
+	// will be decoded, which excludes Cached columns. It may be nil.
 	Asked func(bytes int64)
-	// Cached returns the columns of a row group whose values exist already, by their index in Fields;
-	// nil entries, and columns beyond the slice, are read. It is called once for each row group, before
-	// any of its bytes are read, also ahead. Nil: all columns are read.
+	// Cached returns the columns of a row group whose decoded values exist already, by their index
+	// in Fields. Columns with a nil entry, or without an entry, are read. Cached is called once for
+	// each row group, before any of its bytes are read, even if they are read ahead. If Cached is
+	// nil, all columns are read.
 	Cached func(group int) []CachedColumn
-	// Decoding is called before a column, by its index in Fields, is decoded for a batch, on any goroutine, and what it
-	// returns afterwards; nil ignores it.
+	// Decoding is called before a column, given by its index in Fields, is decoded for a batch, and
+	// the function that it returns is called afterwards. Both calls may be on any goroutine.
+	// Decoding may be nil.
 	Decoding func(column int) (decoded func())
-	// Part moves n admitted bytes out of the reader's account, for memory that an
-	// abandoned read may still write to. released returns them when that read returns. Nil if Admit is nil.
+	// Part moves n admitted bytes, to which an abandoned read may still write, out of the reader's
+	// account. released is called when that read returns, and gives the bytes back. Part is nil if
+	// Admit is nil.
 	Part func(n int64) (released func())
 }
 
@@ -183,12 +187,12 @@ type Constant = convert.Constant
 // column is a wanted column of a Reader.
 type column struct {
 	id         int // Iceberg field id
-	field      int // index of the top-level column in the file; -1: none, or cached
+	field      int // index of the top-level column in the file; -1: the file lacks the column, or it is cached
 	depth      int // structs around it
 	conversion *convert.Conversion
 	leaves     []int
-	absent     Constant // makes the column if the file lacks it
-	number     *Numbers // replaces nulls; nil: keeps them
+	absent     Constant // makes the column's values if the file lacks the column
+	number     *Numbers // replaces nulls; nil: nulls stay
 	coded      bool     // batches may have codes instead of values
 }
 
@@ -233,7 +237,7 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	return newReader(ctx, f, columns, opts)
 }
 
-// column matches a wanted column with the file's.
+// column finds the column of the file that serves a wanted column.
 func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error) {
 	field, ok := f.Field(id)
 	if !ok {
@@ -273,9 +277,9 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 	return column{field: field.root, depth: field.depth, conversion: conv, leaves: field.Leaves}, nil
 }
 
-// absentInStruct makes a column that the file lacks: a constant where a struct of the
-// file is not null. It reads one column of the struct, because Parquet stores the nulls
-// of a struct only in the levels of its columns.
+// absentInStruct returns a column that the file lacks and that is inside a struct of the file: it
+// has a constant value where the struct is not null. The result reads one column of the struct,
+// because Parquet stores the nulls of a struct only in the levels of its columns.
 func (f *File) absentInStruct(id int, conv *convert.Conversion, constant Constant) (column, error) {
 	parent, ok := f.structField(id)
 	if !ok {

@@ -31,14 +31,14 @@ const (
 	// DefaultTail is the size of the first read at the end of a file: enough for the
 	// footer of all but wide files with many row groups, which take a second read.
 	DefaultTail = tailBytes
-	// tailBytes is the size of a read at the end of a file that is not charged to the
+	// tailBytes is the size up to which the end of a file, or a footer, is not charged to the
 	// budget.
 	tailBytes = 64 << 10
 	// footerWeight is the memory of a decoded footer per stored byte, measured on files
 	// of 20 to 50 columns.
 	footerWeight = 8
-	// structWeight is the minimum memory of a struct in a decoded footer. It determines
-	// the estimate for footers that have many structs for their length.
+	// structWeight is the minimum memory of a struct in a decoded footer. It determines the
+	// estimated size of footers that have many structs for their length.
 	structWeight = 160
 	// maxFooterDepth is the maximum nesting of structs and lists in a footer, the same as
 	// in the library's decoder.
@@ -53,8 +53,8 @@ type FooterLimits struct {
 	// Bytes is the maximum size of a stored footer; a larger one is Exhausted. 0 means no
 	// limit.
 	Bytes int64
-	// Budget is charged during reading and decoding for a footer, and for a tail, above
-	// 64 KiB. Nil means no limit.
+	// Budget is charged, while a footer is read and decoded, for the footer if it is larger than 64
+	// KiB, and for the first read if Tail is. Nil means no limit.
 	Budget *budget.Budget
 }
 
@@ -101,7 +101,8 @@ func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (*Fo
 	return footer, err
 }
 
-// ReadFooterAndTail is ReadFooter, but also returns the end of the file that it read.
+// ReadFooterAndTail is like ReadFooter, but also returns the bytes of its first read, at the end of
+// the file.
 func ReadFooterAndTail(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, *FileTail, error) {
 	size := obj.Size()
 	if size < int64(len(magic))+trailer {
@@ -131,8 +132,8 @@ func ReadFooterAndTail(ctx context.Context, obj store.Object, limits FooterLimit
 	return footer, end, nil
 }
 
-// decodeFooter decodes the footer of a file whose tail was read, and reads the missing
-// part.
+// decodeFooter decodes the footer of a file, given the bytes of the first read. If the footer is
+// longer, it reads the rest.
 func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits FooterLimits) (*Footer, error) {
 	size := obj.Size()
 	switch end := string(tail[len(tail)-len(magic):]); end {
@@ -189,7 +190,8 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 
 var errFooter = errors.New("it ends too early, or claims more than it holds")
 
-// checkFooter returns an error for a stored footer that claims more than it holds, and the number of structs in it.
+// checkFooter returns the number of structs in a stored footer, or an error if the footer claims
+// more elements than it holds.
 func checkFooter(stored []byte) (structs int64, err error) {
 	walk := thrift.Reader{Rest: stored}
 	if walk.Skip(thrift.Struct, maxFooterDepth) != nil {
@@ -198,8 +200,9 @@ func checkFooter(stored []byte) (structs int64, err error) {
 	return walk.Structs, nil
 }
 
-// CheckFooterOf returns an error if the footer of a file claims more than it holds, or nests too deeply: the library
-// would allocate what it claims. size is that of the file. It does not look for other faults, which the library finds.
+// CheckFooterOf returns an error if the footer of a file claims more elements than it holds, or is
+// nested too deeply: the library would allocate whatever the footer claims. size is the size of the
+// file. CheckFooterOf does not look for other faults, which the library finds.
 func CheckFooterOf(file io.ReaderAt, size int64) error {
 	end := make([]byte, trailer)
 	if _, err := file.ReadAt(end, size-trailer); size < trailer || err != nil {
@@ -237,8 +240,8 @@ func (l FooterLimits) admit(ctx context.Context, location string, length int64) 
 	return held, nil
 }
 
-// parseFooter decodes and validates a footer without unknown types. length is that of the stored
-// footer, size that of the file.
+// parseFooter decodes and validates a footer from which knownTypes has removed unknown types.
+// length is the size of the stored footer, and size the size of the file.
 func parseFooter(location string, known []byte, unknown unknownTypes, length, size int64) (footer *Footer, err error) {
 	defer recovered(&err, location, "the footer cannot be decoded")
 	meta, err := metadata.NewFileMetaData(known, nil)
@@ -248,8 +251,8 @@ func parseFooter(location string, known []byte, unknown unknownTypes, length, si
 	return newFooter(location, meta, unknown, length, size)
 }
 
-// newFooter validates everything in the metadata that reading relies on. stored is the
-// size of the footer, size that of the file.
+// newFooter returns a Footer after it has validated everything in the metadata that reading relies
+// on. stored is the size of the stored footer, and size the size of the file.
 func newFooter(location string, meta *metadata.FileMetaData, unknown unknownTypes, stored, size int64) (*Footer, error) {
 	// Writers may store their Arrow schema here. It would change the decoded types, which
 	// depend on the table's types only.
@@ -277,9 +280,9 @@ func newFooter(location string, meta *metadata.FileMetaData, unknown unknownType
 	return f, err
 }
 
-// checkSchema returns an error if the repetition type of a field is missing or unknown,
-// which the library would take for required, or if the unit of a timestamp differs
-// between its logical and its converted type.
+// checkSchema returns an error if the repetition type of a field is missing or unknown (the library
+// would treat such a field as required), or if the unit of a timestamp differs between its logical
+// and its converted type.
 func checkSchema(meta *metadata.FileMetaData) error {
 	for _, e := range meta.FileMetaData.Schema[1:] { // without the root
 		if e.RepetitionType == nil || *e.RepetitionType < 0 || parquet.Repetition(*e.RepetitionType) > parquet.Repetitions.Repeated {
@@ -333,7 +336,7 @@ func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error
 	case chunk.FilePath != nil && *chunk.FilePath != "":
 		return 0, fmt.Errorf("column %d of row group %d lies in another file, %s", leaf, group, *chunk.FilePath)
 	}
-	if f.meta.RowGroups[group].NumRows == 0 { // none of it is read, and writers put anything here
+	if f.meta.RowGroups[group].NumRows == 0 { // a row group without rows is never read, and writers put arbitrary values into its chunks
 		return 0, nil
 	}
 	column := f.meta.Schema.Column(leaf)
@@ -362,7 +365,7 @@ func (f *Footer) chunkSpan(group, leaf int) span {
 	return span{start: start, length: m.TotalCompressedSize}
 }
 
-// describe returns what the footer tells of a column chunk.
+// describe returns the footer's description of a column chunk.
 func (f *Footer) describe(group, leaf int) *page.Chunk {
 	m := f.meta.RowGroups[group].Columns[leaf].MetaData
 	out := &page.Chunk{
@@ -375,8 +378,8 @@ func (f *Footer) describe(group, leaf int) *page.Chunk {
 	return out
 }
 
-// hasLongChunks reports whether the writer's version, by the library's list, is one whose
-// chunks are longer than the footer says.
+// hasLongChunks reports whether the library lists the writer's version among those whose chunks are
+// longer than the footer says.
 func (f *Footer) hasLongChunks() bool {
 	return f.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion)
 }

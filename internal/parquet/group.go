@@ -15,17 +15,17 @@ import (
 type rowGroup struct {
 	*reading
 	index    int           // in the file
-	left     int64         // rows that are not decoded yet
-	end      int64         // row in the file after them
-	maxRows  int64         // of a batch
+	left     int64         // number of rows that are not decoded yet
+	end      int64         // row after the last of them, counted in the file
+	maxRows  int64         // maximum number of rows of a batch
 	rowBytes int64         // estimated memory of a decoded row
 	heap     int64         // reserved for what the library allocates by itself
-	cached   cachedColumns // which are not decoded
+	cached   cachedColumns // the cached columns, which are not decoded
 	columns  []*openColumn // by index in reading.all
 	library  libraryReaders
 }
 
-// enter begins the rows [from, to) of a row group, without columns so far.
+// enter makes the rows [from, to) of a row group the ones to decode. The columns are added later.
 func (g *rowGroup) enter(index int, from, to int64) {
 	g.index, g.left, g.end = index, to-from, g.file.groups[index].FirstRow+to
 	g.columns = []*openColumn{}
@@ -63,7 +63,7 @@ func (g *rowGroup) open(columns []column, from, to int64) error {
 	return g.eachColumn(func(i int) error { return g.columns[i].dropBefore(from) })
 }
 
-// addColumns sets the columns. Those that have leaves in common share their chunks.
+// addColumns sets the columns. Columns that have leaves in common share the chunks of these leaves.
 func (g *rowGroup) addColumns(columns []column) {
 	chunks := map[int]*openChunk{}
 	for _, c := range columns {
@@ -80,7 +80,8 @@ func (g *rowGroup) addColumns(columns []column) {
 	}
 }
 
-// countAsked reports the stored size of the chunks of the columns that are decoded.
+// countAsked passes the stored size of the chunks of the columns that are decoded to
+// ReadOptions.Asked.
 func (g *rowGroup) countAsked(columns []column) {
 	if g.opts.Asked == nil {
 		return
@@ -96,7 +97,7 @@ func (g *rowGroup) countAsked(columns []column) {
 type pagesMemory struct {
 	scratch int64 // for pages and dictionaries
 	heap    int64 // allocated by the library on the Go heap
-	decoded int64 // the decoded rows that are read
+	decoded int64 // for the decoded rows that the Reader returns
 }
 
 // reservePages walks all page headers and reserves the memory to decode the pages.
@@ -121,7 +122,7 @@ func (g *rowGroup) reservePages() error {
 	return nil
 }
 
-// openLibrary sets the library's readers for the row group, some of whose chunks may be replaced or
+// openLibrary sets the library's readers for the row group. Some of its chunks may be replaced or
 // viewed.
 func (g *rowGroup) openLibrary() (err error) {
 	var moved []*openChunk
@@ -143,8 +144,8 @@ func (g *rowGroup) openLibrary() (err error) {
 	return err
 }
 
-// footerOf returns the file's footer with chunks of the row group that the library does not read
-// where they are stored.
+// footerOf returns the file's footer, changed for the moved chunks of the row group: these are
+// replaced or viewed, and the library reads them at other offsets than those in the file.
 func (g *rowGroup) footerOf(moved []*openChunk) *metadata.FileMetaData {
 	out, inner := *g.file.meta, *g.file.meta.FileMetaData
 	out.FileMetaData = &inner
@@ -206,7 +207,7 @@ func (g *rowGroup) eachColumn(do func(i int) error) error {
 	return group.Wait()
 }
 
-// decodeColumn decodes the next rows of one column, or takes them from its cached one.
+// decodeColumn returns the next rows of one column, decoded or from the cached column.
 func (g *rowGroup) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	defer charged.Refused(&err)
 	if from := g.cached.of(i); from != nil {
@@ -218,7 +219,8 @@ func (g *rowGroup) decodeColumn(i int, rows int64) (out arrow.Array, err error) 
 	return g.columns[i].decode(rows)
 }
 
-// checkEnd returns an error if the last row was decoded and a column has rows beyond the row count.
+// checkEnd returns an error if all rows of the row group have been decoded and a column still has
+// rows left.
 func (g *rowGroup) checkEnd() error {
 	if len(g.columns) == 0 || g.left > 0 || g.end < g.file.groups[g.index].FirstRow+g.file.groups[g.index].Rows {
 		return nil

@@ -41,8 +41,9 @@ func (f *Footer) columnIndex(rowGroup, leaf int) (at, length int64, ok bool) {
 
 // PageStatistics combines the statistics of a column's pages in a row group, in the terms of
 // Statistics. Writers omit the statistics of long values from the footer, but store them truncated
-// in the page index. Bounds that cannot be used are unknown. The index is read into into, which has
-// the size that HasPageStatistics returned; nil: memory of the garbage collector.
+// in the page index. Bounds that cannot be used are unknown. PageStatistics reads the index into
+// the buffer into, whose size must be the one that HasPageStatistics returned; with nil it
+// allocates a buffer on the Go heap.
 func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, into *memory.Buffer) (Statistics, error) {
 	c, ok := f.bounder(rowGroup, fieldID, as)
 	if _, has := f.HasPageStatistics(rowGroup, fieldID); !ok || !has {
@@ -104,7 +105,7 @@ func readColumnIndex(t *thrift.Reader) (out columnIndex, err error) {
 	return out, err
 }
 
-// binary appends a byte string, which aliases the buffer.
+// readBinary appends a byte string to into. The string aliases the reader's buffer.
 func readBinary(t *thrift.Reader, into *[][]byte) error {
 	n, err := t.Uvarint()
 	if err != nil || n > uint64(len(t.Rest)) {
@@ -134,8 +135,8 @@ func (x *columnIndex) nullCount() int64 {
 	return sum
 }
 
-// across returns the bounds of all pages. A bound is unknown if that of a page with
-// values is.
+// across returns the bounds of all pages together. The lower bound is unknown if a page with values
+// has no usable lower bound; likewise the upper bound.
 func (c boundsDecoder) across(x columnIndex) (lower, upper any) {
 	knowsLower, knowsUpper := true, true
 	for i, null := range x.null {

@@ -13,16 +13,16 @@ const (
 	physicalFixed = 7
 )
 
-// rewriteLegacyTypes changes a decoded footer's schema to what current writers would
-// write, which is the only form that the library reads correctly, and removes annotations
-// that change no value. The pages stay as they are.
+// rewriteLegacyTypes changes a decoded footer's schema to what current writers would write, because
+// the library reads only that correctly. It also removes annotations that change no value. The
+// pages stay as they are.
 //
-// Two-level lists become three-level lists by the backward-compatibility rules of the
-// format ("Lists" in its logical types): the repeated field is wrapped in a required
-// group, which adds no level. INT96 becomes a fixed-length byte array, which pages store
-// alike: the library would convert it to nanoseconds, whose range is too small. 8- and
-// 16-bit integers, signed or unsigned, become the INT32 that stores them. A column
-// annotated to be all null keeps its physical type, so that a value in it is detected.
+// Two-level lists become three-level lists by the backward-compatibility rules of the format
+// ("Lists" in its logical types): the repeated field is wrapped in a required group, which adds no
+// level. INT96 becomes a fixed-length byte array, which pages store in the same way: the library
+// would convert INT96 to nanoseconds, whose range is too small. 8- and 16-bit integers, signed or
+// unsigned, become the INT32 that stores them. A column annotated to be all null keeps its physical
+// type, so that a value in the column is detected.
 func (f *Footer) rewriteLegacyTypes() error {
 	m := legacyLists{}
 	root := f.meta.Schema.Root()
@@ -35,7 +35,7 @@ func (f *Footer) rewriteLegacyTypes() error {
 	}
 	f.meta.Schema, f.leafKinds = schema.NewSchema(root), m.leaves
 	for leaf := range f.unknown.logical {
-		if f.leafKinds[leaf] == int96Leaf { // what it stores depends on the annotation
+		if f.leafKinds[leaf] == int96Leaf { // what an INT96 means depends on the annotation, which is unknown
 			f.unknown.physical[leaf] = true
 			continue
 		}
@@ -59,7 +59,7 @@ func (f *Footer) rewriteLegacyTypes() error {
 // legacyLists builds the new schema tree. Unchanged primitive nodes are shared with the
 // old one.
 type legacyLists struct {
-	leaves []leafKind // kinds of the primitive columns so far
+	leaves []leafKind // kinds of the primitive columns visited so far
 }
 
 // fields returns the fields of a group that is not a list.
@@ -79,9 +79,8 @@ func (m *legacyLists) fields(n *schema.GroupNode) (schema.FieldList, error) {
 	return out, nil
 }
 
-// repeatedField returns a list for a repeated field that is not inside a list: the field
-// becomes its required element, and its id becomes the id of the list, which is required,
-// too.
+// repeatedField returns a list for a repeated field that is not inside a list. The list is required
+// and has the field's id; the field becomes the list's element, which is required, too.
 func (m *legacyLists) repeatedField(n schema.Node) (schema.Node, error) {
 	element, err := m.node(n, elementName, parquet.Repetitions.Required, NoFieldID)
 	if err != nil {
@@ -90,7 +89,8 @@ func (m *legacyLists) repeatedField(n schema.Node) (schema.Node, error) {
 	return newList(n.Name(), parquet.Repetitions.Required, element, n.FieldID())
 }
 
-// node returns a node with a possibly different name, repetition and field id.
+// node returns the rewritten form of a node under the given name, with the given repetition and
+// field id.
 func (m *legacyLists) node(n schema.Node, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	group, ok := n.(*schema.GroupNode)
 	if !ok {
@@ -146,8 +146,8 @@ func (m *legacyLists) mapEntries(n *schema.GroupNode) (schema.FieldList, error) 
 	return schema.FieldList{out}, err
 }
 
-// mapAsList returns a map with nullable keys, as Flink writes it, as a list of entries,
-// because the library refuses it as a map. The levels stay the same.
+// mapAsList returns a list of entries for a map with nullable keys, which Flink writes and the
+// library refuses. The levels stay the same.
 func (m *legacyLists) mapAsList(n *schema.GroupNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	fields, err := m.fields(n.Field(0).(*schema.GroupNode))
 	if err != nil {
@@ -195,7 +195,7 @@ const (
 	int96Leaf
 	narrowLeaf // an 8- or 16-bit integer
 	nullLeaf   // all null
-	// unknownLeaf has an annotation that this version does not know.
+	// unknownLeaf is a column with an annotation that this version does not know.
 	unknownLeaf
 )
 
@@ -245,8 +245,8 @@ func isElement(list *schema.GroupNode, repeated schema.Node) bool {
 	}
 }
 
-// hasOneRepeated reports whether a group has the form of a list or a map. The library
-// refuses lists and maps of another form.
+// hasOneRepeated reports whether a group has a single field, and this field is repeated. The
+// library refuses lists and maps of any other structure.
 func hasOneRepeated(n *schema.GroupNode) bool {
 	return n.NumFields() == 1 && n.Field(0).RepetitionType() == parquet.Repetitions.Repeated
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/convert"
 )
 
-// firstUnmappedID is the first field id given to columns that the name mapping lacks. Ids
+// firstUnmappedID is the first field id given to columns that the name mapping lacks. The field ids
 // of tables have 31 bits.
 const firstUnmappedID = math.MaxInt32 + 1
 
@@ -42,16 +42,16 @@ func childFields(t arrow.DataType) []arrow.Field {
 	}
 }
 
-// ApplyNameMapping returns the footer of a file without field ids, with ids assigned by find. find
-// gets the path of a column's names, in which elements, keys and values are called
-// "element", "key" and "value", whatever the file calls them. inside is the number of
-// fields that the mapping has in the field at the path. A column that find does not know
-// is not a column of the table. Neither is a struct if find knows fields inside it but
-// the file has none of them: such a file has no information about the struct.
+// ApplyNameMapping assigns field ids to the columns of a file that has none, and returns the
+// resulting footer. find returns the id of the column at a path of names, in which list elements,
+// map keys and map values are called "element", "key" and "value", whatever the file calls them;
+// inside is the number of fields that the mapping has inside that column. A column that find does
+// not know counts as no column of the table. So does a struct if find knows fields inside it but
+// the file has none of these fields, because such a file has no information about the struct.
 //
-// ApplyNameMapping returns Invalid for two columns with one id, and for a nested column with an id
-// whose children have none, unless it is such a struct. f is not changed and shares
-// everything else with the result.
+// ApplyNameMapping returns Invalid for two columns with the same id, and for a nested column that
+// has an id but whose children have none, unless it is a struct as described above. f is not
+// changed; the result shares everything but the fields with it.
 func (f *Footer) ApplyNameMapping(find func(path []string) (id, inside int, ok bool)) (*Footer, error) {
 	manifest, err := f.manifest()
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *Footer) manifest() (*pqarrow.SchemaManifest, error) {
 // idAssigner assigns ids to fields.
 type idAssigner struct {
 	find func(path []string) (id, inside int, ok bool)
-	ids  map[int]string // assigned ids and their paths
+	ids  map[int]string // paths of the fields by assigned id
 	next int            // the next id for a field that find does not know
 }
 

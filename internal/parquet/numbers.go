@@ -8,12 +8,13 @@ import (
 	"github.com/penstock/penstock/internal/parquet/charged"
 )
 
-// Numbers are the values of a 64-bit integer column where it is null or the file lacks
-// it: First in the first row of the file, and Step more in each row after it.
+// Numbers are the values of a 64-bit integer column in rows where it is null, or in all rows if the
+// file lacks it. The value of the file's first row is First, and each row's value is Step more than
+// the value of the row before.
 type Numbers struct{ First, Step int64 }
 
-// fill returns a column with its nulls replaced by numbers. row is the column's first
-// row, counted in the file.
+// fill returns a column with its nulls replaced by Numbers. row is the number of the column's first
+// row in the file.
 func (n Numbers) fill(column arrow.Array, row int64, mem memory.Allocator) (out arrow.Array, err error) {
 	defer charged.Refused(&err)
 	stored := column.(*array.Int64) //nolint:forcetypeassert // Read checks the type

@@ -20,8 +20,9 @@ type openChunk struct {
 }
 
 // replacedChunk replaces a chunk that the library cannot decode: fixed-length values as
-// DELTA_BYTE_ARRAY, which parquet-mr writes in version 2 pages, and INT32 as DELTA_BINARY_PACKED, of
-// which the library refuses deltas that exceed 32 bits. It has plain values, uncompressed.
+// DELTA_BYTE_ARRAY, which parquet-mr writes in version 2 pages, and INT32 as DELTA_BINARY_PACKED
+// (the library refuses deltas that exceed 32 bits). The replacement has plain values and is not
+// compressed.
 type replacedChunk struct {
 	content    []byte // scratch memory
 	at         int64  // its offset, past the end of the file
@@ -35,7 +36,7 @@ func (c *openChunk) check(verify bool) (out page.Stats, err error) {
 	return page.Check(c.Chunk, c.stored, verify)
 }
 
-// pages returns the pages that are decoded, into memory of mem.
+// pages returns a reader of the pages that are decoded. It decompresses them into memory from mem.
 func (c *openChunk) pages(mem memory.Allocator) (*page.Reader, error) {
 	if v := c.viewed; v != nil {
 		return page.NewReader(c.Chunk, v.Dictionary, v.Body, mem)
@@ -67,8 +68,8 @@ func (c *openChunk) replace(have *page.Stats) (out page.Stats, err error) {
 	return made.Stats, err
 }
 
-// move makes a chunk that is replaced or viewed readable past the end of the file, and returns where
-// it begins, and the bytes of its dictionary page and of all pages.
+// move makes a replaced or viewed chunk readable at an offset past the end of the file. It returns
+// that offset, the size of the dictionary page, and the size of all pages together.
 func (c *openChunk) move() (at, dictionary, size int64) {
 	if c.replaced != nil {
 		return c.replaced.at, c.replaced.dictionary, int64(len(c.replaced.content))
@@ -89,7 +90,8 @@ func (c *openChunk) checkLevels() error {
 	return decoder.CheckContent(p, c.Column)
 }
 
-// checkDeltas validates the parts of the pages that the library trusts.
+// checkDeltas validates the parts of delta-encoded pages that the library trusts, and returns
+// bounds of their values' sizes.
 func (c *openChunk) checkDeltas() (out decoder.DeltaSizes, err error) {
 	defer recovered(&err, c.file.Location(), "a page cannot be decoded")
 	p, err := c.pages(c.scratch)
@@ -112,9 +114,10 @@ func (c *openChunk) maxDictionaryValue() (maxBytes int64, err error) {
 	return decoder.LongestEntry(p)
 }
 
-// countPages returns the rows of the data pages of a list if the open row group is shared, or nil: a
-// reader that does not share it decodes the pages before its rows only once. The first reader
-// decompresses all pages to count their rows. If that fails, so will decoding them.
+// countPages returns the row counts of the data pages of a list if the open row group is shared.
+// Otherwise it returns nil, since a reader that does not share the row group decodes the pages
+// before its rows only once. The first reader that calls countPages decompresses all pages to count
+// their rows. If that fails, decoding the pages will fail, too.
 func (c *openChunk) countPages() ([]decoder.PageCount, error) {
 	f := c.source.fetched
 	if f == nil || f.shared == nil {
@@ -160,15 +163,15 @@ func (c *openChunk) countLevels() (counts []decoder.PageCount, err error) {
 	return decoder.CountPages(from, c.Column)
 }
 
-// sharesDictionary reports whether readers share the dictionary. One that is not compressed is part
-// of the stored bytes.
+// sharesDictionary reports whether readers share the decompressed dictionary. A dictionary that is
+// not compressed is part of the stored bytes, which are shared anyway.
 func (c *openChunk) sharesDictionary() bool {
 	f := c.source.fetched
 	return f != nil && f.shared != nil && c.stats.Dictionary.Bytes > 0 && c.Codec != compress.Codecs.Uncompressed
 }
 
 // dictionary returns the decompressed dictionary if it is shared. The first reader decompresses it,
-// for which it reserves memory before others can wait for it.
+// and reserves the memory for that before other readers can wait for the dictionary.
 func (c *openChunk) dictionary() ([]byte, error) {
 	if !c.sharesDictionary() {
 		return nil, nil
@@ -195,8 +198,8 @@ func (c *openChunk) dictionary() ([]byte, error) {
 	return one.values, nil
 }
 
-// decompressDictionary sets the values of the dictionary, in memory that outlives the reader, unless
-// the first page has none.
+// decompressDictionary decompresses the dictionary, into memory that outlives the reader. It does
+// nothing if the first page is not a dictionary.
 func (c *openChunk) decompressDictionary(into *sharedDictionary) error {
 	from, err := c.pages(c.source.fetched.memory)
 	if err != nil {

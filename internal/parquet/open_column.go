@@ -24,12 +24,13 @@ type openColumn struct {
 	ofLibrary *pqarrow.ColumnReader // of the library
 }
 
-// named names the column of an error.
+// named adds the column's name to an error.
 func (c *openColumn) named(err error) error {
 	return fmt.Errorf("column %s: %w", c.conversion.Path, err)
 }
 
-// measure adds a chunk, by its page headers, and replaces it if the library cannot decode it.
+// measure reads the page headers of a chunk and adds the memory that decoding it takes to sum. It
+// replaces the chunk if the library cannot decode it.
 func (c *openColumn) measure(chunk *openChunk, sum *pagesMemory) error {
 	g, own := c.group, c.decodes()
 	found, err := chunk.check(!own && chunk.viewed == nil)
@@ -75,8 +76,8 @@ func (c *openColumn) measure(chunk *openChunk, sum *pagesMemory) error {
 // decodes reports whether this package decodes the column.
 func (c *openColumn) decodes() bool { return c.newDecoder(nil) != nil }
 
-// newDecoder returns our decoder for a top-level column and its pages, or nil
-// if there is none.
+// newDecoder returns the decoder of package decoder for a top-level column and its pages, or nil if
+// that package cannot decode the column.
 func (c *openColumn) newDecoder(from *page.Reader) decoder.Column {
 	g := c.group
 	if g.file.hasLongChunks() {
@@ -95,7 +96,8 @@ func (c *openColumn) newDecoder(from *page.Reader) decoder.Column {
 	return decoder.New(of, field.arrow, rows, from)
 }
 
-// open opens a column whose pages are reserved, and limits the rows of a batch for it.
+// open opens a column after the memory of its pages was reserved. It lowers the number of rows of a
+// batch if the column's values require that.
 func (c *openColumn) open() (err error) {
 	g := c.group
 	defer recovered(&err, g.file.Location(), "a column cannot be decoded")
@@ -153,7 +155,8 @@ func (c *openColumn) openDecoder() (decoder.Column, error) {
 	return c.newDecoder(from), nil
 }
 
-// openDictionary decompresses the dictionary of a column if it is shared and not known.
+// openDictionary decompresses the dictionary of a column if it is shared and was not decompressed
+// yet.
 func (c *openColumn) openDictionary() (err error) {
 	defer recovered(&err, c.group.file.Location(), "a dictionary cannot be read")
 	if c.field < 0 || !c.decodes() {
@@ -165,9 +168,9 @@ func (c *openColumn) openDictionary() (err error) {
 	return nil
 }
 
-// needsLevelCheck reports whether the file requires a column, something in it, or a
-// struct around it that the table does not require. That is legal, but it may also be a
-// damaged footer, and then the library would read levels as values.
+// needsLevelCheck reports whether the column, something in it, or a struct around it is required in
+// the file but not in the table. That is legal, but it may also be the result of a damaged footer,
+// and then the library would read levels as values.
 func (c *openColumn) needsLevelCheck() bool {
 	if c.depth == 0 || c.conversion.Required {
 		return c.conversion.AnyLoose()
@@ -175,14 +178,15 @@ func (c *openColumn) needsLevelCheck() bool {
 	return int(c.chunks[0].Column.MaxDefinitionLevel()) <= c.depth
 }
 
-// mayCode reports whether the column is decoded as codes, given its pages: all of them have
-// indices, and values repeat.
+// mayCode reports whether the column is decoded as codes: the caller allows it, all of its pages
+// have dictionary indices, and its values repeat.
 func (c *openColumn) mayCode() bool {
 	pages := &c.chunks[0].stats
 	return c.coded && !pages.HasValues && pages.Dictionary.Values > 0 && pages.Dictionary.Values*int64(c.group.opts.MinRepeats) <= c.group.left
 }
 
-// withoutChecksum handles pages without a checksum.
+// withoutChecksum is called if pages have no checksum. It returns an error if RequireChecksums is
+// set, and otherwise calls ReadOptions.WithoutChecksum.
 func (c *openColumn) withoutChecksum() error {
 	opts := &c.group.opts
 	if opts.RequireChecksums {
@@ -195,7 +199,7 @@ func (c *openColumn) withoutChecksum() error {
 	return nil
 }
 
-// decode decodes the next rows and fills their nulls with Numbers, if there are any.
+// decode decodes the next rows, and replaces their nulls if the column has Numbers.
 func (c *openColumn) decode(rows int64) (arrow.Array, error) {
 	out, err := c.decodeValues(rows)
 	if err != nil || c.number == nil {
@@ -230,8 +234,8 @@ func (c *openColumn) decodeValues(rows int64) (arrow.Array, error) {
 	return array.MakeFromData(shaped), nil
 }
 
-// decodeRows decodes the next rows in the file's type, fewer only at the end of the column. The
-// caller releases the result.
+// decodeRows decodes the next rows in the file's type. It returns fewer rows only at the end of the
+// column. The caller releases the result.
 func (c *openColumn) decodeRows(rows int64) (arrow.ArrayData, error) {
 	if c.own != nil {
 		return c.runDecoder(rows)
@@ -265,7 +269,7 @@ func (c *openColumn) runLibrary(rows int64) (out *arrow.Chunked, err error) {
 	return c.ofLibrary.NextBatch(rows)
 }
 
-// checkEnd returns an error if the column has another row.
+// checkEnd returns an error if the column has rows left.
 func (c *openColumn) checkEnd() error {
 	if c.own == nil && c.ofLibrary == nil {
 		return nil

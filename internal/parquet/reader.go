@@ -29,7 +29,8 @@ type Reader struct {
 	refs     atomic.Int64
 }
 
-// Schema returns the schema of the batches, whose own names the columns that are coded.
+// Schema returns the schema of the stream. It has the types of the values; only a batch's own
+// schema shows which of its columns are coded.
 func (r *Reader) Schema() *arrow.Schema { return r.schema }
 
 // RecordBatch returns the batch of the last successful Next.
@@ -41,15 +42,15 @@ func (r *Reader) Record() arrow.RecordBatch { return r.batch }
 // Err returns the error that ended the rows early, or nil.
 func (r *Reader) Err() error { return r.err }
 
-// Admitted returns the bytes that were admitted for the last batch. The caller returns
-// them.
+// Admitted returns the number of bytes that were admitted for the last batch. The caller gives them
+// back when the batch is freed.
 func (r *Reader) Admitted() int64 { return r.admitted }
 
 // Retain adds a reference.
 func (r *Reader) Retain() { r.refs.Add(1) }
 
-// Release drops a reference. The last one frees all memory except that of batches which
-// are still retained.
+// Release drops a reference. The last call frees all memory except that of batches that are still
+// retained.
 func (r *Reader) Release() {
 	left := r.refs.Add(-1)
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
@@ -61,7 +62,7 @@ func (r *Reader) Release() {
 	}
 }
 
-// ReleaseBatch releases the last batch before the next call of Next does.
+// ReleaseBatch releases the last batch early: otherwise the next call of Next releases it.
 func (r *Reader) ReleaseBatch() {
 	if r.batch != nil {
 		r.batch.Release()
@@ -97,7 +98,7 @@ func (r *Reader) batchRows() int64 {
 	if r.opts.StepRows <= 0 || rows == r.group.left {
 		return rows
 	}
-	beyond := (r.group.end - r.group.left + rows - r.opts.StepFrom) % r.opts.StepRows // of the last step's end
+	beyond := (r.group.end - r.group.left + rows - r.opts.StepFrom) % r.opts.StepRows // rows after the end of the batch's last complete step
 	if 0 < beyond && beyond < rows {
 		return rows - beyond
 	}
@@ -111,7 +112,7 @@ func (r *Reader) nextGroup() error {
 		return context.Cause(r.ctx)
 	}
 	r.admitted = 0
-	if err := r.startBatch(0); err != nil { // for surplus rows, found by checkEnd
+	if err := r.startBatch(0); err != nil { // checkEnd may decode surplus rows
 		return err
 	}
 	if err := r.group.checkEnd(); err != nil {
@@ -168,9 +169,8 @@ func (r *Reader) nextBatch(rows int64) error {
 	return nil
 }
 
-// fail ends the reader with an error that names the file and row group. An error of the
-// library counts as damage, unless storage failed, memory was refused, or the context
-// ended before.
+// fail ends the reader with an error that names the file and row group. An error of the library
+// counts as damage, unless storage failed, memory was refused, or the context had ended.
 func (r *Reader) fail(err error) {
 	_, known := errors.AsType[*fault.Error](err)
 	switch cause := r.source.failure(); {
@@ -186,7 +186,7 @@ func (r *Reader) fail(err error) {
 	r.ahead.stop()
 	r.group.close()
 	r.account.Release(r.finishBatch())
-	r.source.leave() // last: a stream that waits for memory that is given up gets all of it
+	r.source.leave() // last, so that a stream that waits for memory that is given up gets all of it
 	out := fault.As(fault.Op(err, "read row group %d of %s", r.group.index, r.file.Location()))
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group.index)
 }
@@ -203,7 +203,8 @@ func (r *Reader) Fetch() {
 // ReadOptions.Fields.
 func (r *Reader) FromCache(column int) bool { return r.group.cached.of(column) != nil }
 
-// IsView reports whether a column of the last batch is in the memory of a cached one, likewise.
+// IsView reports whether a column of the last batch, by its index in ReadOptions.Fields, uses the
+// memory of a cached column.
 func (r *Reader) IsView(column int) bool {
 	from := r.group.cached.of(column)
 	return from != nil && !from.Copied()

@@ -29,13 +29,13 @@ type reading struct {
 	account     *charged.Account
 	scratch     *charged.Allocator        // of the open row group
 	batchMemory *charged.Allocator        // of the open batch; nil between batches
-	memory      *charged.DecoderAllocator // the library's; its buffers come out of batchMemory
-	whole       libraryReaders            // of the file as it is
-	streams     bool                      // whether they read through streams
+	memory      *charged.DecoderAllocator // the library's allocator, which takes its buffers from batchMemory
+	whole       libraryReaders            // readers of the file with its own footer, without replaced or viewed chunks
+	streams     bool                      // whether the library's readers read chunks through streams
 	kept        int64                     // reserved for buffers that the library keeps across batches
 }
 
-// libraryReaders are readers of the library, by the memory into which they decode.
+// libraryReaders are two readers of the library, which differ in the memory into which they decode.
 type libraryReaders struct {
 	cleared *pqarrow.FileReader // zeroed
 	plain   *pqarrow.FileReader // with any content
@@ -88,7 +88,8 @@ func (r *reading) useStreams() bool {
 	})
 }
 
-// wanted returns the rows [from, to) of a row group that are read, counted within it.
+// wanted returns the range [from, to) of rows of a row group that are read, counted from the start
+// of the row group.
 func (r *reading) wanted(group int) (from, to int64) {
 	rows := r.file.groups[group]
 	from, to = max(r.opts.From-rows.FirstRow, 0), rows.Rows
@@ -109,9 +110,9 @@ func (r *reading) startBatch(n int64) error {
 	return nil
 }
 
-// finishBatch ends the open batch, if there is one, and returns the bytes that it takes.
-// Buffers that the library keeps stay charged to the reader, and unused bytes are
-// returned.
+// finishBatch ends the open batch, if there is one, and returns the number of bytes that the batch
+// takes. Buffers that the library keeps stay charged to the reader, and admitted bytes that are not
+// used are given back.
 func (r *reading) finishBatch() int64 {
 	if r.batchMemory == nil {
 		return 0
@@ -127,7 +128,7 @@ func (r *reading) finishBatch() int64 {
 	return used
 }
 
-// load reads the stored bytes of columns of a row group that were not read ahead.
+// load reads the stored bytes of columns of a row group if they were not read ahead.
 func (r *reading) load(group int, columns []column) error {
 	spans := r.file.spans(group, columns)
 	if len(spans) == 0 {

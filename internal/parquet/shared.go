@@ -10,25 +10,25 @@ import (
 
 // SharedChunks holds the stored column chunks of row groups for several Readers of one stream,
 // which may be open at the same time: each chunk is read once and charged once, by the Reader that
-// needs it first. The bytes stay while a Reader decodes them, and longer if they are still needed,
-// as long as no one else needs the memory; if it was given up, the next Reader reads them again.
-// Readers share a row group if they read the same columns of it. It is safe for concurrent use,
-// and must be closed.
+// needs it first. The bytes stay in memory while a Reader decodes them. If another Reader will
+// still need them, they stay longer, unless the memory is needed elsewhere: then it is given up,
+// and the next Reader reads the bytes again. Readers share a row group if they read the same
+// columns of it. It is safe for concurrent use, and must be closed.
 type SharedChunks struct {
 	needed func(location string, from, to int64) bool
 
 	closed atomic.Bool
 
-	mu      sync.Mutex            // locked before that of a fetch
-	fetches map[chunkRange]*fetch // also those that are released, until they are replaced
+	mu      sync.Mutex            // must be locked before the mu of a fetch
+	fetches map[chunkRange]*fetch // may include released fetches, until they are replaced
 }
 
 // chunkRange identifies the chunks of some leaves of a row group.
 type chunkRange struct {
 	location string
 	group    int
-	from, to int64  // its rows in the file
-	leaves   string // their numbers
+	from, to int64  // the rows of the row group, counted in the file
+	leaves   string // the numbers of the leaves, each followed by a space
 }
 
 // NewSharedChunks makes a SharedChunks. needed reports whether a Reader that may not exist yet
@@ -38,8 +38,8 @@ func NewSharedChunks(needed func(location string, from, to int64) bool) *SharedC
 	return &SharedChunks{needed: needed, fetches: map[chunkRange]*fetch{}}
 }
 
-// Settle releases the bytes that are no longer needed. It is called after what needed reports
-// has changed.
+// Settle releases the bytes that are no longer needed. The caller calls it whenever the result of
+// needed has changed.
 func (c *SharedChunks) Settle() {
 	for _, f := range c.all() {
 		f.mu.Lock()
@@ -48,8 +48,8 @@ func (c *SharedChunks) Settle() {
 	}
 }
 
-// Reclaim asks the Readers that use bytes to give them up, until the given number of bytes will be
-// released soon, and returns how many will be.
+// Reclaim asks Readers to give up the bytes that they use, until at least the given number of bytes
+// will be released soon. It returns the number of bytes that will be released.
 func (c *SharedChunks) Reclaim(bytes int64) (reclaimed int64) {
 	for _, f := range c.all() {
 		if reclaimed < bytes {
@@ -59,7 +59,8 @@ func (c *SharedChunks) Reclaim(bytes int64) (reclaimed int64) {
 	return reclaimed
 }
 
-// reclaim asks all users to give the bytes up. If one refuses, those that gave up take them again.
+// reclaim asks all users to give the bytes up, and returns how many bytes will be released. If a
+// user refuses, the bytes stay, and users that had agreed can take them again.
 func (f *fetch) reclaim() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *SharedChunks) Close() {
 	c.Settle()
 }
 
-// all returns the fetches that may hold bytes, and forgets the others.
+// all returns the fetches that may hold bytes, and removes all others from c.
 func (c *SharedChunks) all() []*fetch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,13 +102,15 @@ func (c *SharedChunks) all() []*fetch {
 	return out
 }
 
-// needs reports whether bytes are needed by a Reader that has not joined. nil needs none.
+// needs reports whether a Reader that has not joined yet will need the bytes of a range. It returns
+// false if c is nil.
 func (c *SharedChunks) needs(of chunkRange) bool {
 	return c != nil && !c.closed.Load() && c.needed(of.location, of.from, of.to)
 }
 
-// join returns the fetch of a range, for a reader that leaves it by stop or release. If there is
-// none, it returns a new one that the reader starts, or nil if create is nil. nil has none.
+// join makes a reader join the fetch of a range and returns the fetch, which the reader leaves by
+// stop or release. If there is no such fetch, join returns a new one that the reader must start, or
+// nil if create is nil. If c is nil, there never is one.
 func (c *SharedChunks) join(of chunkRange, create func(chunkRange) *fetch) (f *fetch, joined bool) {
 	if c == nil {
 		return create(of), false
@@ -136,7 +139,8 @@ func (f *fetch) join() bool {
 	return true
 }
 
-// ended reports whether there are no bytes, nor will be.
+// ended reports whether the fetch has no bytes that a reader could still take, and will not get
+// any.
 func (f *fetch) ended() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +156,7 @@ func (f *fetch) endedLocked() bool {
 	return f.ending
 }
 
-// chunkRange returns the range of columns in a row group.
+// chunkRange returns the chunkRange of columns in a row group.
 func (r *reading) chunkRange(group int, columns []column) chunkRange {
 	rows := r.file.groups[group]
 	out := chunkRange{location: r.file.Location(), group: group, from: rows.FirstRow, to: rows.FirstRow + rows.Rows}
@@ -169,8 +173,9 @@ func (r *reading) chunkRange(group int, columns []column) chunkRange {
 	return out
 }
 
-// loadShared takes stored bytes from Shared, or reads them for all Readers. The
-// memory is reserved before others can wait for the reads, since reserving it may wait for them.
+// loadShared takes stored bytes from Shared, or reads them for all Readers. In the latter case it
+// reserves the memory before other Readers can wait for the reads, because reserving may wait for
+// these Readers.
 func (r *reading) loadShared(of chunkRange, wanted []span, stored int64) error {
 	for {
 		if took, err := r.joinShared(of); took || err != nil {
@@ -192,8 +197,8 @@ func (r *reading) loadShared(of chunkRange, wanted []span, stored int64) error {
 	}
 }
 
-// joinShared takes the bytes that another reader has read, or reads. It returns false if there
-// are none.
+// joinShared takes the bytes that another reader has read, or is reading. It returns false if no
+// reader has.
 func (r *reading) joinShared(of chunkRange) (bool, error) {
 	f, joined := r.opts.Shared.join(of, nil)
 	if !joined {
@@ -208,7 +213,8 @@ func (r *reading) joinShared(of chunkRange) (bool, error) {
 	return true, nil
 }
 
-// readShared reads the chunks of a fetch that this reader has made, with admitted memory.
+// readShared reads the chunks of a fetch that this reader has created. Their memory has been
+// admitted.
 func (r *reading) readShared(f *fetch, wanted []span, stored int64) error {
 	f.start(wanted, r.keep(stored, f.drop))
 	f.run(r.ctx, r.file)

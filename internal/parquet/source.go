@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// DefaultGap is the default of Options.Gap: reading this many unused bytes is cheaper than
+	// DefaultGap is the default of Options.Gap. Reading so many unused bytes is cheaper than
 	// another request to an object store.
 	DefaultGap = 64 << 10
 	// DefaultReadSize is the default of Options.ReadSize.
@@ -34,7 +34,7 @@ type source struct {
 	file    *File
 	scratch *charged.Allocator
 	regions []region
-	fetched *fetch // owner of regions; nil: scratch
+	fetched *fetch // owner of the regions; nil: they are in scratch memory
 	giveUp  func() bool
 	pos     int64
 
@@ -46,7 +46,7 @@ type source struct {
 type region struct {
 	span
 	content []byte
-	memory  *memory.Buffer // of content; nil: content is part of another region
+	memory  *memory.Buffer // the memory of content; nil: content is part of another region
 }
 
 // newRegion allocates a region for its owner to release.
@@ -66,7 +66,7 @@ type span struct{ start, length int64 }
 
 func (s span) end() int64 { return s.start + s.length }
 
-// load replaces the regions by the wanted ones.
+// load replaces the regions by new ones for the wanted spans, and reads these.
 func (s *source) load(wanted []span) error {
 	s.release()
 	s.regions = make([]region, len(wanted))
@@ -89,7 +89,7 @@ func (s *source) load(wanted []span) error {
 	return s.failure()
 }
 
-// use replaces the regions by those of a fetch that the reader has taken.
+// use replaces the regions by the regions of a fetch whose bytes the reader has taken.
 func (s *source) use(f *fetch) {
 	s.release()
 	s.regions, s.fetched = slices.Clone(f.regions), f
@@ -98,8 +98,9 @@ func (s *source) use(f *fetch) {
 	}
 }
 
-// readAll fills regions with concurrent reads. It returns nil, or the error of each
-// region. The region whose read failed first, and its error, are moved to the front.
+// readAll fills regions with concurrent reads. If any read fails, it returns one error for each
+// region, nil for those that were read. The region whose read failed first, and its error, are
+// moved to the front.
 func (f *File) readAll(ctx context.Context, regions []region) []error {
 	if len(regions) == 1 {
 		if err := f.readAt(ctx, regions[0].memory, regions[0].start); err != nil {
@@ -108,7 +109,7 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 		return nil
 	}
 	errs := make([]error, len(regions))
-	var first atomic.Int64 // index of the first error, plus 1; the other errors may follow from it
+	var first atomic.Int64 // index of the first error, plus 1; the other errors may be consequences of the first one
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelReads)
 	for i, r := range regions {
@@ -140,7 +141,8 @@ func (s *source) read(want span) (region, error) {
 	return r, nil
 }
 
-// wanted returns the reads that cover spans, as few as Gap and ReadSize allow, and their size in bytes.
+// wanted returns the ranges to read so that all spans are covered, as few as Gap and ReadSize
+// allow, and the total size of these ranges in bytes.
 func (f *File) wanted(spans []span) (wanted []span, bytes int64) {
 	wanted = f.merge(spans)
 	for _, s := range wanted {
@@ -149,9 +151,8 @@ func (f *File) wanted(spans []span) (wanted []span, bytes int64) {
 	return wanted, bytes
 }
 
-// merge sorts spans and joins neighbors: chunks whose gaps are at most Gap are one read
-// of at most ReadSize bytes. A chunk is never split, so one above ReadSize is a read of
-// its own.
+// merge sorts spans and joins neighbors whose distance is at most Gap into reads of at most
+// ReadSize bytes. A chunk is never split, so a chunk larger than ReadSize is read on its own.
 func (f *File) merge(spans []span) []span {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
@@ -170,8 +171,9 @@ func (f *File) merge(spans []span) []span {
 	return out
 }
 
-// add makes scratch memory, or with alias a part of a region, readable past the end of the file
-// and the regions added before, and returns its offset.
+// add makes content readable at an offset past the end of the file and past all regions that were
+// added before, and returns that offset. content is scratch memory that the source frees or, if
+// alias is set, a part of another region.
 func (s *source) add(content []byte, alias bool) (at int64) {
 	at = s.file.size
 	for _, r := range s.regions {
@@ -199,7 +201,7 @@ func (s *source) free() {
 	s.regions = nil
 }
 
-// leave leaves the fetch whose regions were used.
+// leave makes the reader leave the fetch whose regions it used.
 func (s *source) leave() {
 	if s.fetched != nil {
 		s.fetched.release(s)
@@ -236,7 +238,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, r.content), nil
 }
 
-// readAdded reads a range of several regions that were added.
+// readAdded reads a range that spans several regions that add has added.
 func (s *source) readAdded(p []byte, off int64) (n int, err error) {
 	for _, r := range s.regions {
 		if at := off + int64(n); at >= r.start && at < r.end() {

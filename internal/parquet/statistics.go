@@ -28,10 +28,10 @@ type Statistics struct {
 	MayHaveNaN   bool  // float columns: the bounds ignore NaN
 }
 
-// Statistics returns the statistics of a column in a row group, in terms of the table's
-// type as. It returns false if the file has none: the column is absent or nested, or its
-// chunk has no statistics. Bounds whose order old writers got wrong are unknown, and so
-// are those of INT96.
+// Statistics returns the statistics of a column in a row group, in terms of the table's type as. It
+// returns false if the file has none: the column is absent or nested, or its chunk has no
+// statistics. Bounds of types that old writers ordered wrongly are unknown, and so are the bounds
+// of INT96.
 func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistics, bool) {
 	c, ok := f.bounder(rowGroup, fieldID, as)
 	if !ok {
@@ -50,8 +50,8 @@ func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistic
 	}
 	low, high := stored.MinValue, stored.MaxValue
 	if c.column.ColumnOrder() != parquet.ColumnOrders.TypeDefinedOrder {
-		// All writers compared the values of this deprecated pair as signed numbers, or
-		// in no defined order.
+		// Writers computed these deprecated bounds with a comparison of signed numbers, or in no
+		// defined order.
 		low, high = nil, nil
 		if c.hasSignedOrder() {
 			low, high = stored.Min, stored.Max
@@ -61,7 +61,8 @@ func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistic
 	return out, true
 }
 
-// bounder returns the decoder of a column's bounds in a row group, if it can have bounds.
+// bounder returns the decoder of a column's bounds in a row group. It returns false if the column
+// cannot have bounds.
 func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (boundsDecoder, bool) {
 	field, ok := f.Field(fieldID)
 	if !ok || rowGroup < 0 || rowGroup >= len(f.groups) {
@@ -71,7 +72,7 @@ func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (boundsDecode
 		return boundsDecoder{}, false
 	}
 	leaf := field.Leaves[0]
-	if f.leafKinds[leaf] == unknownLeaf { // so is the order of its values
+	if f.leafKinds[leaf] == unknownLeaf { // the order of the values is unknown, too
 		return boundsDecoder{}, false
 	}
 	return boundsDecoder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: batch.StorageOf(field.Type), as: as}, true
@@ -86,8 +87,8 @@ func (c boundsDecoder) unbounded(rows int64) Statistics {
 	return out
 }
 
-// trusted reports whether the chunk has statistics and its writer's version is not known
-// for wrong ones.
+// trusted reports whether the chunk has statistics and its writer's version is not known to write
+// wrong statistics.
 func (f *Footer) trusted(rowGroup, leaf int) (ok bool) {
 	defer func() {
 		if recover() != nil { // statistics of a length that the type cannot have
@@ -110,8 +111,8 @@ type boundsDecoder struct {
 	as     arrow.DataType
 }
 
-// hasSignedOrder reports whether the order of the type is that of its stored signed
-// number.
+// hasSignedOrder reports whether values of the column's type are ordered like the signed numbers
+// that store them.
 func (c boundsDecoder) hasSignedOrder() bool {
 	if c.column.SortOrder() != schema.SortSIGNED {
 		return false
@@ -124,7 +125,7 @@ func (c boundsDecoder) hasSignedOrder() bool {
 	}
 }
 
-// bounds decodes both bounds. They are unknown if the lower one exceeds the upper one.
+// bounds decodes both bounds. Both are unknown if the lower bound exceeds the upper bound.
 func (c boundsDecoder) bounds(low, high []byte) (lower, upper any) {
 	switch c.column.PhysicalType() {
 	case parquet.Types.Boolean:
@@ -160,7 +161,7 @@ func (c boundsDecoder) integers(low, high any) (lower, upper any) {
 	switch kind := c.kind.(type) {
 	case *arrow.Int32Type, *arrow.Int64Type: // also days and microseconds without an annotation
 	case *arrow.Date32Type:
-		if c.as.ID() == arrow.TIMESTAMP { // promoted since
+		if c.as.ID() == arrow.TIMESTAMP { // the column was promoted after the file was written
 			form = func(v int64, _ bool) any { return midnight(v) }
 		}
 	case arrow.TemporalWithUnit: // timestamps and times

@@ -9,9 +9,10 @@ import (
 )
 
 // The format gets new types over time, and the library refuses a footer with a type that it does
-// not know, whichever columns are read. So the annotations of such columns are removed before the
-// library decodes the footer. The columns are remembered: they have no bounds, because the order of
-// their values is not known, and are only read as their physical type.
+// not know, whichever columns are read. So the annotations with unknown types are removed before
+// the library decodes the footer. Penstock remembers which columns had them: these columns have no
+// bounds, because the order of their values is not known, and they are only read as their physical
+// type.
 
 const (
 	// The ids of the fields of a schema element, in a footer.
@@ -23,7 +24,7 @@ const (
 	lastPhysical  = 7
 	lastConverted = 21
 
-	// The members of the union of logical types that have members themselves.
+	// The ids of those members of the union of logical types that have fields of their own.
 	logicalTime       = 7
 	logicalTimestamp  = 8
 	logicalUnassigned = 9
@@ -36,7 +37,7 @@ const (
 	lastAlgorithm      = 4
 )
 
-// unknownTypes are the columns of a footer whose types are not known.
+// unknownTypes are the columns of a footer that have types unknown to the library.
 type unknownTypes struct {
 	elements int          // of the schema that were read
 	leaves   int          // primitive columns that were read
@@ -48,9 +49,9 @@ type unknownTypes struct {
 // any reports whether there is an unknown type.
 func (u *unknownTypes) any() bool { return len(u.logical) > 0 || len(u.physical) > 0 || u.groups }
 
-// knownTypes returns a footer without the types that the library does not know. It returns the
-// given one if there are none, and an error if the footer nests columns too deeply: it runs before anything recurses
-// into them.
+// knownTypes returns a footer without the types that the library does not know, or the given footer
+// if it has no such types. It returns an error if columns are nested too deeply; it must run before
+// any code that recurses into columns.
 func knownTypes(footer []byte) ([]byte, unknownTypes, error) {
 	u := unknownTypes{logical: map[int]bool{}, physical: map[int]bool{}}
 	t, done := thrift.Reader{Rest: footer}, errors.New("the schema is read")

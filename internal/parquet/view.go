@@ -8,8 +8,9 @@ import (
 	"github.com/penstock/penstock/internal/parquet/decoder"
 )
 
-// view sets the views of all chunks for the rows [from, to). Columns have leaves in common if one is
-// all of a top-level column of the file: then that one determines where the others begin, too.
+// view sets the views of all chunks for the rows [from, to). Two columns have leaves in common if
+// one of them is a whole top-level column of the file and the other a part of it. Then the whole
+// column determines at which row the part begins, too.
 func (g *rowGroup) view(from, to int64) error {
 	largest := slices.Clone(g.columns)
 	slices.SortStableFunc(largest, func(a, b *openColumn) int { return cmp.Compare(len(b.chunks), len(a.chunks)) })
@@ -29,8 +30,9 @@ func (g *rowGroup) view(from, to int64) error {
 }
 
 // view sets the views of the column's chunks for the rows [from, to) of the row group. All chunks
-// begin at the same row, since the library reads them together. A column whose page headers do not
-// tell their rows has no views: its rows before from are decoded, and dropped.
+// begin at the same row, since the library reads them together. If the page headers do not tell
+// which rows the pages have, the column gets no views: its rows before from are decoded and
+// dropped.
 func (c *openColumn) view(from, to int64) error {
 	if c.group.file.hasLongChunks() {
 		return nil

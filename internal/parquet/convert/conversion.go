@@ -23,7 +23,7 @@ type Conversion struct {
 	Path     string // for errors
 	Want     arrow.DataType
 	Required bool
-	Flat     bool // values under nulls still have to be cleared
+	Flat     bool // whether values under nulls still have to be cleared
 
 	loose     bool // required in the file, nullable in the table
 	unit      unitChange
@@ -37,13 +37,14 @@ type Conversion struct {
 // later.
 const absentField = -1
 
-// AnyLoose reports whether the column, or anything in it, is required in the file but
-// nullable in the table.
+// AnyLoose reports whether the column, or anything inside it, is required in the file but nullable
+// in the table.
 func (conv *Conversion) AnyLoose() bool {
 	return conv.loose || slices.ContainsFunc(conv.children, (*Conversion).AnyLoose)
 }
 
-// Unchanged reports whether the stored values are those of the wanted type, by their promotion.
+// Unchanged reports whether the stored values have the form of the wanted type already, so that no
+// promotion changes them.
 func (conv *Conversion) Unchanged() bool { return conv.promotion == unchanged }
 
 // unitChange scales timestamps and times: values are multiplied by mul, or divided by div
@@ -61,7 +62,7 @@ func Absent(path string, want arrow.DataType) *Conversion {
 	return &Conversion{Path: path, Want: plain(want)}
 }
 
-// Nulls is the Constant of null.
+// Nulls is a Constant whose value is null.
 func (conv *Conversion) Nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
 	return batch.Nulls(conv.Want, rows, mem), nil
 }
@@ -77,7 +78,7 @@ func New(path string, have, want arrow.Field, defaults map[int]Constant) (*Conve
 	return conv, nil
 }
 
-// strip replaces the wanted types by their plain forms.
+// strip removes the metadata of nested fields from the wanted types.
 func (conv *Conversion) strip() {
 	conv.Want = plain(conv.Want)
 	for _, child := range conv.children {
@@ -131,7 +132,8 @@ func newConversion(path string, have, want arrow.Field, defaults map[int]Constan
 	return nil, conv.mismatch(stored)
 }
 
-// Checked returns coded data, which needs no Conversion, as an array.
+// Checked returns coded data as an array. Coded data needs no conversion, but Checked returns an
+// error for nulls in a required column.
 func (conv *Conversion) Checked(coded arrow.ArrayData) (arrow.Array, error) {
 	if conv.Required && nullCount(coded) > 0 {
 		return nil, fmt.Errorf("required column %s has nulls", conv.Path)
@@ -184,8 +186,8 @@ func identified(t *arrow.StructType) bool {
 	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return FieldID(f) == NoFieldID })
 }
 
-// change returns the scale between two units. Time zones do not change values: all timestamps
-// count from 1970-01-01 00:00, and the table's type determines whether that is in UTC.
+// change returns the unitChange between two units. Time zones do not change values: all timestamps
+// count from 1970-01-01 00:00, and the table's type determines whether this instant is in UTC.
 func change(have, want arrow.TimeUnit) (u unitChange) {
 	from, to := perSecond(have), perSecond(want)
 	switch {
@@ -206,9 +208,9 @@ func (conv *Conversion) mismatch(stored arrow.DataType) error {
 		WithRemedy("rewrite the file through Iceberg, or with the column in the table's type")
 }
 
-// Apply converts decoded data. The caller releases the result. Nulls of required fields
-// are allowed where parent, the validity of the struct around them, is null too; if
-// parent is nil, nowhere.
+// Apply converts decoded data. The caller releases the result. parent is the validity of the struct
+// around the column: a required field may be null in rows where this struct is null. If parent is
+// nil, a required field must not have nulls.
 func (conv *Conversion) Apply(data arrow.ArrayData, parent []byte, mem memory.Allocator) (arrow.ArrayData, error) {
 	n, offset := data.Len(), data.Offset()
 	buffers := slices.Clone(data.Buffers())
@@ -246,7 +248,7 @@ func (conv *Conversion) Apply(data arrow.ArrayData, parent []byte, mem memory.Al
 	}
 	excuse := validity
 	if excuse == nil {
-		excuse = parent // a required struct is null where the struct around it is
+		excuse = parent // a required struct may be null in rows where the struct around it is null
 	}
 	children, err := conv.applyChildren(data, excuse, mem)
 	defer batch.ReleaseAll(children...)
@@ -287,8 +289,8 @@ func (conv *Conversion) applyChildren(data arrow.ArrayData, validity []byte, mem
 	}
 }
 
-// fields converts children. On an error it also returns those converted before it, for
-// the caller to release. n is the length of struct fields that the file lacks.
+// fields converts children. If it fails, it also returns the children that it converted before the
+// error, for the caller to release. n is the length of struct fields that the file lacks.
 func (conv *Conversion) fields(have []arrow.ArrayData, n int, validity []byte, mem memory.Allocator) ([]arrow.ArrayData, error) {
 	out := make([]arrow.ArrayData, 0, len(conv.children))
 	for i, child := range conv.children {
@@ -314,7 +316,7 @@ func (conv *Conversion) field(have []arrow.ArrayData, at, n int, validity []byte
 	if at != absentField {
 		return conv.Apply(have[at], validity, mem)
 	}
-	defer charged.Refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // recovered here, because the caller has to release the siblings
 	if conv.absent != nil {
 		values, err := conv.absent(n, nil, 0, mem)
 		if err != nil {
@@ -358,7 +360,7 @@ func (conv *Conversion) checkOffsets(data arrow.ArrayData) error {
 
 // convert converts n values to another unit or width.
 func (conv *Conversion) convert(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
-	defer charged.Refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // recovered here, because the caller has to release the siblings
 	var stored []byte           // empty if no list has an element
 	if values != nil {
 		stored = values.Bytes()
@@ -389,7 +391,7 @@ func (conv *Conversion) convert(values *memory.Buffer, validity []byte, n int, m
 	return out, err
 }
 
-// scale converts times to another unit. Those under nulls become zero.
+// scale converts times to another unit. Values under nulls become zero.
 func (conv *Conversion) scale(out, values []int64, validity []byte) error {
 	for i := range out {
 		var ok bool
@@ -419,8 +421,8 @@ func (u unitChange) convert(v int64) (int64, bool) {
 	return out, out/u.mul == v
 }
 
-// nullCount returns the number of nulls. It trusts the count of the data, and the absence
-// of a validity bitmap.
+// nullCount returns the number of nulls. It trusts the null count that the data has already, and
+// takes data without a validity bitmap to have no nulls.
 func nullCount(data arrow.ArrayData) int {
 	if len(data.Buffers()) == 0 || data.Buffers()[0] == nil {
 		return 0

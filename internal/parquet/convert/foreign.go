@@ -40,21 +40,22 @@ func (conv *Conversion) checkDigits(stored *memory.Buffer, validity []byte, offs
 	return nil
 }
 
-// allNulls makes the nulls of a column that is annotated to be all null.
+// allNulls returns the nulls of a column that is annotated to be all null. A value in the column is
+// an error.
 func (conv *Conversion) allNulls(n, nulls int, mem memory.Allocator) (out arrow.ArrayData, err error) {
 	if nulls < n {
 		return nil, fmt.Errorf("column %s is annotated to be all null, but has values", conv.Path)
 	}
-	defer charged.Refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // recovered here, because the caller has to release the siblings
 	made := batch.Nulls(conv.Want, n, mem)
 	defer made.Release()
 	made.Data().Retain()
 	return made.Data(), nil
 }
 
-// toBinary converts fixed-size to variable-size bytes. Those under nulls become empty.
+// toBinary converts fixed-size to variable-size bytes. Values under nulls become empty.
 func (conv *Conversion) toBinary(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
-	defer charged.Refused(&err) // here, as siblings have to be released
+	defer charged.Refused(&err) // recovered here, because the caller has to release the siblings
 	n, offset := data.Len(), data.Offset()
 	width := batch.StorageOf(data.DataType()).(arrow.FixedWidthDataType).Bytes()
 	if int64(n)*int64(width) > math.MaxInt32 {

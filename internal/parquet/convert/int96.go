@@ -43,8 +43,8 @@ func splitInt96(stored []byte) (day, nanos int64) {
 // Midnight returns the microsecond at which a day since 1970 starts. It returns false on overflow.
 func Midnight(day int64) (int64, bool) { return instantOf(day, MicrosPerDay, 0) }
 
-// instantOf returns the instant, in units since 1970, of a day and the units since its
-// midnight. It returns false on overflow.
+// instantOf returns the instant, in units since 1970, that is the given number of units after
+// midnight of a day. perDay is the number of units of a day. It returns false on overflow.
 func instantOf(day, perDay, units int64) (int64, bool) {
 	if day < 0 { // the midnight of the first representable day may be out of range
 		day, units = day+1, units-perDay

@@ -9,8 +9,9 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// Unwrap returns the column inside depth levels of structs with one field each. It is
-// null where any of them is null, and shares its values. The caller releases the result.
+// Unwrap returns the column inside depth levels of structs with one field each. The result is null
+// where any of the structs is null, and shares the values of the column. The caller releases the
+// result.
 func Unwrap(data arrow.ArrayData, depth int, mem memory.Allocator) arrow.ArrayData {
 	if depth == 0 {
 		data.Retain()
@@ -31,10 +32,10 @@ func Unwrap(data arrow.ArrayData, depth int, mem memory.Allocator) arrow.ArrayDa
 	return array.NewData(leaf.DataType(), n, buffers, leaf.Children(), nulls, offset)
 }
 
-// descend follows depth levels of structs with one field each. It returns the data found
-// there and the offset of the first row in it. valid has a bit, from offset on, for each
-// row in which no struct is null, and is the caller's to release; it is nil if no struct
-// has nulls.
+// descend follows depth levels of structs with one field each. It returns the data found there and
+// the offset of the first row in that data. valid has one bit for each row, starting at bit offset;
+// the bit is set if no struct is null in that row. valid is nil if no struct has nulls; otherwise
+// the caller releases it.
 func descend(data arrow.ArrayData, depth int, mem memory.Allocator) (leaf arrow.ArrayData, offset int, valid *memory.Buffer) {
 	n := data.Len()
 	leaf, offset = data, data.Offset()
@@ -78,7 +79,7 @@ func FillAbsent(absent Constant, read arrow.ArrayData, depth int, mem memory.All
 	return values.Data(), nil
 }
 
-// andBits clears those of n bits that are not set in other.
+// andBits clears each of n bits whose counterpart in other is not set.
 func andBits(bits []byte, at int, other []byte, from, n int) {
 	for i := range n {
 		if !bitutil.BitIsSet(other, from+i) {

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// promotion is how stored values become those of another type: by the promotions of the
-// Iceberg specification ("Schema Evolution"), from the timestamps of old writers, and from
-// files of tools without support for Iceberg.
+// promotion is a way to turn stored values into values of another type. The promotions are those of
+// the Iceberg specification ("Schema Evolution"), those of timestamps of old writers, and those of
+// values in files of tools without support for Iceberg.
 type promotion int
 
 const (
@@ -85,10 +85,10 @@ func promotionOf(have, want arrow.DataType) (promotion, bool) {
 	return unchanged, false
 }
 
-// timestampPromotion returns the promotion of a type that is not a timestamp to a
-// timestamp. A date becomes its midnight in a timestamp without time zone only; INT96
-// becomes either kind. Integers without an annotation are microseconds and become
-// timestamps of no other unit.
+// timestampPromotion returns the promotion of a type that is not a timestamp to a timestamp. A date
+// becomes its midnight, and only in a timestamp without time zone. INT96 becomes a timestamp with
+// or without time zone. Integers without an annotation are microseconds, and become only timestamps
+// of that unit.
 func timestampPromotion(have arrow.DataType, want *arrow.TimestampType) (promotion, bool) {
 	micros, nanos := unchanged, unchanged
 	switch have.(type) {
@@ -108,7 +108,7 @@ func timestampPromotion(have arrow.DataType, want *arrow.TimestampType) (promoti
 		return micros, micros != unchanged
 	case arrow.Nanosecond:
 		return nanos, nanos != unchanged
-	case arrow.Second, arrow.Millisecond: // no table has these units
+	case arrow.Second, arrow.Millisecond: // tables do not have timestamps in these units
 	}
 	return unchanged, false
 }
@@ -120,7 +120,7 @@ func widen[From int32 | float32, To int64 | float64](out []To, values []From) {
 	}
 }
 
-// timestamps converts stored values to timestamps. Those under nulls become zero.
+// timestamps converts stored values to timestamps. Values under nulls become zero.
 func (conv *Conversion) timestamps(out []int64, stored, validity []byte) error {
 	width, instant := conv.promotion.storedWidth(), conv.promotion.timestamp()
 	for i := range out {
@@ -135,7 +135,7 @@ func (conv *Conversion) timestamps(out []int64, stored, validity []byte) error {
 	return nil
 }
 
-// timestamp returns the function that converts one value. It returns false on overflow.
+// timestamp returns the function that converts one value. That function returns false on overflow.
 func (w promotion) timestamp() func(stored []byte) (int64, bool) {
 	switch w {
 	case dateAsMicros:

@@ -31,8 +31,8 @@ func FieldID(field arrow.Field) int {
 	return id
 }
 
-// Int96 is the type of INT96 columns until they are converted to timestamps:
-// fixed-size bytes, but distinct from other columns of such bytes.
+// Int96 is the type of INT96 columns until they are converted to timestamps: fixed-size bytes, but
+// a type of its own, so that INT96 columns can be told from other columns of fixed-size bytes.
 type Int96 struct{ arrow.FixedSizeBinaryType }
 
 // Name returns the name of the physical type.
@@ -44,14 +44,14 @@ func (*Int96) String() string { return "int96" }
 // AllNull is the type of a column annotated to be all null, whatever its physical type.
 type AllNull struct{ arrow.NullType }
 
-// The types of columns of integers with an unknown annotation: unlike columns without one, they are
-// no dates or times.
+// The types of integer columns with an unknown annotation. Unlike integers without an annotation,
+// these are never read as dates or times.
 type (
 	unknownInt32 struct{ arrow.Int32Type }
 	unknownInt64 struct{ arrow.Int64Type }
 )
 
-// OfUnknown returns the type as which a column with an unknown annotation is read.
+// OfUnknown returns the type under which a column with an unknown annotation is read.
 func OfUnknown(physical arrow.DataType) arrow.DataType {
 	switch physical.ID() {
 	case arrow.INT32:

@@ -33,17 +33,21 @@ type Options struct {
 	// Write has the new columns, how they are encoded, and the account for memory. Its Sorting is
 	// not used: the order of the old file stays.
 	Write write.Options
-	// NameMapping gives ids to the fields of a file that has none, at any depth: it returns the id of the field at a path
-	// of names, in which the fields in lists and maps are called element, key and value, and the number of fields that it
-	// knows inside. Unknown fields, and structs without a known field inside, get ids that no table uses.
+	// NameMapping gives ids to the fields, at any depth, of a file that has no ids. It is called
+	// with a path of names, in which the fields in lists and maps are called element, key and
+	// value. It returns the id of the field at that path, and the number of fields that it knows
+	// inside that field. Fields that it does not know, and structs without a known field inside,
+	// get ids that no table uses.
 	NameMapping func(path []string) (id, inside int, ok bool)
-	// OtherNames stores a new column whose name the file has as name_id, and gives old fields with the id of a new one an id that no table
-	// uses. Tables find columns by id: so the new columns replace those of an earlier file.
+	// OtherNames allows new columns to have names and ids of old columns. If the file has a column
+	// of the same name, the new column is stored as name_id. Old fields with the id of a new column
+	// get an id that no table uses. Since tables find columns by id, the new columns then replace
+	// the old ones.
 	OtherNames bool
 }
 
-// AddColumns starts a file with the columns of from and new ones. The caller calls Release of the
-// DataWriter before it closes from.
+// AddColumns starts a file that has the columns of from, followed by new columns. The caller calls
+// Release of the DataWriter before it closes from.
 func AddColumns(ctx context.Context, to chunk.Destination, from store.Object, opts Options) (*write.DataWriter, error) {
 	footer, err := parquet.ReadFooter(ctx, from, parquet.FooterLimits{})
 	if err != nil {
@@ -56,8 +60,9 @@ func AddColumns(ctx context.Context, to chunk.Destination, from store.Object, op
 	return write.AddTo(ctx, to, b, opts.Write)
 }
 
-// Check returns the number of rows of a file, or the error with which AddColumns would refuse it. It reads the footer alone, which is
-// charged to the budget while it is held; a nil budget is unlimited.
+// Check returns the number of rows of a file, or the error with which AddColumns would refuse it.
+// It reads only the footer, which is charged to the budget while it is in memory; a nil budget is
+// unlimited.
 func Check(ctx context.Context, from store.Object, opts Options, limit *budget.Budget) (rows int64, err error) {
 	footer, err := parquet.ReadFooter(ctx, from, parquet.FooterLimits{Budget: limit})
 	if err != nil {
@@ -82,7 +87,8 @@ type base struct {
 	groups []int   // their positions
 }
 
-// newBase reads the footer again, into stored, with the library, which would trust it: so it was checked before.
+// newBase reads the footer again, into stored, and decodes it with the library. The library trusts
+// the footer, which must therefore have been checked before.
 func newBase(ctx context.Context, from store.Object, checked *parquet.Footer, stored *memory.Buffer, opts *Options) (*base, error) {
 	if err := checked.CopyColumns(); err != nil {
 		return nil, fault.As(err).In("", from.Location())
@@ -134,7 +140,7 @@ func (b *base) readFooter(ctx context.Context, stored *memory.Buffer) (err error
 	return nil
 }
 
-// setFields finds the columns by the footer.
+// setFields sets the fields that the footer describes.
 func (b *base) setFields() error {
 	root, err := schema.FromParquet(b.meta.FileMetaData.Schema)
 	if err != nil {
@@ -150,8 +156,9 @@ func (b *base) setFields() error {
 	return nil
 }
 
-// dropUnordered removes the minima and maxima of columns whose order the file does not define:
-// the new footer defines one for all columns.
+// dropUnordered removes the minima and maxima of columns for which the file does not define an
+// order of values: the new footer defines an order for all columns, in which these bounds may be
+// wrong.
 func (b *base) dropUnordered() {
 	for i := range b.meta.Schema.NumColumns() {
 		if b.meta.Schema.Column(i).ColumnOrder() == libparquet.ColumnOrders.TypeDefinedOrder {
@@ -170,7 +177,7 @@ func (b *base) dropUnordered() {
 // checkNew checks that the new columns have other names and ids than the old ones.
 func (b *base) checkNew(sc *arrow.Schema) error {
 	if sc == nil {
-		return nil // write.AddTo refuses it
+		return nil // write.AddTo refuses a nil schema
 	}
 	used := map[string]string{}
 	for _, e := range b.meta.FileMetaData.Schema[1:] {
@@ -216,7 +223,7 @@ func (b *base) Layout() (chunk.FooterFields, schema.FieldList) {
 	return chunk.FooterFields{CreatedBy: b.meta.GetCreatedBy(), Metadata: kept}, b.fields
 }
 
-// describesAll returns the keys of metadata that has a schema of all columns.
+// describesAll returns the keys of those metadata entries that contain a schema of all columns.
 func describesAll() []string {
 	return []string{"ARROW:schema", "pandas", "iceberg.schema", "org.apache.spark.sql.parquet.row.metadata", "parquet.avro.schema", "avro.schema", "writer.model.name"}
 }
@@ -308,7 +315,7 @@ func (b *base) section(ctx context.Context, at *int64, length *int32) ([]byte, e
 // maxBloomHeader bounds the size of the header of a bloom filter.
 const maxBloomHeader = 64
 
-// bloom reads a bloom filter. Older writers leave out its length.
+// bloom reads a bloom filter. Older writers leave its length out of the footer.
 func (b *base) bloom(ctx context.Context, at *int64, length *int32) ([]byte, error) {
 	if at == nil || length != nil {
 		return b.section(ctx, at, length)

@@ -17,13 +17,13 @@ import (
 // are reserved by the specification.
 const firstUnknownID = 2_000_000_000
 
-// pathSeparator is between the names of a path. Names may have dots.
+// pathSeparator separates the names of a path. It is not a dot, because names may have dots.
 const pathSeparator = "\x00"
 
 // pathOf joins the names of a field and of those around it.
 func pathOf(names ...string) string { return strings.Join(names, pathSeparator) }
 
-// dotted returns a path as it is shown.
+// dotted returns a path in the form that messages show.
 func dotted(path string) string { return strings.ReplaceAll(path, pathSeparator, ".") }
 
 // nameMapper finds the ids of a file's fields by their names.
@@ -74,8 +74,9 @@ func (b *base) setIDs(ids map[string]int, element int, parent string) (next int)
 	return next
 }
 
-// field sets the ids of a field and of those inside it, and reports whether the mapping knows one of them. at is
-// its path in the file, path that in the mapping; element is whether it is inside a list or map.
+// field sets the ids of a field and of the fields inside it, and reports whether the mapping knows
+// any of them. at is the field's path in the file, and path its path in the mapping; element is
+// whether the field is inside a list or map.
 func (m *nameMapper) field(f schema.Node, at string, path []string, element bool) bool {
 	id, mapped, known := m.find(path)
 	inside := false
@@ -154,12 +155,12 @@ func (b *base) otherNames(sc *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, new(sc.Metadata()))
 }
 
-// hasName reports whether the file has a top-level column of a name.
+// hasName reports whether the file has a top-level column with the given name.
 func (b *base) hasName(name string) bool {
 	return slices.ContainsFunc(b.fields, func(old schema.Node) bool { return old.Name() == name })
 }
 
-// freeIDs gives fields that have the id of a new one another id, which no table uses.
+// freeIDs gives each old field that has the id of a new field an id that no table uses.
 func (b *base) freeIDs(sc *arrow.Schema) {
 	if sc == nil {
 		return

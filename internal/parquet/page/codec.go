@@ -9,10 +9,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// boundedCodec wraps a codec of the library so that its output never exceeds dst, whose
-// size is that in the page header. The data itself may declare anything: the library's
-// codecs allocate what a Zstandard frame or a Snappy block declares, and treat a nil dst
-// as unlimited.
+// boundedCodec wraps a codec of the library so that its output never exceeds dst, which has the
+// size that the page header declares. The data itself may declare any size: the library's codecs
+// allocate whatever a Zstandard frame or a Snappy block declares, and treat a nil dst as unlimited.
 type boundedCodec struct {
 	compress.Codec
 	decode func(dst, src []byte) ([]byte, error)
@@ -35,9 +34,9 @@ func (b boundedCodec) Decode(dst, src []byte) []byte {
 	return out
 }
 
-// The library has one global codec table. It is not guarded, so it is changed before
-// anything can read a page.
-func init() { //nolint:gochecknoinits // the library's table is not guarded, so no later time is safe
+// The library has one global codec table without a lock, so init changes it before anything can
+// read a page.
+func init() { //nolint:gochecknoinits // the library's table has no lock, so no later time is safe
 	for name, decode := range map[compress.Compression]func(codec compress.Codec) func(dst, src []byte) ([]byte, error){
 		compress.Codecs.Zstd:   boundedZstd,
 		compress.Codecs.Snappy: boundedSnappy,
@@ -74,7 +73,7 @@ func boundedZstd(compress.Codec) func(dst, src []byte) ([]byte, error) {
 	}
 }
 
-// boundedSnappy checks the length at the front of a block.
+// boundedSnappy checks the length that a block declares at its front.
 func boundedSnappy(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 	return func(dst, src []byte) ([]byte, error) {
 		if length, n := binary.Uvarint(src); n <= 0 || length > uint64(len(dst)) {
@@ -100,7 +99,7 @@ func boundedBrotli(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 	}
 }
 
-// boundedAsIs is for codecs that stay within dst unless it is nil.
+// boundedAsIs is for codecs whose output never exceeds dst unless dst is nil.
 func boundedAsIs(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 	return func(dst, src []byte) ([]byte, error) { return compress.Decode(codec, dst, src) }
 }

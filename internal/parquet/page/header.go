@@ -20,7 +20,8 @@ const (
 	headerDictionary = 7
 	headerDataV2     = 8
 
-	// Data is the kind of version 1 data pages. Pages of kinds that are not listed, such as indexes, are skipped.
+	// Data is the kind of version 1 data pages. Pages of kinds that are not listed here, such as
+	// index pages, are skipped.
 	Data = 0
 	// Dictionary is the kind of dictionary pages.
 	Dictionary = 2
@@ -72,7 +73,7 @@ type Header struct {
 	Stored       int64   // bytes in the file
 	crc          *uint32 // nil: none
 
-	// Of the data or dictionary page header.
+	// From the header of a data page or of a dictionary page.
 	Count, Encoding                        int64
 	DefinitionEncoding, repetitionEncoding int64
 	definitionBytes, RepetitionBytes       int64 // version 2

@@ -13,10 +13,10 @@ import (
 type hadoopLZ4 struct{ block compress.Codec }
 
 const (
-	// frameHead is the size of the number before a frame, the size of its decompressed
-	// blocks, and of the number before a block, its compressed size.
+	// frameHead is the size of two numbers: the one before a frame, which is the decompressed size
+	// of its blocks, and the one before a block, which is its compressed size.
 	frameHead = 4
-	// frameBytes is the decompressed size of the frames that are written, as in Hadoop.
+	// frameBytes is the decompressed size of the frames that Encode writes, the same as in Hadoop.
 	frameBytes = 256 << 10
 )
 
@@ -34,8 +34,8 @@ func (c hadoopLZ4) DecodeWithError(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// frames decodes frames of any number of blocks. It reports whether src consists of
-// frames that fill dst.
+// frames decodes frames, which may have any number of blocks. It reports whether src consists of
+// frames whose output fills dst exactly.
 func (c hadoopLZ4) frames(dst, src []byte) bool {
 	for len(src) > 0 {
 		plain, ok := frameNumber(&src, len(dst))
@@ -58,7 +58,8 @@ func (c hadoopLZ4) frames(dst, src []byte) bool {
 	return len(dst) == 0
 }
 
-// frameNumber reads a number of a frame. It returns false if the number exceeds limit.
+// frameNumber reads one of the numbers of frameHead bytes. It returns false if the number exceeds
+// limit.
 func frameNumber(src *[]byte, limit int) (int, bool) {
 	if len(*src) < frameHead {
 		return 0, false
@@ -90,7 +91,7 @@ func (c hadoopLZ4) Encode(dst, src []byte) []byte {
 	return dst
 }
 
-// EncodeLevel is Encode: there are no compression levels.
+// EncodeLevel does the same as Encode, since the codec has no compression levels.
 func (c hadoopLZ4) EncodeLevel(dst, src []byte, _ int) []byte { return c.Encode(dst, src) }
 
 // CompressBound returns the maximum compressed size of n bytes.

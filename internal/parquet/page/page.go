@@ -16,12 +16,12 @@ import (
 // damaged header may declare any size.
 const MaxBytes = 256 << 20
 
-// Reader splits a column chunk into pages in place. The library copies each page before it
-// decompresses it, and parses its header into a tree. Decompression is left to the
-// library.
+// Reader splits a column chunk into pages in place, whereas the library copies each page before it
+// decompresses it, and parses the page header into a tree. Reader uses the library only to
+// decompress.
 type Reader struct {
-	rest     []byte // of the chunk, from the next page on
-	then     []byte // pages after rest, elsewhere in the chunk
+	rest     []byte // the rest of the chunk, from the next page on
+	then     []byte // the pages that follow rest, from another part of the chunk
 	codec    compress.Codec
 	stored   bool // not compressed
 	repeated bool // whether pages have repetition levels
@@ -33,8 +33,8 @@ type Reader struct {
 	body       []byte // allocated from scratch
 }
 
-// Page is one page. Its bytes alias the chunk or scratch memory: a dictionary's remain
-// valid until release, those of other pages until the next page.
+// Page is one page. Its bytes alias the chunk or scratch memory. The bytes of a dictionary remain
+// valid until Release; the bytes of other pages are valid until the next call of Next.
 type Page struct {
 	Dictionary bool
 	Count      int // values, or levels if there are any
@@ -44,15 +44,18 @@ type Page struct {
 	Values     []byte
 }
 
-// ErrLevels is the error of levels that a column does not have, or of too many or too few.
+// ErrLevels is the error for a page that has levels although its column has none, or too many or
+// too few levels.
 var ErrLevels = errors.New("the levels of a page do not match its schema")
 
-// ErrSize is the error of a page that contradicts its header, or is too large.
+// ErrSize is the error for a page that does not have the size that its header declares, or is too
+// large.
 var ErrSize = errors.New("a page does not have the size that its header declares")
 
 var errPageShort = errors.New("a page is shorter than its levels")
 
-// NewReader returns the pages of a chunk, or of two parts of it, with a dictionary in the first.
+// NewReader returns a Reader of the pages of a chunk. If then is not nil, chunk and then are two
+// parts of the chunk, and the dictionary, if there is one, is in the first part.
 func NewReader(of *Chunk, chunk, then []byte, scratch memory.Allocator) (*Reader, error) {
 	p := &Reader{
 		rest: chunk, then: then, stored: of.Codec == compress.Codecs.Uncompressed, scratch: scratch,
@@ -69,7 +72,8 @@ func (p *Reader) Scratch() memory.Allocator { return p.scratch }
 // SetDictionary sets the decompressed dictionary, if it is shared.
 func (p *Reader) SetDictionary(values []byte) { p.known = values }
 
-// TakeDictionary returns the memory of the dictionary that was read, which Release no longer frees.
+// TakeDictionary returns the memory of the dictionary that was read. Release then no longer frees
+// this memory.
 func (p *Reader) TakeDictionary() []byte {
 	out := p.dictionary
 	p.dictionary = nil
@@ -97,7 +101,7 @@ func (p *Reader) Next() (*Page, error) {
 		}
 		p.rest = t.Rest
 		if h.Kind != Dictionary && !h.IsData() {
-			continue // Check compares the number of values with the footer's
+			continue // nothing is missed unnoticed: Check compares the number of values with the footer
 		}
 		return p.open(&h, body)
 	}
@@ -137,8 +141,8 @@ func (p *Reader) open(h *Header, body []byte) (*Page, error) {
 	return out, err
 }
 
-// decompress returns the decompressed body in memory that it keeps in into, or the body
-// itself if it is not compressed.
+// decompress returns the body itself if it is not compressed. Otherwise it returns the decompressed
+// body, in the memory that into refers to, which it replaces if it is too small.
 func (p *Reader) decompress(into *[]byte, body []byte, size int64, compressed bool) ([]byte, error) {
 	if compressed && len(body) > 0 {
 		if int64(cap(*into)) < size {
@@ -157,8 +161,8 @@ func (p *Reader) decompress(into *[]byte, body []byte, size int64, compressed bo
 	return body, nil
 }
 
-// splitLevels separates the levels of a version 1 page from its values. They precede the
-// values, each with its length.
+// splitLevels separates the levels of a version 1 page from its values. The levels precede the
+// values; repetition and definition levels each have their length in front.
 func (p *Reader) splitLevels(out *Page, h *Header) error {
 	for _, kind := range []struct {
 		there    bool

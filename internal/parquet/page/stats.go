@@ -17,15 +17,15 @@ type Stats struct {
 	pages         int64
 	Rows          int64 // set by the caller
 	Values        int64 // of data pages, with nulls
-	MaxPageValues int64 // values of the largest data page
+	MaxPageValues int64 // number of values of the data page with the most values
 	Uncompressed  int64 // uncompressed bytes of all pages
 	MaxMeanValue  int64 // uncompressed bytes per value, in the data page where that is largest
 	HeaderBytes   int64 // bytes of all page headers
 	maxHeader     int64 // bytes of the longest page header
 	Dictionary    dictionaryStats
 
-	Body          growingBuffer // of the data pages, decompressed one after another
-	stored        growingBuffer // of the pages as stored, likewise
+	Body          growingBuffer // models a buffer into which the data pages are decompressed one after another
+	stored        growingBuffer // models a buffer into which the stored pages are read one after another
 	HasDeltas     bool          // some page has a delta encoding
 	HasPrefixes   bool          // some page is encoded as DELTA_BYTE_ARRAY
 	HasValues     bool          // some data page has values instead of indices of the dictionary
@@ -46,11 +46,11 @@ func (g *growingBuffer) grow(n int64) {
 	}
 }
 
-// Check walks the page headers of a column chunk. No checksum covers a page header,
-// so Check compares them with the footer: the number of values (without which the
-// last list could be cut short), the uncompressed size and the encodings. With verify it
-// also checks the checksum of each page that has one, which the library does not. A chunk
-// whose headers cannot be parsed is corrupt.
+// Check reads all page headers of a column chunk and returns their sums. No checksum covers a page
+// header, so Check compares the headers with the footer: the number of values (otherwise the last
+// list could be cut short without notice), the uncompressed size, and the encodings. If verify is
+// set, it also checks the checksum of each page that has one, which the library does not do. It
+// returns an error if a header cannot be parsed or contradicts the footer.
 func Check(of *Chunk, chunk []byte, verify bool) (Stats, error) {
 	listed := map[parquet.Encoding]bool{}
 	for _, e := range of.Encodings {
@@ -76,8 +76,8 @@ func Check(of *Chunk, chunk []byte, verify bool) (Stats, error) {
 	return c, nil
 }
 
-// Walk adds the pages of a column chunk, or of a part of one, and calls each with their headers. With verify it also checks
-// their checksums.
+// Walk adds the pages of a column chunk, or of a part of a chunk, to the sums, and calls each with
+// every page header. If verify is set, it also checks the checksums of the pages.
 func (c *Stats) Walk(chunk []byte, described *schema.Column, verify bool, each func(*Header) error) error {
 	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
 		before := len(t.Rest)
@@ -98,7 +98,8 @@ func (c *Stats) Walk(chunk []byte, described *schema.Column, verify bool, each f
 	return nil
 }
 
-// add adds a page whose header has the given length.
+// add checks the header h of a page and adds the page to the sums. header is the length of the page
+// header.
 func (c *Stats) add(h *Header, header int64, described *schema.Column) error {
 	if h.Kind != Dictionary && !h.IsData() {
 		return nil
@@ -114,7 +115,7 @@ func (c *Stats) add(h *Header, header int64, described *schema.Column) error {
 	return nil
 }
 
-// Count adds a data page or a dictionary page.
+// Count adds a data page or a dictionary page to the sums. header is the length of the page header.
 func (c *Stats) Count(h *Header, header int64) {
 	c.pages++
 	c.Uncompressed, c.HeaderBytes, c.maxHeader = c.Uncompressed+h.Uncompressed, c.HeaderBytes+header, max(c.maxHeader, header)
@@ -170,7 +171,7 @@ func DecodedWidth(described *schema.Column) int64 {
 // IsData reports whether the page is a data page.
 func (h *Header) IsData() bool { return h.Kind == Data || h.Kind == DataV2 }
 
-// canonical returns RLEDict for both names of dictionary indices.
+// canonical returns an encoding, with RLEDict for both encodings that mean dictionary indices.
 func canonical(e parquet.Encoding) parquet.Encoding {
 	if e == parquet.Encodings.PlainDict {
 		return parquet.Encodings.RLEDict
@@ -188,7 +189,7 @@ func (c *Stats) DecoderMemory(codec compress.Compression, described *schema.Colu
 	return c.valueMemory(described) + c.Dictionary.Bytes + c.Body.Size
 }
 
-// valueMemory is decoderMemory without the pages.
+// valueMemory is DecoderMemory without the decompressed pages.
 func (c *Stats) valueMemory(described *schema.Column) int64 {
 	switch {
 	case described.PhysicalType() == parquet.Types.ByteArray:
@@ -202,8 +203,8 @@ func (c *Stats) valueMemory(described *schema.Column) int64 {
 const (
 	// ViewBytes is the size of the position of a string in a dictionary.
 	ViewBytes = 8
-	// sliceBytes is the size of a slice header. The library makes one for each byte-array
-	// value of a dictionary or a batch.
+	// sliceBytes is the size of a slice header. The library makes a slice for each byte-array value
+	// of a dictionary or a batch.
 	sliceBytes = 24
 	// minPageBuffer is the initial size of the library's buffer for stored pages.
 	minPageBuffer = 16 << 10
@@ -214,10 +215,10 @@ const (
 	minLevels = 1 << 10
 )
 
-// LibraryMemory is the memory that the library takes for a chunk besides the batch: scratch
-// buffers, as it copies each stored page before it decompresses it, and memory of the Go heap that
-// it allocates by itself. chunk is the bytes that it copies of the chunk, or the size of its stream
-// buffer; rows is the length of a batch.
+// LibraryMemory is the memory that the library takes for a chunk besides the batch: scratch buffers
+// (it copies each stored page before it decompresses the page), and memory that it allocates itself
+// on the Go heap. chunk is the number of bytes of the chunk that the library copies, or the size of
+// its stream buffer; rows is the length of a batch.
 func (c *Stats) LibraryMemory(chunk, rows int64, described *schema.Column) (scratch, heap int64) {
 	stored := growingBuffer{Size: minPageBuffer, peak: minPageBuffer}
 	if c.stored.Size > stored.Size {
@@ -233,13 +234,13 @@ func (c *Stats) LibraryMemory(chunk, rows int64, described *schema.Column) (scra
 	}
 	sum += 3 * value * c.Dictionary.Values // a slice that grows, and a copy to append to
 	if c.HasDeltas {
-		sum += 2 * 4 * c.MaxPageValues // lengths of values and of prefixes
+		sum += 2 * 4 * c.MaxPageValues // the lengths of suffixes and of prefixes
 	}
 	return scratch, sum
 }
 
-// ValuesDecoded is the maximum number of values that the library decodes at once for the
-// given rows.
+// ValuesDecoded is the maximum number of values that the library decodes at once for the given
+// number of rows.
 func ValuesDecoded(rows int64, described *schema.Column) int64 {
 	if described.MaxRepetitionLevel() == 0 {
 		return rows
@@ -247,18 +248,20 @@ func ValuesDecoded(rows int64, described *schema.Column) int64 {
 	return 2 * max(rows, minLevels)
 }
 
-// maxPageHeader bounds the size of the page headers written here, which have few fields.
+// maxPageHeader bounds the size of the page headers that this package writes, which have few
+// fields.
 const maxPageHeader = 64
 
-// PlainBytes bounds the size of the pages with plain values.
+// PlainBytes bounds the size of the pages of the chunk after their values were replaced by plain
+// ones.
 func (c *Stats) PlainBytes(width int64) int64 {
 	return c.Uncompressed + c.Values*width + c.pages*maxPageHeader
 }
 
-// DecodedBytes estimates the size of the chunk's rows in memory. Strings that repeat a
-// dictionary value take more.
+// DecodedBytes estimates the size of the chunk's rows in memory. Rows that repeat a string of the
+// dictionary take more than this estimate.
 func (c *Stats) DecodedBytes(rows int64, described *schema.Column) int64 {
 	sum := max(c.Uncompressed, c.Values*DecodedWidth(described))
-	// List offsets: pages store them in fewer bytes, as levels.
+	// The last term is the offsets of lists, which pages store as levels, in fewer bytes.
 	return sum + int64(described.MaxRepetitionLevel())*rows*4
 }
