@@ -24,19 +24,19 @@ import (
 //	                                 └──HandOut── kept ◄───┘
 //	                                                └──close──► free
 //
-// Reserve moves bytes out of free (Admit with a positive n) and Release into it (Admit
-// with a negative n). The caller returns those of a batch. Kept bytes are in buffers that
-// the library still holds after their batch.
+// Reserve moves bytes out of free (it calls Admit with a positive n), and Release moves bytes back
+// into free (it calls Admit with a negative n). The caller gives the bytes of a batch back. Kept
+// bytes are in buffers that the library still holds after the batch for which it allocated them.
 //
-// Detached bytes are memory that an abandoned read may still write to. Their
-// release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
-// All other moves are made by the goroutine that calls Next and Release, and those into
-// the open batch also by the goroutines that decode columns, one at a time under asking. mu
-// guards refused, and Allocator.mu the counts of used and admitted bytes. Neither
-// of these two is held while Admit runs, since Admit may wait for a batch to be freed.
+// Detached bytes are memory that an abandoned read may still write to. Their release.Handle gives
+// them back (ReadOptions.Part) when that read returns, on the read's goroutine. The goroutine that
+// calls Next and Release makes all other moves. Goroutines that decode columns also move bytes into
+// the open batch, one goroutine at a time, under the mutex asking. mu guards refused, and
+// Allocator.mu guards the counts of used and admitted bytes. Neither mu is held while Admit runs,
+// since Admit may wait for a batch to be freed.
 type Account struct {
 	Admit func(n, batch int64) error // nil: no limit
-	Part  func(n int64) func()       // nil: nothing is reserved
+	Part  func(n int64) func()       // nil if Admit is nil
 
 	asking sync.Mutex // serializes concurrent requests; held while Admit waits
 
@@ -51,8 +51,8 @@ func (a *Account) Reserve(n int64) error {
 	return a.reserve(n, 0)
 }
 
-// reserve requests n bytes, under asking. batch is the size of the open batch with them, or 0 if they
-// belong to no batch.
+// reserve requests n bytes; the caller holds asking. batch is the size of the open batch including
+// these bytes, or 0 if they belong to no batch.
 func (a *Account) reserve(n, batch int64) error {
 	if a.Admit == nil || n <= 0 {
 		return nil
@@ -66,7 +66,7 @@ func (a *Account) reserve(n, batch int64) error {
 	return err
 }
 
-// Release returns n bytes.
+// Release gives n bytes back.
 func (a *Account) Release(n int64) {
 	if a.Admit != nil && n > 0 {
 		_ = a.Admit(-n, 0) // returning memory is never refused
@@ -81,8 +81,8 @@ func (a *Account) Detach(n int64) *release.Handle {
 	return release.New(a.Part(n))
 }
 
-// Refusal returns the first error of Admit, or nil. It is needed because the library
-// turns some panics into errors of its own.
+// Refusal returns the first error of Admit, or nil. It is needed because the library turns some
+// panics into its own errors, which hide the Refusal.
 func (a *Account) Refusal() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,22 +93,22 @@ func (a *Account) Refusal() error {
 // allocator has no error to return.
 type Refusal struct{ Err error }
 
-// Refused is deferred. It turns a Refusal into its error and passes other panics on.
+// Refused is deferred. It recovers from a panic with a Refusal and sets err to the refusal's error;
+// other panics go on.
 func Refused(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case Refusal:
 		*err = r.Err
 	default:
-		panic(r) //nolint:forbidigo // it is not ours to stop
+		panic(r) //nolint:forbidigo // this panic is not a Refusal
 	}
 }
 
-// Allocator allocates the memory of one batch, or of the open row group, and
-// reserves from the account what exceeds the amount admitted at the start. If Admit
-// refuses, Allocate panics with a Refusal. The buffers of a batch keep a pointer to their
-// own Allocator, so freeing them later does not make room in another. It is safe
-// for concurrent use.
+// Allocator allocates the memory of one batch, or of the open row group. What exceeds the amount
+// that was admitted at the start, it reserves from the account. If Admit refuses, Allocate panics
+// with a Refusal. The buffers of a batch keep a pointer to the Allocator of that batch, so freeing
+// them later does not make room in another batch's Allocator. It is safe for concurrent use.
 type Allocator struct {
 	under   memory.Allocator
 	account *Account
@@ -116,9 +116,9 @@ type Allocator struct {
 	mu       sync.Mutex
 	used     int64 // bytes allocated and not yet freed
 	admitted int64
-	ofBatch  bool                      // it belongs to a batch: all of used counts as the batch
-	closed   bool                      // the batch is finished: memory freed from now on is its holder's
-	detached map[*byte]*release.Handle // buffers that belong to the account no more, and their bytes
+	ofBatch  bool                      // whether the Allocator belongs to a batch, whose size is then used
+	closed   bool                      // whether the batch is finished: memory that is freed from then on is charged to the batch's holder
+	detached map[*byte]*release.Handle // by buffer: the handle of bytes that no longer belong to the account
 }
 
 // NewGroup returns the allocator of a row group, for which nothing is reserved yet.
@@ -147,8 +147,8 @@ func (m *Allocator) Extend(n int64) error {
 	return nil
 }
 
-// Detach gives up a buffer that a read may still write to: it may be freed after the reader was
-// released, and its bytes are returned then.
+// Detach takes a buffer to which a read may still write out of the account. The buffer may be freed
+// after the reader was released; its bytes are given back when it is freed.
 func (m *Allocator) Detach(b []byte) {
 	n := int64(len(b))
 	part := m.account.Detach(n)
@@ -162,7 +162,7 @@ func (m *Allocator) Detach(b []byte) {
 	m.detached[unsafe.SliceData(b)] = part
 }
 
-// takeDetached returns what Detach kept of a buffer, or false if it was not detached.
+// takeDetached returns the handle of a detached buffer, or false if the buffer was not detached.
 func (m *Allocator) takeDetached(b []byte) (*release.Handle, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,8 @@ func (m *Allocator) takeDetached(b []byte) (*release.Handle, bool) {
 	return part, ok
 }
 
-// Drain returns the admitted bytes and sets the counts to zero. All memory must be free.
+// Drain returns the number of admitted bytes and sets the counts to zero. All memory must have been
+// freed.
 func (m *Allocator) Drain() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,13 +181,13 @@ func (m *Allocator) Drain() int64 {
 	return n
 }
 
-// Allocate reserves what is missing and allocates.
+// Allocate reserves the bytes that are missing, if any, and allocates a buffer.
 func (m *Allocator) Allocate(size int) []byte {
 	m.take(int64(size))
 	return m.under.Allocate(size)
 }
 
-// Reallocate reserves what is missing and allocates again.
+// Reallocate reserves the bytes that are missing, if any, and reallocates a buffer.
 func (m *Allocator) Reallocate(size int, b []byte) []byte {
 	before, after := reallocated(size, b)
 	m.take(before)
@@ -206,9 +207,9 @@ func (m *Allocator) Free(b []byte) {
 	m.release(int64(len(b)))
 }
 
-// reallocated returns the bytes that a reallocation takes first and those that it frees
-// afterwards. A buffer that is large enough, and at most four times too large, stays in
-// place; otherwise the old one and the new one exist together for a moment.
+// reallocated returns the number of bytes that a reallocation takes first, and the number of bytes
+// that it frees afterwards. A buffer that is large enough, and at most four times too large, stays
+// in place; otherwise the old one and the new one exist together for a moment.
 func reallocated(size int, b []byte) (before, after int64) {
 	if size <= cap(b) && size > cap(b)/4 {
 		return int64(max(size-len(b), 0)), int64(max(len(b)-size, 0))
@@ -216,15 +217,14 @@ func reallocated(size int, b []byte) (before, after int64) {
 	return int64(size), int64(len(b))
 }
 
-// take allocates n bytes, which it reserves from the account if they exceed what is
-// admitted.
+// take counts n bytes as used. It reserves bytes from the account if fewer are admitted than used.
 func (m *Allocator) take(n int64) {
 	if !m.tryTake(n) {
 		m.takeMore(n)
 	}
 }
 
-// tryTake allocates n of the admitted bytes, if there are enough.
+// tryTake counts n bytes as used if enough bytes are admitted, and reports whether it did.
 func (m *Allocator) tryTake(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,8 +235,8 @@ func (m *Allocator) tryTake(n int64) bool {
 	return fits
 }
 
-// takeMore allocates n bytes and reserves those that are missing. mu is not held
-// meanwhile, because Admit may wait for a batch to be freed.
+// takeMore counts n bytes as used and reserves the bytes that are missing. It does not hold mu
+// while it reserves them, because Admit may wait for a batch to be freed.
 func (m *Allocator) takeMore(n int64) {
 	m.account.asking.Lock()
 	defer m.account.asking.Unlock()
@@ -256,7 +256,7 @@ func (m *Allocator) takeMore(n int64) {
 	}
 	m.mu.Unlock()
 	if err != nil {
-		panic(Refusal{err}) //nolint:forbidigo // an allocator has no other way to fail; Refused ends it
+		panic(Refusal{err}) //nolint:forbidigo // an allocator has no other way to fail; Refused recovers
 	}
 }
 
@@ -276,9 +276,9 @@ func (m *Allocator) release(n int64) {
 	}
 }
 
-// Close ends the batch and returns the bytes that it uses and those that were admitted
-// for it. Buffers of the batch may be kept for long: from now on they refer to nothing of the
-// reader and its stream.
+// Close ends the batch. It returns the number of bytes that the batch uses and the number of bytes
+// that were admitted for it. Buffers of the batch may live long, so Close removes their reference
+// to the reader's account.
 func (m *Allocator) Close() (used, admitted int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

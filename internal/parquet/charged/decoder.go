@@ -8,17 +8,17 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// DecoderAllocator is the library's allocator. It knows which buffers the library holds
-// and frees those that the library forgets: its delta decoders never free theirs, and a
-// decoder that panics frees nothing. Buffers that were handed out in a batch belong to
-// the batch.
+// DecoderAllocator is the library's allocator. It knows which buffers the library holds, and frees
+// the buffers that the library does not free: the library's delta decoders never free their
+// buffers, and a decoder that panics frees nothing. Buffers that were handed out in a batch belong
+// to the batch.
 //
 // Freeing a buffer that is no longer held does nothing, so each buffer is freed once. It
 // is safe for concurrent use.
 //
-// Buffers come out of the open batch's Allocator. Those that the library still
-// holds when the batch is finished are kept: they are charged to the reader until a later
-// batch hands them out, and to that batch from then on.
+// Buffers are allocated from the open batch's Allocator. Buffers that the library still holds when
+// the batch is finished are kept: they are charged to the reader until they are handed out in a
+// later batch, and to that batch from then on.
 type DecoderAllocator struct {
 	under memory.Allocator
 
@@ -47,8 +47,8 @@ func (t *DecoderAllocator) SetBatch(m *Allocator) {
 	t.batch = m
 }
 
-// Keep moves the buffers that the library still holds from a finished batch to the
-// reader. It returns their bytes, and those of all kept buffers.
+// Keep moves the buffers that the library still holds from a finished batch to the reader. It
+// returns the size of these buffers, and the size of all kept buffers.
 func (t *DecoderAllocator) Keep(m *Allocator) (moved, kept int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,8 @@ func (t *DecoderAllocator) release(h heldBuffer) {
 	t.released(h.batch, size)
 }
 
-// released subtracts freed bytes from those of a batch, or from the kept ones.
+// released subtracts n freed bytes from the used bytes of a batch, or from the kept bytes if from
+// is nil.
 func (t *DecoderAllocator) released(from *Allocator, n int64) {
 	if from == nil {
 		t.kept -= n
@@ -164,8 +165,9 @@ func (t *DecoderAllocator) markOut(data arrow.ArrayData) {
 	}
 }
 
-// ReleaseAll frees the buffers that the library still holds, and returns the bytes of those that are
-// still kept. The library must not be running, nor be used again.
+// ReleaseAll frees the buffers that the library still holds. It returns the size of the kept
+// buffers that are left, which is 0 unless a batch has one of them. The library must not be
+// running, and must not be used again.
 func (t *DecoderAllocator) ReleaseAll() (kept int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

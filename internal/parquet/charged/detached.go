@@ -6,8 +6,8 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// NewDetached allocates memory that is reserved for itself: batches that share it have not reserved
-// it, and may outlive the row group.
+// NewDetached allocates memory with a reservation of its own, which ends when the memory is freed.
+// Batches that share the memory have not reserved it, and may outlive the row group.
 func (a *Account) NewDetached(under memory.Allocator, size int) (*memory.Buffer, error) {
 	if err := a.Reserve(int64(size)); err != nil {
 		return nil, err
@@ -17,7 +17,8 @@ func (a *Account) NewDetached(under memory.Allocator, size int) (*memory.Buffer,
 	return out, nil
 }
 
-// detachedAllocator allocates one buffer, and returns its reserved bytes when that is freed.
+// detachedAllocator allocates one buffer, and gives the buffer's reserved bytes back when the
+// buffer is freed.
 type detachedAllocator struct {
 	memory.Allocator
 	reserved *release.Handle

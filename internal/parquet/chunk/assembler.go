@@ -31,7 +31,8 @@ type EncodedChunk struct {
 	Group, Column int
 	// Pages calls write with all bytes of the pages in order, the dictionary first.
 	Pages func(ctx context.Context, write func(context.Context, []byte) error) error
-	// ColumnIndex, OffsetIndex and Bloom are as stored for the chunk's old position; nil is none.
+	// ColumnIndex, OffsetIndex and Bloom are the stored bytes of the page indexes and of the bloom
+	// filter, with offsets for the chunk's old position. Nil: the chunk has none.
 	ColumnIndex, OffsetIndex, Bloom []byte
 }
 
@@ -47,7 +48,7 @@ type Assembler struct {
 	to      Destination
 	at      int64
 	meta    *metadata.FileMetaData
-	open    bool // the last row group lacks columns
+	open    bool // whether a row group was started and not ended
 	filters [][]byte
 	indexes []indexes // of all chunks in order
 	held    int64
@@ -79,10 +80,11 @@ func (a *Assembler) write(ctx context.Context, p []byte) error {
 // Bytes returns the number of bytes written.
 func (a *Assembler) Bytes() int64 { return a.at }
 
-// Held returns the bytes of indexes and filters that are not written yet.
+// Held returns the number of bytes of indexes and filters that are in memory because they are not
+// written yet.
 func (a *Assembler) Held() int64 { return a.held }
 
-// Splits returns the offset of each row group.
+// Splits returns the offset of each row group in the file.
 func (a *Assembler) Splits() []int64 { return a.splits }
 
 // Append writes the pages of the next column of the open row group.
@@ -133,7 +135,8 @@ func (a *Assembler) Append(ctx context.Context, c EncodedChunk) error {
 	return a.keep(c, moved)
 }
 
-// keep holds the indexes and filter of a chunk until they are written.
+// keep keeps the indexes and the filter of a chunk in memory until they are written. moved is the
+// distance by which the chunk's pages have moved.
 func (a *Assembler) keep(c EncodedChunk, moved int64) error {
 	x := indexes{column: c.ColumnIndex}
 	if c.OffsetIndex != nil {

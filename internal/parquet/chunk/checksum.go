@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// checksumBytes is the maximum size of the field of a page header that has the checksum.
+// checksumBytes is the maximum size of the checksum's field in a page header.
 const checksumBytes = 1 + binary.MaxVarintLen32
 
 // Checked are the pages of a chunk with a checksum in each page header.
@@ -16,8 +16,9 @@ type Checked struct {
 	FirstDataPage      int64 // offset of the first page that is not the dictionary
 }
 
-// AddChecksums adds checksums to the pages of a chunk. at is the offset of the pages in the file of the index. The headers have none, and are as
-// the library writes them: type, sizes, and then the fields of one type of page.
+// AddChecksums adds checksums to the pages of a chunk. at is the offset of the pages in the file
+// that the offset index describes. The page headers must have no checksums, and the structure that
+// the library writes: type, sizes, and then the fields of one type of page.
 func AddChecksums(pages []byte, at int64, index []byte) (Checked, error) {
 	x, err := readOffsets(index)
 	if err != nil {
@@ -30,8 +31,9 @@ func AddChecksums(pages []byte, at int64, index []byte) (Checked, error) {
 	return x.check(pages[:x.pages[0].at-at], own, at)
 }
 
-// ReplacePages is AddChecksums of pages that take the place of those of an index: as many with the same rows. at is the offset that
-// the first one gets in the index. The dictionary is empty if there is none.
+// ReplacePages is like AddChecksums, but for other pages than those that the offset index
+// describes: the same number of pages with the same rows. at is the offset that the first page gets
+// in the new index. dictionary is empty if there is no dictionary page.
 func ReplacePages(dictionary []byte, pages [][]byte, at int64, index []byte) (Checked, error) {
 	x, err := readOffsets(index)
 	if err != nil {
@@ -43,7 +45,7 @@ func ReplacePages(dictionary []byte, pages [][]byte, at int64, index []byte) (Ch
 	return x.check(dictionary, pages, at)
 }
 
-// check adds checksums to pages, and changes the index.
+// check adds checksums to pages, and sets the places in the index to those of the new pages.
 func (x *offsetIndex) check(dictionary []byte, pages [][]byte, at int64) (Checked, error) {
 	size := len(dictionary) + checksumBytes
 	for _, p := range pages {

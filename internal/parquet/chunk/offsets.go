@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The types of Thrift's compact protocol that an offset index has.
+// The types of Thrift's compact protocol that occur in an offset index.
 const (
 	thriftI32    = 5
 	thriftI64    = 6
@@ -92,7 +92,7 @@ func readOffsets(index []byte) (offsetIndex, error) {
 // offsetReader reads an offset index.
 type offsetReader struct {
 	rest   []byte
-	broken bool // the input ended, or has another form
+	broken bool // whether the input has ended, or is not an offset index
 }
 
 func (r *offsetReader) byte() byte {

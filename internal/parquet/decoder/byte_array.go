@@ -27,12 +27,12 @@ type Text struct {
 	kind     arrow.DataType
 	optional bool
 
-	begun    bool            // the pages before first are read
+	begun    bool            // whether the pages before first were read
 	first    *page.Page      // the first data page, until it is opened
-	beginErr error           // error of reading first
+	beginErr error           // error of reading the pages up to first
 	views    []uint64        // views of the dictionary's values, in scratch memory
 	maxValue int64           // bytes of the dictionary's longest value
-	coded    arrow.ArrayData // the dictionary's values, if rows are returned as codes; else nil
+	coded    arrow.ArrayData // the dictionary's values if rows are returned as codes; otherwise nil
 
 	levels rleDecoder // definition levels of the open page
 	left   int        // rows of the open page that are not decoded yet, including nulls
@@ -44,8 +44,8 @@ func view(start, length int) uint64 { return uint64(start)<<32 | uint64(length) 
 
 func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
 
-// newByteArrayColumn returns a Text for the chunk of a top-level column, or
-// nil if it cannot decode the column. from has its pages.
+// newByteArrayColumn returns a Text for the chunk of a top-level column, or nil if a Text cannot
+// decode the column. from has the pages of the chunk.
 func newByteArrayColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *Text {
 	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 || of.Column.PhysicalType() != parquet.Types.ByteArray {
 		return nil
@@ -56,7 +56,7 @@ func newByteArrayColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *T
 	return &Text{valueDecoder: valueDecoder{pages: from}, kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
 }
 
-// begin reads the pages up to the first data page: a dictionary precedes the data.
+// begin reads the pages up to the first data page, and so the dictionary, which precedes it.
 func (c *Text) begin() error {
 	if c.begun {
 		return c.beginErr
@@ -83,10 +83,10 @@ func (c *Text) MaxLength() (int64, error) {
 	return c.maxValue, err
 }
 
-// Expect sets the length of the longest value in pages of DELTA_BYTE_ARRAY.
+// Expect sets the length of the longest value in pages that are encoded as DELTA_BYTE_ARRAY.
 func (c *Text) Expect(longest int) { c.longest = longest }
 
-// index finds the values of the dictionary.
+// index sets views to the positions of the dictionary's values.
 func (c *Text) index() error {
 	if c.entries > len(c.dictionary)/4 {
 		return errDictionary
@@ -160,8 +160,8 @@ func (c *Text) nextPage() (bool, error) {
 	return true, c.open(next)
 }
 
-// Read decodes the next rows into memory of mem, fewer only at the end of the column. The
-// caller releases the result.
+// Read decodes the next rows into memory from mem. It returns fewer rows than asked for only at the
+// end of the column. The caller releases the result.
 func (c *Text) Read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	if c.coded != nil {
 		return c.readCodes(rows, mem)
@@ -248,8 +248,9 @@ func (c *Text) takePlain(out *byteArrayBuilder, n int) error {
 	return nil
 }
 
-// takeIndexed appends the values at the next n indices of the open page. It sums up their
-// lengths before it copies the first one; the indices are kept where the ends of the values will be.
+// takeIndexed appends the dictionary values at the next n indices of the open page. It sums up the
+// lengths of the values before it copies the first value. Meanwhile it keeps the indices in the
+// memory in which it then writes the ends of the values.
 func (c *Text) takeIndexed(out *byteArrayBuilder, n int) error {
 	ends := out.ends(n)
 	indices := arrow.Uint32Traits.CastFromBytes(arrow.Int32Traits.CastToBytes(ends))
@@ -278,8 +279,8 @@ func (c *Text) takeIndexed(out *byteArrayBuilder, n int) error {
 // shortText is the length up to which texts are copied with a few instructions.
 const shortText = 16
 
-// copyText copies a text of a length from the front of from to the front of into. It may also
-// overwrite some of what follows there, where no text is yet.
+// copyText copies a text of the given length from the front of from to the front of into. It may
+// overwrite some bytes of into behind the text, which must not have a text yet.
 func copyText(into, from []byte, length int) {
 	if length <= shortText && len(into) >= shortText && len(from) >= shortText {
 		*(*[shortText]byte)(into) = *(*[shortText]byte)(from)
@@ -303,10 +304,10 @@ func (c *Text) Release() {
 // byteArrayBuilder collects the rows of a Text.
 type byteArrayBuilder struct {
 	rows, nulls int
-	bytes       int // of all values so far
+	bytes       int // total size of all values so far
 
 	offsets, values, validity *memory.Buffer
-	starts                    []int32 // the values of offsets
+	starts                    []int32 // the content of the buffer offsets
 }
 
 func newByteArrayBuilder(mem memory.Allocator) *byteArrayBuilder {
@@ -330,7 +331,7 @@ func (t *byteArrayBuilder) reserve(more int) error {
 		return fault.New(fault.Exhausted, "the strings of %d rows are too large for one batch", len(t.starts)-1).WithRemedy("ask for fewer rows per batch")
 	}
 	if room := t.values.Len(); wanted > room {
-		if room > 0 { // there may be many small pages
+		if room > 0 { // grow by half, since there may be many small pages
 			wanted = max(wanted, room+room/2)
 		}
 		t.values.Resize(wanted)
@@ -347,9 +348,9 @@ func (t *byteArrayBuilder) add(value []byte) int32 {
 	return int32(t.bytes)
 }
 
-// spread adds n rows. The end offsets of those that are not null are at the front; spread
-// moves them to their rows, working backwards, so none is overwritten before it is moved.
-// A null ends where the previous row ends.
+// spread adds n rows. Before the call, the end offsets of the rows that are not null are at the
+// front; spread moves each to its row. It works backwards, so that no offset is overwritten before
+// it is moved. A null ends where the previous row ends.
 func (t *byteArrayBuilder) spread(n, present int) {
 	if present < n {
 		ends, before := t.ends(n), t.starts[t.rows]

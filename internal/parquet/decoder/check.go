@@ -84,8 +84,8 @@ func indicesValid(values []byte, count int) bool {
 }
 
 const (
-	// packedGroup is the unit of a bit-packed run: its length is a multiple of it, and
-	// the last values may be padding.
+	// packedGroup is the unit of bit-packed runs: the length of a run is a multiple of packedGroup,
+	// and its last values may be padding.
 	packedGroup = 8
 	// duckDBRun is the unit of DuckDB's bit-packed runs.
 	duckDBRun = 256

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// Code makes the column return codes instead of values. The dictionary's values are in memory of
-// allocate, since batches share them and may outlive the column.
+// Code makes the column return codes instead of values. It copies the dictionary's values into
+// memory from allocate, since batches share these values and may outlive the column.
 func (c *Text) Code(allocate func(size int) (*memory.Buffer, error)) error {
 	if err := c.begin(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (c *Text) Code(allocate func(size int) (*memory.Buffer, error)) error {
 	return nil
 }
 
-// readCodes is read for a coded column.
+// readCodes is Read for a coded column.
 func (c *Text) readCodes(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	codes, validity := memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)
 	defer batch.ReleaseAll(codes, validity)

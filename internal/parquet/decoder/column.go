@@ -9,17 +9,18 @@ import (
 
 // Column decodes a column of the open row group without the library.
 type Column interface {
-	// Read decodes the next rows, fewer only at the end of the column. The caller
-	// releases the result.
+	// Read decodes the next rows. It returns fewer rows than asked for only at the end of the
+	// column. The caller releases the result.
 	Read(rows int, mem memory.Allocator) (arrow.ArrayData, error)
-	// Skip passes the next rows. It fails if the column ends before.
+	// Skip skips the next rows. It fails if the column has fewer rows left.
 	Skip(rows int) error
 	// Release frees the memory of the pages.
 	Release()
 }
 
-// New returns the decoder of the chunk of a top-level column with one leaf, or nil if there is none. field is
-// the column in the library, rows the number of its rows, and from has its pages.
+// New returns a decoder for the chunk of a top-level column with one leaf, or nil if this package
+// cannot decode the column. field is the library's field of the column, rows is the number of the
+// column's rows, and from has the pages of the chunk.
 func New(of *page.Chunk, field arrow.Field, rows int64, from *page.Reader) Column {
 	if flat := newFlatColumn(of, field, from); flat != nil {
 		return flat

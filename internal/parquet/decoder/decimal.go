@@ -8,7 +8,8 @@ import (
 )
 
 // takeIntegers is take for decimals that are stored as integers. Like the library, it does not
-// compare values with the number of digits that the file declares: conversions to fewer digits do.
+// check that values have at most the number of digits that the file declares. Conversions to fewer
+// digits check that.
 func (l *valueDecoder) takeIntegers(out []byte) error {
 	var window [valueWindow]uint64
 	for into := arrow.Decimal128Traits.CastFromBytes(out); len(into) > 0; {
@@ -33,11 +34,11 @@ func signExtend[T int32 | int64](out []decimal128.Num, values []T) {
 	}
 }
 
-// bigEndian decodes decimals that are stored one after another as two's complement of a width of
-// at most 16 bytes.
+// bigEndian decodes decimals that are stored one after another as big-endian two's complement, each
+// in width bytes. width is at most 16.
 func bigEndian(out []decimal128.Num, stored []byte, width int) {
 	i := 0
-	if width <= wordBytes { // most values have eight bytes from their first on, if not of their own
+	if width <= wordBytes { // load eight bytes for each value, except for the last values, behind which fewer follow
 		for ; i < len(out) && i*width+wordBytes <= len(stored); i++ {
 			out[i] = shortDecimal(stored[i*width:], width)
 		}
@@ -50,7 +51,8 @@ func bigEndian(out []decimal128.Num, stored []byte, width int) {
 // wordBytes is the number of bytes that are loaded at once.
 const wordBytes = 8
 
-// shortDecimal decodes a decimal of at most eight bytes at the front of at least eight.
+// shortDecimal decodes a decimal of width bytes, at most eight, at the front of stored, which has
+// at least eight bytes.
 func shortDecimal(stored []byte, width int) decimal128.Num {
 	return decimal128.FromI64(int64(binary.BigEndian.Uint64(stored)) >> (8 * (wordBytes - width))) //nolint:gosec // bits of a signed number
 }
@@ -67,7 +69,8 @@ func bigEndianOf(stored []byte) decimal128.Num {
 	return decimal128.New(high>>(8*(2*wordBytes-width)), binary.BigEndian.Uint64(stored[width-wordBytes:]))
 }
 
-// lookUpDecimals decodes the decimals of the dictionary at some indices, which it has.
+// lookUpDecimals decodes the decimals of the dictionary at the given indices, which must be in
+// range.
 func (l *valueDecoder) lookUpDecimals(out []decimal128.Num, indices []uint32) {
 	for i, index := range indices {
 		at := int(index) * l.width

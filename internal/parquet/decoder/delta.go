@@ -9,29 +9,31 @@ import (
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
-// maxMiniblock bounds the values of a miniblock, for which the library allocates memory
-// on the page's word. Writers use 32 to 256.
+// maxMiniblock bounds the number of values of a miniblock. The library allocates memory for as many
+// values as the page declares. Writers use 32 to 256.
 const maxMiniblock = 64 << 10
 
 var errDeltas = errors.New("the deltas of a page cannot be read")
 
-// deltaDecoder decodes DELTA_BINARY_PACKED (format specification, "Delta Encoding") of 32 bits: lengths,
-// or the values of a column. The sums of values wrap, so that deltas may have more bits, as DuckDB writes them.
+// deltaDecoder decodes 32-bit numbers in the encoding DELTA_BINARY_PACKED (format specification,
+// "Delta Encoding"). The numbers are lengths, or the values of a column. Sums wrap around, so that
+// deltas may have more than 32 bits, as DuckDB writes them.
 type deltaDecoder struct {
-	values       bool   // of a column: any number, where lengths are at least 0
+	values       bool   // whether the numbers are the values of a column, which may be negative; lengths may not
 	rest         []byte // the rest of the page, from the next miniblock on
 	miniblocks   int    // miniblocks in a block
 	perMiniblock int    // values in a miniblock
-	left         int    // values that have not been read
-	begun        bool   // the first value was read
+	left         int    // number of values that have not been read
+	begun        bool   // whether the first value was read
 	value        int64  // the last value read; initially the first one
 
-	minDelta  int64      // of the open block
-	widths    []byte     // of its miniblocks that are not open yet
+	minDelta  int64      // minimum delta of the open block
+	widths    []byte     // bit widths of the block's miniblocks that were not opened yet
 	miniblock rleDecoder // the open miniblock, as a bit-packed run
 }
 
-// newDeltaDecoder reads the header of at most count values.
+// newDeltaDecoder reads the header of delta-encoded numbers, and fails if there are more than count
+// numbers.
 func newDeltaDecoder(values []byte, count int) (deltaDecoder, error) {
 	d := deltaDecoder{rest: values}
 	block, ok := d.number(1 << 32)
@@ -55,7 +57,7 @@ func (d *deltaDecoder) number(limit uint64) (uint64, bool) {
 	return v, true
 }
 
-// read decodes the next values, all of out. A negative length is an error.
+// read decodes the next len(out) values into out. A negative length is an error.
 func (d *deltaDecoder) read(out []int32) error {
 	if len(out) > d.left {
 		return errValuesMissing
@@ -83,8 +85,9 @@ func (d *deltaDecoder) read(out []int32) error {
 	return nil
 }
 
-// unpack decodes values of the open miniblock. It returns false if a length is negative. Of a delta
-// of more than 57 bits, word has the lower ones, which decide the lower 32 bits of the sum.
+// unpack decodes values of the open miniblock. It returns false if a length is negative. If a delta
+// has more than 57 bits, the method word returns its lower bits, which suffice for the lower 32
+// bits of the sum.
 func (d *deltaDecoder) unpack(out []int32) bool {
 	width, at, value, signs := d.miniblock.width, d.miniblock.at, d.value, int32(0)
 	mask := uint64(1)<<width - 1
@@ -120,7 +123,7 @@ func (d *deltaDecoder) nextMiniblock() error {
 	return nil
 }
 
-// after returns the bytes after the last value, of a decoder that has read none.
+// after returns the bytes after the last value. The decoder must not have read any value.
 func (d deltaDecoder) after() ([]byte, error) {
 	for left := d.left - 1; left > 0; left -= d.perMiniblock {
 		if err := d.nextMiniblock(); err != nil {
@@ -130,14 +133,15 @@ func (d deltaDecoder) after() ([]byte, error) {
 	return d.rest, nil
 }
 
-// DeltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. They may exceed the size of the
-// pages, since each value may begin with all of the one before.
+// DeltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. The sizes may exceed those of the pages,
+// since each value may begin with the whole value before it.
 type DeltaSizes struct {
 	MaxValue int64 // bytes of the longest value
-	MaxPage  int64 // bytes of all values of the largest page
+	MaxPage  int64 // total size of the values of a page, in the page where that is largest
 }
 
-// MeasureDeltas validates the parts of pages that the library trusts, and bounds their values.
+// MeasureDeltas validates the parts of delta-encoded pages that the library trusts, and returns
+// bounds of the sizes of their values.
 func MeasureDeltas(from *page.Reader) (out DeltaSizes, err error) {
 	for {
 		next, err := from.Next()

@@ -7,8 +7,8 @@ import (
 )
 
 // deltaValues are the lengths of the values of an open page of DELTA_LENGTH_BYTE_ARRAY or
-// DELTA_BYTE_ARRAY. In the latter, each value is a prefix of the value before, followed by a
-// suffix; the suffixes of all values follow the lengths.
+// DELTA_BYTE_ARRAY. In DELTA_BYTE_ARRAY, each value consists of a prefix of the previous value and
+// a suffix; the suffixes of all values follow the lengths.
 type deltaValues struct {
 	prefixed bool // DELTA_BYTE_ARRAY
 	prefixes deltaDecoder
@@ -19,8 +19,9 @@ type deltaValues struct {
 // exhausted reports whether the lengths of all values have been read.
 func (d *deltaValues) exhausted() bool { return d == nil || d.suffixes.left == 0 }
 
-// newDeltaValues returns the lengths of a page's values, and the bytes after them. A page without
-// values may be empty, or have any bytes behind the first header: arrow-go leaves some.
+// newDeltaValues returns the lengths of a page's values, and the bytes after the lengths. A page
+// without values may be empty, or have arbitrary bytes behind the header of the first lengths, as
+// arrow-go writes them.
 func newDeltaValues(p *page.Page) (*deltaValues, []byte, error) {
 	d := &deltaValues{prefixed: p.Encoding == parquet.Encodings.DeltaByteArray}
 	if len(p.Values) == 0 {
@@ -59,7 +60,8 @@ func (l *valueDecoder) openDeltas(p *page.Page) error {
 	return err
 }
 
-// lengthsAt returns the decoder of at most count lengths, and the bytes after them.
+// lengthsAt returns a decoder of the lengths at the front of values, and the bytes after these
+// lengths. There may be at most count lengths.
 func lengthsAt(values []byte, count int) (deltaDecoder, []byte, error) {
 	d, err := newDeltaDecoder(values, count)
 	if err != nil {
@@ -69,7 +71,7 @@ func lengthsAt(values []byte, count int) (deltaDecoder, []byte, error) {
 	return d, rest, err
 }
 
-// takeDeltas is take for fixed-length bytes as deltas. Without out, the values are skipped.
+// takeDeltas is take for delta-encoded, fixed-length bytes. If out is nil, it skips the values.
 func (l *valueDecoder) takeDeltas(out []byte, n int) error {
 	var prefixes, suffixes [valueWindow]int32
 	size := l.size()
@@ -118,7 +120,7 @@ func (l *valueDecoder) assemble(prefix, suffix int) ([]byte, error) {
 // takeDeltas appends the next n values of a page of deltas.
 func (c *Text) takeDeltas(out *byteArrayBuilder, n int) error {
 	ends := out.ends(n)
-	if err := c.deltas.suffixes.read(ends); err != nil { // replaced below
+	if err := c.deltas.suffixes.read(ends); err != nil { // the code below replaces the lengths in ends by end offsets
 		return err
 	}
 	bytes := 0
@@ -144,7 +146,8 @@ func (c *Text) takeDeltas(out *byteArrayBuilder, n int) error {
 	return nil
 }
 
-// takePrefixed appends values whose suffixes have the lengths in ends, in total bytes.
+// takePrefixed appends values of DELTA_BYTE_ARRAY. ends has the lengths of their suffixes, and
+// bytes is the total length of the suffixes.
 func (c *Text) takePrefixed(out *byteArrayBuilder, ends []int32, bytes int) error {
 	var window [valueWindow]int32
 	ahead := c.deltas.prefixes
@@ -180,7 +183,8 @@ func (c *Text) takePrefixed(out *byteArrayBuilder, ends []int32, bytes int) erro
 	return c.keepLast(before)
 }
 
-// keepLast copies the previous value of the next one, whose batch may be released before.
+// keepLast copies the last value, whose prefix the next value may need. The batch that has the last
+// value may be released before that.
 func (c *Text) keepLast(before []byte) error {
 	if len(before) > len(c.last) {
 		return errDeltas

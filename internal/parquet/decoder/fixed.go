@@ -11,8 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
-// fixedForm is leafForm for fixed-length bytes, which may be decimals. Pages of INT96 have the same
-// form. The library refuses decimals of more than 16 bytes.
+// fixedForm is leafForm for fixed-length bytes, which may be decimals. INT96 values are stored in
+// pages in the same way. Decimals of more than 16 bytes need no form, since the library refuses
+// them.
 func fixedForm(of *page.Chunk, kind arrow.DataType) (valueForm, int) {
 	width := of.Column.TypeLength()
 	if !of.EncodedAs(parquet.Encodings.DeltaByteArray) {
@@ -31,12 +32,13 @@ func fixedForm(of *page.Chunk, kind arrow.DataType) (valueForm, int) {
 	return sameForm, 0
 }
 
-// newValueDecoder returns the decoder of a column whose values have a fixed width.
+// newValueDecoder returns a decoder for a column whose values have a fixed width.
 func newValueDecoder(from *page.Reader, form valueForm, width int) valueDecoder {
 	return valueDecoder{pages: from, form: form, width: width, longest: width}
 }
 
-// valueWindow is the number of values that are decoded at a time if that takes several passes.
+// valueWindow is the number of values that are decoded at a time if decoding takes several passes
+// over them.
 const valueWindow = 512
 
 // takeFixed is take for fixed-length bytes.
@@ -59,7 +61,7 @@ func (l *valueDecoder) takeFixed(out []byte, n int) error {
 	return nil
 }
 
-// takeFixedIndexed is takeFixed for dictionary indices.
+// takeFixedIndexed is takeFixed for a page of dictionary indices.
 func (l *valueDecoder) takeFixedIndexed(out []byte, n int) error {
 	var window [valueWindow]uint32
 	size := l.size()
@@ -80,7 +82,7 @@ func (l *valueDecoder) takeFixedIndexed(out []byte, n int) error {
 	return nil
 }
 
-// numbers reads numbers, which must be below a limit.
+// numbers fills out with the next numbers. It fails if one of them is not below limit.
 func (h *rleDecoder) numbers(out []uint32, limit int) error {
 	for len(out) > 0 {
 		switch {
@@ -108,8 +110,8 @@ func (h *rleDecoder) numbers(out []uint32, limit int) error {
 	return nil
 }
 
-// unpack reads numbers within a bit-packed run, and returns the largest. It loads eight bytes at a
-// time where the run has them.
+// unpack fills out with numbers of the open bit-packed run, and returns the largest of them. It
+// loads eight bytes at a time, except near the end of the run.
 func (h *rleDecoder) unpack(out []uint32) (most uint32) {
 	width, mask := h.width, uint64(1)<<h.width-1
 	at, whole := h.at, len(h.bits)-8
@@ -128,7 +130,7 @@ func (h *rleDecoder) unpack(out []uint32) (most uint32) {
 	return most
 }
 
-// decodeFixed decodes one value of fixed-length bytes.
+// decodeFixed decodes one stored value of fixed-length bytes into out.
 func (l *valueDecoder) decodeFixed(out, stored []byte) {
 	if l.form == fixedDecimal {
 		arrow.Decimal128Traits.CastFromBytes(out)[0] = bigEndianOf(stored)

@@ -12,9 +12,9 @@ import (
 )
 
 // flatColumn decodes a column of numbers, decimals or fixed-length bytes that is not nested, and
-// plain or dictionary-encoded, as most columns of a training table are. The library decodes these
-// too, but grows each dictionary step by step, which costs as much as the rest of the
-// work and leaves garbage on the heap.
+// plain or dictionary-encoded, as most columns of a training table are. The library decodes such
+// columns too, but grows each dictionary step by step, which costs as much as the rest of the work
+// and leaves garbage on the heap.
 type flatColumn struct {
 	valueDecoder
 	kind     arrow.DataType
@@ -24,8 +24,8 @@ type flatColumn struct {
 	left   int        // rows of the open page that are not decoded yet, including nulls
 }
 
-// newFlatColumn returns a flatColumn for the chunk of a top-level column, or nil if it
-// cannot decode the column. from has its pages.
+// newFlatColumn returns a flatColumn for the chunk of a top-level column, or nil if a flatColumn
+// cannot decode the column. from has the pages of the chunk.
 func newFlatColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *flatColumn {
 	if of.Column.MaxRepetitionLevel() > 0 || of.Column.MaxDefinitionLevel() > 1 {
 		return nil
@@ -37,8 +37,8 @@ func newFlatColumn(of *page.Chunk, field arrow.Field, from *page.Reader) *flatCo
 	return &flatColumn{valueDecoder: newValueDecoder(from, form, width), kind: field.Type, optional: of.Column.MaxDefinitionLevel() > 0}
 }
 
-// Read decodes the next rows into memory of mem, fewer only at the end of the column.
-// Values under nulls are zero. The caller releases the result.
+// Read decodes the next rows into memory from mem. It returns fewer rows than asked for only at the
+// end of the column. Values under nulls are zero. The caller releases the result.
 func (c *flatColumn) Read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	values := memory.NewResizableBuffer(mem)
 	defer values.Release()
@@ -65,9 +65,10 @@ func (c *flatColumn) Read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	return array.NewData(c.kind, at, buffers, nil, nulls, 0), nil
 }
 
-// pageByPage calls decode for rows rows in total, at most left of them at a time, and
-// nextPage when left is 0. It returns the number of decoded rows, which is smaller only
-// after the last page. at is the number of rows decoded before.
+// pageByPage calls decode until it has decoded the given number of rows. Each call decodes at most
+// left rows, the rest of the open page; when left is 0, pageByPage calls nextPage. at is the number
+// of rows decoded before the call. pageByPage returns the number of decoded rows, which is smaller
+// than rows only after the last page or on an error.
 func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(at, n int) error) (at int, err error) {
 	for at < rows {
 		if *left == 0 {
@@ -96,7 +97,7 @@ func (c *flatColumn) Skip(rows int) error {
 	})
 }
 
-// ErrRowsMissing is the error of a column that ends early.
+// ErrRowsMissing is the error for a column that ends early.
 var ErrRowsMissing = errors.New("the pages have fewer rows than the row group")
 
 // skipPages is pageByPage for rows that are skipped.
@@ -108,8 +109,8 @@ func skipPages(rows int, left *int, nextPage func() (bool, error), skip func(n i
 	return err
 }
 
-// decode decodes n rows of the open page and returns the number of nulls. at is the
-// offset of their validity in bits.
+// decode decodes n rows of the open page and returns the number of nulls. at is the offset of the
+// rows' bits in validity.
 func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 	present := n
 	if c.optional {

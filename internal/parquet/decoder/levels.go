@@ -14,22 +14,22 @@ import (
 // and a multiple of 64.
 const levelWindow = 2048
 
-// listLevels decodes the levels of a list of primitives, a window at a time. Definition
-// levels from the maximum down mean: an element, a null element (if elements are
-// nullable), an empty list, a null list (if lists are nullable). A repetition level of 1
-// means that the row continues.
+// listLevels decodes the levels of a list of primitives, one window of levels at a time. From the
+// maximum down, the definition levels mean: an element that is not null, a null element (if
+// elements are nullable), an empty list, a null list (if lists are nullable). A repetition level of
+// 1 means that the element belongs to the same row as the one before.
 type listLevels struct {
-	element    int // definition level of a non-null element
-	minElement int // minimum definition level of an element; one less is an empty list
+	element    int // definition level of an element that is not null
+	minElement int // minimum definition level of an element; minElement-1 means an empty list
 
 	repetition rleDecoder // of the open page
 	definition rleDecoder
-	left       int // levels of the open page after the window
+	left       int // number of levels of the open page that follow the window
 
-	size, at  int                   // levels in the window, and index of the next one
-	full      bool                  // all levels of the window are non-null elements
-	continues [levelWindow / 8]byte // bits: the row continues
-	defined   [levelWindow]byte     // definition levels, unless full
+	size, at  int                   // number of levels in the window, and index of the next level
+	full      bool                  // whether all levels of the window are elements that are not null
+	continues [levelWindow / 8]byte // bit by level: whether it continues the row of the level before
+	defined   [levelWindow]byte     // definition levels; not set if full is true
 }
 
 var errContinued = errors.New("a list continues that did not start with an element")
@@ -41,7 +41,7 @@ func (l *listLevels) open(p *page.Page) {
 	l.left, l.size, l.at = p.Count, 0, 0
 }
 
-// load decodes the next window after the last level of the open one. It returns false at
+// load decodes the next window if all levels of the current window were read. It returns false at
 // the end of the page.
 func (l *listLevels) load() (bool, error) {
 	if l.at < l.size {
@@ -87,9 +87,9 @@ func (l *listLevels) nextRow() int {
 	return l.size
 }
 
-// read reads levels of the window until out has the wanted number of rows and another row
-// starts, or the window ends. It returns the number of elements, and of non-null
-// elements.
+// read reads levels of the window. It stops at the end of the window, or before the level that
+// starts another row once out has the wanted number of rows. It returns the number of elements, and
+// the number of elements that are not null.
 func (l *listLevels) read(out *listBuilder, wanted int) (elements, present int, err error) {
 	if l.full {
 		if !l.startsRow() && out.last < l.minElement {
@@ -122,7 +122,7 @@ func (l *listLevels) read(out *listBuilder, wanted int) (elements, present int, 
 	return elements, present, nil
 }
 
-// readFull is read for a window of non-null elements: it only searches for row starts.
+// readFull is read for a window in which full is true: it only searches for the starts of rows.
 func (l *listLevels) readFull(out *listBuilder, wanted int) int {
 	from := l.at
 	for {
@@ -135,8 +135,8 @@ func (l *listLevels) readFull(out *listBuilder, wanted int) int {
 	}
 }
 
-// mark sets the validity bits, from at on, of the non-null elements among the levels from
-// index from to the next one.
+// mark sets the validity bits of elements that are not null. The elements are those of the levels
+// from index from to before the next level; the bit of the first element is at.
 func (l *listLevels) mark(validity []byte, from, at int) {
 	if l.full {
 		bitutil.SetBitsTo(validity, int64(at), int64(l.at-from), true)

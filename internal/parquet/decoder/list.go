@@ -13,22 +13,23 @@ import (
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
-// listColumn decodes a column of lists of numbers, decimals or fixed-length bytes, plain or
-// dictionary-encoded: histories and embeddings, which are most of the bytes of many
-// staging tables. The library looks at each level several times, and clears and copies
-// values; listColumn skips runs of equal levels and decodes values in place.
+// listColumn decodes a column of lists of numbers, decimals or fixed-length bytes that are plain or
+// dictionary-encoded. Histories and embeddings are such columns, and take most of the bytes of many
+// staging tables. The library looks at each level several times, and clears and copies values;
+// listColumn skips runs of equal levels and decodes values in place.
 type listColumn struct {
 	valueDecoder
 	kind   *arrow.ListType
 	lists  bool // whether lists are nullable
 	levels listLevels
 
-	rowsLeft   int64 // in the row group, to estimate sizes; the pages decide
+	rowsLeft   int64 // according to the row group, only to estimate sizes; the pages determine where the column ends
 	levelsLeft int64
 }
 
-// newListColumn returns a listColumn for the chunk of a top-level column, or nil if it
-// cannot decode the column. from has its pages, which have rows rows, by the footer.
+// newListColumn returns a listColumn for the chunk of a top-level column, or nil if a listColumn
+// cannot decode the column. from has the pages of the chunk, and rows is their number of rows
+// according to the footer.
 func newListColumn(of *page.Chunk, field arrow.Field, rows int64, from *page.Reader) *listColumn {
 	kind, ok := field.Type.(*arrow.ListType)
 	if !ok {
@@ -47,7 +48,8 @@ func newListColumn(of *page.Chunk, field arrow.Field, rows int64, from *page.Rea
 	}
 }
 
-// level returns the definition level that an optional or repeated field adds.
+// level returns 1 if a field is optional or repeated and so adds a definition level, and otherwise
+// 0.
 func level(adds bool) int {
 	if adds {
 		return 1
@@ -55,8 +57,8 @@ func level(adds bool) int {
 	return 0
 }
 
-// Read decodes the next rows into memory of mem, fewer only at the end of the column.
-// Values under nulls are zero. The caller releases the result.
+// Read decodes the next rows into memory from mem. It returns fewer rows than asked for only at the
+// end of the column. Values under nulls are zero. The caller releases the result.
 func (c *listColumn) Read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	out := newListBuilder(c, mem)
 	defer out.release()
@@ -75,7 +77,7 @@ func (c *listColumn) Read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 		if err := c.readWindow(out, rows); err != nil {
 			return nil, err
 		}
-		if c.levels.at < c.levels.size { // the next row starts here
+		if c.levels.at < c.levels.size { // the next level starts a new row
 			break
 		}
 	}
@@ -135,8 +137,8 @@ func (c *listColumn) load() (bool, error) {
 	}
 }
 
-// readWindow reads levels of the open window until rows rows are complete, and their
-// values.
+// readWindow reads levels of the current window, and the values of these levels, until out has the
+// given number of rows or the window ends.
 func (c *listColumn) readWindow(out *listBuilder, rows int) error {
 	from := c.levels.at
 	elements, present, err := c.levels.read(out, rows)
@@ -164,10 +166,10 @@ func (c *listColumn) readWindow(out *listBuilder, rows int) error {
 
 // listBuilder collects the rows of a listColumn.
 type listBuilder struct {
-	size     int  // bytes of an element
+	size     int  // size of an element in bytes
 	nullable bool // whether elements are nullable
-	dropped  bool // the rows are only counted
-	capacity int  // capacity of values and elementBits in elements
+	dropped  bool // whether the rows are only counted
+	capacity int  // number of elements for which values and elementBits have room
 
 	rows, nulls       int
 	elements, present int
@@ -185,12 +187,12 @@ func newListBuilder(c *listColumn, mem memory.Allocator) *listBuilder {
 	}
 }
 
-// maxExpected bounds the elements for which memory is allocated before their levels are
-// read: a damaged footer may declare any number.
+// maxExpected bounds the number of elements for which memory is allocated before their levels are
+// read, because a damaged footer may declare any number of elements.
 const maxExpected = 4 << 20
 
-// prepare allocates memory for rows with as many elements as the remaining rows have on
-// average.
+// prepare allocates memory for rows that have the average number of elements of the column's
+// remaining rows.
 func (r *listBuilder) prepare(c *listColumn, rows int) {
 	r.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
 	if c.lists {
@@ -202,8 +204,8 @@ func (r *listBuilder) prepare(c *listColumn, rows int) {
 	}
 }
 
-// begin adds a row. elements is the number of elements before it that are not yet in
-// place.
+// begin adds a row. elements is the number of elements before the row whose values are not decoded
+// yet.
 func (r *listBuilder) begin(elements int, list bool) {
 	if r.dropped {
 		r.rows++

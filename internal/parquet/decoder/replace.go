@@ -14,7 +14,7 @@ import (
 // Replacement is an uncompressed copy of a column chunk, with plain values or dictionary indices.
 type Replacement struct {
 	Content    []byte
-	Dictionary int64      // bytes of the dictionary page
+	Dictionary int64      // size of the dictionary page in bytes
 	Stats      page.Stats // of the pages
 }
 
@@ -125,8 +125,8 @@ func (w *chunkRewriter) plain(p *page.Page, n, width int, values func(out []byte
 	return err
 }
 
-// countDefined returns how many of a page's definition levels are the maximum, or -1 if
-// they cannot be decoded.
+// countDefined returns how many of a page's definition levels equal the maximum, or -1 if the
+// levels cannot be decoded.
 func countDefined(p *page.Page, maxLevel int) int {
 	if maxLevel == 0 {
 		return p.Count
@@ -148,7 +148,8 @@ func countDefined(p *page.Page, maxLevel int) int {
 	return present
 }
 
-// page writes a version 1 page. size is the number of bytes that values appends.
+// page writes a version 1 page. The function values appends the page's values, which have size
+// bytes, to w.out.
 func (w *chunkRewriter) page(p *page.Page, size int, values func()) {
 	h := page.Header{Kind: page.Data, Count: int64(p.Count), Encoding: int64(p.Encoding), Uncompressed: int64(size)}
 	if p.Dictionary {

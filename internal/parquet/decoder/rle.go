@@ -15,15 +15,15 @@ type rleDecoder struct {
 	rest  []byte
 	width int // bits of a number, at most 32
 
-	repeat int    // numbers left in an RLE run
-	value  uint32 // the number of that run
-	packed int    // numbers left in a bit-packed run
-	run    int    // numbers of that run
-	bits   []byte // that run, whole, and some bytes behind it
+	repeat int    // how many numbers are left in the open RLE run; 0 if no RLE run is open
+	value  uint32 // the number that the RLE run repeats
+	packed int    // how many numbers are left in the open bit-packed run; 0 if none is open
+	run    int    // how many numbers the bit-packed run has in total
+	bits   []byte // the whole bit-packed run, and up to eight bytes behind it
 	at     int    // bit offset of the next number in bits
 }
 
-// maxRun bounds the numbers of a run. Pages have fewer.
+// maxRun bounds how many numbers a run has. No page has as many.
 const maxRun = math.MaxInt32
 
 var errRuns = errors.New("the runs of a page cannot be read")
@@ -63,14 +63,13 @@ func (h *rleDecoder) next() error {
 	return nil
 }
 
-// beyond returns some bytes and up to eight behind them, so that numbers at their end can be loaded
-// with whole words.
+// beyond returns the first size bytes and up to eight bytes behind them, so that numbers at the end
+// of the first size bytes can be loaded with whole words.
 func beyond(from []byte, size int) []byte { return from[:min(size+8, len(from))] }
 
-// exhausted reports whether all runs have been read, except for padding in the last one.
-// Numbers left over mean that a damaged page is decoded with another encoding than its
-// own. Writers pad a run to eight numbers, DuckDB to a multiple of 256, with arbitrary
-// bits.
+// exhausted reports whether all runs have been read, except for padding in the last one. If other
+// numbers are left, a damaged page was decoded with the wrong encoding. Writers pad a run with
+// arbitrary bits to a multiple of eight numbers, and DuckDB to a multiple of 256.
 func (h *rleDecoder) exhausted() bool {
 	if len(h.rest) > 0 || h.repeat > 0 {
 		return false
@@ -83,8 +82,8 @@ func (h *rleDecoder) number(at int) uint32 {
 	return uint32(h.word(at)) & uint32(1<<h.width-1)
 }
 
-// word returns at least 57 bits of the open bit-packed run from a bit offset on, with
-// any bits past its end.
+// word returns at least 57 bits of the open bit-packed run, starting at a bit offset. Bits past the
+// end of the run are arbitrary.
 func (h *rleDecoder) word(at int) uint64 {
 	var word uint64
 	if from := at >> 3; from+8 <= len(h.bits) {
@@ -97,12 +96,12 @@ func (h *rleDecoder) word(at int) uint64 {
 	return word >> (at & 7)
 }
 
-// shortRun is the maximum number of bits copied without the library, which allocates a
-// reader and a writer per run. Levels of lists come in short runs.
+// shortRun is the maximum number of bits that are copied without the library, which allocates a
+// reader and a writer for each run. The levels of lists have short runs.
 const shortRun = 56
 
-// copyPacked copies n bits of the open bit-packed run to out, where they must be clear,
-// and returns how many of them are set.
+// copyPacked copies n bits of the open bit-packed run to out, starting at bit at of out, and
+// returns how many of the bits are set. The bits in out must be clear before.
 func (h *rleDecoder) copyPacked(out []byte, at, n int) int {
 	if n > shortRun {
 		bitutil.CopyBitmap(h.bits, h.at, n, out, at)
@@ -119,8 +118,8 @@ func (h *rleDecoder) copyPacked(out []byte, at, n int) int {
 	return set
 }
 
-// defined reads n definition levels of an optional column. It sets the validity bits,
-// from at on, of values that are not null, and returns their number. The bits must be
+// defined reads n definition levels of an optional column. It sets the validity bits, starting at
+// bit at, of values that are not null, and returns the number of these values. The bits must be
 // clear before.
 func (h *rleDecoder) defined(validity []byte, at, n int) (int, error) {
 	found := 0
@@ -146,14 +145,14 @@ func (h *rleDecoder) defined(validity []byte, at, n int) (int, error) {
 	return found, nil
 }
 
-// skip passes n numbers.
+// skip skips n numbers.
 func (h *rleDecoder) skip(n int) error {
 	_, err := h.skipDefined(n)
 	return err
 }
 
-// skipPresent passes n rows of a column that may be optional, whose definition levels these are, and returns how many of
-// them are not null.
+// skipPresent skips n rows of a column, and returns how many of them are not null. If the column is
+// optional, h decodes its definition levels.
 func (h *rleDecoder) skipPresent(optional bool, n int) (int, error) {
 	if !optional {
 		return n, nil
@@ -161,8 +160,8 @@ func (h *rleDecoder) skipPresent(optional bool, n int) (int, error) {
 	return h.skipDefined(n)
 }
 
-// skipDefined passes n numbers. If these are definition levels of an optional column, it returns
-// how many of them are those of values that are not null.
+// skipDefined skips n numbers. If the numbers are definition levels of an optional column, it
+// returns how many of the values are not null.
 func (h *rleDecoder) skipDefined(n int) (int, error) {
 	found := 0
 	for n > 0 {
@@ -202,7 +201,7 @@ func (h *rleDecoder) repeated(value uint32) (int, error) {
 	return h.repeat, nil
 }
 
-// bytes reads numbers of at most eight bits.
+// bytes fills out with the next numbers, which must have at most eight bits.
 func (h *rleDecoder) bytes(out []byte) error {
 	for len(out) > 0 {
 		switch {
@@ -228,7 +227,7 @@ func (h *rleDecoder) bytes(out []byte) error {
 	return nil
 }
 
-// gather reads n indices and writes the dictionary values at these.
+// gather reads n indices and writes the dictionary values at these indices to out.
 func gather[T uint32 | uint64](h *rleDecoder, out, dictionary []T, n int) error {
 	for n > 0 {
 		switch {
@@ -259,8 +258,8 @@ func gather[T uint32 | uint64](h *rleDecoder, out, dictionary []T, n int) error 
 
 var errIndex = errors.New("an index is beyond the dictionary")
 
-// gatherPacked is gather within a bit-packed run. It loads eight bytes at a time where
-// the run has them.
+// gatherPacked is gather within a bit-packed run. It loads eight bytes at a time, except near the
+// end of the run.
 func gatherPacked[T uint32 | uint64](h *rleDecoder, out, dictionary []T) error {
 	width, mask := h.width, uint64(1)<<h.width-1
 	at, whole := h.at, len(h.bits)-8

@@ -13,35 +13,36 @@ import (
 	"github.com/penstock/penstock/internal/parquet/page"
 )
 
-// valueDecoder decodes the values of a primitive column: plain, dictionary-encoded or, if they are
-// bytes, as deltas. It does not look at levels, which encode nulls and lists.
+// valueDecoder decodes the values of a primitive column. The values may be plain,
+// dictionary-encoded or, if they are bytes, delta-encoded. It does not look at levels, which encode
+// nulls and lists.
 type valueDecoder struct {
 	pages *page.Reader
 	form  valueForm
-	width int // bytes of a stored value; 0: variable
+	width int // size of a stored value in bytes; 0: variable
 
 	dictionary []byte     // values of the dictionary page; nil before it is read
-	entries    int        // number of values in it
-	values     []byte     // of the open page, if plain; suffixes, if deltas
+	entries    int        // number of values in the dictionary
+	values     []byte     // rest of the values of the open page if it is plain; rest of the suffixes if it has deltas
 	indices    rleDecoder // into dictionary, of the open page
 	indexed    bool       // whether the open page has indices instead of values
 
 	deltas  *deltaValues // lengths of the open page's values; nil: it is not encoded as deltas
-	longest int          // bytes of the longest value in pages of DELTA_BYTE_ARRAY
-	last    []byte       // room for one, from scratch memory
+	longest int          // length of the longest value in pages of DELTA_BYTE_ARRAY
+	last    []byte       // room for one such value, from scratch memory
 }
 
 // valueForm is the form in which a valueDecoder returns stored values.
 type valueForm int
 
 const (
-	sameForm       valueForm = iota // numbers of 4 or 8 bytes, or variable-length bytes: the same
-	integerDecimal                  // 32- or 64-bit integers: decimals
-	fixedDecimal                    // big-endian numbers of up to 16 bytes: decimals
-	fixedBytes                      // fixed-length bytes: the same
+	sameForm       valueForm = iota // numbers of 4 or 8 bytes, or variable-length bytes, which are returned unchanged
+	integerDecimal                  // 32- or 64-bit integers, which are returned as decimals
+	fixedDecimal                    // big-endian numbers of up to 16 bytes, which are returned as decimals
+	fixedBytes                      // fixed-length bytes, which are returned unchanged
 )
 
-// size returns the bytes of a decoded value, of a form that is not of variable length.
+// size returns the size in bytes of a decoded value. The values must have a fixed length.
 func (l *valueDecoder) size() int {
 	switch l.form {
 	case integerDecimal, fixedDecimal:
@@ -53,8 +54,8 @@ func (l *valueDecoder) size() int {
 
 var errSurplus = errors.New("a page has more values or levels than rows")
 
-// leafForm returns the form and the width of a chunk's values if valueDecoder can decode its
-// pages, and a width of 0 otherwise. kind is the leaf's Arrow type in the library.
+// leafForm returns the form and the width of a chunk's values. The width is 0 if a valueDecoder
+// cannot decode the chunk's pages. kind is the Arrow type that the library gives the leaf.
 func leafForm(of *page.Chunk, kind arrow.DataType) (valueForm, int) {
 	stored := of.Column.PhysicalType()
 	if stored == parquet.Types.FixedLenByteArray {
@@ -84,7 +85,7 @@ func leafForm(of *page.Chunk, kind arrow.DataType) (valueForm, int) {
 // last. It keeps the dictionary page, which precedes the data pages. All values of the
 // previous page must have been taken.
 func (l *valueDecoder) next() (*page.Page, error) {
-	if len(l.values) > 0 || !l.indices.exhausted() || !l.deltas.exhausted() { // levels decoded as values, for example
+	if len(l.values) > 0 || !l.indices.exhausted() || !l.deltas.exhausted() { // for example, levels were decoded as values
 		return nil, errSurplus
 	}
 	for {
@@ -123,7 +124,7 @@ func (l *valueDecoder) open(p *page.Page) error {
 	}
 }
 
-// indicesOf returns the decoder of a page's indices, which start with their width.
+// indicesOf returns a decoder of a page's indices, which are preceded by their width.
 func indicesOf(values []byte) (rleDecoder, error) {
 	if len(values) == 0 { // a page of nulls may omit the width
 		return rleDecoder{}, nil
@@ -146,7 +147,7 @@ func (l *valueDecoder) take(out []byte, n int) error {
 	return l.takeSame(out, n)
 }
 
-// takeSame is take for values that have the same form in memory, of 4 or 8 bytes.
+// takeSame is take for values of 4 or 8 bytes that have the same form in pages and in memory.
 func (l *valueDecoder) takeSame(out []byte, n int) error {
 	switch {
 	case !l.indexed:
@@ -177,11 +178,11 @@ func (l *valueDecoder) pass(n int) error {
 	return nil
 }
 
-// errValuesMissing is the error of a page that ends early.
+// errValuesMissing is the error for a page that ends early.
 var errValuesMissing = errors.New("a page has fewer values than rows")
 
-// spread moves the values at the front of out to their positions and zeroes the nulls. at
-// is the offset of out's validity in bits.
+// spread moves the values at the front of out to the positions of rows that are not null, and
+// zeroes the positions of nulls. at is the offset of out's bits in validity.
 func (l *valueDecoder) spread(out, validity []byte, at, present int) {
 	switch size := l.size(); size {
 	case 4:

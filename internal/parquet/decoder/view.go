@@ -14,30 +14,30 @@ import (
 // last. The pages before and after are neither decompressed nor decoded, and their checksums are
 // not verified.
 type View struct {
-	Dictionary, Body []byte // of the chunk
-	Row              int64  // in the row group, at which body begins
-	Rows, Values     int64  // of body; values are levels, if there are any
+	Dictionary, Body []byte // bytes of the chunk
+	Row              int64  // row of the row group at which Body begins
+	Rows, Values     int64  // number of rows and values in Body; levels count as values if there are any
 }
 
-// PageStarts are the data pages of a chunk that begin with a new row.
+// PageStarts are the places of those data pages of a chunk that begin with a new row.
 type PageStarts struct {
 	at         []pageStart
 	dictionary int   // where the dictionary page ends; 0: there is none
-	rows       int64 // of all pages so far
+	rows       int64 // number of rows of all pages so far
 	values     int64
 }
 
 // pageStart is a data page, and the number of rows and values before it.
 type pageStart struct {
-	offset       int // of its header in the chunk
+	offset       int // offset of the page's header in the chunk
 	Rows, values int64
 }
 
-// FindPages returns the data pages of a chunk, which has rows rows. It returns false if the
-// headers lack the number of rows of a page, as they always do for lists in version 1 pages, if
-// they contradict the footer, or if a page continues a row, which the format forbids in version 2:
-// its writer may count rows in another way. counts has the rows of the data pages if they were
-// counted; otherwise it is nil.
+// FindPages returns the places of the data pages of a chunk, which has the given number of rows. It
+// returns false if a page header lacks the number of rows, as it always does for lists in version 1
+// pages, or if the headers contradict the footer. It also returns false if a page continues a row.
+// The format forbids that in version 2, so a writer of such pages may count rows in another way.
+// counts has the row counts of the data pages if the caller has counted them; otherwise it is nil.
 func FindPages(of *page.Chunk, rows int64, chunk []byte, counts []PageCount) (*PageStarts, bool) {
 	starts := &PageStarts{}
 	for t := (thrift.Reader{Rest: chunk}); len(t.Rest) > 0; {
@@ -74,13 +74,14 @@ func (s *PageStarts) add(h *page.Header, count PageCount, at int) {
 	s.rows, s.values = s.rows+count.rows, s.values+h.Count
 }
 
-// PageCount is the number of rows that begin in a page, and whether the first one begins with it.
+// PageCount is the number of rows that begin in a page, and whether the page begins with a new row.
 type PageCount struct {
 	rows   int64
 	begins bool
 }
 
-// countOf returns the rows of a data page by its header. It returns false if the header does not have their number.
+// countOf returns the PageCount of a data page by its header. It returns false if the header lacks
+// the number of rows, or if the page continues a row.
 func countOf(h *page.Header, body []byte, described *schema.Column) (PageCount, bool) {
 	if described.MaxRepetitionLevel() == 0 {
 		return PageCount{rows: h.Count, begins: true}, h.Count >= 0
@@ -92,7 +93,7 @@ func countOf(h *page.Header, body []byte, described *schema.Column) (PageCount, 
 	return PageCount{rows: h.Rows, begins: true}, begins
 }
 
-// beginsRow reports whether the first of the repetition levels of a page is that of a new row.
+// beginsRow reports whether the first repetition level of a page starts a new row.
 func beginsRow(repetition []byte, maxLevel int) bool {
 	levels := rleDecoder{rest: repetition, width: bits.Len(uint(maxLevel))}
 	var first [1]byte
@@ -110,8 +111,8 @@ func (s *PageStarts) Before(row int64) pageStart {
 	return found
 }
 
-// View returns the pages from one on, to the one before the first that begins at a row or after
-// it.
+// View returns the pages of a chunk that start with the page from, and end before the first page
+// that begins at or after the row to.
 func (s *PageStarts) View(chunk []byte, from pageStart, to int64) View {
 	end := s.at[len(s.at)-1]
 	for i := len(s.at) - 1; i >= 0 && s.at[i].Rows >= to; i-- {
@@ -123,8 +124,8 @@ func (s *PageStarts) View(chunk []byte, from pageStart, to int64) View {
 	}
 }
 
-// Stats sums up the page headers of the view. With verify it also checks the checksums of its
-// pages.
+// Stats sums up the page headers of the view. If verify is set, it also checks the checksums of the
+// view's pages.
 func (v *View) Stats(of *schema.Column, verify bool) (page.Stats, error) {
 	c := page.Stats{}
 	for _, part := range [][]byte{v.Dictionary, v.Body} {
@@ -152,7 +153,8 @@ func CountPages(from *page.Reader, of *schema.Column) (counts []PageCount, err e
 	}
 }
 
-// countRows counts the rows that begin in a page, by its repetition levels.
+// countRows counts the rows that begin in a page. width is the bit width of the page's repetition
+// levels.
 func countRows(p *page.Page, width int) (PageCount, error) {
 	out := PageCount{begins: p.Count == 0 || beginsRow(p.Repetition, 1<<width-1)}
 	levels := rleDecoder{rest: p.Repetition, width: width}

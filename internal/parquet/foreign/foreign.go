@@ -23,16 +23,18 @@ import (
 	ownparquet "github.com/penstock/penstock/internal/parquet"
 )
 
-// Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, and most bytes if it has several rows, the
-// buffer that a column is read through, what a column is taken to need for its pages, and what is read ahead.
+// Bounds of the memory in use: the maximum rows of a batch (maxRows), the bytes of a batch to aim
+// at (batchBytes), the maximum bytes of a batch of several rows (maxBytes, maxShare), the size of
+// the buffer through which a column is read (readBuffer), the estimated memory for the pages of a
+// column (columnPages), and the maximum memory for reading ahead (aheadShare, maxAhead).
 const (
 	maxRows     = 8192
 	batchBytes  = 4 << 20
 	maxBytes    = 8 * batchBytes
-	maxShare    = 8 // of the budget: also a bound of the bytes of a batch
+	maxShare    = 8 // a batch of several rows may take at most 1/maxShare of the budget
 	readBuffer  = 64 << 10
 	columnPages = 3 << 20
-	aheadShare  = 16 // of the budget, for row groups that are read ahead
+	aheadShare  = 16 // row groups that are read ahead may take at most 1/aheadShare of the budget
 	maxAhead    = 256 << 20
 )
 
@@ -43,9 +45,11 @@ type Options struct {
 	Threads int
 	// Open opens a file. Its errors name the file. Nil opens local files.
 	Open func(ctx context.Context, path string) (Content, error)
-	// ReadBuffer is the number of bytes that one read of a column takes; 0 means what suits local disks.
+	// ReadBuffer is the number of bytes that one read of a column requests; 0 means a size that
+	// suits local disks.
 	ReadBuffer int
-	// Opened is called when a file was opened, with its rows and the number of files that are not open yet; nil: it is not called.
+	// Opened is called after a file was opened, with the number of its rows and the number of files
+	// that are not open yet. It may be nil.
 	Opened func(rows int64, left int)
 }
 
@@ -63,38 +67,39 @@ type Rows struct {
 	input *FileInput
 }
 
-// File returns which of the paths the current batch is from: each batch is of one file.
+// File returns the index, among the paths, of the file that has the rows of the current batch. No
+// batch has rows of two files.
 func (r *Rows) File() int { return r.input.current }
 
 // FileInput reads a list of files.
 type FileInput struct {
 	cancel  context.CancelFunc
 	opts    Options
-	paths   []string // that are not open yet
+	paths   []string // files that are not open yet
 	buffer  int64    // bytes that reading a column takes
 	opened  int      // how many files were opened
 	current int      // the number of the file of the last batch
 	schema  *arrow.Schema
 	open    *openFile   // the last file that was opened; nil: there is none
-	queue   []*rowGroup // that are read, the next one first
+	queue   []*rowGroup // row groups that are being read, in order
 	held    *budget.Reservation
 	ahead   *aheadMemory
-	most    int64        // bytes of a batch of several rows
-	last    decodedBatch // that was returned
+	most    int64        // maximum bytes of a batch of several rows
+	last    decodedBatch // the batch that was returned last
 	group   errgroup.Group
 }
 
 // openFile is a file that is read.
 type openFile struct {
 	path    string
-	number  int // among the paths
+	number  int // index among the paths
 	buffer  int64
 	parquet *file.Reader
-	columns []int // of the file, in the order of the schema
+	columns []int // positions of the columns in the file, in the order of the schema
 	types   []arrow.DataType
-	micros  *arrow.Schema // of the file, in which times that are stored as INT96 have microseconds; nil if there are none
-	started int           // row groups
-	left    int           // row groups that are not read to their end
+	micros  *arrow.Schema // the file's schema, with microseconds for times that are stored as INT96; nil if there are no such times
+	started int           // number of row groups whose reading has started
+	left    int           // number of row groups that are not read to their end
 }
 
 // Open returns a reader of all rows of some files, in their order. All files have the columns of the
@@ -119,7 +124,7 @@ func Open(ctx context.Context, paths []string, o Options) (*Rows, error) {
 	if o.Open == nil {
 		o.Open = openLocal
 	} else {
-		buffers = 2 // content of other kinds may have a buffer for each read
+		buffers = 2 // content that is not a local file may have a buffer for each read
 	}
 	r := &FileInput{opts: o, paths: paths, held: held, buffer: int64(buffers * o.ReadBuffer), ahead: &aheadMemory{limit: maxAhead}}
 	r.most = maxBytes
@@ -176,7 +181,7 @@ func (f localFile) Size() int64 { return f.size }
 
 // openLocal opens a local file.
 func openLocal(_ context.Context, path string) (Content, error) {
-	f, err := os.Open(path) //nolint:gosec // the user's own file
+	f, err := os.Open(path) //nolint:gosec // the user names the file to read
 	if err != nil {
 		kind := fault.Unavailable
 		if errors.Is(err, os.ErrNotExist) {
@@ -191,7 +196,7 @@ func openLocal(_ context.Context, path string) (Content, error) {
 	return localFile{f, stat.Size()}, nil
 }
 
-// parquetContent is a Content as the library reads it.
+// parquetContent adapts a Content to the library's interface.
 type parquetContent struct {
 	*io.SectionReader
 	io.Closer
@@ -233,7 +238,7 @@ func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 	return o, nil
 }
 
-// begin matches the columns of a file to the schema, which the first file decides.
+// begin matches the columns of a file to the schema. The first file determines the schema.
 func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{}, batch.Default())
 	if err != nil {
@@ -309,7 +314,8 @@ func (r *FileInput) fill(ctx context.Context) {
 	}
 }
 
-// nextGroup returns the next row group, or one that has the error of opening its file; nil is the end.
+// nextGroup returns the next row group, or nil at the end. If the next file cannot be opened, it
+// returns a rowGroup with that error.
 func (r *FileInput) nextGroup(ctx context.Context) *rowGroup {
 	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead, most: r.most}
 	for r.open == nil || r.open.started == r.open.parquet.NumRowGroups() {
@@ -353,7 +359,8 @@ func (r *FileInput) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	}
 }
 
-// turned returns a batch with the columns of the schema, and releases the one before.
+// turned returns a batch with its columns in the order of the schema, and releases the previous
+// batch.
 func (r *FileInput) turned(of *openFile, b decodedBatch) arrow.RecordBatch {
 	if r.last.RecordBatch != nil {
 		r.last.Release()

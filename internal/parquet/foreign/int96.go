@@ -11,8 +11,9 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// inMicros returns a schema in which times that the file stores as INT96, those of Spark and Impala, have microseconds, the unit
-// of times in tables, instead of nanoseconds, at any depth. It returns the same schema if there are none.
+// inMicros returns a schema in which times that the file stores as INT96 (as Spark and Impala do)
+// have microseconds, the unit of times in tables, instead of nanoseconds. This applies to fields at
+// any depth. If there are no such times, inMicros returns the same schema.
 func inMicros(s *arrow.Schema, manifest *pqarrow.SchemaManifest, stored *schema.Schema) *arrow.Schema {
 	fields, some := s.Fields(), false
 	for i := range fields {
@@ -67,7 +68,8 @@ func microsType(t arrow.DataType, of *pqarrow.SchemaField, stored *schema.Schema
 	return t
 }
 
-// microsOf returns a decoded batch with the types of a schema that inMicros returned. Times are rounded down. The caller releases it.
+// microsOf converts a decoded batch to a schema that inMicros returned. Times are rounded down. The
+// caller releases it.
 func microsOf(b arrow.RecordBatch, to *arrow.Schema, mem memory.Allocator) arrow.RecordBatch {
 	columns := make([]arrow.Array, b.NumCols())
 	for i, c := range b.Columns() {
@@ -77,7 +79,7 @@ func microsOf(b arrow.RecordBatch, to *arrow.Schema, mem memory.Allocator) arrow
 	return array.NewRecordBatch(to, columns, b.NumRows())
 }
 
-// microsOfColumn returns an array with the type that microsType returned.
+// microsOfColumn converts an array to a type that microsType returned.
 func microsOfColumn(column arrow.Array, to arrow.DataType, mem memory.Allocator) arrow.Array {
 	if arrow.TypeEqual(column.DataType(), to) {
 		column.Retain()
@@ -89,7 +91,7 @@ func microsOfColumn(column arrow.Array, to arrow.DataType, mem memory.Allocator)
 	var children []arrow.Array
 	switch c := column.(type) {
 	case *array.Struct:
-		whole := c.Data().Children()                        // a sliced struct has the whole children
+		whole := c.Data().Children()                        // the children of a sliced struct are not sliced
 		for i, f := range to.(*arrow.StructType).Fields() { //nolint:forcetypeassert // inMicros keeps the kind of a type
 			child := array.MakeFromData(whole[i])
 			children = append(children, microsOfColumn(child, f.Type, mem))

@@ -7,8 +7,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// MatchColumns returns where a file has the columns of the first file of several. Its columns may have another order. A file
-// with other columns or types is Invalid.
+// MatchColumns compares the schema of a file with the schema of the first file, and returns the
+// position in the file of each of the first file's columns. The file's columns may have another
+// order. If the file has other columns or types, MatchColumns returns Invalid.
 func MatchColumns(first, schema *arrow.Schema, name string) ([]int, error) {
 	differs := func(format string, args ...any) error {
 		return fault.As(fault.New(fault.Invalid, format, args...).In("", name)).WithRemedy("stage files with other columns by a call of their own")
@@ -34,7 +35,8 @@ func MatchColumns(first, schema *arrow.Schema, name string) ([]int, error) {
 	return columns, nil
 }
 
-// Arrange returns the rows of a batch with the columns of the first file, which MatchColumns found. The caller releases it.
+// Arrange returns a batch with its columns in the order of the first file, given the positions that
+// MatchColumns returned. The caller releases it.
 func Arrange(first *arrow.Schema, b arrow.RecordBatch, columns []int) arrow.RecordBatch {
 	out := make([]arrow.Array, len(columns))
 	for i, at := range columns {

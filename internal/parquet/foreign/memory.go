@@ -2,19 +2,20 @@ package foreign
 
 import "github.com/apache/arrow-go/v18/arrow/memory"
 
-// batchMemory allocates the memory of one batch after the other, and reserves it first. The library decodes the requested
-// number of rows, whatever their size: a text that a column stores once may be in each row. It is used by one goroutine, apart
-// from Free.
+// batchMemory allocates the memory of one batch after another, and reserves the memory before it
+// allocates it. This limit is needed because the library decodes the requested number of rows
+// whatever their size: a text that a column stores once may occur in each row. All methods except
+// Free are called by one goroutine.
 type batchMemory struct {
 	memory.Allocator
 	reserve  func(bytes int64) error // nil: nothing is reserved
-	most     int64                   // bytes of a batch; 0: no limit
+	most     int64                   // maximum bytes of a batch; 0: no limit
 	used     int64                   // allocated for the batch
-	reserved int64                   // of used, at least
+	reserved int64                   // reserved for the batch; at least used
 	refused  error                   // why the last batch failed; nil: it did not
 }
 
-// tooLargeError is why a batch fails that takes more than it may.
+// tooLargeError is the error for a batch that takes more memory than it may.
 type tooLargeError struct{}
 
 // Error implements error.
@@ -26,7 +27,8 @@ func (m *batchMemory) Allocate(size int) []byte {
 	return m.Allocator.Allocate(size)
 }
 
-// Reallocate implements memory.Allocator, as Allocate does. The content is copied, so both are held for a moment.
+// Reallocate implements memory.Allocator. Like Allocate, it panics if there is no room. It copies
+// the content, so the old and the new memory exist together for a moment.
 func (m *batchMemory) Reallocate(size int, b []byte) []byte {
 	m.take(int64(size))
 	out := m.Allocator.Reallocate(size, b)
@@ -55,7 +57,7 @@ func (m *batchMemory) take(bytes int64) {
 	m.used += bytes
 }
 
-// end ends a batch, and returns the bytes that are reserved for it.
+// end ends a batch, and returns the number of bytes that are reserved for it.
 func (m *batchMemory) end() int64 {
 	reserved := m.reserved
 	m.used, m.reserved, m.refused = 0, 0, nil

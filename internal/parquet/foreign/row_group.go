@@ -15,8 +15,10 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// rowGroup is a row group that is being read, by a separate goroutine. Its batches are sent in their order. Row
-// groups that are not next share some memory: if that is not enough, the goroutine waits until the row group is next.
+// rowGroup is a row group that is being read by a goroutine of its own, which sends the batches in
+// order. Of the row groups that are being read, one is next: its batches are returned first. The
+// others share a limited amount of memory. If that is not enough, their goroutines wait until their
+// row group is next.
 type rowGroup struct {
 	of      *openFile
 	number  int
@@ -24,9 +26,9 @@ type rowGroup struct {
 	next    chan struct{}     // closed when the row group is next
 	err     error             // valid once batches is closed
 	ahead   *aheadMemory
-	most    int64 // bytes of a batch of several rows
-	held    int64 // of ahead; guarded by its mu
-	isNext  bool  // guarded by the mu of ahead
+	most    int64 // maximum bytes of a batch of several rows
+	held    int64 // bytes that the row group has of ahead; guarded by ahead.mu
+	isNext  bool  // guarded by ahead.mu
 }
 
 // aheadMemory is the memory of the row groups that are not next.
@@ -50,7 +52,7 @@ func (g *rowGroup) read(ctx context.Context, held *budget.Reservation) {
 	}
 }
 
-// all sends all batches. If one takes too much memory, the rest is read in smaller ones.
+// all sends all batches. If a batch takes too much memory, the rest is read in smaller batches.
 func (g *rowGroup) all(ctx context.Context, held *budget.Reservation) error {
 	pages := g.of.pages(g.number)
 	if err := g.reserve(ctx, held, pages); err != nil {
@@ -68,7 +70,8 @@ func (g *rowGroup) all(ctx context.Context, held *budget.Reservation) error {
 	}
 }
 
-// some sends the batches of a number of rows that come after some rows, and returns how many rows it has sent. It fails with
+// some sends the rest of the row group, in batches of the given number of rows, without the first
+// after rows, which were sent before. It returns the number of rows that it has sent. It fails with
 // tooLargeError if a batch of several rows takes more than g.most.
 func (g *rowGroup) some(ctx context.Context, held *budget.Reservation, rows, after int64) (sent int64, err error) {
 	memory := g.of.memory(func(bytes int64) error { return g.reserve(ctx, held, bytes) })
@@ -102,7 +105,7 @@ func (g *rowGroup) some(ctx context.Context, held *budget.Reservation, rows, aft
 		if err != nil {
 			return sent, g.of.unreadable(ctx, err)
 		}
-		from := min(max(after-at, 0), b.NumRows()) // the rows before were sent
+		from := min(max(after-at, 0), b.NumRows()) // the rows before from were sent
 		if at += b.NumRows(); at <= after {
 			g.giveBack(held, memory.end())
 			continue
@@ -146,8 +149,8 @@ func (g *rowGroup) send(ctx context.Context, held *budget.Reservation, b arrow.R
 	}
 }
 
-// reserve reserves memory. If there is none for reading ahead, it waits until the row group is next, and then
-// like a stream.
+// reserve reserves memory. If there is no memory for reading ahead, it waits until the row group is
+// next, and then until the budget has enough.
 func (g *rowGroup) reserve(ctx context.Context, held *budget.Reservation, bytes int64) error {
 	if g.mayRead(bytes) && held.Grow(bytes) == nil {
 		return nil
@@ -160,7 +163,7 @@ func (g *rowGroup) reserve(ctx context.Context, held *budget.Reservation, bytes 
 	}
 }
 
-// giveBack releases memory that is reserved and not used.
+// giveBack releases memory that was reserved and is not used.
 func (g *rowGroup) giveBack(held *budget.Reservation, bytes int64) {
 	held.Shrink(bytes)
 	a := g.ahead
@@ -172,7 +175,8 @@ func (g *rowGroup) giveBack(held *budget.Reservation, bytes int64) {
 	}
 }
 
-// mayRead reports whether a row group that is not next may take memory, and counts that.
+// mayRead reports whether the shared memory for reading ahead has room for bytes, and counts them
+// if so. It returns false if the row group is next.
 func (g *rowGroup) mayRead(bytes int64) bool {
 	a := g.ahead
 	a.mu.Lock()
@@ -196,8 +200,9 @@ func (g *rowGroup) becomeNext() {
 	}
 }
 
-// memory returns an allocator for the batches of the file. The library decodes the fields of structs in goroutines of its own, where
-// nothing would recover a panic: these are reserved once they are decoded.
+// memory returns an allocator for the batches of the file. The library decodes the fields of
+// structs in its own goroutines, where nothing would recover a panic of the allocator. So batches
+// with structs are reserved after they are decoded.
 func (o *openFile) memory(reserve func(bytes int64) error) *batchMemory {
 	if slices.ContainsFunc(o.types, hasStructs) {
 		reserve = nil
@@ -214,7 +219,7 @@ func hasStructs(t arrow.DataType) bool {
 	return ok && slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return hasStructs(f.Type) })
 }
 
-// rowsOf returns a reader of a row group, in batches of a number of rows.
+// rowsOf returns a reader of a row group, whose batches have the given number of rows.
 func (o *openFile) rowsOf(ctx context.Context, group int, size int64, memory *batchMemory) (pqarrow.RecordReader, error) {
 	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: size}, memory)
 	if err != nil {
@@ -227,7 +232,7 @@ func (o *openFile) rowsOf(ctx context.Context, group int, size int64, memory *ba
 	return out, nil
 }
 
-// pages returns the bytes that reading a row group takes, without its batches.
+// pages returns the estimated memory that reading a row group takes besides its batches.
 func (o *openFile) pages(number int) (bytes int64) {
 	group := o.parquet.MetaData().RowGroup(number)
 	for c := range group.NumColumns() {

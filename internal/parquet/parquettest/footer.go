@@ -8,8 +8,8 @@ import (
 
 const trailerBytes = 8 // the length of the footer and the magic bytes
 
-// EditFooter returns a copy of a file in which bytes of the footer are replaced, wherever they
-// are in it. The new ones may have another length.
+// EditFooter returns a copy of a file in which from is replaced by to wherever it occurs in the
+// footer. The two may have different lengths.
 func EditFooter(file []byte, from, to string) ([]byte, error) {
 	at := len(file) - trailerBytes - int(binary.LittleEndian.Uint32(file[len(file)-trailerBytes:]))
 	footer := file[at : len(file)-trailerBytes]

@@ -7,7 +7,7 @@ import (
 // Page is a page of a Handmade file, as stored.
 type Page struct {
 	Dictionary bool
-	Kind       int64 // other than a data or dictionary page; 0: none
+	Kind       int64 // another kind of page; 0: a data or dictionary page
 	Values     int   // number of values in the header
 	Plain      int   // uncompressed size in the header
 	Encoding   int32 // of the values: 0 is plain, 5 and 7 are deltas of numbers and of bytes, 8 is dictionary indices
@@ -15,14 +15,14 @@ type Page struct {
 	V2         *PageV2 // nil: a version 1 page
 }
 
-// PageV2 has what only the header of a version 2 data page has.
+// PageV2 has the fields that only the header of a version 2 data page has.
 type PageV2 struct {
 	Rows                   int // -1: not in the header
 	Repetition, Definition int // bytes of the levels at the front of the body
 }
 
-// Handmade is a file of one column and one row group whose parts may contradict each
-// other, as no writer would write it.
+// Handmade is a file of one column and one row group. Its parts may contradict each other, unlike
+// in a file of any writer.
 type Handmade struct {
 	Rows   int64
 	Values int64 // number of values in the footer
@@ -67,7 +67,7 @@ func (p Page) header() []byte {
 		return p.headerV2()
 	}
 	if p.Kind != 0 {
-		kind, field = p.Kind, 13 // which no kind of page has
+		kind, field = p.Kind, 13 // no kind of page has a field with this id
 	}
 	s.i32(1, kind)
 	s.i32(2, int64(p.Plain))
@@ -260,7 +260,8 @@ func ZstdZeros(prefix []byte, zeros int) []byte {
 	return append(out, 0)
 }
 
-// ZstdLiar returns an empty Zstandard frame that declares the given decompressed size.
+// ZstdLiar returns a Zstandard frame that is empty, although it declares the given decompressed
+// size.
 func ZstdLiar(declared uint64) []byte {
 	out := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xc0 | 0x20} // eight bytes of size, no window
 	out = binary.LittleEndian.AppendUint64(out, declared)

@@ -57,7 +57,8 @@ type Options struct {
 	PageIndex bool
 	// DecimalAsInteger stores decimals of up to 18 digits as integers, as Spark does.
 	DecimalAsInteger bool
-	// Encoding is that of all values; 0 means plain, after a dictionary unless Plain is set.
+	// Encoding is the encoding of all values, and disables dictionaries. With 0, values are
+	// dictionary-encoded unless Plain is set, and plain once a dictionary becomes too large.
 	Encoding parquet.Encoding
 	// NoStatistics omits minima, maxima and null counts.
 	NoStatistics bool

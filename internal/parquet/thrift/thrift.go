@@ -21,11 +21,11 @@ const (
 	Map    = 11
 	Struct = 12
 
-	// MaxDepth is the maximum nesting of structs to skip; page headers need four.
+	// MaxDepth is the maximum nesting of structs that are skipped; page headers have four levels.
 	MaxDepth = 16
 )
 
-// Err is the error of bytes that are not in the compact protocol.
+// Err is the error for bytes that are not in the compact protocol.
 var Err = errors.New("a page header cannot be read")
 
 // Reader reads the compact protocol from the front of a buffer.
@@ -34,7 +34,8 @@ type Reader struct {
 	Structs int64 // number of structs skipped
 }
 
-// Numbers reads a struct whose first fields are numbers into the given variables.
+// Numbers reads a struct. Its first fields must be numbers; they are read into the given variables,
+// in order.
 func (t *Reader) Numbers(into ...*int64) error {
 	return t.Fields(func(id int64, kind byte) error {
 		if id >= 1 && id <= int64(len(into)) && kind == I32 {
@@ -173,7 +174,7 @@ func (t *Reader) skipMap(depth int) error {
 	return nil
 }
 
-// skipElement skips an element of a list or map, where a boolean takes a byte.
+// skipElement skips an element of a list or map. In these, a boolean takes one byte.
 func (t *Reader) skipElement(kind byte, depth int) error {
 	if kind == True || kind == False {
 		kind = Byte

@@ -19,10 +19,10 @@ const boundLength = 16
 
 // valueBounds are the bounds of the values of a primitive field.
 type valueBounds interface {
-	// add adds the values of an array that are not null.
+	// add extends the bounds by the values of an array that are not null.
 	add(a arrow.Array) error
-	// lower and upper return Iceberg's single-value serialization, or nil if there are no
-	// values, or no bound is short enough.
+	// lower and upper return the bounds in Iceberg's single-value serialization. They return nil if
+	// there are no values, or if no bound is short enough.
 	lower() []byte
 	upper() []byte
 	// nans returns the number of NaN values, or -1 for types without NaN.
@@ -62,7 +62,7 @@ func newBounds(t arrow.DataType) valueBounds {
 	return nil
 }
 
-// noNaN is for types without NaN.
+// noNaN implements nans for types without NaN.
 type noNaN struct{}
 
 func (noNaN) nans() int64 { return -1 }
@@ -146,8 +146,8 @@ func littleEndian[T int32 | int64 | float32 | float64](v T) []byte {
 	return out
 }
 
-// floatBounds are bounds of floating-point numbers without NaN. A zero is -0.0 as a lower bound
-// and 0.0 as an upper one, since engines differ in their order.
+// floatBounds are bounds of floating-point numbers without NaN. A zero is -0.0 as a lower bound and
+// 0.0 as an upper bound, since engines differ in how they order the two zeros.
 type floatBounds[T float32 | float64] struct {
 	some     bool
 	min, max T
@@ -192,8 +192,8 @@ func (b *floatBounds[T]) upper() []byte {
 	return littleEndian(b.max)
 }
 
-// decimalBounds are bounds of unscaled decimals. More digits than the type has are refused: other
-// engines would read another number.
+// decimalBounds are bounds of unscaled decimals. Values with more digits than the type allows are
+// refused: other engines would read another number.
 type decimalBounds struct {
 	noNaN
 	precision int32
@@ -224,8 +224,8 @@ func (b *decimalBounds) add(a arrow.Array) error {
 	return nil
 }
 
-// fits reports whether a number has at most the digits of the type. The minimum of 128 bits has
-// no absolute value.
+// fits reports whether a number has at most as many digits as the type allows. The smallest number
+// of 128 bits has no absolute value, and does not fit.
 func (b *decimalBounds) fits(v decimal128.Num) bool {
 	return (v.Sign() >= 0 || v.Negate() != v) && v.FitsInPrecision(b.precision)
 }
@@ -233,7 +233,7 @@ func (b *decimalBounds) fits(v decimal128.Num) bool {
 func (b *decimalBounds) lower() []byte { return b.bytes(b.min) }
 func (b *decimalBounds) upper() []byte { return b.bytes(b.max) }
 
-// bytes returns the shortest two's complement, big-endian.
+// bytes returns the shortest big-endian two's complement of a number.
 func (b *decimalBounds) bytes(v decimal128.Num) []byte {
 	if !b.some {
 		return nil
@@ -249,15 +249,16 @@ func (b *decimalBounds) bytes(v decimal128.Num) []byte {
 	return out
 }
 
-// byteBounds are bounds of texts and bytes. Only prefixes are kept: cutting keeps the order.
+// byteBounds are bounds of texts and bytes. Only prefixes of values are kept; cutting values to
+// prefixes does not change their order.
 type byteBounds struct {
 	noNaN
-	cut      func([]byte) []byte // the prefix that is kept
-	next     func([]byte) []byte // the next larger prefix, or nil
+	cut      func([]byte) []byte // returns the prefix of a value that is kept
+	next     func([]byte) []byte // returns the smallest prefix that is larger, or nil
 	text     bool
 	some     bool
 	min, max []byte
-	longer   bool // a value with the prefix max is longer than it
+	longer   bool // whether a value with the prefix max is longer than max
 }
 
 func (b *byteBounds) add(a arrow.Array) error {
@@ -351,7 +352,8 @@ func nextBytes(prefix []byte) []byte {
 	return nil
 }
 
-// nextText is nextBytes in code points, without surrogates.
+// nextText is like nextBytes, but increases the last code point instead of the last byte, and skips
+// the surrogates.
 func nextText(prefix []byte) []byte {
 	for len(prefix) > 0 {
 		r, n := utf8.DecodeLastRune(prefix)

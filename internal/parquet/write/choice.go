@@ -2,16 +2,17 @@ package write
 
 import "sync"
 
-// EncodingChoice is the encodings of a file, for other files with rows alike: theirs are not measured. The
-// first file with enough rows makes the choice. The zero value is not made yet. It is safe for concurrent
-// use; the caller starts other files after the choice is made, if their encodings must not depend on time.
+// EncodingChoice lets several files with similar rows use the same encodings. The first file with
+// enough rows measures encodings and makes the choice; files that start after that use it without
+// measuring. In the zero value, the choice is not made yet. It is safe for concurrent use. A caller
+// whose files must not depend on timing starts the other files after the choice was made.
 type EncodingChoice struct {
 	mu       sync.Mutex
 	settings []setting
 	done     chan struct{} // nil: Made was not called
 }
 
-// MinChoiceRows is the number of rows from which on a file chooses for others.
+// MinChoiceRows is the minimum number of rows of a file that makes the choice for others.
 const MinChoiceRows = 1000
 
 // Made returns a channel that is closed when the choice is made.
@@ -27,7 +28,7 @@ func (c *EncodingChoice) Made() <-chan struct{} {
 	return c.done
 }
 
-// made returns the choice; nil: there is none yet.
+// made returns the chosen settings, or nil if the choice was not made yet.
 func (c *EncodingChoice) made() []setting {
 	if c == nil {
 		return nil
@@ -37,7 +38,8 @@ func (c *EncodingChoice) made() []setting {
 	return c.settings
 }
 
-// keep makes the choice, if a file had enough rows to choose by and none did before.
+// keep makes the choice with the settings of a file. It does nothing if the file has too few rows,
+// or if the choice was made before.
 func (c *EncodingChoice) keep(settings []setting, rows int64) {
 	if c == nil || rows < MinChoiceRows {
 		return

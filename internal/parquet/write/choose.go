@@ -10,8 +10,8 @@ import (
 // rounds is the number of encodings that are tried for each column.
 const rounds = 4
 
-// candidate returns the encoding that a round tries for a type, in the order of their cost to
-// decode, and whether there is one.
+// candidate returns the encoding that a round tries for a type, or false if it tries none. Later
+// rounds try encodings that cost more to decode.
 func candidate(t arrow.DataType, round int, split bool) (parquet.Encoding, bool) {
 	known := parquet.Encodings
 	tried := []parquet.Encoding{known.Plain, known.RLEDict}
@@ -37,7 +37,8 @@ func candidate(t arrow.DataType, round int, split bool) (parquet.Encoding, bool)
 	return tried[round], true
 }
 
-// candidates returns the encoding that a round tries for each leaf, and which leaves have one.
+// candidates returns the encoding that a round tries for each leaf, and for which leaves it tries
+// one.
 func candidates(leaves []*fieldNode, round int, split bool) (encodings []parquet.Encoding, has []bool) {
 	encodings, has = make([]parquet.Encoding, len(leaves)), make([]bool, len(leaves))
 	for i, l := range leaves {
@@ -46,13 +47,14 @@ func candidates(leaves []*fieldNode, round int, split bool) (encodings []parquet
 	return encodings, has
 }
 
-// weight returns the weight of a compressed byte of an encoding, in percent. The weights follow the
-// time that this project's reader takes to decode: a column is encoded once and decoded in every
-// epoch. The reader decodes plain lists by itself, and those of deltas with the library, which takes
-// more than twice the time (benchmarks/results/2026-11-26-encodings.md).
+// weight returns the weight, in percent, of a compressed byte of an encoding. The weights follow
+// the time that Penstock's reader takes to decode the encoding, because a column is encoded once
+// and decoded in every epoch. The reader decodes lists with plain values itself, but lists with
+// deltas with the library, which takes more than twice the time
+// (benchmarks/results/2026-11-26-encodings.md).
 func weight(encoding parquet.Encoding, inList bool) int64 {
 	switch encoding {
-	case parquet.Encodings.RLEDict: // its values come out as codes
+	case parquet.Encodings.RLEDict: // the reader returns these values as codes
 		return 95
 	case parquet.Encodings.DeltaLengthByteArray:
 		return 95
@@ -71,9 +73,10 @@ func weight(encoding parquet.Encoding, inList bool) int64 {
 	}
 }
 
-// choose returns the setting of each column: for each leaf the encoding with the fewest weighted bytes in the rows held back,
-// and pages of approximately PageRows rows. Encodings are compared at the fast level of compression. Those of one column are
-// measured at the same time, too: a long list may take more time than all other columns.
+// choose returns the setting of each column: for each leaf the encoding with the fewest weighted
+// bytes in the rows held back, and pages of approximately PageRows rows. Encodings are compared at
+// the fast level of compression. The encodings of one column are measured at the same time, and so
+// are different columns, because a long list may take more time than all other columns.
 func (w *DataWriter) choose() ([]setting, error) {
 	var all []*trial
 	for i, c := range w.columns {
@@ -101,7 +104,7 @@ func (w *DataWriter) choose() ([]setting, error) {
 	})
 }
 
-// sample returns the rows of a column that are held back.
+// sample returns the values of a column in the rows that are held back.
 func (w *DataWriter) sample(column int) []arrow.ArrayData {
 	out := make([]arrow.ArrayData, len(w.first.batches))
 	for k, b := range w.first.batches {
@@ -110,11 +113,11 @@ func (w *DataWriter) sample(column int) []arrow.ArrayData {
 	return out
 }
 
-// trial is the sizes of a column by some encodings.
+// trial is a setting that was tried for a column, and the resulting sizes.
 type trial struct {
 	setting
 	column int        // its position
-	has    []bool     // which leaves have an encoding that no earlier trial had
+	has    []bool     // for which leaves the trial has an encoding that no earlier trial had
 	sizes  []measured // of each leaf
 }
 
@@ -122,13 +125,13 @@ type trial struct {
 func chooseFrom(trials []*trial, column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
 	leaves, inList := column.leaves(nil), column.inLists(false, nil)
 	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: fastLevel}
-	stored := make([]int64, len(leaves)) // by the chosen encodings
+	stored := make([]int64, len(leaves)) // bytes of each leaf in the encoding chosen so far
 	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
 	for round, tried := range trials {
 		for i, size := range tried.sizes {
 			if score := size.stored * weight(tried.encodings[i], inList[i]); tried.has[i] && (round == 0 || score < best[i]) {
 				best[i], chosen.encodings[i], stored[i] = score, tried.encodings[i], size.stored
-				if tried.encodings[i] != parquet.Encodings.RLEDict { // whose pages end by their plain size
+				if tried.encodings[i] != parquet.Encodings.RLEDict { // pages of dictionary indices end by their plain size instead
 					perRow[i] = size.perRow
 				}
 			}
@@ -148,18 +151,20 @@ func chooseFrom(trials []*trial, column *fieldNode, sample []arrow.ArrayData, op
 	return chosen, nil
 }
 
-// Levels of Zstandard. The fast one takes about two thirds of the time of the usual one, and for most columns
-// hardly more bytes: identifiers and hashes have few repetitions to find, sorted histories long ones.
+// Levels of Zstandard. The fast level takes about two thirds of the time of the usual level, and
+// for most columns hardly more bytes: identifiers and hashes have few repetitions that either level
+// could find, and sorted histories have long repetitions that both levels find.
 const (
 	fastLevel    = 1
 	usualLevel   = 3
-	levelPercent = 2 // more bytes at the fast level that are accepted
+	levelPercent = 2 // by how much the fast level's bytes may exceed the usual level's, in percent
 )
 
-// chooseLevel sets the usual level of compression if it takes clearly fewer bytes than the fast one.
+// chooseLevel sets the usual level of compression if that takes clearly fewer bytes than the fast
+// level, whose bytes by leaf are given.
 func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts Options, fast []int64) error {
 	tried := *s
-	tried.level, tried.pageBytes = usualLevel, opts.pageBytes // as the fast one was measured
+	tried.level, tried.pageBytes = usualLevel, opts.pageBytes // the page size with which the fast level was measured
 	sizes, err := measure(column, sample, tried, opts.PageRows)
 	if err != nil {
 		return err
@@ -174,7 +179,8 @@ func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts 
 	return nil
 }
 
-// demand sets the encoding of leaves that have dictionaries, whatever is smaller.
+// demand sets the dictionary encoding for the leaves in Options.Dictionary, even if another
+// encoding is smaller.
 func demand(leaves []*fieldNode, opts Options, encodings []parquet.Encoding) {
 	for i, l := range leaves {
 		if slices.Contains(opts.Dictionary, l.id) {
@@ -183,16 +189,17 @@ func demand(leaves []*fieldNode, opts Options, encodings []parquet.Encoding) {
 	}
 }
 
-// perRowUnit is the unit of bytes per row: these are fractions.
+// perRowUnit is the denominator of the numbers of bytes per row, which are fractions.
 const perRowUnit = 1 << 10
 
-// measured is the size of a leaf's sample.
+// measured has the sizes of the encoded sample of a leaf.
 type measured struct {
 	stored int64 // compressed
 	perRow int64 // uncompressed, in units of perRowUnit
 }
 
-// measure encodes the first rows of a sample, up to a limit, and returns the size of each leaf.
+// measure encodes the first rows of a sample, at most limit rows, and returns the sizes of each
+// leaf.
 func measure(column *fieldNode, sample []arrow.ArrayData, s setting, limit int64) ([]measured, error) {
 	e, err := newEncoder(column, s)
 	if err != nil {

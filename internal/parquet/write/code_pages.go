@@ -9,31 +9,31 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// codePages makes compressed pages of codes from the library's plain pages without compression. A page that
-// would make the dictionary too large stays plain, and so do those after it.
+// codePages makes compressed pages of codes from plain, uncompressed pages that the library wrote.
+// A page that would make the dictionary too large stays plain, and so do all pages after it.
 type codePages struct {
-	table  valueCodes // nil: it was given up
-	values []byte     // then, the dictionary
-	width  int        // bytes of a value
-	levels int        // streams of levels before the values of a page
+	table  valueCodes // nil: the dictionary has become too large, and later pages stay plain
+	values []byte     // the dictionary, once table is nil
+	width  int        // size of a value in bytes
+	levels int        // number of streams of levels before the values of a page
 	codec  compress.Codec
-	level  int // of compression
-	kept   int // values of the dictionary that pages refer to
-	coded  int // pages with codes
+	level  int // level of compression
+	kept   int // number of values of the dictionary to which pages refer
+	coded  int // number of pages with codes
 	pages  [][]byte
 	stored int64 // bytes of pages
-	plain  int64 // bytes of pages before compression
+	plain  int64 // size of the pages before compression
 
 	codes   []uint32 // of a page
 	scratch []byte   // a page before compression
 }
 
-// plainHeader has the offsets in the header of a page of the library.
+// plainHeader has offsets within the header of a page that the library wrote.
 type plainHeader struct {
-	sizes    int // of the first size
-	rest     int // of what follows the sizes
+	sizes    int // offset of the first of the two sizes
+	rest     int // offset of what follows the sizes
 	encoding int
-	body     int // size of the data, not an offset
+	body     int // size of the page's data; not an offset
 }
 
 // Bytes of Thrift's compact protocol in headers of pages.
@@ -47,8 +47,8 @@ const (
 	encodingCodes    = 8
 )
 
-// readHeader reads the first fields of a header of a data page: type, sizes, values and encoding. Another form
-// is Internal.
+// readHeader reads the first fields of the header of a data page: type, sizes, number of values and
+// encoding. If the header has other fields, it returns Internal.
 func readHeader(in []byte) (h plainHeader, err error) {
 	at, wrong := 0, false
 	head := func(want byte) {
@@ -79,13 +79,13 @@ func readHeader(in []byte) (h plainHeader, err error) {
 	return h, nil
 }
 
-// add adds a page of the library.
+// add adds a page that the library wrote.
 func (p *codePages) add(head, body []byte) error {
 	h, err := readHeader(head)
 	if err != nil {
 		return err
 	}
-	values := 0 // where they start
+	values := 0 // offset of the values in the page
 	for range p.levels {
 		if values+4 > len(body) {
 			return fault.New(fault.Internal, "a page is too short for its levels")
@@ -107,7 +107,8 @@ func (p *codePages) add(head, body []byte) error {
 	return nil
 }
 
-// encode puts levels and codes into scratch, unless the dictionary is too large.
+// encode puts the levels and the codes of the values into scratch. It returns false if the
+// dictionary would be too large.
 func (p *codePages) encode(levels, values []byte) bool {
 	if p.table == nil {
 		return false
@@ -121,7 +122,8 @@ func (p *codePages) encode(levels, values []byte) bool {
 	return true
 }
 
-// page returns a page with a header like that of the library's.
+// page compresses a page and returns it with the header that the library wrote, in which it changes
+// the sizes and, for codes, the encoding.
 func (p *codePages) page(head []byte, h plainHeader, body []byte, coded bool) []byte {
 	sizes := func(out []byte, compressed int) []byte {
 		out = binary.AppendVarint(append(out, thriftI32), int64(len(body)))
@@ -143,7 +145,7 @@ func (p *codePages) compress(body []byte) []byte {
 	return p.codec.EncodeLevel(make([]byte, 0, p.codec.CompressBound(int64(len(body)))), body, p.level)
 }
 
-// dictionary returns the page of the dictionary; nil: no page has codes.
+// dictionary returns the dictionary page, or nil if no page has codes.
 func (p *codePages) dictionary() []byte {
 	if p.coded == 0 {
 		return nil

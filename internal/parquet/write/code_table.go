@@ -7,16 +7,17 @@ import (
 	"unsafe"
 )
 
-// codeTable numbers different values in the order of their first use. It is a hash table with open addressing whose slots
-// have only codes: 4 bytes instead of a value and its hash, so that it stays in the processor's caches. The library's
-// table takes six times the memory, and several times the time (benchmarks/results/2026-11-27-stage.md).
+// codeTable numbers distinct values in the order of their first use. It is a hash table with open
+// addressing. A slot has only a code, which takes 4 bytes, instead of a value and its hash, so that
+// the table stays in the processor's caches. The library's table takes six times the memory, and
+// several times the time (benchmarks/results/2026-11-27-stage.md).
 type codeTable[T int32 | int64] struct {
 	values []T      // by code
 	slots  []uint32 // code + 1; 0: empty. Their number is a power of two, and at least twice that of the values.
-	shift  int      // of hashes, to slots
+	shift  int      // by how many bits a hash is shifted to get a slot
 }
 
-// firstSlotBits is the logarithm of the slots of a new table.
+// firstSlotBits is the base-2 logarithm of the number of slots of a new table.
 const firstSlotBits = 10
 
 func newCodeTable[T int32 | int64]() *codeTable[T] {
@@ -46,7 +47,8 @@ func (t *codeTable[T]) resize(slotBits int) {
 	}
 }
 
-// append appends the codes of values. It returns false if the table would get more than a number of values.
+// append appends the codes of values. It returns false if the table would get more values than
+// limit.
 func (t *codeTable[T]) append(codes []uint32, values []T, limit int) ([]uint32, bool) {
 	for _, v := range values {
 		mask := uint64(len(t.slots) - 1)
@@ -75,7 +77,7 @@ func (t *codeTable[T]) append(codes []uint32, values []T, limit int) ([]uint32, 
 type valueCodes interface {
 	// code appends the codes of plain values. It returns false if the dictionary would be too large.
 	code(codes []uint32, plain []byte) ([]uint32, bool)
-	// count returns the number of values of the dictionary.
+	// count returns the number of values in the dictionary.
 	count() int
 	// plain returns the first values of the dictionary.
 	plain(count int) []byte
@@ -87,7 +89,7 @@ func (t *codeTable[T]) width() int { return int(unsafe.Sizeof(T(0))) }
 func (t *codeTable[T]) count() int { return len(t.values) }
 
 func (t *codeTable[T]) code(codes []uint32, plain []byte) ([]uint32, bool) {
-	const batch = 256 // values that are read at a time
+	const batch = 256 // number of values that are read at a time
 	var values [batch]T
 	for len(plain) > 0 {
 		n := min(len(plain)/t.width(), batch)
@@ -119,12 +121,12 @@ func (t *codeTable[T]) plain(count int) []byte {
 	return out
 }
 
-// repeats is the number of equal codes from which on they are stored as a run.
+// repeats is the minimum number of consecutive equal codes that are stored as a run.
 const repeats = 8
 
 // appendCodes appends codes in Parquet's hybrid of runs and packed bits.
 func appendCodes(out []byte, codes []uint32, width int) []byte {
-	packed := 0 // the start of the codes that are packed next
+	packed := 0 // index of the first code that is not appended yet
 	for at := 0; at < len(codes); {
 		run := at + 1
 		for run < len(codes) && codes[run] == codes[at] {
@@ -144,7 +146,8 @@ func appendCodes(out []byte, codes []uint32, width int) []byte {
 	return appendPacked(out, codes[packed:], width)
 }
 
-// appendPacked appends codes as packed bits, in groups of eight. Zeros fill the last one.
+// appendPacked appends codes as packed bits, in groups of eight. The last group is filled up with
+// zeros.
 func appendPacked(out []byte, codes []uint32, width int) []byte {
 	if len(codes) == 0 {
 		return out

@@ -15,8 +15,9 @@ import (
 	"github.com/penstock/penstock/internal/parquet/chunk"
 )
 
-// codeWriter encodes a column of integers, or of lists of integers, with a dictionary. The library writes plain pages,
-// statistics and indexes, and codePages makes pages of codes of them.
+// codeWriter encodes a column of integers, or of lists of integers, with a dictionary. The library
+// writes plain pages, statistics and indexes, and codePages turns the plain pages into pages of
+// codes.
 type codeWriter struct {
 	column                   *fieldNode
 	library                  *file.Writer
@@ -29,7 +30,8 @@ type codeWriter struct {
 	dense64                  []int64
 }
 
-// newCodeWriter returns a writer for a column, or nil if the library encodes it.
+// newCodeWriter returns a writer for a column, or nil if the column is one that the library
+// encodes.
 func newCodeWriter(column *fieldNode, s setting, stored *schema.Schema) (*codeWriter, error) {
 	leaf := column
 	if _, ok := column.wanted.(*arrow.ListType); ok {
@@ -74,17 +76,17 @@ func newCodeWriter(column *fieldNode, s setting, stored *schema.Schema) (*codeWr
 	return w, nil
 }
 
-// pageSink takes what the library writes.
+// pageSink is the file to which the library writes.
 type pageSink struct {
 	pages *codePages
-	open  bool   // headers and data of pages are written in turn
-	head  []byte // of a page whose data are written next; nil: a header is
-	at    int64  // bytes that were written
-	tail  []byte // what follows the pages
+	open  bool   // whether the library is writing pages: a header, and then its data, in turn
+	head  []byte // header of the page whose data is written next; nil: a header is written next
+	at    int64  // number of bytes that were written
+	tail  []byte // what the library wrote after the pages
 	start int64  // offset of tail
 }
 
-// Write takes a header, the data of a page, or what is around pages.
+// Write takes the header of a page, the data of a page, or the bytes before and after the pages.
 func (s *pageSink) Write(p []byte) (int, error) {
 	s.at += int64(len(p))
 	switch {
@@ -104,7 +106,8 @@ func (s *pageSink) Write(p []byte) (int, error) {
 // endPages is called after the last page.
 func (s *pageSink) endPages() { s.open, s.tail, s.start = false, nil, s.at }
 
-// section returns a copy of a part of the library's file behind its pages; nil for an absent one.
+// section returns a copy of a section of the library's file that follows the pages, or nil if the
+// section is absent.
 func (s *pageSink) section(at *int64, length *int32) []byte {
 	if at == nil {
 		return nil
@@ -141,7 +144,8 @@ func present(a arrow.Array, i int) int16 {
 	return 1
 }
 
-// listLevels sets the levels of lists with elements that follow each other.
+// listLevels sets the levels of lists. elements has the elements of all lists, one list after
+// another.
 func (w *codeWriter) listLevels(list *array.List, elements arrow.Array) {
 	empty, nullable, at := int16(0), w.column.children[0].nullable, 0
 	if w.column.nullable {
@@ -169,7 +173,7 @@ func (w *codeWriter) listLevels(list *array.List, elements arrow.Array) {
 	}
 }
 
-// writeValues writes the values of a leaf that are not null, with the levels.
+// writeValues writes the levels, and the values of a leaf that are not null.
 func (w *codeWriter) writeValues(leaf arrow.Array) error {
 	var definitions, repetitions []int16
 	if w.pages.levels > 0 {
@@ -227,7 +231,7 @@ func (w *codeWriter) close() (made chunk.EncodedChunk, err error) {
 	described.TotalCompressedSize = int64(len(checked.Pages))
 	described.TotalUncompressedSize = w.pages.plain + described.TotalCompressedSize - w.pages.stored - int64(len(dictionary))
 	described.Encodings = described.Encodings[:0]
-	plain := *described.EncodingStats[0] // the library wrote plain pages only
+	plain := *described.EncodingStats[0] // the statistics of plain pages, which are all that the library wrote
 	described.EncodingStats = described.EncodingStats[:0]
 	if w.pages.coded > 0 {
 		described.DictionaryPageOffset = new(int64(firstPage))
@@ -258,7 +262,8 @@ const (
 	encodingLevels = 3
 )
 
-// firstPage is the offset of the first page, as in a file: 0 would be that of no dictionary.
+// firstPage is the offset of the first page, as in a file. It is not 0, because an offset of 0
+// would mean that there is no dictionary.
 const firstPage = 4
 
 // closeLibrary ends the last page and the library's file.

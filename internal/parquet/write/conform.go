@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// conform returns a column in the form that the encoder takes. Nested fields have the encoder's
-// names, start at offset 0 and have exactly the values that are written: a null list has
-// no elements, and a field is null where a struct around it is. It returns Invalid for
+// conform returns a column in the form that the encoder requires. Nested fields have the encoder's
+// names, start at offset 0 and have exactly the values that are written: a null list has no
+// elements, and a field is null in rows where a struct around it is null. It returns Invalid for
 // another type. The caller releases the result.
 func (n *fieldNode) conform(a arrow.Array) (arrow.ArrayData, error) {
 	switch a := a.(type) {
@@ -49,7 +49,7 @@ func (n *fieldNode) conformStruct(a *array.Struct) (arrow.ArrayData, error) {
 	defer batch.ReleaseAll(children...)
 	for i, c := range n.children {
 		field := a.Field(i)
-		if a.NullN() > 0 && field.DataType().ID() == c.wanted.ID() { // conform refuses other types, of which some have no validity
+		if a.NullN() > 0 && field.DataType().ID() == c.wanted.ID() { // conform refuses columns of other types, some of which have no validity
 			masked := nullUnder(field.Data(), a)
 			field = array.MakeFromData(masked)
 			masked.Release()
@@ -80,8 +80,8 @@ func (n *fieldNode) nested(a arrow.Array, offsets *memory.Buffer, children []arr
 	return array.NewData(n.encoded, a.Len(), buffers, children, a.NullN(), 0)
 }
 
-// nullUnder returns the data of a struct's field with nulls where the struct is null. The field is conformed afterwards,
-// so that its own fields and elements are hidden too.
+// nullUnder returns the data of a struct's field with nulls where the struct is null. The caller
+// then conforms the field, which also removes the values of its fields and elements in these rows.
 func nullUnder(child arrow.ArrayData, parent *array.Struct) arrow.ArrayData {
 	at, length := child.Offset(), child.Len()
 	bits := make([]byte, bitutil.BytesForBits(int64(at+length)))
@@ -99,7 +99,8 @@ func nullUnder(child arrow.ArrayData, parent *array.Struct) arrow.ArrayData {
 	return array.NewData(child.DataType(), length, buffers, child.Children(), array.UnknownNullCount, at)
 }
 
-// conformList takes a list or a map. offsets are those of a, or of the array that it is a slice of.
+// conformList conforms a list or a map. all are the offsets of a or, if a is a slice, of the whole
+// array.
 func (n *fieldNode) conformList(a arrow.Array, all []int32) (arrow.ArrayData, error) {
 	rows := a.Len()
 	ends := make([]int32, rows+1)
@@ -132,7 +133,7 @@ func (n *fieldNode) conformList(a arrow.Array, all []int32) (arrow.ArrayData, er
 	return n.nested(a, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(ends)), []arrow.ArrayData{child}), nil
 }
 
-// conformElements takes the elements of a list, or the entries of a map.
+// conformElements conforms the elements of a list, or the entries of a map.
 func (n *fieldNode) conformElements(elements arrow.Array) (arrow.ArrayData, error) {
 	if _, ok := n.wanted.(*arrow.ListType); ok {
 		return n.children[0].conform(elements)
@@ -149,10 +150,10 @@ func (n *fieldNode) conformElements(elements arrow.Array) (arrow.ArrayData, erro
 			return nil, err
 		}
 	}
-	return array.NewData(n.encoded.(*arrow.MapType).Elem(), entries.Len(), []*memory.Buffer{nil}, children, 0, 0), nil //nolint:forcetypeassert // encoderType made it
+	return array.NewData(n.encoded.(*arrow.MapType).Elem(), entries.Len(), []*memory.Buffer{nil}, children, 0, 0), nil //nolint:forcetypeassert // encoderType returns a MapType for maps
 }
 
-// elementsOf returns the elements in the ranges as one array. It takes over values.
+// elementsOf returns the elements in the used ranges as one array. It takes ownership of values.
 func elementsOf(values arrow.Array, used [][2]int64) (arrow.Array, error) {
 	defer values.Release()
 	switch len(used) {
@@ -169,8 +170,9 @@ func elementsOf(values arrow.Array, used [][2]int64) (arrow.Array, error) {
 	return array.Concatenate(parts, batch.Default())
 }
 
-// observe adds the values of a conformed column to the bounds of its leaves, and checks that
-// required fields have no nulls. parent is the number of nulls of the struct around it.
+// observe extends the bounds of the column's leaves by the values of a conformed column, and checks
+// that required fields have no nulls. parent is the number of nulls of the struct around the
+// column.
 func (n *fieldNode) observe(data arrow.ArrayData, parent int) error {
 	a := array.MakeFromData(data)
 	defer a.Release()
@@ -201,8 +203,8 @@ func (n *fieldNode) observe(data arrow.ArrayData, parent int) error {
 	}
 }
 
-// rowBytes returns the plain size of the rows [from, to) of a conformed column: that of the
-// largest leaf.
+// rowBytes returns the plain size of the rows [from, to) of a conformed column. If the column has
+// several leaves, it is the size of the largest leaf.
 func rowBytes(data arrow.ArrayData, from, to int) (size int64) {
 	rows := int64(to - from)
 	switch t := data.DataType().(type) {
@@ -235,8 +237,8 @@ func offsetsOf(data arrow.ArrayData) []int32 {
 	return arrow.Int32Traits.CastFromBytes(data.Buffers()[1].Bytes())[data.Offset():]
 }
 
-// hasValues appends for each leaf whether the rows [from, to) of a conformed column have a value
-// in it that is not null.
+// hasValues appends, for each leaf of a conformed column, whether the leaf has a value that is not
+// null in the rows [from, to).
 func hasValues(data arrow.ArrayData, from, to int, into []bool) []bool {
 	switch data.DataType().(type) {
 	case *arrow.StructType:

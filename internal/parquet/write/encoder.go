@@ -26,20 +26,21 @@ type setting struct {
 	level     int
 }
 
-// columnEncoder encodes a top-level column of one row group: as a file of its own in memory, whose
-// chunks an Assembler takes over.
+// columnEncoder encodes a top-level column of one row group. It writes a separate file in memory,
+// whose chunks an Assembler then copies to the data file.
 type columnEncoder struct {
 	setting setting
 	column  *fieldNode
 	schema  *arrow.Schema
 	out     bytes.Buffer
 	file    *pqarrow.FileWriter
-	coded   *codeWriter // instead of file, for dictionaries of integers; else nil
-	raw     int64       // plain bytes written
+	coded   *codeWriter // used instead of file for dictionaries of integers; otherwise nil
+	raw     int64       // plain size of the rows encoded so far
 
 	// The library's encoders of deltas fail for a page without values that follows another one. So
-	// rows without values are written together with rows that have some: the last rows are kept here,
-	// as copies, until rows with values come. waits is true if the column can lack values.
+	// rows without values are written together with rows that have values: the last rows are kept
+	// in waiting, as copies, until rows with values come. waits is true if the column can have rows
+	// without values.
 	waits        bool
 	waiting      []arrow.Array
 	waitingBytes int64
@@ -79,7 +80,7 @@ func newEncoder(column *fieldNode, s setting) (*columnEncoder, error) {
 // properties returns the library's options of all columns, and some more.
 func properties(more []parquet.WriterProperty) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(append([]parquet.WriterProperty{
-		parquet.WithAllocator(batch.Cleared()), // it does not write the widths of empty miniblocks
+		parquet.WithAllocator(batch.Cleared()), // the library leaves the widths of empty miniblocks unwritten
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithDataPageVersion(parquet.DataPageV1),
 		parquet.WithCompression(compress.Codecs.Zstd),
@@ -131,7 +132,7 @@ func (e *columnEncoder) writePage(data arrow.ArrayData, from, to int) error {
 	return nil
 }
 
-// hasDeltas reports whether each leaf that is encoded as deltas has a value in some rows.
+// hasDeltas reports whether each leaf that is encoded as deltas has a value in the rows [from, to).
 func (e *columnEncoder) hasDeltas(data arrow.ArrayData, from, to int) bool {
 	for i, has := range hasValues(data, from, to, nil) {
 		if !has && isDeltas(e.setting.encodings[i]) {
@@ -162,16 +163,17 @@ func isDeltas(e parquet.Encoding) bool {
 	return e == parquet.Encodings.DeltaBinaryPacked || e == parquet.Encodings.DeltaLengthByteArray || e == parquet.Encodings.DeltaByteArray
 }
 
-// minBatchLevels is more than the rows of a step. Rows that fit in a page have at most a level for
-// each byte and row.
+// minBatchLevels is more than the number of rows of a step. Rows that fit in a page have at most
+// one level for each of their bytes, plus one for each row.
 const minBatchLevels = 2 * stepRows
 
-// fitting returns the end of the rows that fill at most a page, or of one row.
+// fitting returns the end of the largest range of rows, starting at from, that fits in a page. The
+// range has at least one row, even if that row is larger than a page.
 func (e *columnEncoder) fitting(data arrow.ArrayData, from, to int) (int, error) {
 	if rowBytes(data, from, to) <= e.setting.pageBytes {
 		return to, nil
 	}
-	low, high := from+1, to // the end is at least low and before high
+	low, high := from+1, to // the end is in [low, high]
 	for low < high {
 		if mid := (low + high + 1) / 2; rowBytes(data, from, mid) <= e.setting.pageBytes {
 			low = mid
@@ -196,7 +198,7 @@ func (e *columnEncoder) writeRows(rows arrow.Array) (err error) {
 	return e.file.WriteBuffered(batch)
 }
 
-// stored returns the compressed bytes of the finished pages.
+// stored returns the compressed size of the finished pages.
 func (e *columnEncoder) stored() int64 {
 	if e.coded != nil {
 		return e.coded.pages.stored
@@ -204,8 +206,8 @@ func (e *columnEncoder) stored() int64 {
 	return e.file.RowGroupTotalCompressedBytes()
 }
 
-// held returns an upper bound of the memory in use: finished pages in buffers that double, the
-// pages that are being filled, dictionaries and filters.
+// held returns an upper bound of the memory in use: finished pages in buffers that double when they
+// grow, the pages that are being filled, dictionaries and bloom filters.
 func (e *columnEncoder) held() int64 {
 	held := 2*e.stored() + 3*e.waitingBytes
 	for i, encoding := range e.setting.encodings {
@@ -223,7 +225,7 @@ func (e *columnEncoder) held() int64 {
 // encoderBytes is the memory of an encoder without rows, for each leaf.
 const encoderBytes = 32 << 10
 
-// close ends the row group and returns its chunks, in memory of the encoder.
+// close ends the row group and returns its chunks, whose bytes are in the encoder's memory.
 func (e *columnEncoder) close() ([]chunk.EncodedChunk, error) {
 	if e.coded != nil {
 		made, err := e.coded.close()
@@ -272,15 +274,15 @@ func (e *columnEncoder) closeFile() (err error) {
 	return e.file.Close()
 }
 
-// recovered is deferred. It turns a panic of the library into an error.
+// recovered is deferred. It recovers from a panic of the library and sets err.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the library's encoder failed: %v", r)
 	}
 }
 
-// section returns a copy of a part of the encoder's file, which outlives the encoder; nil for an
-// absent one.
+// section returns a copy of a section of the encoder's file, or nil if the section is absent. The
+// copy may outlive the encoder.
 func section(all []byte, at *int64, length *int32) []byte {
 	if at == nil || length == nil {
 		return nil

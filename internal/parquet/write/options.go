@@ -20,8 +20,8 @@ const (
 	bloomBytes      = 1 << 20 // maximum size of a bloom filter
 	statisticsBytes = 1 << 10 // longer minima and maxima are left out of footer and page index
 	maxRowBytes     = 64 << 20
-	stepRows        = 8192     // rows of all columns that are encoded between two checks of the sizes
-	stepBytes       = 16 << 20 // plain bytes of these rows, unless one row has more
+	stepRows        = 8192     // maximum number of rows that are encoded between two checks of the sizes
+	stepBytes       = 16 << 20 // maximum plain size of these rows, unless a single row is larger
 	sampleBytes     = 32 << 20
 	createdBy       = "penstock version 1.0.0"
 )
@@ -32,27 +32,33 @@ type MemoryAccount interface {
 	Shrink(bytes int64)
 }
 
-// Options are those of a file. The zero value of a field, except for Schema, is its default.
+// Options are the options of a file. For each field except Schema, the zero value means the
+// default.
 type Options struct {
 	// Schema has the columns with the types that tables have in this project, and field ids as
 	// PARQUET:field_id metadata of all fields, nested ones included.
 	Schema *arrow.Schema
-	// UUIDs are the ids of fields of 16 bytes that are Iceberg's uuid. Others are fixed[16].
+	// UUIDs are the ids of the 16-byte fields whose Iceberg type is uuid. The type of all other
+	// 16-byte fields is fixed[16].
 	UUIDs []int
-	// FormatVersion is that of the table. Before 3, tables have no timestamps in nanoseconds.
+	// FormatVersion is the table's format version. Tables have timestamps in nanoseconds only from
+	// version 3 on.
 	FormatVersion int
-	// RowGroupBytes ends a row group: compressed bytes.
+	// RowGroupBytes is the compressed size at which a row group ends.
 	RowGroupBytes int64
-	// PageRows ends a page, approximately, and is the number of rows that encodings are chosen by.
+	// PageRows is the approximate number of rows of a page, and the number of rows that are encoded
+	// to choose encodings.
 	PageRows int64
 	// Sorting declares the order of the rows. It is not checked.
 	Sorting []SortingColumn
 	// Bloom are the ids of the fields with bloom filters. Booleans have none.
 	Bloom []int
-	// ByteStreamSplit also tries BYTE_STREAM_SPLIT for floats and doubles. Spark's own reader
-	// lacks it, and so do versions of Iceberg's before 1.12.
+	// ByteStreamSplit makes the choice of encodings also try BYTE_STREAM_SPLIT for floats and
+	// doubles. Spark's own reader cannot read that encoding, and neither can Iceberg's reader
+	// before version 1.12.
 	ByteStreamSplit bool
-	// Dictionary are the ids of fields that have dictionaries, whatever is smaller: where readers demand it.
+	// Dictionary are the ids of fields that get dictionaries even if another encoding is smaller,
+	// because readers require dictionaries.
 	Dictionary []int
 	// Choice has the encodings of earlier files with the same columns; nil: each file chooses its own.
 	Choice *EncodingChoice
@@ -61,17 +67,18 @@ type Options struct {
 	// Memory is the account for memory; nil is unlimited.
 	Memory MemoryAccount
 
-	// rowGroupRows also ends a row group, and pageBytes a page, by its uncompressed bytes. Only tests set them.
+	// rowGroupRows is the number of rows at which a row group ends, and pageBytes the uncompressed
+	// size at which a page ends. Only tests set them.
 	rowGroupRows, pageBytes int64
 }
 
-// SortingColumn is a primitive column that the rows are sorted by.
+// SortingColumn is a primitive column by which the rows are sorted.
 type SortingColumn struct {
 	FieldID                int
 	Descending, NullsFirst bool
 }
 
-// withDefaults returns the options with defaults for absent ones.
+// withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		value    *int64

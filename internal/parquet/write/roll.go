@@ -12,32 +12,34 @@ import (
 )
 
 const (
-	// rollRows is the maximum number of rows that are written between two checks of a file's size, and minRollRows the
-	// minimum. Unless the file is the first, rows that may take 1/rollDivisor of the target are checked earlier.
+	// rollRows is the maximum number of rows that are written between two checks of a file's size,
+	// and minRollRows the minimum. For all files but the first, the size is checked at the latest
+	// after rows that may take 1/rollDivisor of the target, but not before minRollRows rows.
 	rollRows    = 8192
 	minRollRows = 16
 	rollDivisor = 8
 )
 
-// FileSequence is where a Roll writes its files.
+// FileSequence creates the files that a Roll writes, and is told when each is complete.
 type FileSequence interface {
 	// Next starts a file.
 	Next(ctx context.Context) (chunk.Destination, error)
-	// Finish ends the file that Next started last. It is complete.
+	// Finish is called when the file that Next started last is complete.
 	Finish(ctx context.Context, w WrittenFile) error
 }
 
-// Roll writes batches to a sequence of files, each of about a target size. A file ends where
-// the sort key changes, unless that takes more than a quarter of the target, so that equal
-// keys are in one file. Without Options.Sorting, it ends anywhere. It is not safe for concurrent use.
+// Roll writes batches to a sequence of files, each of about a target size. So that equal keys are
+// in one file, a file that has reached the target size ends where the sort key changes, or when it
+// exceeds the target by a quarter. Without Options.Sorting, a file may end at any row. It is not
+// safe for concurrent use.
 type Roll struct {
 	to      FileSequence
 	opts    Options
 	target  int64
-	key     []int // the top-level columns that have sort columns
+	key     []int // the top-level columns that contain sort columns
 	current *DataWriter
-	ended   bool              // a file is complete
-	last    arrow.RecordBatch // the row before, if rows are sorted
+	ended   bool              // whether a file is complete
+	last    arrow.RecordBatch // the last row that was written, if rows are sorted
 }
 
 // NewRoll returns a Roll whose files take about target compressed bytes. The caller calls Release.
@@ -93,9 +95,10 @@ func (r *Roll) Write(ctx context.Context, b arrow.RecordBatch) error {
 	return nil
 }
 
-// step returns the number of rows of a size that are written before the next check. The first file is checked every rollRows
-// rows, whether or not it chooses the encodings: its bytes are unknown until the choice is made, and where it ends must not
-// depend on that time.
+// step returns how many rows, of about perRow bytes each, are written before the next check. The
+// first file is checked every rollRows rows, even if it does not choose the encodings: the size of
+// a file that does is unknown until the choice is made, and the row at which the first file ends
+// must not depend on when that is.
 func (r *Roll) step(perRow int64) int64 {
 	if !r.ended {
 		return rollRows
@@ -103,8 +106,8 @@ func (r *Roll) step(perRow int64) int64 {
 	return min(rollRows, max(minRollRows, r.target/rollDivisor/perRow))
 }
 
-// end returns the row among [from, to] that the open file, which is large enough, ends before, and
-// whether it does.
+// end decides where the open file, which has reached the target size, ends. If it ends before one
+// of the rows [from, to), end returns that row and true; otherwise it returns to and false.
 func (r *Roll) end(b arrow.RecordBatch, from, to int64) (int64, bool) {
 	next, changes := r.change(b, from, to)
 	if !changes && r.current.Bytes() >= r.target+r.target/4 {
@@ -132,7 +135,7 @@ func (r *Roll) change(b arrow.RecordBatch, from, to int64) (int64, bool) {
 	return to, false
 }
 
-// part writes the rows [from, to) to the open file, or starts one.
+// part writes the rows [from, to) to the open file. It starts a file if none is open.
 func (r *Roll) part(ctx context.Context, b arrow.RecordBatch, from, to int64) error {
 	if from == to {
 		return nil
@@ -168,7 +171,7 @@ func (r *Roll) finish(ctx context.Context) error {
 	return r.to.Finish(ctx, out)
 }
 
-// Close ends the open file. Without rows there is no file.
+// Close ends the open file. If no rows were written, there is no file.
 func (r *Roll) Close(ctx context.Context) error {
 	if r.current == nil {
 		return nil

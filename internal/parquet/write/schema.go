@@ -19,8 +19,8 @@ type fieldNode struct {
 	id       int
 	path     string // dotted, for errors
 	nullable bool
-	wanted   arrow.DataType // in the batches
-	encoded  arrow.DataType // as the encoder takes it: nested fields have generic names
+	wanted   arrow.DataType // type in the batches
+	encoded  arrow.DataType // type that the encoder requires, in which nested fields have generic names
 	children []*fieldNode   // a list's element; a map's key and value
 	uuid     bool
 	bounds   valueBounds // of a primitive field
@@ -116,8 +116,8 @@ func (b nodeBuilder) leaf(n *fieldNode) error {
 	return nil
 }
 
-// encoderType returns the type of the arrays that the encoder takes. Names of nested fields
-// are generic, so that paths are unique.
+// encoderType returns the type of the arrays that the encoder requires. Names of nested fields are
+// generic, so that paths are unique.
 func (n *fieldNode) encoderType() arrow.DataType {
 	field := func(name string, c *fieldNode) arrow.Field {
 		return arrow.Field{Name: name, Type: c.encoded, Nullable: c.nullable}
@@ -138,7 +138,7 @@ func (n *fieldNode) encoderType() arrow.DataType {
 	}
 }
 
-// leaves appends the primitive fields in the order of the file.
+// leaves appends the primitive fields inside a field, in the order of the file.
 func (n *fieldNode) leaves(into []*fieldNode) []*fieldNode {
 	if len(n.children) == 0 {
 		return append(into, n)
@@ -149,7 +149,7 @@ func (n *fieldNode) leaves(into []*fieldNode) []*fieldNode {
 	return into
 }
 
-// inLists appends for each primitive field whether it is in a list or map.
+// inLists appends, for each primitive field inside a field, whether it is in a list or map.
 func (n *fieldNode) inLists(is bool, into []bool) []bool {
 	if len(n.children) == 0 {
 		return append(into, is)
@@ -161,7 +161,8 @@ func (n *fieldNode) inLists(is bool, into []bool) []bool {
 	return into
 }
 
-// parquetSchema returns the schema of a file that has some other fields first.
+// parquetSchema returns the schema of a file that has the given fields first, followed by those of
+// nodes.
 func parquetSchema(fields schema.FieldList, nodes []*fieldNode, sc *arrow.Schema) (*schema.Schema, error) {
 	for i, n := range nodes {
 		field, err := n.parquet(sc.Field(i).Name)

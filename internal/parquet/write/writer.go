@@ -17,13 +17,13 @@ import (
 type DataWriter struct {
 	opts     Options
 	columns  []*fieldNode
-	base     Base // nil: there are no other columns
+	base     Base // nil: the file has no columns of another file
 	sorting  []parquet.SortingColumn
 	file     *chunk.Assembler
-	settings []setting        // of each column; nil until they are chosen
-	first    rows             // the rows held back until then
-	group    []*columnEncoder // of the open row group; nil: there is none
-	open     int64            // rows of the open row group
+	settings []setting        // setting of each column; nil until the settings are chosen
+	first    rows             // the rows that are held back until the settings are chosen
+	group    []*columnEncoder // encoders of the open row group; nil if no row group is open
+	open     int64            // number of rows of the open row group
 	rows     int64
 	reserved int64
 	err      error // the first error: the file is not complete
@@ -31,20 +31,21 @@ type DataWriter struct {
 
 // rows are conformed columns, batch after batch.
 type rows struct {
-	batches [][]arrow.ArrayData // of each batch the columns
+	batches [][]arrow.ArrayData // the columns of each batch
 	count   int64
 	bytes   int64
 }
 
-// New starts a file. It returns Invalid for columns that Iceberg lacks. The caller calls Release,
-// also after Close.
+// New starts a file. It returns Invalid for columns of a type that Iceberg lacks. The caller must
+// call Release, even after Close.
 func New(ctx context.Context, to chunk.Destination, opts Options) (*DataWriter, error) {
 	return AddTo(ctx, to, nil, opts)
 }
 
-// AddTo starts a file that has the columns of base first, and those of the options after them. The
-// row groups are those of base, and so is their declared order; the caller writes exactly its rows. The
-// description of the file has metrics of the new columns only. A nil base has no columns.
+// AddTo starts a file that has the columns of base first, followed by the columns of the options.
+// The file has the same row groups as base, with the same declared order, so the caller must write
+// exactly as many rows as base has. The description of the file has metrics only for the new
+// columns. With a nil base, AddTo does the same as New.
 func AddTo(ctx context.Context, to chunk.Destination, base Base, opts Options) (*DataWriter, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -71,10 +72,10 @@ func AddTo(ctx context.Context, to chunk.Destination, base Base, opts Options) (
 
 // Base is a file whose columns a DataWriter copies.
 type Base interface {
-	// Layout returns the parts of the written file that come from the base, without the schema, and
-	// its top-level fields. Their names and ids are not those of new columns.
+	// Layout returns the fields of the footer that come from the base, without a schema, and the
+	// base's top-level fields. No new column may have the name or id of one of these fields.
 	Layout() (chunk.FooterFields, schema.FieldList)
-	// Rows returns the rows of each row group, which are above 0.
+	// Rows returns the number of rows of each row group. Each number is above 0.
 	Rows() []int64
 	// Held returns the bytes of memory that Group needs for a row group.
 	Held(group int) int64
@@ -110,8 +111,9 @@ func (w *DataWriter) sortingColumns() ([]parquet.SortingColumn, error) {
 	return out, nil
 }
 
-// Bytes returns the bytes of the finished pages so far, compressed. The file will be larger by
-// the pages that are being filled and by its footer, and is not yet known while rows are held back.
+// Bytes returns the compressed size of the pages that are finished so far. The file will be larger
+// by the pages that are being filled and by its footer. While rows are held back, their size is not
+// included.
 func (w *DataWriter) Bytes() int64 {
 	size := w.file.Bytes() + w.file.Held()
 	for _, e := range w.group {
@@ -166,7 +168,7 @@ func (w *DataWriter) take(ctx context.Context, b arrow.RecordBatch) error {
 	return w.start(ctx)
 }
 
-// start chooses the encodings and encodes the rows held back.
+// start chooses the encodings and encodes the rows that are held back.
 func (w *DataWriter) start(ctx context.Context) error {
 	if err := w.reserve(w.held() + w.sampleMemory()); err != nil {
 		return err
@@ -190,8 +192,8 @@ func (w *DataWriter) start(ctx context.Context) error {
 	return w.reserve(w.held())
 }
 
-// sampleMemory returns the memory that measuring the sample takes: that of the largest column, as often as columns are encoded at
-// the same time.
+// sampleMemory returns the memory that measuring the sample takes: the memory for the largest
+// column, multiplied by the number of columns that are encoded at the same time.
 func (w *DataWriter) sampleMemory() (most int64) {
 	for i, c := range w.columns {
 		leaves := int64(len(c.leaves(nil)))
@@ -206,7 +208,7 @@ func (w *DataWriter) sampleMemory() (most int64) {
 	return most * int64(w.opts.Parallel)
 }
 
-// each calls do with 0 to n-1, for some at the same time.
+// each calls do with the numbers 0 to n-1, with up to Parallel calls at the same time.
 func (w *DataWriter) each(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(w.opts.Parallel)
@@ -241,7 +243,8 @@ func (w *DataWriter) encode(ctx context.Context, columns []arrow.ArrayData, coun
 	return w.reserve(w.held())
 }
 
-// rowsWithin returns how many of n rows take at most stepBytes, approximately, and at least 1.
+// rowsWithin returns how many of n rows take at most approximately stepBytes. It returns at least
+// 1.
 func rowsWithin(columns []arrow.ArrayData, at, n int64) int64 {
 	for n > 1 {
 		size := int64(0)
@@ -256,7 +259,7 @@ func rowsWithin(columns []arrow.ArrayData, at, n int64) int64 {
 	return n
 }
 
-// room returns the number of rows that the open row group lacks.
+// room returns how many more rows the open row group takes.
 func (w *DataWriter) room() (int64, error) {
 	if w.base == nil {
 		return w.opts.rowGroupRows - w.open, nil
@@ -285,7 +288,7 @@ func (w *DataWriter) startGroup() error {
 	return nil
 }
 
-// step encodes some rows in the open row group.
+// step encodes the rows [from, to) in the open row group.
 func (w *DataWriter) step(columns []arrow.ArrayData, from, to int) error {
 	if err := w.startGroup(); err != nil {
 		return err
@@ -310,7 +313,7 @@ func (w *DataWriter) endGroup(ctx context.Context) error {
 		return err
 	}
 	for i, e := range w.group {
-		// The encoder makes a copy of its pages.
+		// Closing the encoder copies its pages.
 		if err := w.reserve(w.held() + 4*e.stored() + dictionaryBytes); err != nil {
 			return err
 		}
@@ -334,7 +337,8 @@ func (w *DataWriter) endGroup(ctx context.Context) error {
 	return w.reserve(w.held())
 }
 
-// appendBase copies the row group of the base, if there is one, and returns the declared order.
+// appendBase copies the chunks of the base's next row group, if there is a base, and returns the
+// order that the new row group declares.
 func (w *DataWriter) appendBase(ctx context.Context) ([]parquet.SortingColumn, error) {
 	if w.base == nil {
 		return w.sorting, nil

@@ -9,19 +9,20 @@ type WrittenFile struct {
 	Rows, Bytes int64
 	Splits      []int64 // offsets of the row groups
 	FileMetrics
-	// Encodings are the names of the encodings that were chosen, by field id of primitive fields;
-	// none for a file without rows.
+	// Encodings are the names of the encodings that were chosen, by field id of primitive fields.
+	// It is empty for a file without rows.
 	Encodings map[int]string
 }
 
-// FileMetrics are statistics by field id of the primitive fields that were encoded. Counts are those of the footer: a list
-// that is null or empty counts as one value of its element, and that as null.
+// FileMetrics are statistics by field id of the primitive fields that were encoded. Counts are
+// those of the footer, in which a list that is null or empty counts as one null value of its
+// element.
 type FileMetrics struct {
-	ColumnBytes  map[int]int64 // as stored, with page headers
-	Values       map[int]int64 // with nulls
+	ColumnBytes  map[int]int64 // stored size, including page headers
+	Values       map[int]int64 // number of values, including nulls
 	Nulls        map[int]int64
-	NaNs         map[int]int64  // of floats and doubles only
-	Lower, Upper map[int][]byte // in Iceberg's single-value serialization; absent without values
+	NaNs         map[int]int64  // only for floats and doubles
+	Lower, Upper map[int][]byte // in Iceberg's single-value serialization; absent for columns without values
 }
 
 func newFileMetrics() FileMetrics {
@@ -34,7 +35,7 @@ func newFileMetrics() FileMetrics {
 // describe returns the description of the complete file.
 func (w *DataWriter) describe(footer *metadata.FileMetaData) WrittenFile {
 	m, encodings := newFileMetrics(), map[int]string{}
-	before := footer.Schema.NumColumns() - len(w.leaves()) // of the base
+	before := footer.Schema.NumColumns() - len(w.leaves()) // number of primitive columns of the base
 	for i, l := range w.leaves() {
 		m.ColumnBytes[l.id], m.Values[l.id], m.Nulls[l.id] = 0, 0, 0
 		for _, group := range footer.RowGroups {
@@ -69,5 +70,5 @@ func (w *DataWriter) describe(footer *metadata.FileMetaData) WrittenFile {
 	return WrittenFile{Rows: w.rows, Bytes: w.file.Bytes(), Splits: w.file.Splits(), FileMetrics: m, Encodings: encodings}
 }
 
-// unknown is less than any sum of counts.
+// unknown is so small that adding counts to it leaves it negative.
 const unknown = -1 << 62
