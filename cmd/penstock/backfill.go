@@ -154,8 +154,8 @@ func namesIn(list string) []string {
 	return out
 }
 
-// backfillTarget returns a dataset of the config file and its tables. If name is a table, the
-// dataset is a new one with that training table.
+// backfillTarget returns a dataset of the config file, and the tables of the dataset. If name is
+// the name of a table, it returns a new dataset that has this table as its training table.
 func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalog, name string) (backfill.Target, error) {
 	target := backfill.Target{}
 	var known []string
@@ -222,8 +222,8 @@ func catalogOf(c *config.Config, table string) string {
 	return ""
 }
 
-// sparkName returns the name of a table in Spark, where its catalog is called name. If name is "",
-// it returns the table's name in the config file.
+// sparkName returns the name of a table in Spark, given the name of the table's catalog in Spark.
+// If that name is "", it returns the table's name in the config file.
 func sparkName(c *config.Config, table, name string) string {
 	if name == "" {
 		return table

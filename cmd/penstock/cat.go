@@ -35,7 +35,7 @@ type catFlags struct {
 	format, output *string
 	limit          *int64
 	width          *int
-	ends           bool // whether the query has a limit, so that its stream ends with a report soon after it
+	ends           bool // whether the query has a limit: then its stream ends soon after the last printed row, with a report
 }
 
 func catCommand(p process) *cobra.Command {
@@ -103,9 +103,9 @@ func (p process) catProgress(rows *client.Shards, flags catFlags, args []string)
 	return g
 }
 
-// limited returns the query with the limit limit+1, so that the stream ends with a report on these
-// rows. It returns the query unchanged and false if limit is 0, or if the query has a limit or a
-// field that excludes one.
+// limited sets the query's limit to limit+1, so that the stream ends with a report on these rows.
+// It returns the query unchanged, and false, if limit is 0, or if the query already has a limit or
+// a field that cannot be combined with a limit.
 func limited(query []byte, limit int64) ([]byte, bool) {
 	fields := map[string]json.RawMessage{}
 	if limit == 0 || limit == math.MaxInt64 || json.Unmarshal(query, &fields) != nil {
@@ -136,8 +136,10 @@ func (p terminal) writeOutput(path string, f func(io.Writer) error) error {
 	return err
 }
 
-// resolveFormat sets the format from the extension of the output file if no format was given. It
-// returns an error if the extension belongs to another format, or to none and no format was given.
+// resolveFormat sets the format if --format was not given: to the format that the extension of the
+// output file belongs to, or to table if there is no output file. It returns an error if the
+// extension belongs to a format other than that of --format, or if --format was not given and the
+// extension belongs to no format.
 func (f catFlags) resolveFormat() error {
 	named := strings.TrimPrefix(filepath.Ext(*f.output), ".")
 	if !slices.Contains(rowformat.Names(), named) {
@@ -179,7 +181,8 @@ func (p process) tableWidth() int {
 	return tableWidth
 }
 
-// print writes rows to w, up to the limit, and prints their number on standard error.
+// print writes rows to w, up to the limit, and then prints the number of written rows on standard
+// error.
 func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags, g *commandProgress) error {
 	out, err := rowformat.New(*flags.format, w, rows.Schema, *flags.width)
 	if err != nil {
@@ -233,14 +236,15 @@ func (p terminal) print(rows *client.Shards, w io.Writer, flags catFlags, g *com
 	return nil
 }
 
-// matchedSoFar describes how many of the rows that were read matched each staging table. It returns
-// "" if there is no report: if the query has no limit, or if reading fails.
+// matchedSoFar describes, for each staging table, how many of the rows read so far matched it. The
+// server reports this at the end of the stream. matchedSoFar returns "" if there is no report,
+// because the query has no limit or reading fails.
 func matchedSoFar(rows *client.Shards, flags catFlags) string {
 	if !flags.ends {
 		return ""
 	}
 	for rows.Next() {
-		continue // at most the row after the limit
+		continue // at most one more row, the one after the limit
 	}
 	if text := matchText(rows.Total); text != "" {
 		return "; of the rows that were read" + strings.Replace(text, ";", ",", 1)
@@ -259,7 +263,7 @@ func (p terminal) warnOfMatches(r client.Report) {
 
 func rowsText(n int64) string { return fault.Count(n, "row") }
 
-// matchText describes how many rows matched each staging table.
+// matchText describes, for each staging table, how many rows matched it.
 func matchText(r client.Report) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {

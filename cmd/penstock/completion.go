@@ -20,8 +20,8 @@ import (
 // completionTime bounds the time to look up names of datasets and tables.
 const completionTime = time.Second
 
-// completer completes the command lines of a shell, with the names of datasets and tables from the config file or the server
-// of a command.
+// completer completes command lines in a shell. It takes the names of datasets and tables from the
+// config file or the server that the command line names.
 type completer struct{ environment }
 
 // arguments sets up completion of the arguments of a command and its subcommands. The
@@ -36,7 +36,7 @@ func (e completer) arguments(c *cobra.Command) {
 	if names == nil {
 		return
 	}
-	all := strings.HasSuffix(first, "…") // whether all arguments are completed
+	all := strings.HasSuffix(first, "…") // whether every argument is such a name, not only the first
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0 || all:
@@ -114,8 +114,9 @@ func sourceOf(c *cobra.Command) sourceFlags {
 	return sourceFlags{config: text("config"), uri: text("uri"), tlsCA: text("tls-ca"), tlsCert: text("tls-cert"), tlsKey: text("tls-key"), token: text("token-file")}
 }
 
-// configured returns the config file that the flags name or, if there is no --uri, the one that the
-// environment names. It returns nil if there is no file, or if it cannot be loaded.
+// configured loads the config file that the flags name. If the flags name neither a config file nor
+// a server, it loads the config file that the environment names. It returns nil if there is no
+// file, or if the file cannot be loaded.
 func (e environment) configured(flags sourceFlags) *config.Config {
 	file := *flags.config
 	if file == "" && *flags.uri == "" {
@@ -150,8 +151,9 @@ func (e completer) datasetNames(c *cobra.Command) (out []string) {
 	return out
 }
 
-// tableNames returns the names of the tables in a command's catalogs or server. If the catalogs do
-// not answer in time, it returns the tables of the config file's datasets.
+// tableNames returns the names of the tables in the catalogs of a command's config file, or on its
+// server. If the catalogs cannot be read in time, it returns the tables of the config file's
+// datasets.
 func (e completer) tableNames(c *cobra.Command) (out []string) {
 	flags := sourceOf(c)
 	conf := e.configured(flags)
@@ -181,8 +183,8 @@ func (e completer) tableNames(c *cobra.Command) (out []string) {
 	return out
 }
 
-// refNames returns the names of the branches and tags of a table in a command's catalogs, without
-// those that keep snapshots for training jobs. It returns nil on failure.
+// refNames returns the names of the branches and tags of a table in the catalogs of a command's
+// config file. It omits the tags that keep snapshots for training jobs. It returns nil on failure.
 func (e completer) refNames(c *cobra.Command, table string) (out []string) {
 	conf := e.configured(sourceOf(c))
 	if conf == nil {
@@ -225,7 +227,7 @@ func (e completer) ask(c *cobra.Command, flags sourceFlags, f func(context.Conte
 	if err != nil {
 		return
 	}
-	defer s.Close() //nolint:errcheck // the names were received, or not
+	defer s.Close() //nolint:errcheck // completion does not report failures
 	f(ctx, s)
 }
 

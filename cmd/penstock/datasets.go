@@ -55,7 +55,7 @@ func datasetsCommand(p process) *cobra.Command {
 	return c
 }
 
-// datasetOf returns a list of only the dataset with a name.
+// datasetOf returns a list that contains only the dataset with the given name.
 func datasetOf(all []client.Dataset, name string) ([]client.Dataset, error) {
 	var names []string
 	for _, d := range all {
@@ -67,7 +67,8 @@ func datasetOf(all []client.Dataset, name string) ([]client.Dataset, error) {
 	return nil, dataset.Unknown(name, names)
 }
 
-// unreadable returns an error that names the datasets that cannot be read; nil if all can.
+// unreadable returns an error that names the datasets that cannot be read, or nil if all datasets
+// can be read.
 func unreadable(all []client.Dataset) error {
 	var names []string
 	kind := fault.Internal
@@ -143,7 +144,8 @@ func (p terminal) printJSON(value any) error {
 	return err
 }
 
-// printDatasets prints a line per dataset, with the reason if it cannot be read.
+// printDatasets prints a line for each dataset. If a dataset cannot be read, its line has the
+// reason.
 func (p terminal) printDatasets(all []client.Dataset) error {
 	var lines [][]string
 	for _, d := range all {

@@ -68,7 +68,7 @@ func diffCommand(p process) *cobra.Command {
 	return c
 }
 
-// shownPartitions bounds the partitions that text shows.
+// shownPartitions is the maximum number of partitions in the result as text.
 const shownPartitions = 20
 
 // diffText describes what changed.

@@ -43,7 +43,7 @@ func tablesCommand(p process) *cobra.Command {
 	return c
 }
 
-// printTables prints a line per table, with the reason if it cannot be read.
+// printTables prints a line for each table. If a table cannot be read, its line has the reason.
 func (p terminal) printTables(found []history.Description) error {
 	lines := make([][]string, 0, len(found))
 	for _, t := range found {
@@ -64,7 +64,7 @@ func (p terminal) printTables(found []history.Description) error {
 	return p.printTable([]string{"table", "rows", "bytes", "files", "time", "partitions", "datasets"}, lines)
 }
 
-// countText formats a count; nil is unknown.
+// countText formats a count; nil means that the count is unknown.
 func countText(n *int64) string {
 	if n == nil {
 		return "?"
@@ -72,7 +72,7 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// bytesText formats a number of bytes; nil is unknown.
+// bytesText formats a number of bytes; nil means that the number is unknown.
 func bytesText(n *int64) string {
 	if n == nil {
 		return "?"
@@ -113,8 +113,8 @@ func logCommand(p process) *cobra.Command {
 	return c
 }
 
-// logText describes the snapshots of a table. The printed commands end with source, the result of
-// sourceFlags.text.
+// logText describes the snapshots of a table, with the commands that undo them. source is the
+// result of sourceFlags.text, and is added to the end of each command.
 func logText(l history.Log, source string) string {
 	if len(l.Snapshots) == 0 {
 		return fmt.Sprintf("%s of table %s has no snapshot\n", l.Branch, l.Table)

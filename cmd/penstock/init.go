@@ -147,8 +147,8 @@ func proposalOf(file string, found *proposal.Proposal, secrets []proposal.Secret
 	return out
 }
 
-// configOf loads the catalog's properties from a temporary config file in output's folder, so that
-// it returns the errors that loading output would return.
+// configOf writes the catalog's properties to a temporary config file in the folder of output, and
+// loads this file. So it returns the same errors as loading the final config file would return.
 func (p process) configOf(written []dataset.Property, secrets []proposal.Secret, output string) (_ *config.Config, err error) {
 	folder := filepath.Dir(output)
 	file, err := os.CreateTemp(folder, ".penstock-init-*.yaml")

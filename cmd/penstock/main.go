@@ -29,7 +29,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailure     = 1
-	exitFindings    = 1 // verify has findings; other failures of verify are exitUnverified
+	exitFindings    = 1 // verify has findings; if it fails for another reason, the exit code is exitUnverified
 	exitUnverified  = 3
 	exitUsage       = 2
 	exitInterrupted = 130 // as in shells, for SIGINT
@@ -62,7 +62,8 @@ func main() {
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
-// withBars returns the terminal with a line for bars. All other output erases the bar first.
+// withBars returns a terminal that draws progress bars on a line. Its outputs erase the bar before
+// they write anything else.
 func (p terminal) withBars(line *bar.Line) terminal {
 	p.line, p.stdout, p.stderr = line, line.Before(p.stdout), line.Before(p.stderr)
 	return p
@@ -77,7 +78,8 @@ func (p process) run(ctx context.Context, args []string) int {
 		Long: "Penstock opens a training table and its staging tables in Apache Iceberg, joins them\n" +
 			"bucket by bucket in memory, and streams the joined batches over Arrow Flight.",
 		SilenceErrors: true, SilenceUsage: true,
-		// An error before a command runs is a mistake in its use.
+		// run treats an error that occurs before the command starts as a mistake in the use of the
+		// command.
 		PersistentPreRun: func(*cobra.Command, []string) { started = true },
 		Version:          version(),
 	}
@@ -109,8 +111,9 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, terminations()...)
 }
 
-// terminations returns the signals that terminate the program: SIGTERM, and SIGINT and SIGHUP
-// unless it was started to ignore them, as by nohup.
+// terminations returns the signals that terminate a command other than serve: SIGTERM, SIGINT and
+// SIGHUP. It omits SIGINT or SIGHUP if the program was started with that signal ignored, as nohup
+// does.
 func terminations() []os.Signal {
 	all := serverTerminations()
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -167,13 +170,13 @@ func (p terminal) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stderr, format, args...)
 }
 
-// isBrokenPipe reports whether an error means that the reader of the output has closed it, as
-// after "| head". That is not a failure.
+// isBrokenPipe reports whether an error means that the program that reads the output has closed it,
+// as head does in "penstock cat | head". This is not a failure of the command.
 func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
 
-// describe renders a failure as text, with one line per part.
+// describe returns the text of a failure. Each part of the failure has a line.
 func describe(e *fault.Error) string {
 	var b strings.Builder
 	message := e.Message

@@ -78,7 +78,7 @@ func (f compactFlags) request(table string) (decode.CompactCommand, error) {
 	out := decode.CompactCommand{Table: table, Branch: *f.branch, Partition: *f.partition, Key: cmdline.Items(*f.key), AnyOrder: *f.anyOrder, DryRun: *f.dry, Progress: true}
 	if *f.minFiles != "" {
 		n, err := strconv.Atoi(*f.minFiles)
-		if err != nil || n < 2 { //nolint:mnd // rewriting a single file does not reduce the number
+		if err != nil || n < 2 { //nolint:mnd // rewriting a single file does not reduce the number of files
 			return out, cmdline.Errorf("--min-files %q is not a number above 1", *f.minFiles)
 		}
 		out.MinFiles = n

@@ -26,11 +26,11 @@ const (
 	privateSpool = "spool"
 )
 
-// A private server exits within a second after its owners: parentPoll, exitGrace and the removal of
-// its folder.
+// A private server exits at most a second after its last owner. This time consists of parentPoll,
+// exitGrace, and the removal of the server's folder.
 const (
-	parentPoll = 100 * time.Millisecond // between checks of the parent process or of the locks of owners
-	exitGrace  = 500 * time.Millisecond // until the process exits, even if calls have not ended
+	parentPoll = 100 * time.Millisecond // the time between two checks of the parent process, or of the owners' locks
+	exitGrace  = 500 * time.Millisecond // how long calls may continue after the owners are gone, until the process exits
 )
 
 // privateServer serves its owners on sockets in its folder until the owners are gone. If the folder
@@ -44,8 +44,8 @@ type privateServer struct {
 	remove func()         // removes the folder, once
 }
 
-// newPrivateServer returns a private server for a folder. The folder must be new, since the server
-// removes it with its content.
+// newPrivateServer returns a private server for a folder. The folder must be new, because the
+// server later removes the folder with everything in it.
 func newPrivateServer(folder string) (*privateServer, error) {
 	s := &privateServer{parent: os.Getppid(), gone: make(chan struct{})}
 	var err error
@@ -63,8 +63,8 @@ func newPrivateServer(folder string) (*privateServer, error) {
 }
 
 // removeFolder removes the folder. A folder with a file of owners is renamed first, since a new
-// owner may create a folder of the same name at any time. Errors are ignored: leftovers are in a
-// temporary folder.
+// owner may create a folder of the same name at any time. Errors are ignored, because the folder is
+// usually in a temporary folder.
 func (s *privateServer) removeFolder() {
 	folder := s.folder
 	if s.owners != nil {
@@ -90,8 +90,8 @@ func (p process) servePrivately(ctx context.Context, folder, file string, given 
 	return p.serve(ctx, settings, func() (*config.Config, error) { return owner.load(p, file, given) }, owner)
 }
 
-// checkNew returns an error unless a folder is accessible only to this user, and is empty except
-// for a log and a file of owners.
+// checkNew returns an error unless only this user can access the folder, and the folder contains at
+// most a log and a file of owners.
 func checkNew(folder string) error {
 	const remedy = "name a new folder of mode 0700, such as one of mktemp -d: it is removed with the server"
 	stat, err := os.Lstat(folder)
@@ -113,10 +113,11 @@ func checkNew(folder string) error {
 	return nil
 }
 
-// watch closes s.gone when the owners are gone: when no process holds a lock or, without a file of
-// owners, when input is closed or the parent process has changed. (If the parent is killed, a
-// process that it forked may keep input open.) After exitGrace, watch removes the folder and exits
-// the process, even if calls have not ended.
+// watch waits until the owners are gone, and then closes s.gone. If there is a file of owners, the
+// owners are gone when no process holds a lock in it. Otherwise, the owner is gone when input is
+// closed, or when the parent process has changed: if the parent is killed, a process that it forked
+// may keep input open. After exitGrace, watch removes the folder and exits the process, even if
+// calls have not ended.
 func (s *privateServer) watch(input io.Reader) {
 	if s.owners != nil {
 		s.waitForOwners()
@@ -126,7 +127,7 @@ func (s *privateServer) watch(input io.Reader) {
 	close(s.gone)
 	time.Sleep(exitGrace)
 	s.remove()
-	os.Exit(exitOK) // nobody reads the exit code: the owners are gone
+	os.Exit(exitOK) // the owners are gone, so nobody reads the exit code
 }
 
 // waitForOwners returns when all owners are gone.
@@ -156,8 +157,9 @@ func (s *privateServer) waitForParent(input io.Reader) {
 	}
 }
 
-// settings returns the flags of a private server: the given flags and its own addresses. It returns
-// an error if the given flags set an address.
+// settings returns the flags of a private server: the defaults of a private server, the given
+// flags, and the addresses of sockets in the server's folder. It returns an error if the given
+// flags set one of these addresses.
 func (s *privateServer) settings(given map[string]string) (map[string]string, error) {
 	out := privateOff()
 	maps.Copy(out, given)
@@ -174,18 +176,19 @@ func (s *privateServer) settings(given map[string]string) (map[string]string, er
 	return out, nil
 }
 
-// privateOff returns the settings that a private server turns off unless flags set them: protection
-// from other clients, and resources that only one server per config file can use.
+// privateOff returns the settings that are off in a private server unless flags set them. They
+// protect a server from other clients, or use something that only one server of a config file can
+// have, such as the address of metrics.
 func privateOff() map[string]string {
-	off := map[string]string{"pprof": "false"} // needs metrics
+	off := map[string]string{"pprof": "false"} // pprof requires metrics, which are off
 	for name := range strings.FieldsSeq("tls-cert tls-key tls-client-ca tokens jwt-issuer jwt-audience jwt-keys policy audit-log ticket-keys advertise metrics cache-dir") {
 		off[name] = ""
 	}
 	return off
 }
 
-// load loads a config file with the settings of a private server. Spilled data goes to the server's
-// folder, unless a spool is set.
+// load loads a config file with the settings of a private server. If no spool is set, spilled data
+// is written to the server's folder.
 func (s *privateServer) load(p process, file string, given map[string]string) (*config.Config, error) {
 	flags, err := s.settings(given)
 	if err != nil {
@@ -206,8 +209,8 @@ func (s *privateServer) ended() <-chan struct{} {
 	return s.gone
 }
 
-// clean removes the folder if the owners are gone. Otherwise the owners remove it, since they may
-// want the log.
+// clean removes the folder if the owners are gone. Otherwise clean leaves the folder to the owners,
+// because they may want to read the log.
 func (s *privateServer) clean() {
 	select {
 	case <-s.ended():

@@ -20,7 +20,8 @@ import (
 // progressEvery is the time between two lines of progress.
 const progressEvery = 5 * time.Second
 
-// The values of --progress, the step that reads rows, and the final steps of all commands.
+// The values of --progress, the name of the step that reads rows, and the names of the two steps
+// with which commands end.
 const (
 	progressText = "text"
 	progressJSON = "json"
@@ -43,14 +44,15 @@ func progressFlag(c *cobra.Command) *string {
 //	return g.end(err)                              // once, with the error of the command
 //
 // On a terminal, a bar shows the latest counts. Otherwise, a line is printed at most every 5
-// seconds. JSON also has lines for the start of each step, for the counts at its end, and for the
-// end of the command, with its failure. commandProgress is not safe for concurrent use.
+// seconds. With --progress json, there are also lines at the start of each step, for the last
+// counts of each step, and at the end of the command. If the command fails, its last line describes
+// the failure. commandProgress is not safe for concurrent use.
 type commandProgress struct {
 	p        process
 	asJSON   bool
 	bar      *bar.Bar     // on a terminal; otherwise nil
 	line     progressLine // the current line, with the latest counts
-	unsaid   bool         // whether line has counts that were not printed
+	unsaid   bool         // whether the counts of line have changed since the last printed line
 	begun    time.Time
 	lastLine time.Time
 }
@@ -72,11 +74,11 @@ type progressFailure struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy,omitempty"`
-	// Uncertain is true if the change may have been made.
+	// Uncertain is true if it is unknown whether the change was committed.
 	Uncertain bool `json:"uncertain,omitempty"`
 }
 
-// progressOf returns the progress of a command, given its flag --progress.
+// progressOf returns the progress of a command. flag is the value of the command's flag --progress.
 func (p process) progressOf(flag, command, table string) (*commandProgress, error) {
 	if flag != "" && flag != progressText && flag != progressJSON {
 		return nil, cmdline.Errorf("--progress %q is neither %s nor %s", flag, progressText, progressJSON)
@@ -106,7 +108,7 @@ func (g *commandProgress) report(now progress.Message) {
 	g.at(now.Counts)
 }
 
-// of switches to another table of the command.
+// of starts the progress of another table that the same command changes.
 func (g *commandProgress) of(table string) {
 	g.flush()
 	g.line.Table, g.line.Counts = table, progress.Counts{}
@@ -125,8 +127,8 @@ func (g *commandProgress) step(name string) {
 	}
 }
 
-// at sets the counts of the step. Without a bar, it prints a line if the last line is 5 seconds
-// old.
+// at sets the counts of the step. If there is no bar, at prints a line unless the previous line was
+// printed less than progressEvery ago.
 func (g *commandProgress) at(counts progress.Counts) {
 	g.unsaid = g.unsaid || counts != g.line.Counts
 	g.line.Counts = counts
@@ -147,7 +149,8 @@ func (g *commandProgress) rows(read int64) {
 	}
 }
 
-// pause erases the bar until the returned function is called, so that a question is not overwritten.
+// pause erases the bar, so that the bar does not overwrite a question. The returned function shows
+// the bar again.
 func (g *commandProgress) pause() (resume func()) {
 	if g.bar == nil {
 		return func() {}
@@ -184,7 +187,8 @@ func (g *commandProgress) end(err error) error {
 	return err
 }
 
-// flush prints a line of JSON for counts that were not printed. It prints no text.
+// flush prints the counts that were not printed yet, if the progress is JSON. Otherwise it prints
+// nothing.
 func (g *commandProgress) flush() {
 	if g.asJSON && g.unsaid {
 		g.say()
@@ -213,8 +217,8 @@ func (g *commandProgress) draw() bool {
 	return g.bar != nil
 }
 
-// state converts the line to the state of a bar. It counts rows if their total is known or if there
-// is no other total, and otherwise files or bytes.
+// state converts the line to the state of a bar. The bar shows rows if their total is known, or if
+// no total is known. Otherwise it shows files or bytes, whichever total is known.
 func (l progressLine) state() bar.State {
 	out := bar.State{Title: strings.TrimSpace(l.Command + " " + l.Table), Step: l.Step, Unit: "rows"}
 	rows, all := l.RowsRead+l.RowsWritten, l.OfRowsRead+l.OfRowsWritten

@@ -154,8 +154,8 @@ func demoteCommand(p process) *cobra.Command {
 	return c
 }
 
-// askDemotion lists the columns that a call would drop and asks for confirmation. It returns false
-// if there are none, and an error unless the answer is yes.
+// askDemotion lists the columns that a call would drop, and asks whether to drop them. If there are
+// no such columns, it returns false. It returns errDeclined if the answer is not yes.
 func (p process) askDemotion(ctx context.Context, s *client.Client, request decode.DemoteCommand) (bool, error) {
 	request.DryRun, request.Progress = true, false
 	var out promote.Demotion
@@ -195,7 +195,7 @@ func demotionText(request decode.DemoteCommand, r promote.Demotion) string {
 		r.Table, columns, strings.Join(r.Entries, ", "), restored, r.Schema, r.Before)
 }
 
-// sparkPrint holds the flags to print a promotion as Spark SQL.
+// sparkPrint holds the flags with which a command prints a promotion as Spark SQL.
 type sparkPrint struct{ as, catalog *string }
 
 // printSpark is the value of --print.
@@ -209,7 +209,7 @@ func sparkPrintFlags(c *cobra.Command) sparkPrint {
 	}
 }
 
-// wanted reports whether to print SQL.
+// wanted reports whether the flags ask for SQL.
 func (s sparkPrint) wanted() (bool, error) {
 	switch {
 	case *s.as == printSpark:

@@ -76,7 +76,8 @@ func undoLine(move client.Move) string {
 	return cmdline.Join(append(words, "--from", from, "--to", strconv.FormatInt(move.To, 10))...)
 }
 
-// noneBefore is the value of undo's --from for a branch that did not exist, or main of a table without snapshots.
+// noneBefore is the value of undo's --from if the branch did not exist before, or if main had no
+// snapshot.
 const noneBefore = "none"
 
 func undoCommand(p process) *cobra.Command {
@@ -132,12 +133,14 @@ func undoCommand(p process) *cobra.Command {
 	return c
 }
 
-// undoLast undoes the last change of Penstock to the branch of a move. The snapshots are looked up
-// first and sent with the request, so that a request that is sent again undoes nothing else.
+// undoLast undoes Penstock's last change to a branch; the move of names the table and the branch.
+// undoLast first looks up the snapshots before and after this change, and sends them with the
+// request. So a request that is sent twice does not undo another change.
 //
-// A table records the moves of main alone. Of another branch, a second call could not tell that the
-// first one undid its last change, so the error has the command with the snapshots. source is the
-// result of sourceFlags.text.
+// Table metadata records only the moves of main. If another branch was moved back, a second call
+// could not see this, and would undo one more change. For such a branch, undoLast therefore undoes
+// nothing: it returns an error with the command that names the snapshots. source is the result of
+// sourceFlags.text.
 func undoLast(ctx context.Context, s *client.Client, of client.Move, dry bool, source string) (client.Move, error) {
 	last, err := s.LastChange(ctx, of.Table, of.Branch)
 	if err != nil || dry {
@@ -152,13 +155,13 @@ func undoLast(ctx context.Context, s *client.Client, of client.Move, dry bool, s
 	return back, err
 }
 
-// reversed returns the move that a move undoes.
+// reversed returns the move in the opposite direction.
 func reversed(m client.Move) client.Move {
 	return client.Move{Table: m.Table, Branch: m.Branch, From: m.To, To: m.From}
 }
 
-// undoneMove returns the move that the flags of undo describe. If they describe none, To is 0, and
-// undo applies to the last change.
+// undoneMove returns the move that the flags --from and --to of undo describe. Without these flags,
+// the To of the returned move is 0, which means that undo applies to the last change.
 func undoneMove(table, branch, from, to string) (client.Move, error) {
 	made := client.Move{Table: table, Branch: branch}
 	if from == "" && to == "" {
@@ -174,7 +177,7 @@ func undoneMove(table, branch, from, to string) (client.Move, error) {
 	return made, err
 }
 
-// undoneText describes the move that undid changes or, in a dry run, would undo them.
+// undoneText describes the changes that the move back has undone or, in a dry run, would undo.
 func undoneText(back client.Move, dry bool) string {
 	var b strings.Builder
 	did := "took back"

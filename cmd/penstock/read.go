@@ -76,7 +76,7 @@ type findingsError struct{}
 
 func (findingsError) Error() string { return "there are findings" }
 
-// unverifiedError is returned if a verification could not be completed.
+// unverifiedError is the error of a verification that could not be completed.
 type unverifiedError struct{ err error }
 
 func (e unverifiedError) Error() string { return e.err.Error() }

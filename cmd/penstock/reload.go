@@ -18,26 +18,26 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// maxCheckTime bounds the time in which a reload plans new and changed datasets. Datasets that are
-// not planned by then are served anyway.
+// maxCheckTime bounds the time that a reload spends on planning new and changed datasets. A dataset
+// that could not be planned in this time is served anyway.
 const maxCheckTime = time.Minute
 
-// configFiles is the config file's name in the watcher.
+// configFiles is the name of the config file's group in the watcher.
 const configFiles = "the configuration"
 
-// configReloader applies changes of the config file to a running server. All datasets of an
-// accepted file take effect at the same time; a refused file changes nothing. Open streams, and
-// tickets and cursors of unchanged datasets, are not affected.
+// configReloader applies changes of the config file to a running server. If the server accepts the
+// file, all of its datasets take effect at the same time. If the server refuses the file, nothing
+// changes. A reload does not affect open streams, or the tickets and cursors of unchanged datasets.
 //
 // Catalogs and server settings take effect only when the server starts. A file with different
-// catalogs is refused, since the name of a table could then refer to another table. Changed
-// settings are logged.
+// catalogs is refused, because the name of a table could then refer to another table. If settings
+// have changed, their names are logged.
 type configReloader struct {
 	read    func() (*config.Config, error)
 	loader  *loader.Loader
 	log     *slog.Logger
 	started *config.Config         // the configuration that the server started with
-	count   func(telemetry.Reload) // nil: the file is not watched
+	count   func(telemetry.Reload) // counts reloads in metrics; nil: the file is not watched
 	clock   func() time.Time
 	reloads reloadStatus
 }
@@ -80,9 +80,10 @@ func (r *configReloader) status() func() flight.ConfigStatus {
 	return r.reloads.read
 }
 
-// watch makes a watcher load the file when it changes, and once now, in case it has changed since
-// the server read it. A pipe is not watched, since it cannot be read again. If the policy changes
-// too, it is loaded first, so that its previous rules do not apply to new datasets.
+// watch makes a watcher load the config file whenever it changes. The watcher also loads the file
+// now, in case it has changed since the server read it. A pipe is not watched, because it cannot be
+// read again. If both the policy and the config file change, the policy is loaded first, so that
+// the old rules never apply to new datasets.
 func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
 	file := r.started.File
 	if !isWatched(file) {
@@ -96,8 +97,8 @@ func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *t
 	return nil
 }
 
-// loadedLast returns the watcher's name of the files that are loaded last when both the policy and
-// the config file change.
+// loadedLast returns the name, in the watcher, of the group that is loaded last when both the
+// policy and the config file change.
 func (r *configReloader) loadedLast() string {
 	if isWatched(r.started.File) {
 		return configFiles
@@ -105,13 +106,14 @@ func (r *configReloader) loadedLast() string {
 	return auth.PolicyFiles
 }
 
-// isWatched reports whether a file can be read again, which a pipe cannot.
+// isWatched reports whether a file can be watched. A pipe cannot, because its content can be read
+// only once. A missing file can, because it may appear later.
 func isWatched(file string) bool {
 	stat, err := os.Stat(file)
 	return err != nil || stat.Mode().IsRegular()
 }
 
-// load reads the file and applies it. Calls must not overlap.
+// load reads the config file and applies it. Calls must not overlap.
 func (r *configReloader) load(ctx context.Context) error {
 	came := telemetry.ReloadRefused
 	next, err := r.read()
@@ -187,8 +189,9 @@ func names(datasets []dataset.Dataset) []string {
 	return out
 }
 
-// check returns an error if the change would make a readable dataset unreadable. Other unreadable
-// datasets are only logged: their tables may be created later, or storage may be down.
+// check returns an error if a dataset could be read before the change, and its new definition is
+// invalid or names something that does not exist. Other datasets that cannot be read are only
+// logged: their tables may be created later, or storage may be down.
 func (r *configReloader) check(ctx context.Context, c datasetChange) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()
@@ -216,7 +219,7 @@ func (r *configReloader) warn(d dataset.Dataset, err error) {
 	}
 }
 
-// plan plans all rows of a dataset.
+// plan plans a query for all rows of a dataset, and returns the error.
 func (r *configReloader) plan(ctx context.Context, d dataset.Dataset) error {
 	_, err := r.loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Inline: &d}})
 	return err

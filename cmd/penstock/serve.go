@@ -87,8 +87,9 @@ func serveCommand(p process) *cobra.Command {
 	return c
 }
 
-// serverSignals returns channels that receive the signals to terminate (ends) and to reload files
-// (hangups) until restore is called.
+// serverSignals returns two channels of signals: ends receives the signals that terminate the
+// server, and hangups receives the signals to reload files. Both receive signals until restore is
+// called.
 func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 	ends, hangups = make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(ends, serverTerminations()...)
@@ -99,8 +100,9 @@ func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 	}
 }
 
-// serve serves until a termination signal arrives or the owner is gone. owner is nil unless the
-// server is private. again rereads the configuration.
+// serve runs the server until a termination signal arrives or, if the server is private, until its
+// owners are gone. owner is nil unless the server is private. The function again reads the
+// configuration again.
 func (p process) serve(ctx context.Context, c *config.Config, again func() (*config.Config, error), owner *privateServer) error {
 	defer owner.clean()
 	signals, hangups, restore := serverSignals()
@@ -119,7 +121,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // Serve usually closes it
-	// While the server starts, a signal also cancels its pending reads.
+	// While the server starts, a termination signal also cancels the reads that are in progress.
 	starting, started := signal.NotifyContext(ctx, serverTerminations()...)
 	defer started()
 	e, err := engine.Assemble(starting, c)
@@ -127,7 +129,8 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer func() {
-		// Abandoned calls may use the engine until the process ends.
+		// Calls that were abandoned may use the engine until the process ends, so the engine is
+		// then not closed.
 		if !errors.Is(err, flight.ErrCallsAbandoned) {
 			e.Close()
 		}
@@ -194,8 +197,8 @@ func (p process) serverLog(c *config.Config) *slog.Logger {
 	return log
 }
 
-// transitDivisor bounds the memory of batches that clients have not read, to 1/transitDivisor of
-// the memory budget.
+// Batches that were sent but that clients have not read may take 1/transitDivisor of the memory
+// budget.
 const transitDivisor = 2
 
 // maxConnections returns the maximum number of open connections. gRPC uses about 60 KB per idle
@@ -206,7 +209,7 @@ func maxConnections(memory int64) int { return int(min(max(memory/(256<<10), 256
 type runningServer struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
-	hangups <-chan os.Signal // each reloads the files
+	hangups <-chan os.Signal // each signal reloads the files
 	server  *flight.Server
 	engine  *engine.Engine
 	mapped  engine.MappedMemory
@@ -226,7 +229,8 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { s.engine.ReturnIdleMemory(background); return nil })
-	// Not in the group: a hanging file system must not prevent the server from ending.
+	// This goroutine is not in the group, because a file system that hangs must not prevent the
+	// server from ending.
 	go s.entry.Run(background, s.hangups)
 	web := webserver.New(s.handler, s.log)
 	web.BaseContext = func(net.Listener) context.Context { return ctx }
@@ -275,8 +279,8 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	return group.Wait()
 }
 
-// checkDatasets plans every dataset once, to log which ones cannot be read. They are served
-// regardless: a table may be created later.
+// checkDatasets plans every dataset once, and logs the datasets that cannot be read. They are
+// served nevertheless, because their tables may be created later.
 func (s *runningServer) checkDatasets(ctx context.Context) {
 	for _, d := range s.engine.Loader.Datasets() {
 		if _, err := s.engine.Loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {

@@ -36,8 +36,8 @@ func configFlag(c *cobra.Command) *string {
 	return cmdline.Text(c, "config,c", "FILE", "the config file ("+envConfig+")")
 }
 
-// sourceFlags holds --config and --uri, one of which is required, and the TLS and token flags for
-// --uri.
+// sourceFlags holds --config and --uri, and the TLS and token flags for --uri. Either a flag or the
+// environment must name a config file or a server, but not both.
 type sourceFlags struct {
 	config, uri            *string
 	tlsCA, tlsCert, tlsKey *string
@@ -62,8 +62,8 @@ func newServerFlags(c *cobra.Command) sourceFlags {
 	}
 }
 
-// text returns the source flag as text to append to a command line; "" if the environment names the
-// source.
+// text returns the flag --config or --uri as text that can be appended to a command line. It
+// returns "" if the environment names the source.
 func (f sourceFlags) text() string {
 	switch {
 	case *f.config != "":
@@ -74,7 +74,8 @@ func (f sourceFlags) text() string {
 	return ""
 }
 
-// environment is the environment of the program, which tests replace. It finds and opens config files and servers.
+// environment reads the environment variables and the clock of the program, which tests replace.
+// Its methods find and open config files and servers.
 type environment struct {
 	env func(string) (string, bool)
 	// environ lists all variables, as os.Environ does; nil: there are none.
@@ -82,8 +83,8 @@ type environment struct {
 	clock   func() time.Time
 }
 
-// serverOf reports whether the flags or, without them, the environment name a server instead of a
-// config file.
+// serverOf reports whether the source is a server, and not a config file. The flags name the source
+// or, without flags, the environment does.
 func (e environment) serverOf(f sourceFlags) (bool, error) {
 	if *f.config != "" || *f.uri != "" {
 		if *f.config != "" && *f.uri != "" {
@@ -97,8 +98,8 @@ func (e environment) serverOf(f sourceFlags) (bool, error) {
 	return e.orEnv("", envURI) != "", nil
 }
 
-// open returns a client of the source that the flags or, without them, the environment names. A server in
-// this process logs its bugs to log.
+// open returns a client of the source. The flags name the source or, without flags, the environment
+// does. If the source is a config file, the server runs in this process and logs its bugs to log.
 func (e environment) open(ctx context.Context, f sourceFlags, log io.Writer) (*client.Client, error) {
 	file, uri := *f.config, *f.uri
 	if file != "" && uri != "" {
@@ -138,7 +139,7 @@ func (e environment) configFile(flag string) (string, error) {
 	return "", cmdline.Errorf("give --config FILE, the config file with the table's catalog")
 }
 
-// load reads a config file, overridden by flags and the environment.
+// load reads a config file. Flags and environment variables override the settings in the file.
 func (e environment) load(file string, flags map[string]string) (*config.Config, error) {
 	return config.Load(config.Origin{
 		File: file, Env: e.env, Flags: flags, Memory: machineMemory(), Storage: engine.StorageProperties(),
@@ -147,7 +148,8 @@ func (e environment) load(file string, flags map[string]string) (*config.Config,
 
 func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }
 
-// withConfig calls use with a config file and its engine. Termination signals end the context of use.
+// withConfig loads a config file, assembles its engine, and calls use with both. Termination
+// signals end the context that use receives.
 func (e environment) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine.Engine) error) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -169,13 +171,14 @@ func (e environment) withConfig(ctx context.Context, flag string, use func(conte
 
 // Sizes of the server in this process, in bytes.
 const (
-	localBuffer  = 1 << 20       // of the connection, in each direction
-	localMessage = math.MaxInt32 // the maximum of gRPC: memory is the limit here
-	localDetails = 1 << 20       // of a failure: the header limits of other clients do not apply
+	localBuffer  = 1 << 20       // the buffer of the connection, in each direction
+	localMessage = math.MaxInt32 // the maximum that gRPC supports, because here only memory limits messages
+	localDetails = 1 << 20       // the details of a failure, which here need not fit into the headers that other clients accept
 )
 
-// openLocal serves a config file to a client in this process over an in-memory connection, so that
-// the answers are those of a server. No port is opened.
+// openLocal runs a server for a config file in this process, and returns a client that is connected
+// to it in memory. So commands get the same answers as from any other server, and no port is
+// opened.
 func (e environment) openLocal(ctx context.Context, file string, log io.Writer) (*client.Client, error) {
 	c, err := e.load(file, nil)
 	if err != nil {
@@ -200,7 +203,8 @@ func (e environment) openLocal(ctx context.Context, file string, log io.Writer) 
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	end := func() error {
-		// The client has closed its connection, so all calls end soon.
+		// The client has closed its connection, so all calls end soon, and Shutdown needs no time
+		// limit.
 		err := server.Shutdown(context.WithoutCancel(ctx))
 		err = errors.Join(err, <-served)
 		built.Close()
@@ -219,7 +223,8 @@ func newChangeFlags(c *cobra.Command) changeFlags {
 	return changeFlags{sourceFlags: newSourceFlags(c), progress: progressFlag(c)}
 }
 
-// change calls f with a client of the server that changes tables, and with the command's progress.
+// change calls f with a client of the source that the flags name, and with the command's progress.
+// It reports the error of f as the end of the command.
 func (p process) change(c *cobra.Command, flags changeFlags, table string, f func(context.Context, *client.Client, *commandProgress) error) error {
 	g, err := p.progressOf(*flags.progress, c.Name(), table)
 	if err != nil {

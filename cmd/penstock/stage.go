@@ -92,14 +92,14 @@ type stageCall struct {
 	dataset.TableWrite
 	fileFlags
 	from   tableFlags
-	source string // the flag of the source
+	source string // the result of sourceFlags.text
 	asJSON bool
 }
 
-// check returns an error for a command that a server would refuse, such as one with an invalid
-// table name.
+// check returns an error if a server would refuse the command, for example because the name of the
+// table is invalid.
 func (c stageCall) check() error {
-	if err := c.Check(); err != nil { // its errors name flags
+	if err := c.Check(); err != nil { // before decode.Stage, because these errors name flags
 		return err
 	}
 	text, err := json.Marshal(map[string]any{"stage": c.TableWrite})
@@ -160,7 +160,7 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 		return err
 	}
 	defer rows.Release()
-	call.TableWrite = call.Named(tablecommit.NewToken(p.clock(), "")) // so that a failure can name the token
+	call.TableWrite = call.Named(tablecommit.NewToken(p.clock(), "")) // the token is chosen here, so that a failure can name it
 	out, err := s.Stage(ctx, call.TableWrite, rows, g.staging(all))
 	if err != nil && (fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil) {
 		p.note("  → repeat the command with --token %s: if this one has written the rows, it writes nothing\n", call.Token)
@@ -227,7 +227,7 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	return b.String()
 }
 
-// madeBy returns the move of the branch that a stage made.
+// madeBy returns the move of a branch that a stage command has caused.
 func madeBy(request dataset.TableWrite, r stage.WriteResult) client.Move {
 	out := client.Move{Table: request.Table, Branch: request.Branch, From: r.Parent, To: r.Snapshot}
 	if r.Branched {
@@ -253,8 +253,8 @@ func (s *fileFlags) inputFlags(c *cobra.Command, stdin io.Reader) {
 	c.Flags().BoolVar(&s.noFolderColumns, "no-folder-columns", false, "do not read columns from the names of folders such as day=2026-01-01")
 }
 
-// rows returns the rows of the files. The caller releases them. The types of --schema override
-// those of o.
+// rows returns the rows of the files. The caller releases them. A column has its type in --schema
+// or, if --schema does not name the column, its type in o.Types.
 func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordReader, error) {
 	given, err := inputs.ParseTypes(*s.schema)
 	if err != nil {
@@ -290,43 +290,45 @@ func (s *fileFlags) rows(ctx context.Context, o inputs.Options) (array.RecordRea
 	return inputs.Open(ctx, files, o)
 }
 
-// until returns a reader of from whose reads fail when ctx ends, even if a read of from blocks then. It
-// reads ahead of its caller.
+// until returns a reader of the same bytes as from. When ctx ends, reads of the returned reader
+// fail, even while a read of from blocks. A goroutine reads from, possibly more bytes than the
+// caller reads.
 func until(ctx context.Context, from io.Reader) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
 	go func() {
 		_, err := io.Copy(w, from)
-		_ = w.CloseWithError(err) // nil is the end
+		_ = w.CloseWithError(err) // a nil error ends the pipe with io.EOF
 	}()
 	return r
 }
 
-// inputRows estimates the number of rows of all files from the opened ones. It is safe for
-// concurrent use.
+// inputRows estimates the number of rows of all files from the numbers of rows of the files opened
+// so far. It is safe for concurrent use.
 type inputRows struct {
 	mu     sync.Mutex
-	rows   int64 // of the files that were opened
+	rows   int64 // the sum for the files opened so far
 	opened int
 	left   int // files that are not open yet
 }
 
-// add adds a file that was opened.
+// add records that a file was opened, and how many files are not open yet.
 func (r *inputRows) add(rows int64, left int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rows, r.opened, r.left = r.rows+rows, r.opened+1, left
 }
 
-// all estimates the number of rows of all files. It assumes the average of the opened files for the
-// others.
+// all returns the estimated number of rows of all files. It assumes that the other files have as
+// many rows on average as the opened files.
 func (r *inputRows) all() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rows + r.rows*int64(r.left)/int64(max(r.opened, 1))
 }
 
-// staging returns a function that reports the progress of staging rows.
+// staging returns a function that reports the progress of a stage command, with the estimated
+// number of rows.
 func (g *commandProgress) staging(rows *inputRows) func(progress.Message) {
 	return func(now progress.Message) {
 		now.OfRowsRead = rows.all()

@@ -19,7 +19,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-// tableFlags are the flags that name a table whose rows are staged instead of those of files.
+// tableFlags are the flags that name a table. The rows of this table are staged instead of the rows
+// of files.
 type tableFlags struct {
 	table, ref, snapshot, columns, filter *string
 }
@@ -77,7 +78,7 @@ func (f *tableFlags) query() ([]byte, error) {
 	return text, nil
 }
 
-// rows returns the rows of the table, which are read in process. The caller releases them.
+// rows reads the rows of the table in process. The caller releases them.
 func (f *tableFlags) rows(ctx context.Context, e *engine.Engine, found func(rows int64, left int)) (array.RecordReader, error) {
 	text, err := f.query()
 	if err != nil {
@@ -87,7 +88,7 @@ func (f *tableFlags) rows(ctx context.Context, e *engine.Engine, found func(rows
 	if err != nil {
 		return nil, err
 	}
-	query.Shard = dataset.Shard{Of: 1} // the only one
+	query.Shard = dataset.Shard{Of: 1} // one shard has all rows
 	plan, err := e.Loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults()})
 	if err != nil {
 		return nil, fault.Op(err, "read table %s", *f.table)
@@ -96,7 +97,7 @@ func (f *tableFlags) rows(ctx context.Context, e *engine.Engine, found func(rows
 	return e.Loader.Open(ctx, plan, loader.StreamOptions{})
 }
 
-// sentRows returns the rows of the table, which a server sends. The caller releases them.
+// sentRows reads the rows of the table from a server. The caller releases them.
 func (f *tableFlags) sentRows(ctx context.Context, s *client.Client, found func(rows int64, left int)) (array.RecordReader, error) {
 	text, err := f.query()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// clearScreen moves to the top of a terminal, and clears it.
+// clearScreen moves the cursor to the top left corner of a terminal, and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
 func statusCommand(p process) *cobra.Command {
@@ -99,7 +99,8 @@ func (p terminal) printStatus(now flight.ServerStatus, before *flight.ServerStat
 	return err
 }
 
-// printSent prints the server's JSON, indented, or on one line if indent is "".
+// printSent prints the JSON that the server sent. It indents the JSON, or prints it on one line if
+// indent is "".
 func (p terminal) printSent(sent json.RawMessage, indent string) error {
 	var b bytes.Buffer
 	err := json.Compact(&b, sent)

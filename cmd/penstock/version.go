@@ -20,7 +20,8 @@ const treeVersion = "0.1.0"
 // archive. Set it with go build -ldflags "-X main.linkedCommit=$(git rev-parse HEAD)".
 var linkedCommit string //nolint:gochecknoglobals // the linker sets variables only
 
-// commitForm matches a commit. Other values, such as paths of the build machine, are not printed.
+// commitForm matches the id of a commit. Values that it does not match, such as paths of the build
+// machine, are not printed.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 func versionCommand(p process) *cobra.Command {
@@ -60,7 +61,8 @@ func readBuildInfo() buildInfo {
 	return buildInfoOf(build, linkedCommit)
 }
 
-// buildInfoOf returns the version information of build, with the linked commit if build has none.
+// buildInfoOf returns the version information in build. If build has no commit, it uses the linked
+// commit.
 func buildInfoOf(build *debug.BuildInfo, linked string) buildInfo {
 	var b buildInfo
 	if build.Main.Version != "(devel)" {
