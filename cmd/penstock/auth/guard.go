@@ -1,5 +1,6 @@
-// Package auth protects a server. It opens the listeners, authenticates clients, holds the policy
-// of their rights, and reloads the certificate, key, token and policy files when they change.
+// Package auth protects a server. It opens the listeners, authenticates clients, and holds the
+// policy that describes their rights. It reloads the files of certificates, keys, tokens and the
+// policy when they change.
 package auth
 
 import (
@@ -33,15 +34,16 @@ type Guard struct {
 	log          *slog.Logger
 	Watcher      *watch.Watcher
 	certificates *servertls.Certificates       // nil: no TLS
-	tokens       atomic.Pointer[tokens.Tokens] // loaded last; nil: there are no static tokens
-	ticketKeys   atomic.Pointer[ticket.Keys]   // loaded last, or random
+	tokens       atomic.Pointer[tokens.Tokens] // the tokens that were loaded last; nil: there are no static tokens
+	ticketKeys   atomic.Pointer[ticket.Keys]   // the keys that were loaded last, or a random key
 	issuer       *issuer.Issuer                // nil: no JWT is accepted
 	issuerKeys   *jwks.Remote                  // nil: there is no issuer, or its keys are in a file
 	clock        func() time.Time
 	Audits       *audit.Log // nil: no audit log
 }
 
-// Open loads the files that protect the server, and opens its audit log. The caller closes it.
+// Open loads the files that protect the server, and opens its audit log. The caller closes the
+// Guard.
 func Open(ctx context.Context, s config.Server, log *slog.Logger, clock func() time.Time, stderr io.Writer) (*Guard, error) {
 	g := &Guard{settings: s, log: log, Watcher: watch.New(log), clock: clock}
 	if s.TLSCert != "" {
@@ -68,8 +70,8 @@ func Open(ctx context.Context, s config.Server, log *slog.Logger, clock func() t
 	return g, err
 }
 
-// load loads a group of files now and whenever they change. The load function must wait for nothing
-// but the file system.
+// load loads a group of files now and whenever they change. The function that is passed as load
+// must not wait for anything but the file system.
 func (g *Guard) load(ctx context.Context, what string, paths []string, load func() error) error {
 	return g.Watcher.Load(ctx, watch.LoadedFiles{What: what, Paths: paths, Load: func(context.Context) error { return load() }})
 }
@@ -86,11 +88,11 @@ func openAudit(s config.Server, log *slog.Logger, clock func() time.Time, stderr
 	return audit.Open(o)
 }
 
-// Close closes the audit log, after the last call.
-func (g *Guard) Close() { _ = g.Audits.Close() } // it logs failures
+// Close closes the audit log. It must be called after the last call of a client has ended.
+func (g *Guard) Close() { _ = g.Audits.Close() } // the audit log logs its failures itself
 
-// openTicketKeys loads the keys that sign tickets now and whenever their file changes, or makes a
-// random key.
+// openTicketKeys loads the keys that sign tickets, now and whenever their file changes. If no file
+// is set, it creates a random key.
 func (g *Guard) openTicketKeys(ctx context.Context) error {
 	load := func() error {
 		keys, err := ticketKeys(g.settings)
@@ -105,10 +107,11 @@ func (g *Guard) openTicketKeys(ctx context.Context) error {
 	return g.load(ctx, "the ticket keys", []string{g.settings.TicketKeys}, load)
 }
 
-// TicketKeys returns the keys that sign tickets: those loaded last, or a random key.
+// TicketKeys returns the keys that sign tickets: the keys that were loaded last or, if no file is
+// set, a random key.
 func (g *Guard) TicketKeys() *ticket.Keys { return g.ticketKeys.Load() }
 
-// openIssuer loads or fetches the keys of the token issuer.
+// openIssuer loads the keys of the token issuer from a file, or fetches them from a URL.
 func (g *Guard) openIssuer(ctx context.Context) error {
 	s := g.settings
 	if !strings.Contains(s.JWTKeys, "://") {
@@ -130,8 +133,8 @@ func (g *Guard) openIssuer(ctx context.Context) error {
 	return keys.Fetch(ctx)
 }
 
-// Run keeps all files and the issuer's keys current until ctx ends. Each signal reloads the files
-// at once.
+// Run keeps all files and the issuer's keys current until ctx ends. After each signal, it reloads
+// all files immediately.
 func (g *Guard) Run(ctx context.Context, hangups <-chan os.Signal) {
 	if g.issuerKeys != nil {
 		go g.issuerKeys.Run(ctx)
@@ -168,7 +171,7 @@ func (g *Guard) Authenticate() flight.Authenticate {
 	}
 }
 
-// ticketKeys reads the keys that sign tickets, or makes a random key.
+// ticketKeys reads the keys that sign tickets. If no file is set, it creates a random key.
 func ticketKeys(s config.Server) (*ticket.Keys, error) {
 	if s.TicketKeys == "" {
 		return ticket.RandomKeys(rand.Reader)

@@ -17,8 +17,9 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
-// Listen binds the address of a setting. An address that other machines can reach requires TLS and credentials, or --insecure;
-// the address that serves streams also requires a key file for tickets.
+// Listen binds the address of a setting. If other machines can reach the address, Listen requires
+// TLS and credentials, or --insecure. If they can reach the address that serves streams, it also
+// requires a key file for tickets.
 func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
 		return socket.Listen(ctx, socket.Streams, path)
@@ -50,8 +51,10 @@ func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listen
 	return listener, nil
 }
 
-// checkOpen returns an error for an address that other machines can reach if TLS, credentials or the key file for tickets are
-// missing. With --insecure, it logs that TLS or credentials are missing, and what that exposes.
+// checkOpen checks the protection of an address that other machines can reach. It returns an error
+// if TLS, credentials or the key file for tickets are missing. With --insecure, missing TLS or
+// credentials are not an error; checkOpen logs what is missing, and what the address exposes for
+// this reason. The key file is required even with --insecure.
 func (g *Guard) checkOpen(setting, address string) error {
 	var missing, opens []string
 	if g.certificates == nil {
@@ -90,8 +93,8 @@ func (g *Guard) Handshakes(on net.Listener) *tls.Config {
 	return g.certificates.Config("h2")
 }
 
-// ListenMetrics binds the address of metrics, if it is set. If other machines can reach the address, metrics require the same
-// TLS and tokens as streams.
+// ListenMetrics binds the address of metrics, if it is set. If other machines can reach the
+// address, clients need the same TLS and tokens for metrics as for streams.
 func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (net.Listener, http.Handler, error) {
 	if g.settings.Metrics == "" {
 		return nil, nil, nil
@@ -102,7 +105,7 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	}
 	handler := metrics.Handler(g.settings.Pprof)
 	if at, ok := on.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
-		host, _, _ := net.SplitHostPort(g.settings.Metrics) // Listen has parsed it
+		host, _, _ := net.SplitHostPort(g.settings.Metrics) // Listen has parsed the address without an error
 		return on, webserver.ForLoopback(host, handler), nil
 	}
 	if g.certificates != nil {
@@ -114,10 +117,11 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	return on, handler, nil
 }
 
-// withToken passes health checks and requests with a valid token to next, and refuses all others.
+// withToken passes health checks, and requests with a valid token, to next. It refuses all other
+// requests.
 func withToken(authenticate flight.Authenticate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == telemetry.HealthPath { // probes have no token; the answer reveals no more than gRPC's health check
+		if r.URL.Path == telemetry.HealthPath { // probes send no token; the answer reveals no more than gRPC's health check does
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -17,7 +17,7 @@ import (
 // policyCheck is the time limit for comparing a policy with the tables of the catalogs.
 const policyCheck = 30 * time.Second
 
-// PolicyFiles is the watcher's name of the policy.
+// PolicyFiles is the name of the policy file's group in the watcher.
 const PolicyFiles = "the policy"
 
 // Policy holds the policy that was loaded last.
@@ -29,8 +29,8 @@ type Policy struct {
 }
 
 // OpenPolicy loads the policy file now and whenever it changes. Without a policy, every client that
-// the server admits may read all datasets. If clients also need no credentials and the server is
-// reachable only from this machine, they may send their own datasets.
+// the server admits may read all datasets. Such clients may also send datasets of their own, but
+// only if clients need no credentials and the server is reachable only from this machine.
 func (g *Guard) OpenPolicy(ctx context.Context, c *config.Config, l *loader.Loader, on net.Listener) (*Policy, error) {
 	p := &Policy{Guard: g, config: c, loader: l}
 	if g.settings.Policy == "" {
@@ -44,7 +44,7 @@ func (g *Guard) OpenPolicy(ctx context.Context, c *config.Config, l *loader.Load
 	return p, g.Watcher.Load(ctx, watch.LoadedFiles{What: PolicyFiles, Paths: []string{g.settings.Policy}, Load: p.load})
 }
 
-// load reads the policy file, and checks it against the tables of the catalogs.
+// load reads the policy file, and checks whether its rules fit the tables of the catalogs.
 func (p *Policy) load(ctx context.Context) error {
 	path := p.settings.Policy
 	text, err := keyfile.Read("policy", path, keyfile.Public)
@@ -67,8 +67,9 @@ func (p *Policy) load(ctx context.Context) error {
 }
 
 // WatchNames compares the datasets that the policy names with those of the server, now and after
-// each change of the policy or the config file. Both files may change together, so it waits for the
-// group named after, which the watcher loads last.
+// each change of the policy or the config file. Both files may change together. after is the name
+// of the group that the watcher loads last of the two, and the names are compared after that group
+// is loaded.
 func (p *Policy) WatchNames(ctx context.Context, after string) error {
 	if p.settings.Policy == "" {
 		return nil
@@ -78,7 +79,8 @@ func (p *Policy) WatchNames(ctx context.Context, after string) error {
 	})
 }
 
-// checkNames logs the names of the policy that match no dataset. They are not errors: a dataset may be added later.
+// checkNames logs the names in the policy that match no dataset. Such names are not errors, because
+// a dataset may be added later.
 func (p *Policy) checkNames(ctx context.Context) error {
 	var known []string
 	for _, d := range p.loader.Datasets() {
@@ -90,5 +92,5 @@ func (p *Policy) checkNames(ctx context.Context) error {
 	return nil
 }
 
-// InUse returns the policy that applies now.
+// InUse returns the policy that applies at present.
 func (p *Policy) InUse() *policy.Policy { return p.now.Load() }

@@ -18,13 +18,14 @@ const (
 type State struct {
 	Title string // the command and its subject
 	Step  string
-	// Done of All units are complete. All is 0 if it is unknown.
+	// Done is how many units are complete, and All is how many units there are in total. All is 0
+	// if the total is unknown.
 	Done, All int64
-	Unit      string // plural: rows, files
-	Detail    string // more about the step; "" for nothing
+	Unit      string // what is counted, in the plural, such as rows or files
+	Detail    string // an addition to the counts, such as a size; may be ""
 }
 
-// Bar draws a state on a line until End is called.
+// Bar draws its current state on a line again and again, until End is called.
 type Bar struct {
 	line  *Line
 	clock func() time.Time
@@ -34,7 +35,7 @@ type Bar struct {
 
 	mu    sync.Mutex
 	state State
-	from  int64     // Done when the step began
+	from  int64     // the value of Done when the step began
 	since time.Time // when the step began
 }
 
@@ -47,7 +48,8 @@ func Start(line *Line, clock func() time.Time) *Bar {
 	return b
 }
 
-// Set changes the state. The rate restarts with each step.
+// Set changes the state. The bar shows the rate of the current step, so the measurement of the rate
+// restarts with each step.
 func (b *Bar) Set(s State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,8 +105,8 @@ func (b *Bar) text(now time.Time) string {
 	return strings.Join(parts, "  ")
 }
 
-// pace returns the rate of a step, if known, and the remaining time or, if that is unknown, the
-// time since the command began.
+// pace returns the rate of a step, if it is known, and then a time: the remaining time of the step
+// or, if that is unknown, the time since the command began.
 func pace(s State, done int64, inStep, all time.Duration) []string {
 	elapsed := all.Truncate(time.Second).String()
 	if done <= 0 || inStep < appears {
@@ -122,7 +124,7 @@ func pace(s State, done int64, inStep, all time.Duration) []string {
 // meterWidth is the number of characters of a meter.
 const meterWidth = 20
 
-// meter draws a share between 0 and 1.
+// meter returns a picture of a share between 0 and 1.
 func meter(share float64) string {
 	full := int(share * meterWidth)
 	return strings.Repeat("#", full) + strings.Repeat(".", meterWidth-full)
@@ -137,7 +139,7 @@ func digits(n int64) string {
 	return text
 }
 
-// short formats a number with at most three digits and a unit prefix (k, M or G).
+// short formats a number with at most three digits and, if it is large, a unit prefix (k, M or G).
 func short(v float64) string {
 	letters := []string{"", " k", " M", " G"}
 	at := 0

@@ -1,5 +1,5 @@
-// Package bar draws a progress bar on the last line of a terminal and erases it before other
-// output.
+// Package bar draws a progress bar on the last line of a terminal, and erases the bar before other
+// output is written.
 package bar
 
 import (
@@ -10,24 +10,24 @@ import (
 // Line is the last line of a terminal. It is safe for concurrent use.
 type Line struct {
 	out   io.Writer
-	width func() int // characters of a line; 0: unknown
+	width func() int // returns the number of characters in a line; 0: unknown
 
 	mu    sync.Mutex
 	drawn bool
 }
 
-// NewLine returns the last line of the terminal that out writes to. width returns its current
-// width, or 0 if unknown.
+// NewLine returns the last line of the terminal that out writes to. The function width returns the
+// current width of the terminal, or 0 if the width is unknown.
 func NewLine(out io.Writer, width func() int) *Line { return &Line{out: out, width: width} }
 
 // Control sequences of terminals.
 const (
 	eraseLine  = "\r\x1b[K"
-	unknownFit = 80 // characters of a line whose width is unknown
+	unknownFit = 80 // how many characters fit into a line if its width is unknown
 )
 
-// Before returns a writer to w that first erases the drawing. All output that may reach the
-// terminal must go through such writers.
+// Before returns a writer that erases the bar and then writes to w. All other output that may reach
+// the terminal must go through such writers.
 func (l *Line) Before(w io.Writer) io.Writer { return writer{line: l, to: w} }
 
 type writer struct {
@@ -43,7 +43,8 @@ func (w writer) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// draw replaces the drawing. A text that is too long is cut, because a terminal cannot erase a line that it has wrapped.
+// draw replaces the text on the line. It cuts a text that is too long, because a terminal cannot
+// erase a line that it has wrapped.
 func (l *Line) draw(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +57,7 @@ func (l *Line) draw(text string) {
 	l.drawn = true
 }
 
-// erase removes the drawing.
+// erase removes the text from the line.
 func (l *Line) erase() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,9 @@
 // Package outfile writes the file that --output names.
 //
-// Files are replaced atomically: programs never read a partial file. A symbolic link at the path is
-// kept. Other files that are not regular are refused, and so are paths of open files, such as
-// /dev/stdout, because other programs may write to them.
+// Files are replaced atomically, so that other programs never read a partial file. If the path is a
+// symbolic link, the link stays, and the file that it points to is replaced. Other files that are
+// not regular files are refused. Paths of open files, such as /dev/stdout, are refused as well,
+// because other programs may write to the same files.
 package outfile
 
 import (
@@ -22,20 +23,20 @@ import (
 // Modes of created files.
 const (
 	readable fs.FileMode = 0o666 // before the umask
-	private  fs.FileMode = 0o600 // until a file gets the permissions of the file that it replaces
+	private  fs.FileMode = 0o600 // the mode of a new file until it gets the permissions of the file that it replaces
 )
 
-// TargetError is returned for a path that cannot be an output.
+// TargetError is the error for a path that cannot be the path of an output file.
 type TargetError struct{ Message string }
 
 func (e TargetError) Error() string { return e.Message }
 
 // Write calls f with a writer for path.
 //
-// A regular file is replaced, by a rename, only after f has returned without an error. The
-// new file has the owner and permissions of the old one. If path is a symbolic link, the
-// file that it points to is replaced or created. Write returns a TargetError for a path that
-// names something else.
+// f writes to a temporary file, which is renamed to path only after f has returned without an
+// error. If there is a regular file at path, the new file replaces it, and gets its permissions
+// and, if possible, its owner. If path is a symbolic link, the file that it points to is replaced
+// or created. Write returns a TargetError if path names anything else.
 func Write(path string, f func(io.Writer) error) error {
 	found, err := os.Stat(path)
 	switch {
@@ -66,8 +67,8 @@ func notRegular(path string) error {
 // errOpenFile is the error of a path that names an open file.
 var errOpenFile = errors.New("the path names an open file")
 
-// unwritten returns the error of a path that cannot be written. It names path, instead of
-// the temporary file that the system's error may name.
+// unwritten returns the error for a path that cannot be written. The error names path, even if the
+// system's error names the temporary file.
 func unwritten(path string, err error) error {
 	var of *fs.PathError
 	var link *os.LinkError
@@ -88,8 +89,9 @@ func unwritten(path string, err error) error {
 // maxLinks bounds a chain of symbolic links, as Linux does.
 const maxLinks = 40
 
-// linked follows the symbolic links at path to the file that they name, which need not exist. Like
-// the operating system, it resolves folders before "..".
+// linked follows the symbolic links at path, and returns the path of the file that they lead to.
+// This file need not exist. Like the operating system, linked resolves symbolic links to folders
+// before it applies "..".
 func linked(path string) (string, error) {
 	for range maxLinks {
 		folder, name := filepath.Split(path)
@@ -119,15 +121,16 @@ func linked(path string) (string, error) {
 		}
 		path = to
 		if !filepath.IsAbs(to) {
-			// Not filepath.Join, which would resolve "link/.." to the folder of the link.
+			// The parts are not joined with filepath.Join, because it would shorten "link/.." to
+			// the folder that contains the link.
 			path = folder + string(filepath.Separator) + to
 		}
 	}
 	return "", errors.New("too many symbolic links")
 }
 
-// replace calls f to write a temporary file in the folder of path, and renames it to path. old
-// describes the existing file, or is nil.
+// replace calls f to write a temporary file in the folder of path, and renames the temporary file
+// to path. old describes the file that exists at path; nil means that no file exists.
 func replace(path string, old fs.FileInfo, f func(io.Writer) error) (err error) {
 	mode := readable
 	if old != nil {
@@ -177,7 +180,8 @@ func (n besideWriter) Write(p []byte) (int, error) {
 func createBeside(path string, mode fs.FileMode) (*os.File, error) {
 	folder, _ := filepath.Split(path)
 	for {
-		// The name does not include that of path, which may already have the maximum length.
+		// The name of the temporary file does not include the name of path, which may already have
+		// the maximum length.
 		file, err := os.OpenFile(folder+".penstock-"+rand.Text()[:8]+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, fs.ErrExist) {
 			return file, err

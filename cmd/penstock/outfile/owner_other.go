@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// keepOwner does nothing on systems without numeric owners.
+// keepOwner does nothing, because files on this system have no numeric owners.
 func keepOwner(*os.File, fs.FileInfo) {}

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// keepOwner sets the owner and group of a new file to those of the file that it replaces, or only
-// the group, or neither, as this user's permissions allow.
+// keepOwner gives a new file the owner and group of the file that it replaces. If this user may not
+// set the owner, it sets only the group. If the user may not set the group either, the new file
+// keeps its owner and group.
 func keepOwner(file *os.File, old fs.FileInfo) {
 	owner, ok := old.Sys().(*syscall.Stat_t)
 	if ok && file.Chown(int(owner.Uid), int(owner.Gid)) != nil {

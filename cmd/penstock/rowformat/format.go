@@ -1,10 +1,11 @@
 // Package rowformat writes Arrow batches in the formats of penstock cat: a table for
 // people, CSV, JSON lines, an Arrow file, and a Parquet file.
 //
-// A value has the same text in CSV, JSON lines and tables: whole numbers and decimals keep
-// all of their digits, a float has the shortest digits that parse to the same float
-// (tables round it to six), timestamps have a Z only where their type has a zone, UUIDs have
-// their usual form, and other binary values are base64. Only tables cut values and leave out columns.
+// A value has the same text in CSV, JSON lines and tables. Whole numbers and decimals keep all of
+// their digits. A float has the fewest digits that parse to the same float, but tables round it to
+// six digits. The text of a timestamp ends with Z only if its type has a time zone. UUIDs have
+// their usual form, and other binary values are base64. Only tables shorten long values and leave
+// out columns.
 package rowformat
 
 import (
@@ -29,8 +30,8 @@ type Writer interface {
 // Names lists the formats.
 func Names() []string { return []string{"table", "csv", "jsonl", "arrow", "parquet"} }
 
-// New returns a writer of a format to w. A line of a table has at most width characters; 0 is no
-// limit. Categories are written as plain texts.
+// New returns a writer that writes a format to w. width is the maximum number of characters in a
+// line of a table; 0 means no limit. Categories are written as plain texts.
 func New(name string, w io.Writer, schema *arrow.Schema, width int) (Writer, error) {
 	if plain := withTexts(schema); plain != schema {
 		of, err := New(name, w, plain, width)
@@ -62,8 +63,8 @@ func New(name string, w io.Writer, schema *arrow.Schema, width int) (Writer, err
 	return nil, fault.InvalidField("format", "%q is not one of %s", name, strings.Join(Names(), ", "))
 }
 
-// csvFile writes comma-separated values as in RFC 4180, except that lines end with a line
-// feed alone. A null is an empty field, an empty string is "".
+// csvFile writes comma-separated values as in RFC 4180, except that lines end with a line feed
+// alone. A null is written as an empty field, and an empty string as two quotes.
 type csvFile struct {
 	out  *bufio.Writer
 	line []byte
@@ -103,7 +104,8 @@ func (c *csvFile) Write(batch arrow.RecordBatch) error {
 			c.separate(i)
 			switch quoted, nested := traits(column.DataType()); {
 			case column.IsNull(row):
-				// The null of a single column would be an empty line, which readers skip.
+				// If the only column of a row is null, the line would be empty, and readers skip
+				// empty lines.
 				if batch.NumCols() == 1 {
 					c.text("")
 				}
@@ -135,10 +137,10 @@ func (c *csvFile) Close() error {
 	return c.out.Flush()
 }
 
-// jsonLines writes one JSON object per line, its fields in the order of the schema.
+// jsonLines writes one JSON object per line. The fields of an object have the order of the schema.
 type jsonLines struct {
 	out   *bufio.Writer
-	names [][]byte // "name": after a { or a comma
+	names [][]byte // for each column, a { or a comma, and then "name":
 	line  []byte
 }
 

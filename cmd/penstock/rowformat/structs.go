@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// structs writes each indexed column as a plain struct column: a file has one dictionary
-// per column, while a stream has one per batch.
+// structs writes each indexed column as a plain struct column. It does so because a file has one
+// dictionary per column, while each batch of a stream can have a different dictionary.
 type structs struct{ plain Writer }
 
 // inStructs returns the schema that structs writes.

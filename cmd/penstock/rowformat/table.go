@@ -16,29 +16,29 @@ import (
 
 // Widths of a table's cells, in characters.
 const (
-	maxCell = 48 // even if the terminal is wider
-	minCell = 8  // before columns are left out
+	maxCell = 48 // the maximum width of a cell, even if the terminal has room for more
+	minCell = 8  // columns are left out before cells become narrower than this
 	between = 2  // spaces between columns
 )
 
-// namedColumns is the maximum number of omitted columns that are named.
+// namedColumns is how many of the omitted columns are named at most.
 const namedColumns = 11
 
-// layoutRows is the number of rows that determine the widths of the columns. Later values are cut
-// to those widths.
+// layoutRows is the number of rows at the beginning that determine the widths of the columns.
+// Values in later rows are cut to these widths.
 const layoutRows = 1000
 
-// table writes aligned columns: numbers flush right, nulls as null, ambiguous strings
-// quoted, long values cut with an ellipsis. Columns that do not fit are left out, and named
-// at the end.
+// table writes aligned columns. Numbers are flush right, nulls are written as null, strings that
+// could be misread are quoted, and long values are cut and end with an ellipsis. Columns that do
+// not fit are left out, and their names are written at the end.
 type table struct {
 	out    *bufio.Writer
 	schema *arrow.Schema
 	limit  int        // characters per line; 0: no limit
-	kept   [][]string // rows, until the widths are known
-	widths []int      // of the columns that are shown; nil until they are known
-	right  []bool     // of all columns: flush right
-	fixed  []bool     // of all columns: never cut
+	kept   [][]string // the first rows, until the widths are known
+	widths []int      // the widths of the columns that are shown; nil until they are known
+	right  []bool     // for each column, whether its cells are flush right
+	fixed  []bool     // for each column, whether its values are never cut
 }
 
 func newTable(w io.Writer, schema *arrow.Schema, width int) *table {
@@ -112,8 +112,9 @@ func (t *table) layOut() {
 	t.kept = nil
 }
 
-// fit narrows columns, the widest first, until a line has at most limit characters. If that
-// is not enough, it leaves out the last columns. Fixed columns keep their width.
+// fit returns the widths of the columns that are shown, so that a line has at most limit
+// characters. It narrows the widest columns first. If narrowing is not enough, it leaves out
+// columns at the end, but never the first column. Fixed columns keep their width.
 func fit(widths []int, fixed []bool, limit int) []int {
 	for shown := len(widths); ; shown-- {
 		out := slices.Clone(widths[:shown])
@@ -164,8 +165,8 @@ func (t *table) row(cells []string) {
 	t.out.WriteString(Align(cells, t.widths, t.right)) //nolint:errcheck // bufio keeps the error for Flush
 }
 
-// Align returns a line of cells padded to their widths, flush right or flush left. Longer
-// cells are not cut.
+// Align returns a line of cells that are padded to the given widths, either flush right or flush
+// left. Cells that are longer than their width are not cut.
 func Align(cells []string, widths []int, right []bool) string {
 	var line strings.Builder
 	for i, text := range cells {
@@ -182,7 +183,8 @@ func Align(cells []string, widths []int, right []bool) string {
 	return strings.TrimRight(line.String(), " ") + "\n"
 }
 
-// shortened cuts a text to a width that includes an ellipsis.
+// shortened cuts a text that is longer than width, so that it has width characters together with an
+// ellipsis.
 func shortened(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
@@ -206,7 +208,7 @@ func cell(column arrow.Array, i int) string {
 	case *array.Float64:
 		return digits(a.Value(i), 64)
 	}
-	text := strings.Clone(valueText(column, i)) // cells outlive their batch
+	text := strings.Clone(valueText(column, i)) // the table keeps cells for longer than their batch is valid
 	if quoted, nested := traits(column.DataType()); !quoted || nested {
 		return text
 	}
@@ -226,7 +228,7 @@ func digits(v float64, bits int) string {
 	return short
 }
 
-// escaped quotes a text that would break the lines of a table.
+// escaped quotes a text that contains characters that would break the lines of a table.
 func escaped(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)

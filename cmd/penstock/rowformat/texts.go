@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// texts writes categories as plain texts, because files have one dictionary per column and text
-// formats have none, while streams have one per batch.
+// texts writes categories as plain texts, because the batches of a stream can have different
+// dictionaries, while a file has one dictionary per column, and text formats have no dictionaries.
 type texts struct {
 	of     Writer
 	schema *arrow.Schema

@@ -10,8 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/jsontext"
 )
 
-// valueText renders a value that is not null: a string as it is, lists and structs as JSON,
-// a timestamp with a Z only if its type has a zone, a UUID as its 36 characters, other binary values as base64.
+// valueText returns the text of a value that is not null. A string is its own text, and lists and
+// structs are JSON. The text of a timestamp ends with Z only if its type has a time zone. A UUID
+// has its usual 36 characters, and other binary values are base64.
 func valueText(column arrow.Array, i int) string {
 	if quoted, nested := traits(column.DataType()); quoted && !nested {
 		return scalarText(column, i)
@@ -19,9 +20,9 @@ func valueText(column arrow.Array, i int) string {
 	return string(AppendJSON(nil, column, i))
 }
 
-// AppendJSON appends a value as JSON. Whole numbers keep all of their digits. Decimals,
-// times, binary values, and the floats that JSON lacks ("NaN", "Infinity", "-Infinity") are
-// strings.
+// AppendJSON appends a value as JSON. Whole numbers keep all of their digits. Decimals, times and
+// binary values are JSON strings, and so are the floats that JSON does not have ("NaN", "Infinity",
+// "-Infinity").
 func AppendJSON(b []byte, column arrow.Array, i int) []byte {
 	if column.IsNull(i) {
 		return append(b, "null"...)
@@ -70,7 +71,7 @@ func appendStruct(b []byte, a *array.Struct, i int) []byte {
 	return append(b, '}')
 }
 
-// appendMap appends a map as a list of pairs: its keys need not be strings.
+// appendMap appends a map as a list of pairs, because the keys of a map need not be strings.
 func appendMap(b []byte, a *array.Map, i int) []byte {
 	from, to := a.ValueOffsets(i)
 	b = append(b, '[')
@@ -93,7 +94,7 @@ func appendFloat(b []byte, v float64, bits int) []byte {
 	case math.IsInf(v, 0):
 		return append(b, map[bool]string{true: `"Infinity"`, false: `"-Infinity"`}[v > 0]...)
 	}
-	const minPlain, maxPlain = 1e-6, 1e21 // without an exponent, as JavaScript does
+	const minPlain, maxPlain = 1e-6, 1e21 // floats between these bounds have no exponent, as in JavaScript
 	format := byte('f')
 	if a := math.Abs(v); a != 0 && (a < minPlain || a >= maxPlain) {
 		format = 'e'
@@ -106,7 +107,7 @@ func appendString(b []byte, text string) []byte {
 	return append(b, jsontext.Of(text)...)
 }
 
-// scalarText renders a value that is a string in JSON.
+// scalarText returns the text of a value whose JSON is a string.
 func scalarText(column arrow.Array, i int) string {
 	switch a := column.(type) {
 	case *array.Timestamp:
@@ -122,8 +123,8 @@ func scalarText(column arrow.Array, i int) string {
 	return column.ValueStr(i)
 }
 
-// traits reports whether values of a type are strings in JSON, and whether they contain
-// other values.
+// traits reports two facts about the values of a type: whether their JSON is a string, and whether
+// they contain other values.
 func traits(t arrow.DataType) (quoted, nested bool) {
 	switch t.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64,

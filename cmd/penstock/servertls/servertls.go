@@ -1,8 +1,8 @@
 // Package servertls holds the certificate of a server, which can be replaced while the server runs.
 //
 // A handshake uses the certificate that was loaded last. Open connections are not affected. Load
-// refuses certificates that clients would refuse: those that are not valid at this time, and those
-// without names.
+// refuses certificates that clients would refuse, namely certificates that are not valid at this
+// time, and certificates without names.
 package servertls
 
 import (
@@ -77,11 +77,11 @@ func (c *Certificates) Load() error {
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS13,
-		// A resumed session would not check the client's certificate against CAs that were loaded
-		// later.
+		// Sessions are not resumed, because the server would not check the client's certificate of
+		// a resumed session against CAs that were loaded later.
 		SessionTicketsDisabled: true,
-		// Otherwise, the first records of a batch after a pause would each be only the size of a
-		// packet.
+		// With dynamic sizing, the first records that are sent after a pause would each have only
+		// the size of a packet.
 		DynamicRecordSizingDisabled: true,
 	}
 	if c.files.ClientCA != "" {

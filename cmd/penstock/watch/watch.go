@@ -9,8 +9,8 @@
 // not loaded while they are being written. If the new content cannot be loaded, the error is
 // logged, and the previous content stays in use until the files change again.
 //
-// Groups of files are compared and loaded independently: one load may wait a minute for a catalog,
-// but a deleted token must not stay valid for that long.
+// Each group of files is compared and loaded independently of the others. One load may wait a
+// minute for a catalog, and during this time a deleted token must not stay valid.
 package watch
 
 import (
@@ -30,20 +30,21 @@ const every = 2 * time.Second
 // Watcher watches groups of files. Load adds a group, and Run compares the files.
 type Watcher struct {
 	log     *slog.Logger
-	groups  []*watchedFiles // a group comes before those loaded after it
-	working sync.WaitGroup  // counts groups that are being compared or loaded
+	groups  []*watchedFiles // if one group is loaded after another, it also comes later in this list
+	working sync.WaitGroup  // counts the groups that are being compared or loaded
 
 	mu sync.Mutex // guards over and again of all groups
 }
 
 // LoadedFiles is a group of files, with the function that loads them.
 type LoadedFiles struct {
-	What  string // unique name, also for the log
+	What  string // the unique name of the group, which the log shows
 	Paths []string
-	// Load loads the files. Its calls do not overlap. In Run, its context ends with that of Run.
+	// Load loads the files. Calls of Load do not overlap. When Run calls it, its context ends when
+	// the context of Run ends.
 	Load func(context.Context) error
-	// After is the What of a group that was added before, or "". If both groups have changed, this
-	// one is loaded after that one.
+	// After is the What of a group that was added earlier, or "". If both groups have changed, the
+	// earlier group is loaded first.
 	After string
 }
 
@@ -52,10 +53,10 @@ type LoadedFiles struct {
 type watchedFiles struct {
 	LoadedFiles
 	after  *watchedFiles // the group named After, or nil
-	loaded contentDigest // digest at the last load, successful or not
+	loaded contentDigest // the digest at the last load, even if the load failed
 	seen   contentDigest // digest at the last comparison
 
-	over  chan struct{} // closed when comparing or loading ends; nil when neither runs
+	over  chan struct{} // closed when the group is no longer being compared or loaded; nil when it is not
 	again bool          // load the group once more before closing over
 }
 
@@ -68,7 +69,7 @@ func New(log *slog.Logger) *Watcher { return &Watcher{log: log} }
 // Load loads a group of files. If that succeeds, Run loads the group again whenever the content or
 // mode of one of its files changes. Load must not be called after Run.
 func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
-	now := digestOf(f.Paths) // before the load, so that the next comparison sees a change during the load
+	now := digestOf(f.Paths) // computed before the load, so that the next comparison notices a change made during the load
 	if err := f.Load(ctx); err != nil {
 		return err
 	}
@@ -82,9 +83,9 @@ func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
 	return nil
 }
 
-// Run compares the files at intervals. After each signal, it loads all files at once, even if they
-// have not changed or are still being written. It returns after ctx and all running loads have
-// ended.
+// Run compares the files at intervals. After each signal, it immediately loads all groups, even if
+// their files have not changed or are still being written. Run returns after ctx has ended and all
+// running loads have returned.
 func (w *Watcher) Run(ctx context.Context, signals <-chan os.Signal) {
 	defer w.working.Wait()
 	ticker := time.NewTicker(every)
@@ -101,23 +102,23 @@ func (w *Watcher) Run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// compare starts to compare all groups, except those that are being compared or loaded.
+// compare starts a comparison of each group that is not being compared or loaded at this time.
 func (w *Watcher) compare(ctx context.Context) {
 	for _, g := range w.groups {
 		w.begin(ctx, g, false)
 	}
 }
 
-// loadAll starts to load all groups. A group that is already being loaded is loaded once more
-// afterwards, because the running load may have read the files before they changed.
+// loadAll starts a load of each group. A group that is being compared or loaded at this time is
+// loaded afterwards, because a running load may have read the files before they changed.
 func (w *Watcher) loadAll(ctx context.Context) {
 	for _, g := range w.groups {
 		w.begin(ctx, g, true)
 	}
 }
 
-// begin starts a goroutine that compares a group and loads it if it has changed, or in any case if
-// anyway is set.
+// begin starts a goroutine that compares a group. The goroutine loads the group if it has changed.
+// If anyway is set, it loads the group even if it has not changed.
 func (w *Watcher) begin(ctx context.Context, g *watchedFiles, anyway bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +135,8 @@ func (w *Watcher) begin(ctx context.Context, g *watchedFiles, anyway bool) {
 	})
 }
 
-// goesOn reports whether a group must be loaded once more. If not, it closes over.
+// goesOn reports whether a group must be loaded once more. If not, goesOn closes the group's
+// channel over.
 func (w *Watcher) goesOn(g *watchedFiles) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +149,8 @@ func (w *Watcher) goesOn(g *watchedFiles) bool {
 	return false
 }
 
-// update compares a group, and loads it if anyway is set or if its content has changed and settled.
+// update compares a group. It loads the group if anyway is set, or if the content has changed since
+// the last load but not since the last comparison.
 func (w *Watcher) update(ctx context.Context, g *watchedFiles, anyway bool) {
 	now := digestOf(g.Paths)
 	settled := now == g.seen
@@ -178,7 +181,7 @@ func (w *Watcher) waitFor(ctx context.Context, g *watchedFiles) {
 	}
 }
 
-// reload loads a group whose content has the digest now, and logs the result.
+// reload loads a group, and logs the result. now is the current digest of the group's content.
 func (w *Watcher) reload(ctx context.Context, g *watchedFiles, now contentDigest) {
 	g.loaded = now
 	err := g.Load(ctx)
@@ -190,7 +193,8 @@ func (w *Watcher) reload(ctx context.Context, g *watchedFiles, now contentDigest
 	}
 }
 
-// digestOf returns the digest of files. Files may be missing.
+// digestOf returns the digest of files. Instead of the content of a file that is missing or cannot
+// be read, the digest contains the error.
 func digestOf(paths []string) (out contentDigest) {
 	sum := sha256.New()
 	for _, path := range paths {
