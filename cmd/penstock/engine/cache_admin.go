@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// keptColumns is the flight.CacheAdmin of an engine's cached columns and build sides.
+// keptColumns implements flight.CacheAdmin for the cached columns and build sides of an engine.
 type keptColumns struct {
 	columns *chunkcache.ColumnCache
 	loader  *loader.Loader
@@ -43,9 +43,10 @@ func (k keptColumns) List() flight.CacheList {
 	return out
 }
 
-// Drop implements flight.CacheAdmin. Files on disk are identified by the uuid of their table. Drop
-// gets the uuid from the catalog, because after a restart, the names of tables with columns on disk
-// are not in memory.
+// Drop implements flight.CacheAdmin. Columns on disk are stored under the uuid of their table, not
+// its name. Drop looks up the uuid in memory and in the catalog, because after a restart, columns
+// may be on disk whose table is not known in memory. table may also be a uuid, for a table that no
+// longer exists.
 func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
 	add := func(columns int, bytes int64) { out.Columns, out.Bytes = out.Columns+columns, out.Bytes+bytes }
 	if table == "" {

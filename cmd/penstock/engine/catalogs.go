@@ -27,17 +27,18 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Tables is the tables of the open catalogs of a config file. It reads their metadata, and implements flight.TableHistory. It is
-// safe for concurrent use.
+// Tables gives access to the tables in the catalogs of a config file. It reads the metadata of
+// tables, and implements flight.TableHistory. It is safe for concurrent use.
 type Tables struct {
-	// Catalogs has all catalogs. Those with the setting pin_tags tag the snapshots that streams read.
+	// Catalogs has all catalogs. A catalog with the setting `pin_tags` tags the snapshots that
+	// streams read.
 	Catalogs *catalog.Set
-	// Untagged has the same catalogs, and tags nothing.
+	// Untagged has the same catalogs, but they tag no snapshots.
 	Untagged *catalog.Set
-	Opened   []*icebergcat.Catalog // in the order of their names
+	Opened   []*icebergcat.Catalog // all catalogs, in the order of their names
 	byName   map[string]*icebergcat.Catalog
 	tags     []*pintag.Tags
-	closers  []func() // in the order in which the parts were opened
+	closers  []func() // functions that close the parts, in the order in which the parts were opened
 
 	requests atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; may be nil
 	sizes    atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // logs wrong sizes in manifests; may be nil
@@ -48,10 +49,11 @@ type Tables struct {
 type tableOptions struct {
 	calls  *store.Calls
 	budget *budget.Budget
-	cached int64 // about how many bytes of manifests and tables are cached
+	cached int64 // approximately how many bytes of manifests and tables may be cached
 }
 
-// openTables opens every catalog, and reports the failures of all of them.
+// openTables opens all catalogs of a config file. Its error describes the failures of all catalogs
+// that cannot be opened.
 func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Tables, err error) {
 	t := &Tables{byName: map[string]*icebergcat.Catalog{}}
 	defer func() {
@@ -112,7 +114,8 @@ func (t *Tables) close() {
 	}
 }
 
-// observe adds metrics of catalogs and storage, and logs their failures. It must be called at most once.
+// observe adds metrics of catalogs and storage, and lets their failures be logged. It must be
+// called at most once.
 func (t *Tables) observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	requests, sizes, looks := metrics.Requests(), sizeWarnings(log), tagLooks(metrics, log)
 	t.requests.Store(&requests)
@@ -120,7 +123,8 @@ func (t *Tables) observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	t.looks.Store(&looks)
 }
 
-// openCatalog opens the catalog of a block of the config file. The parts that catalogs share are set in o.
+// openCatalog opens the catalog that a block of the config file describes. The caller has set the
+// fields of o that all catalogs share.
 func openCatalog(ctx context.Context, c *config.Config, block dataset.Catalog, o icebergcat.Options) (*icebergcat.Catalog, error) {
 	properties := config.Properties(block)
 	if err := o.Stores.Check(properties); err != nil {
@@ -156,8 +160,9 @@ func sizeWarnings(log *slog.Logger) func(catalog string, d icebergcat.SizeDiffer
 	}
 }
 
-// signer returns a signer of requests to a catalog. It uses the catalog's own keys, or else those of the
-// server. They may differ from the keys for storage.
+// signer returns a signer of requests to a catalog. It signs with the keys in the catalog's
+// properties or, if there are none, with the keys that the server uses without properties. These
+// keys may differ from the keys for storage.
 func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	properties := map[string]string{}
 	for name, value := range how.Properties {
@@ -196,8 +201,8 @@ func stores(env store.Environment) store.Kinds {
 	)
 }
 
-// EnvironmentStorage returns a function that opens the storage of a location with only the settings
-// of the process's environment, for clients without a config file.
+// EnvironmentStorage returns a function that opens the storage of a location, for clients without a
+// config file. The function uses only settings in the environment of the process.
 func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
 	kinds, opened := stores(store.Environment{Clock: time.Now}), map[*store.Kind]store.Store{}
 	var mu sync.Mutex
@@ -211,7 +216,7 @@ func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
 		if opened[kind] != nil {
 			return opened[kind], nil
 		}
-		files, err := kind.Open(context.WithoutCancel(ctx), nil, nil) // the store outlives the call
+		files, err := kind.Open(context.WithoutCancel(ctx), nil, nil) // the store is used after the call has returned
 		if err == nil {
 			opened[kind] = files
 		}
@@ -219,7 +224,8 @@ func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
 	}
 }
 
-// storage returns the kinds of remote storage. Their requests are observed, and charge a budget.
+// storage returns the kinds of remote storage. The requests of their stores are observed, and
+// reserve memory from the budget held.
 func (t *Tables) storage(held *budget.Budget) store.Kinds {
 	return stores(store.Environment{
 		Clock: time.Now,

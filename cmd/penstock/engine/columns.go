@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// columnTimeout is the time limit of a call to the disk of cache_dir. If a call takes longer,
-	// decoding the columns again is faster.
+	// columnTimeout is the time limit of a call to the disk of `cache_dir`. If the disk is slower
+	// than that, it is faster to decode the columns again.
 	columnTimeout = 5 * time.Second
-	// columnQueueDivisor divides the memory budget to get the maximum bytes of columns that wait to
-	// be written.
+	// Columns that wait to be written to disk may take 1/columnQueueDivisor of the memory budget.
 	columnQueueDivisor = 16
-	// columnDrain is how long a server that shuts down continues to write waiting columns.
+	// columnDrain is how long a server continues to write waiting columns while it shuts down.
 	columnDrain = 2 * time.Second
 )
 
-// columnDisk is the disk tier of the cache of decoded columns. It is empty without the setting
-// cache_dir and in commands that read in process. It is safe for concurrent use.
+// columnDisk is the disk tier of the cache of decoded columns. It is empty if `cache_dir` is not
+// set, and in commands that read in process. It is safe for concurrent use.
 type columnDisk struct{ tier atomic.Pointer[disk.Tier] }
 
 var _ chunkcache.Disk = (*columnDisk)(nil)
 
-// columnID returns the identity of a column on disk. Columns from pages without checksums have a
-// different identity, because require_checksums refuses them.
+// columnID returns the identity of a column on disk. A column that was decoded from pages without
+// checksums has a different identity, because it must not be used if `require_checksums` is set.
 func columnID(of chunkcache.ChunkID, unchecked bool) disk.ColumnID {
 	id := disk.ColumnID(of)
 	if unchecked {
@@ -104,8 +103,8 @@ func (d *columnDisk) dropTables(ctx context.Context, uuids map[string]bool) (col
 	return tier.DropTables(ctx, uuids)
 }
 
-// openColumns opens the folder of the setting cache_dir, if it is set. If another server uses the
-// folder, or the disk fails, the server runs without it.
+// openColumns opens the folder that `cache_dir` names, if it is set. If another server uses the
+// folder, or if the disk fails, the server runs without a cache on disk.
 func (e *Engine) openColumns(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	if s.CacheDir == "" {
 		return nil

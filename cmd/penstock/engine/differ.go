@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/loader/tablediff"
 )
 
-// Diff is a comparison of two snapshots of a table. See tablediff.Request.
+// Diff is a request to compare two snapshots of a table. tablediff.Request describes its fields.
 type Diff struct {
 	Table, From, To string
 	Key             []string
@@ -14,8 +14,8 @@ type Diff struct {
 	Progress        func(read, all int64)
 }
 
-// Diff compares two snapshots of a table. If the request names no key, it is the one by which the
-// first dataset that joins the table finds one row.
+// Diff compares two snapshots of a table. If the request names no key, the key is the result of
+// joinKey.
 func (e *Engine) Diff(ctx context.Context, d Diff) (*tablediff.Result, error) {
 	ctx, entered := e.Budget.Enter(ctx, "diff")
 	defer entered.Release()
@@ -33,8 +33,9 @@ func (e *Engine) Diff(ctx context.Context, d Diff) (*tablediff.Result, error) {
 	})
 }
 
-// joinKey returns the columns by which the first dataset that joins a staging table finds a row: the
-// key, and the time of the rows if it has a time rule. It returns nil if no dataset joins the table.
+// joinKey returns the columns by which the first dataset that joins a staging table finds the row
+// for a training row. These are the columns of the key and, if the join has a time rule, the column
+// with the time of the rows. It returns nil if no dataset joins the table.
 func (e *Engine) joinKey(table string) (columns []string) {
 	for _, r := range e.Datasets().Readers(table, nil) {
 		for _, pair := range r.Key {

@@ -1,5 +1,5 @@
 // Package engine builds the parts that read and write tables from a config file: catalogs, stores,
-// caches, the scanner, the loader, and the writers. Only this package names their concrete types.
+// caches, the scanner, the loader, and the writers. Only this package creates these parts.
 package engine
 
 import (
@@ -29,21 +29,21 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// The cache of plans and the cache of footers each hold up to 1/cacheDivisor of the memory budget, but at most maxCache
-// bytes. The caches of manifests, tables and listings together hold up to half as much as one of them. The budget does not
-// include these caches.
+// The cache of plans holds up to 1/cacheDivisor of the memory budget, but at most maxCache bytes.
+// The cache of footers holds as much. The caches of manifests, tables and listings together hold up
+// to half as much. All of this memory is in addition to the budget.
 const (
 	cacheDivisor = 32
 	maxCache     = 128 << 20
 )
 
-// Engine holds the parts that read and write tables. The command serve serves it; other commands use it
-// in process.
+// Engine holds the parts that read and write tables. The command serve offers them to clients over
+// the network; other commands use them in process.
 type Engine struct {
 	Loader  *loader.Loader
-	reads   loader.Options // of Loader
+	reads   loader.Options // the options of Loader
 	sharer  *fanout.Sharer // shares batches between the streams of a server; may be nil
-	Streams flight.Loader  // Loader, or a loader over it whose streams share batches
+	Streams flight.Loader  // Loader itself, or a loader that uses Loader and whose streams share batches
 	Budget  *budget.Budget
 	calls   *store.Calls
 	Tables  *Tables
@@ -52,8 +52,8 @@ type Engine struct {
 	scanner *scan.Scanner
 	chunks  *chunkcache.ColumnCache // nil: decoded columns are not cached
 	columns columnDisk              // the disk tier of chunks
-	memory  batch.Trimming          // allocates batches and decoded columns; is one of pools
-	closers []func()                // close the parts above, in the order of their creation
+	memory  batch.Trimming          // allocates batches and decoded columns; it is also in pools
+	closers []func()                // functions that close the parts above, in the order of the parts' creation
 }
 
 // Assemble creates an engine from a config. The caller closes it.
@@ -92,7 +92,7 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 	}
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
-		e.Budget.OnLack(e.columns.giveUp) // registered before the function of chunks, so that chunks can release more
+		e.Budget.OnLack(e.columns.giveUp) // registered before chunks registers its function, so that chunks can then release more memory
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
@@ -146,7 +146,8 @@ func (e *Engine) share(c *config.Config) {
 	}
 }
 
-// Observe adds metrics of the engine's parts, and logs their failures. It must be called at most once.
+// Observe adds metrics of the engine's parts, and lets their failures be logged. It must be called
+// at most once.
 func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	metrics.Budget(e.Budget)
 	metrics.Storage(e.calls)
@@ -182,16 +183,18 @@ func (e *Engine) Close() {
 	e.closers = nil
 }
 
-// Prepare prepares the engine for a server: it adds metrics and logs, bounds the memory of one client, and opens the cache on disk.
+// Prepare prepares the engine for a server. It calls Observe, bounds the memory that one client may
+// use, and opens the cache on disk.
 func (e *Engine) Prepare(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	e.Observe(metrics, log)
 	e.Budget.SetPeerShare(s.MaxPeerShare)
 	return e.openColumns(ctx, s, metrics, log)
 }
 
-// TrySpool checks that the spool can be written, since the first stream that spills may run days later. Commands that
-// read in process do not call it, because they need the spool only if they spill. A spool without room only causes a
-// warning: there may be room later, and joins that fit in memory need none.
+// TrySpool checks that the spool can be written. A server calls it when it starts, because the
+// first stream that spills may run days later. Commands that read in process do not call it,
+// because they need the spool only if they spill. If the spool has no room, TrySpool only logs a
+// warning: there may be room later, and joins that fit in memory do not use the spool.
 func (e *Engine) TrySpool(log *slog.Logger) error { return trySpool(e.disk, log) }
 
 // trySpool implements TrySpool for any spool.
@@ -204,7 +207,8 @@ func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
 	return err
 }
 
-// Sharing describes which streams of plans with the same tables (plan.Plan.TablesID) share batches; "" if no stream is open.
+// Sharing describes which streams share batches, among the streams whose plans have the given
+// TablesID (plan.Plan.TablesID). It returns "" if no such stream is open.
 func (e *Engine) Sharing(tablesID string) string { return e.sharer.Explain(tablesID) }
 
 // ReturnIdleMemory runs until ctx ends, and returns the unused memory of ended streams to the

@@ -15,15 +15,15 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
-// MappedMemory delivers batches in mapped memory to clients on the same machine. The zero value,
-// used without the setting local_socket, delivers none.
+// MappedMemory delivers batches in mapped memory to clients on the same machine. If `local_socket`
+// is not set, the zero value is used, which delivers nothing.
 type MappedMemory struct {
 	Sessions *local.Sessions
 	listener net.Listener
-	Path     string // of the socket, absolute
+	Path     string // the absolute path of the socket
 }
 
-// ListenLocal binds the socket of the setting local_socket, if it is set. The caller closes the
+// ListenLocal binds the socket that `local_socket` names, if it is set. The caller closes the
 // result.
 func (e *Engine) ListenLocal(ctx context.Context, s config.Server, log *slog.Logger) (MappedMemory, error) {
 	if s.LocalSocket == "" {
@@ -46,7 +46,7 @@ func (e *Engine) ListenLocal(ctx context.Context, s config.Server, log *slog.Log
 	return MappedMemory{Sessions: local.New(lender, time.Now, log), listener: listener, Path: path}, nil
 }
 
-// Observe adds metrics of the sessions.
+// Observe adds metrics of the open sessions.
 func (m MappedMemory) Observe(metrics *telemetry.Metrics) {
 	if m.Sessions != nil {
 		metrics.Mapped(m.Sessions.Stats)
@@ -61,7 +61,8 @@ func (m MappedMemory) Serve() error {
 	return m.Sessions.Serve(m.listener)
 }
 
-// Close ends all sessions, and removes the socket. Clients keep the batches that they have.
+// Close ends all sessions, and removes the socket. Clients can still use the batches that they have
+// received.
 func (m MappedMemory) Close() {
 	if m.Sessions != nil {
 		_ = m.listener.Close() // it may be closed already

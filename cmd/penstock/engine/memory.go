@@ -19,9 +19,9 @@ const (
 	heapShare   = 90        // the maximum percentage of the machine's memory
 )
 
-// garbageShare is GOGC: the garbage that may accumulate, in percent of live memory. Live
-// memory is mostly buffers without pointers, which are cheap to mark, so the collector can run
-// often. Go's default of 100 would double the peak.
+// garbageShare is the value of GOGC: how much garbage may accumulate, in percent of live memory.
+// Live memory consists mostly of buffers without pointers. The collector marks them quickly, so it
+// can run often. With Go's default of 100, the peak of memory would be twice the live memory.
 const garbageShare = 25
 
 // heapLimit returns the soft memory limit of the Go runtime, in bytes, for a budget and the memory
@@ -31,10 +31,10 @@ const garbageShare = 25
 // Near its soft limit, the collector runs all the time, at up to half of the CPU. Live memory must
 // therefore stay below the limit. It consists of reservations (at most the budget), cached plans
 // and footers (1/16 of the budget), metadata of tables (1/64 of the budget), and the free buffers
-// of two pools (1/16 of the budget, and 64 MiB). That leaves 7/64 and 96 MiB for rounding in the
-// pools (about 1/16), for the runtime, for gRPC, and for garbage. Live memory can reach the limit
-// only if the machine is too small for the budget. BoundHeap logs a warning if the process may
-// outgrow the machine.
+// of two pools (1/16 of the budget, and 64 MiB). That leaves 7/64 of the budget, and 96 MiB, for
+// rounding in the pools (about 1/16 of the budget), for the runtime, for gRPC, and for garbage.
+// Live memory can reach the limit only if the machine is too small for the budget. BoundHeap logs a
+// warning if the process may outgrow the machine.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside
@@ -44,8 +44,8 @@ func heapLimit(budget, machine int64) int64 {
 	return limit
 }
 
-// maxPooled returns how many free bytes each of the two pools may keep for a budget. heapLimit
-// relies on it.
+// maxPooled returns how many free bytes each of the two pools may keep, for a memory budget. The
+// calculation of heapLimit includes these bytes.
 func maxPooled(budget int64) int64 { return min(batch.MaxFree, 32<<20+budget/32) }
 
 // BoundHeap sets the garbage percentage and the soft memory limit of the Go runtime for a memory
@@ -64,40 +64,41 @@ func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine i
 }
 
 const (
-	// idleAfter is the time between two checks. A process that was idle for that long returns
-	// memory to the system. It is longer than the pause between two streams of a trainer, so that
-	// the second stream reuses the memory of the first.
+	// idleAfter is the time between two checks. A process that was idle between two checks returns
+	// memory to the system. idleAfter is longer than the usual pause between two streams of a
+	// trainer, so that the second stream reuses the memory of the first one.
 	idleAfter = 5 * time.Second
-	// maxIdleBytes is the number of bytes that a process may allocate between two checks and still
-	// count as idle. Health checks and scrapes of the metrics allocate some memory.
+	// maxIdleBytes is how many bytes a process may allocate between two checks and still count as
+	// idle. It is not 0, because health checks and requests for metrics allocate some memory.
 	maxIdleBytes = 16 << 20
 )
 
-// trimmed is a pool of memory. Trim drops the memory that was not used since the last call, and
-// reports whether any was used.
+// trimmed is a pool of memory. Trim drops the free memory that was not used since the last call of
+// Trim, and reports whether any memory of the pool was used.
 type trimmed interface{ Trim() (used bool) }
 
 // idleMemory returns memory to the system after streams have ended. Otherwise the process would
 // keep its pooled buffers for the next stream, and would keep garbage for minutes, because an idle
 // process rarely runs the collector.
 //
-// Every idleAfter, the pools drop the buffers that were not used since the last check, even
-// while streams run. The first check that finds the process idle after it was busy also
-// collects garbage and returns all free memory to the system. A server under load never pauses for that.
+// At each check, the pools drop the buffers that were not used since the last check, even while
+// streams run. The first check that finds the process idle after it was busy also collects garbage
+// and returns all free memory to the system. So a server under load is never interrupted to collect
+// garbage for this purpose.
 type idleMemory struct {
 	pools     []trimmed
 	allocated func() uint64 // total bytes allocated on the heap so far
 	free      func()        // collects garbage, and returns free memory to the system
 
 	before uint64 // the result of allocated at the last check
-	due    bool   // the process was busy since memory was last returned
+	due    bool   // whether the process was busy before the last check, so that memory must be returned once it is idle
 }
 
 func newIdleMemory(pools []trimmed) *idleMemory {
 	return &idleMemory{pools: pools, allocated: allocated, free: freeMemory}
 }
 
-// run checks every idleAfter until ctx ends.
+// run calls check at intervals of idleAfter, until ctx ends.
 func (m *idleMemory) run(ctx context.Context) {
 	ticker := time.NewTicker(idleAfter)
 	defer ticker.Stop()
@@ -125,7 +126,8 @@ func (m *idleMemory) check() {
 	m.due = happened
 }
 
-// allocated returns how many bytes the heap has ever allocated.
+// allocated returns how many bytes were allocated on the heap since the process began, including
+// bytes that were freed.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

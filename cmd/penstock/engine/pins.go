@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// tagged is a catalog that tags the snapshots that streams read, so that these snapshots do not
-// expire.
+// tagged is a catalog that adds tags to the snapshots that streams read, so that these snapshots do
+// not expire.
 type tagged struct {
 	*icebergcat.Catalog
 	*pintag.Tags
@@ -24,8 +24,8 @@ type tagged struct {
 
 var _ catalog.Holder = tagged{}
 
-// withTags returns the catalog with tagging of snapshots, if its block in the config file sets
-// pin_tags.
+// withTags returns a catalog that tags the snapshots that streams read, if the catalog's block in
+// the config file sets `pin_tags`. Otherwise it returns the catalog unchanged.
 func (t *Tables) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
 	if o.PinTags == 0 {
 		return one, nil
@@ -49,7 +49,8 @@ func (t *Tables) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.C
 	return tagged{one, tags}, nil
 }
 
-// renewTags renews the tags of running streams until end is called.
+// renewTags starts goroutines that renew the tags of running streams. The function end stops the
+// goroutines and waits for them.
 func (t *Tables) renewTags(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -62,8 +63,8 @@ func (t *Tables) renewTags(ctx context.Context) (end func()) {
 	}
 }
 
-// tagLooks returns a function that counts checks of tags in metrics, and logs failed renewals. Other
-// failures are returned to the client of the query.
+// tagLooks returns a function that counts checks of tags in metrics, and logs failures to renew a
+// tag. Other failures need no log, because the client that sent the query receives them.
 func tagLooks(metrics *telemetry.Metrics, log *slog.Logger) func(pintag.Look) {
 	count := metrics.PinTags()
 	return func(l pintag.Look) {

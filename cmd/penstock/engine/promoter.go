@@ -27,7 +27,8 @@ func (p promotable) FileStore(ctx context.Context, table, folder string) (promot
 	return files, nil
 }
 
-// promotes returns the catalog of a training table, and the table's name in the catalog.
+// promotes returns the catalog that can promote columns into a training table, and the table's name
+// in the catalog.
 func (t *Tables) promotes(table string) (promote.PromotedTables, string, error) {
 	c, name, err := t.catalogOf(table)
 	if err != nil {
@@ -46,7 +47,8 @@ func (e *Engine) deletes() *deletes.Pool {
 	})
 }
 
-// Promoter returns a promoter, which adds columns to the engine's training tables.
+// Promoter returns a promoter that copies columns of staging tables into the training tables of the
+// engine.
 func (e *Engine) Promoter() *promote.Promoter {
 	return promote.New(promote.Options{
 		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),

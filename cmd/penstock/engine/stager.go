@@ -29,7 +29,8 @@ func (w writable) FileStore(ctx context.Context, table, folder string) (datafile
 	return files, nil
 }
 
-// rowFiles returns the options for writing data files in a number of concurrent calls.
+// rowFiles returns the options for writing data files, if at most the given number of calls write
+// at the same time.
 func (e *Engine) rowFiles(calls int) datafile.Options {
 	return datafile.Options{
 		Calls: calls, Budget: e.Budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
@@ -43,8 +44,8 @@ func (e *Engine) rowFiles(calls int) datafile.Options {
 	}
 }
 
-// Stager returns a stager, which writes rows to the engine's tables in a number of concurrent
-// calls.
+// Stager returns a stager that writes rows to the engine's tables. At most the given number of
+// calls may use the stager at the same time.
 func (e *Engine) Stager(calls int) *stage.Stager {
 	return stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return e.Tables.writes(table) },
@@ -62,7 +63,8 @@ func (e *Engine) readFiles(ctx context.Context, source plan.Source, columns []ca
 	return rows, nil
 }
 
-// rewriter returns a rewriter for files of the engine's tables, for a number of concurrent calls.
+// rewriter returns a rewriter of the files of the engine's tables. At most the given number of
+// calls may use the rewriter at the same time.
 func (e *Engine) rewriter(calls int) *maintenance.Rewriter {
 	return maintenance.New(maintenance.Options{
 		Route: func(table string) (maintenance.Tables, string, error) { return e.Tables.writes(table) },

@@ -18,14 +18,14 @@ import (
 	"github.com/penstock/penstock/loader/staged"
 )
 
-// The number of concurrent client calls that write rows: one per stageMemory bytes of the budget,
-// at most maxStages.
+// At most one client call for each stageMemory bytes of the budget may write rows at the same time,
+// and at most maxStages calls.
 const (
 	stageMemory = 64 << 20
 	maxStages   = 8
 )
 
-// StageCalls returns how many client calls may write rows concurrently, for a memory budget in
+// StageCalls returns how many client calls may write rows at the same time, for a memory budget in
 // bytes.
 func StageCalls(memory int64) int { return int(min(max(memory/stageMemory, 1), maxStages)) }
 
@@ -119,13 +119,14 @@ func (w TableWriter) Clean(ctx context.Context, request changes.OrphanSearch) ([
 	return search.Clean(ctx, tables, request.Remove, request.Held, request.Progress)
 }
 
-// StageOptions returns the options of a call by the operator, who may know all datasets, that stages
-// rows to a table.
+// StageOptions returns the options of a call that stages rows to a table on behalf of the operator.
+// The errors of such a call may name any dataset.
 func (e *Engine) StageOptions(table string) stage.CallOptions {
 	return e.stageOptions(table, func(string) bool { return true })
 }
 
-// stageOptions returns the options of a call whose errors name a dataset if shown returns true.
+// stageOptions returns the options of a call that stages rows to a table. The errors of the call
+// name only datasets for which shown returns true.
 func (e *Engine) stageOptions(table string, shown func(dataset string) bool) stage.CallOptions {
 	datasets := e.Datasets()
 	return stage.CallOptions{
@@ -136,7 +137,7 @@ func (e *Engine) stageOptions(table string, shown func(dataset string) bool) sta
 	}
 }
 
-// Datasets returns the staged.Datasets of the engine, which report how its datasets use tables.
+// Datasets returns the value that reports how the datasets of the engine use tables.
 func (e *Engine) Datasets() staged.Datasets {
 	return staged.Datasets{Loader: e.Loader, Same: e.Tables.Catalogs.Same, Budget: e.Budget}
 }

@@ -35,8 +35,8 @@ func (t *Tables) writes(table string) (writable, string, error) {
 	return writable{c}, name, err
 }
 
-// InputStorage returns a function that opens the storage of files to be staged to a table. It uses
-// the properties of the table's catalog.
+// InputStorage returns a function that opens the storage of files whose rows are staged to a table.
+// The function uses the properties of the table's catalog.
 func (t *Tables) InputStorage(table string) func(context.Context, string) (store.Store, error) {
 	return func(ctx context.Context, location string) (store.Store, error) {
 		c, _, err := t.catalogOf(table)
@@ -47,8 +47,8 @@ func (t *Tables) InputStorage(table string) func(context.Context, string) (store
 	}
 }
 
-// ColumnTypes returns the types of a table's columns. UUIDs have the extension type. It returns nil if
-// the table does not exist.
+// ColumnTypes returns a table's columns with their types. A column of UUIDs has Arrow's extension
+// type for UUIDs. ColumnTypes returns nil if the table does not exist.
 func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, error) {
 	c, name, err := t.catalogOf(table)
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, 
 	}
 	state, err := c.State(ctx, name, "")
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, nil //nolint:nilnil // no column has a type
+		return nil, nil //nolint:nilnil // if the table does not exist, no column has a known type
 	}
 	if err != nil {
 		return nil, err
@@ -70,8 +70,9 @@ func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, 
 	return out, nil
 }
 
-// TableNames implements flight.TableHistory. If within is the name of a catalog, it lists only this
-// catalog and the default catalog, where within may be a namespace.
+// TableNames implements flight.TableHistory. If within is the name of a catalog, TableNames lists
+// the tables of this catalog. within may also be the name of a namespace in the default catalog, so
+// it lists the tables of this namespace, too.
 func (t *Tables) TableNames(ctx context.Context, within string) ([]string, error) {
 	var out []string
 	for _, of := range slices.Sorted(maps.Keys(t.byName)) {
@@ -93,8 +94,8 @@ func (t *Tables) TableNames(ctx context.Context, within string) ([]string, error
 	return out, nil
 }
 
-// fallback returns the default catalog, which has the tables whose names include no catalog, or ""
-// if there is none.
+// fallback returns the name of the default catalog, or "" if there is no default catalog. A table
+// whose name does not begin with the name of a catalog is in the default catalog.
 func (t *Tables) fallback() string {
 	of, _, err := t.Catalogs.Route("a.b")
 	if err != nil {

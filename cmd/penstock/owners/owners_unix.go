@@ -10,28 +10,28 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The offsets of bytes in the file of owners. Processes lock them with record locks, which forked
-// processes do not inherit, and which the kernel releases however a process ends.
+// The offsets of the bytes in the file of owners that processes lock. The locks are record locks:
+// forked processes do not inherit them, and the kernel releases them however a process ends.
 const (
-	door   = 0       // held by a process that becomes an owner or starts the server, and by a server that ends
-	first  = 1       // the first byte for owners; each owner locks one
+	door   = 0       // locked by a process while it becomes an owner or starts the server, and by a server that is about to end
+	first  = 1       // the first of the bytes for owners; each owner locks one of them
 	count  = 1 << 20 // number of bytes for owners
-	server = 1 << 30 // held by the server
+	server = 1 << 30 // locked by the server
 )
 
 // Owners is the set of processes that share a private server.
 type Owners struct {
-	file *os.File // open until the process ends: closing any descriptor of the file releases the locks
+	file *os.File // stays open until the process ends, because closing any descriptor of the file would release all locks of the process
 }
 
-// Open opens the file of owners in the folder of a private server. Only the server calls it. It
-// returns nil if there is no file: the server's parent is then its only owner. It fails as
-// Unavailable if another server has the file.
+// Open opens the file of owners in the folder of a private server. Only the server calls it. If
+// there is no such file, Open returns nil, which means that the server's parent is its only owner.
+// If another server uses the file, Open returns an error of kind Unavailable.
 func Open(folder string) (*Owners, error) {
 	path := filepath.Join(folder, File)
 	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if os.IsNotExist(err) {
-		return nil, nil //nolint:nilnil // there are none
+		return nil, nil //nolint:nilnil // there is no file of owners
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "private %s: %w", folder, err)

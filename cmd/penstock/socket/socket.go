@@ -1,8 +1,9 @@
 // Package socket listens on Unix domain sockets that only processes of this user can connect to.
 //
-// If two servers start at the same time with the same path, only one gets the socket. The socket of
-// a dead server is replaced. Any other file at the path stays, including one that another program
-// puts there later.
+// If two servers start at the same time with the same path, only one of them gets the socket. A new
+// server replaces a socket on which no server listens any more. Any other file at the path stays.
+// When a server closes its socket, it also leaves a file that another program has put at the path
+// in the meantime.
 package socket
 
 import (
@@ -19,15 +20,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// dialTimeout limits the check for a server that listens on an existing socket.
+// dialTimeout limits the time to check whether a server listens on an existing socket.
 const dialTimeout = 2 * time.Second
 
-// sendBuffer is the size of the send buffer of a connection, in bytes. Linux wakes a process that
-// waits to write into a Unix socket when three quarters of its buffer have been read. With the
-// system's default, about 200 KB, the server and a client that reads as fast as it can take turns
-// waiting for each other; TCP avoids that by growing its buffers. Linux doubles the value, after
-// limiting it to net.core.wmem_max. A client that does not read holds that much of the kernel's
-// memory, which is about as much as with TCP.
+// sendBuffer is the size of the send buffer of a connection, in bytes. If a process waits because
+// the send buffer of its Unix socket is full, Linux wakes the process only when three quarters of
+// the buffer have been read. With the system's default of about 200 KB, the server and a fast
+// client would take turns waiting for each other. TCP avoids this by growing its buffers. Linux
+// limits sendBuffer to net.core.wmem_max, and then doubles it. A client that does not read
+// therefore occupies up to this much memory of the kernel, about as much as with TCP.
 const sendBuffer = 1 << 20
 
 // The networks of Listen, as in package net.
@@ -37,7 +38,8 @@ const (
 )
 
 // Listen binds a socket of mode 0600 at path, and returns its listener. Closing the listener
-// removes the socket. Listen locks the folder, so that servers bind one after the other.
+// removes the socket. Listen locks the folder of path while it binds, so that two servers do not
+// bind in the folder at the same time.
 func Listen(ctx context.Context, network, path string) (net.Listener, error) {
 	address := config.SocketScheme + path
 	lock, err := lockFolder(filepath.Dir(path))
@@ -67,7 +69,7 @@ func Listen(ctx context.Context, network, path string) (net.Listener, error) {
 }
 
 // removeStale removes the socket at path if no server listens on it. It returns an error if a
-// server does, or if the file at path is not a socket.
+// server listens on the socket, or if the file at path is not a socket.
 func removeStale(ctx context.Context, network, path string) error {
 	address := config.SocketScheme + path
 	switch found, err := os.Lstat(path); {
@@ -127,9 +129,10 @@ func (s *listener) Accept() (net.Conn, error) {
 func (s *listener) Close() error { return s.close() }
 
 func (s *listener) remove() error {
-	// Another server may have replaced the socket.
+	// The socket is removed only if it is still this listener's socket: another server may have
+	// replaced it.
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.is, now) {
-		_ = os.Remove(s.path) // after an error, the next server removes it
+		_ = os.Remove(s.path) // if this fails, the next server removes the socket
 	}
 	return s.UnixListener.Close()
 }
@@ -146,8 +149,9 @@ func (address) Network() string { return "unix" }
 // String implements net.Addr.
 func (a address) String() string { return config.SocketScheme + string(a) }
 
-// PrivateFolder creates a folder of mode 0700 at path, whose parent must exist. If the folder
-// exists, PrivateFolder checks that it belongs to the user and that no other user can enter it.
+// PrivateFolder creates a folder of mode 0700 at path. The folder's parent must exist. If there is
+// already a folder at path, PrivateFolder checks that the folder belongs to this user, and that no
+// other user can enter it.
 func PrivateFolder(path string) error {
 	switch err := os.Mkdir(path, 0o700); {
 	case err == nil:

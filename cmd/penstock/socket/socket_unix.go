@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// lockFolder locks a folder, so that no other server binds in it until the lock is released.
+// lockFolder locks a folder, so that no other server binds a socket in it until the lock is
+// released.
 func lockFolder(folder string) (*release.Handle, error) {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -21,11 +22,11 @@ func lockFolder(folder string) (*release.Handle, error) {
 		_ = f.Close() // it was only read
 		return nil, err
 	}
-	return release.New(func() { _ = f.Close() }), nil // closing unlocks
+	return release.New(func() { _ = f.Close() }), nil // closing the folder releases the lock
 }
 
-// bind creates a socket of mode 0600. No other goroutine may create files meanwhile, because the
-// umask applies to the whole process.
+// bind creates a socket of mode 0600. To do so, it changes the umask of the whole process, so no
+// other goroutine may create files at the same time.
 func bind(ctx context.Context, network, path string) (net.Listener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return (&net.ListenConfig{}).Listen(ctx, network, path)
