@@ -10,8 +10,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// bitmap is a set of positions in a file. It has a part for each upper half of a position
-// that occurs, in ascending order.
+// bitmap is a set of positions in a file. All positions with the same upper 32 bits are in one
+// part; the parts are in ascending order of these bits.
 type bitmap struct{ parts []part }
 
 type part struct {
@@ -28,7 +28,8 @@ const (
 	halfShift        = 32
 )
 
-// part returns the positions of an upper half, and adds a part if there is none.
+// part returns the bitmap of the part with the given upper bits. It adds the part if it does not
+// exist.
 func (b *bitmap) part(upper uint32) *roaring.Bitmap {
 	at, ok := slices.BinarySearchFunc(b.parts, upper, func(p part, upper uint32) int { return int(int64(p.upper) - int64(upper)) })
 	if !ok {
@@ -95,7 +96,7 @@ func (b *bitmap) count() int64 {
 	return n
 }
 
-// bytes returns the memory that the set takes.
+// bytes estimates the memory that the set takes.
 func (b *bitmap) bytes() int64 {
 	n := int64(bytesOfBitmap)
 	for _, p := range b.parts {

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// FilePositions are the positions of deleted rows of one data file, by position deletes or a
-// deletion vector. They are used by one goroutine, which releases them.
+// FilePositions are the positions of the rows of one data file that position deletes or a deletion
+// vector delete. Only one goroutine uses them; it also releases them.
 type FilePositions struct {
 	set  *bitmap
 	held *budget.Reservation
 }
 
-// Positions returns the positions that position deletes and deletion vectors delete of a data
-// file. Equality deletes, which do not name rows by their positions, are left out.
+// Positions returns the positions of a data file's rows that position deletes and deletion vectors
+// delete. Equality deletes, which do not name rows by their positions, are left out.
 func (p *Pool) Positions(ctx context.Context, t *catalog.Table, f catalog.File) (*FilePositions, error) {
 	f.Deletes.Equality = nil
 	rows, err := p.Open(ctx, t, f)
@@ -42,8 +42,8 @@ func (p *Pool) Positions(ctx context.Context, t *catalog.Table, f catalog.File) 
 	return out, nil
 }
 
-// Named returns the locations of the data files that a file of position deletes names, in order. It
-// may name files that its table no longer has.
+// Named returns the locations of the data files that a file of position deletes names, in order.
+// The file of position deletes may name data files that its table no longer has.
 func (p *Pool) Named(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) ([]string, error) {
 	if d.Kind != catalog.PositionDeletes {
 		return nil, fault.New(fault.Internal, "%s is %s, which names no data files", d.Location, d.Kind)
@@ -69,8 +69,8 @@ func (p *Pool) Named(ctx context.Context, t *catalog.Table, d *catalog.DeleteFil
 // Count returns the number of positions.
 func (f *FilePositions) Count() int64 { return f.set.count() }
 
-// Each calls do with the positions in ascending order, a run at a time, until it returns an
-// error. The run is overwritten by the next one.
+// Each calls do with the positions in ascending order, one slice of them at a time, until do
+// returns an error. It fills the slice run again for each call.
 func (f *FilePositions) Each(run []int64, do func(run []int64) error) error {
 	run = run[:0]
 	for _, p := range f.set.parts {
@@ -107,7 +107,7 @@ func (f *FilePositions) Vector() ([]byte, error) {
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(body)), nil
 }
 
-// Bytes returns a bound of the size of the blob that Vector returns.
+// Bytes returns an upper bound of the size of the blob that Vector returns.
 func (f *FilePositions) Bytes() int64 { return f.set.bytes() + int64(vectorFrame) }
 
 // Release releases the memory. It is idempotent.

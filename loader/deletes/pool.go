@@ -20,7 +20,8 @@ import (
 type Options struct {
 	// Files opens the files of deletion vectors.
 	Files catalog.Opener
-	// Read reads columns of Parquet delete files. It fails for a file that lacks one.
+	// Read reads columns of Parquet delete files. It fails for a file that lacks one of the
+	// columns.
 	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
 	// Budget is charged for the loaded deletes; nil is unlimited.
 	Budget *budget.Budget
@@ -70,7 +71,7 @@ func (l *loaded) Release() {
 // Size returns the memory that the deletes take.
 func (l *loaded) Size() cache.Size { return cache.Size{Memory: l.size} }
 
-// identity is all that the loaded deletes depend on.
+// identity has everything that the loaded deletes depend on.
 type identity struct {
 	table   string // uuid
 	kind    catalog.DeleteKind
@@ -85,7 +86,7 @@ type columnOf struct {
 
 type fileOf struct {
 	location         string
-	data             string // of a vector: entries of several data files may name the same blob
+	data             string // for a vector: the data file, since manifest entries of several data files may name the same blob
 	offset, sequence int64
 }
 
@@ -100,7 +101,7 @@ func keyOf(t *catalog.Table, kind catalog.DeleteKind, columns []catalog.Field, f
 	return digest.Of(of)
 }
 
-// unit is the unit of loading: a delete file, or a group of equality deletes.
+// unit is what one load reads: a delete file, or a group of equality deletes.
 type unit struct {
 	file  *catalog.DeleteFile
 	group *catalog.EqualityGroup
@@ -128,8 +129,8 @@ func units(d catalog.Deletes) []unit {
 	return out
 }
 
-// Keep keeps the deletes of some files of a table until the Handle is released: what
-// was loaded stays between uses unless memory is short.
+// Keep keeps the deletes of some files of a table until the Handle is released: deletes that were
+// loaded stay loaded between uses, unless memory is short.
 func (p *Pool) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	seen, lists := map[unit]bool{}, map[catalog.DeleteList]bool{}
 	var needs []*cache.Need[*loaded]
@@ -154,8 +155,8 @@ func (p *Pool) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	})
 }
 
-// Open returns the deleted rows of a data file, and loads the deletes that are not yet.
-// The caller releases it.
+// Open returns the deleted rows of a data file. It loads the deletes that are not loaded yet. The
+// caller releases the result.
 func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Rows, error) {
 	rows := &Rows{file: f}
 	for _, u := range units(f.Deletes) {
@@ -175,15 +176,16 @@ func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Row
 	return rows, nil
 }
 
-// firstDivisor gives the part of the budget, 1/firstDivisor, that the first retry of a load
-// waits for at least: the size of a load is unknown, and a failed attempt wastes its reads.
+// The first retry of a load waits for at least 1/firstDivisor of the budget: the memory that a load
+// needs is not known in advance, and the reads of a failed attempt are wasted.
 const firstDivisor = 8
 
-// get returns the loaded deletes of a unit. Loads do not wait for memory, since the stream
-// that waits for a load may hold it: a load that lacks memory fails and releases what it
-// has, and its caller waits for memory and retries. One caller retries at a time, since
-// loads that fill the budget together would all fail. Each retry waits for twice as much
-// memory as the one before, up to the whole budget, or until the wait fails.
+// get returns the loaded deletes of a unit. A load does not wait for memory, since a stream that
+// waits for the load may hold that memory. Instead, a load that lacks memory fails and releases
+// what it has reserved; its caller then waits for memory and retries. Only one caller retries at a
+// time, since several loads that fill the budget together would all fail. Each retry waits for
+// twice as much memory as the previous one, up to the whole budget. The retry after a wait for the
+// whole budget, or after a wait that fails as Exhausted, is the last one.
 func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*loaded], u unit) (*loaded, error) {
 	load := func() (*loaded, error) {
 		return need.GetUnmarked(ctx, func(ctx context.Context) (*loaded, error) { return p.load(ctx, t, u) })

@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// positions are the deleted positions by location of the data file.
+// positions has the deleted positions by the location of the data file.
 type positions map[string]*bitmap
 
-// positionColumns returns the columns of position deletes that are read; a file may also
-// hold the deleted rows.
+// positionColumns returns the columns that are read from files of position deletes. Such a file may
+// also have columns with the content of the deleted rows, which are not read.
 func positionColumns() []catalog.Field {
 	return []catalog.Field{
 		{ID: catalog.PathField, Name: "file_path", Type: arrow.BinaryTypes.String, Required: true},
@@ -65,7 +65,7 @@ func runs(paths *array.String, f func(path string, from, to int) error) error {
 	return nil
 }
 
-// growth returns the maximum memory that adding rows takes.
+// growth returns the maximum memory that adding the given rows takes.
 func (p positions) growth(paths *array.String, at *array.Int64) int64 {
 	n := bytesOfPosition * int64(at.Len())
 	_ = runs(paths, func(path string, from, to int) error {

@@ -23,7 +23,7 @@ type Rows struct {
 	positions []*bitmap
 	values    []*values
 	bits      []uint64
-	key       []byte // scratch of byValue
+	key       []byte // scratch memory of byValue
 }
 
 // add adds the deletes of a unit that apply to the file.
@@ -56,9 +56,9 @@ func (r *Rows) Release() {
 	r.loaded, r.needs, r.pins, r.positions, r.values = nil, nil, nil, nil, nil
 }
 
-// Keep returns the indices in pass of rows of a batch that are not deleted, in dst, which it
-// overwrites and which may be pass. The first row of the batch is row first of the file, and
-// pass is ascending. column returns the column of a field id.
+// Keep returns those indices in pass whose rows in a batch are not deleted. pass must be ascending.
+// Keep overwrites dst with the result; dst may be the same slice as pass. first is the row number
+// in the file of the batch's first row. column returns the column of a field id.
 func (r *Rows) Keep(dst, pass []int32, first, rows int64, column func(id int) arrow.Array) ([]int32, error) {
 	dst = append(dst[:0], pass...)
 	dst = r.byPosition(dst, first, rows)

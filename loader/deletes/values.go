@@ -14,11 +14,11 @@ import (
 // values are the rows that a group of equality deletes deletes.
 type values struct {
 	columns  []catalog.Field
-	youngest map[string]int64 // by key of the row: the sequence number of its youngest delete
+	youngest map[string]int64 // by the row's key: the sequence number of the youngest delete of the key
 }
 
-// bytesOfValue is the memory of a value without its key's bytes: a string header and an entry
-// of a map that is half full while it grows.
+// bytesOfValue is the memory of a value besides the bytes of its key: a string header, and an entry
+// of a map that is only half full after it has grown.
 const bytesOfValue = 128
 
 // loadValues loads the files of a group.
@@ -45,7 +45,7 @@ func (p *Pool) loadValues(ctx context.Context, t *catalog.Table, g *catalog.Equa
 	return out, nil
 }
 
-// withRemedy adds a remedy if the values do not fit in memory.
+// withRemedy adds a remedy to the error if the values do not fit in memory.
 func (v *values) withRemedy(err error, t *catalog.Table, files int) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err
@@ -54,7 +54,7 @@ func (v *values) withRemedy(err error, t *catalog.Table, files int) error {
 		WithRemedy("compact the table's equality deletes away (in Spark: rewrite_data_files with delete-file-threshold 1), or raise the server's memory budget")
 }
 
-// add adds the rows of a batch, and returns the memory that the new ones take.
+// add adds the rows of a batch, and returns the memory that the new keys take.
 func (v *values) add(ctx context.Context, held *budget.Reservation, b arrow.RecordBatch, sequence int64) (bytes int64, err error) {
 	var key []byte
 	for row := range int(b.NumRows()) {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// The blob of a deletion vector is the length of magic and bitmap, the magic, the bitmap, and
-// a CRC-32 of magic and bitmap. Length and checksum are big-endian.
+// The blob of a deletion vector consists of the length of magic and bitmap together, the magic, the
+// bitmap, and a CRC-32 of magic and bitmap. Length and checksum are big-endian.
 const (
 	vectorMagic  = "\xd1\xd3\x39\x64"
 	lengthBytes  = 4
@@ -57,7 +57,8 @@ func (p *Pool) loadVector(ctx context.Context, t *catalog.Table, d *catalog.Dele
 	return out, nil
 }
 
-// blob reads the stored bytes of a vector. The buffer takes them off held; the caller releases it.
+// blob reads the stored bytes of a vector. Their memory is reserved with held, and releasing the
+// buffer shrinks held again. The caller releases the buffer.
 func (p *Pool) blob(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile, held *budget.Reservation) (*memory.Buffer, error) {
 	object, err := p.options.Files.Open(ctx, t, d.Location, d.Bytes)
 	if err != nil {
@@ -75,7 +76,7 @@ func (p *Pool) blob(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile
 	return content, nil
 }
 
-// outside is the error for a vector that cannot be where the manifest says.
+// outside returns the error for a vector that cannot be at the place that the manifest names.
 func outside(d *catalog.DeleteFile, format string, args ...any) error {
 	return fault.New(fault.Corrupt, "the manifest has a deletion vector of %d bytes at byte %d of %s, but %s", d.Length, d.Offset, d.Location, fmt.Sprintf(format, args...)).
 		In("", d.Location).WithRemedy("restore the file, or roll the table back to a snapshot before it")

@@ -17,7 +17,7 @@ type rowBlock struct {
 	rows       int
 	partitions []int32 // by row
 	key        *sortkey.RowKeys
-	bytes      int64 // reserved
+	bytes      int64 // memory reserved for the rows
 }
 
 func (b *rowBlock) release() {
@@ -29,9 +29,9 @@ func (b *rowBlock) release() {
 // collection is the rows in memory that are not yet sorted, in the order in which they were added.
 type collection struct {
 	blocks []*rowBlock
-	bytes  int64 // reserved
+	bytes  int64 // memory reserved for the rows
 	rows   int
-	small  int // of the last blocks, how many are small
+	small  int // number of small blocks at the end of blocks
 }
 
 func (c *collection) release() {
@@ -41,20 +41,21 @@ func (c *collection) release() {
 	*c = collection{}
 }
 
-// Memory beside the values of rows: for each row its partition and its entry while rows are sorted,
-// once more as scratch; and for each block and column.
+// Memory besides the values of rows. rowOverhead is for each row: its partition, and twice its
+// entry while rows are sorted (once as scratch). columnOverhead is for each column of a block.
 const (
 	rowOverhead    = 4 + 2*sortkey.EntryBytes
 	columnOverhead = 512
-	// smallShare is the reciprocal of the share of a block's usual bytes below which it is small, and
-	// maxSmallBlocks how many small ones in sequence are joined.
+	// A block is small if it has less than 1/smallShare of a block's usual bytes. maxSmallBlocks is
+	// the number of consecutive small blocks that are joined.
 	smallShare     = 4
 	maxSmallBlocks = 16
-	// maxAddedRows is the number of rows that are added at a time: some memory of rows is not reserved.
+	// maxAddedRows is the maximum number of rows that are added at a time. It bounds the memory per
+	// row that is not reserved.
 	maxAddedRows = 1 << 16
 )
 
-// add adds the rows of a batch, as many at a time as fit in a block.
+// add adds the rows of a batch, in portions that fit in a block.
 func (s *Sorter) add(ctx context.Context, b arrow.RecordBatch) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -97,7 +98,7 @@ func (s *Sorter) addHalves(ctx context.Context, b arrow.RecordBatch) error {
 	return nil
 }
 
-// addConverted adds rows of the result's types.
+// addConverted adds rows whose columns were converted to the types of the result.
 func (s *Sorter) addConverted(ctx context.Context, b arrow.RecordBatch) error {
 	keep, err := s.kept(ctx, b)
 	if err != nil {
@@ -122,7 +123,7 @@ type rowsToKeep struct {
 	rows []int32 // nil: all
 }
 
-// from returns n rows, beginning at the first that are kept, as a segment of a column.
+// from returns n of the kept rows, beginning at the given one of them, as a segment of a column.
 func (k rowsToKeep) from(column arrow.Array, first, n int) batch.Segment {
 	if k.rows == nil {
 		return batch.Segment{Values: column, From: first, Rows: n}
@@ -130,14 +131,14 @@ func (k rowsToKeep) from(column arrow.Array, first, n int) batch.Segment {
 	return batch.Segment{Values: column, Indices: k.rows[first : first+n]}
 }
 
-// blockRows are rows that a block is made of: segments by column, and the bytes of the block.
+// blockRows are the rows for a new block: their segments by column, and the bytes of the block.
 type blockRows struct {
 	segments [][]batch.Segment
 	rows     int
 	bytes    int64
 }
 
-// nextBlock returns the next rows of a batch that fit in a block, at least one.
+// nextBlock returns as many of the next rows of a batch as fit in a block, but at least one row.
 func (s *Sorter) nextBlock(b arrow.RecordBatch, keep rowsToKeep, from int) (blockRows, error) {
 	for n := keep.n - from; ; {
 		next := blockRows{rows: n}
@@ -230,7 +231,8 @@ func pick(columns []arrow.Array, at []int) []arrow.Array {
 	return out
 }
 
-// joinSmall joins small blocks if there are many: a block costs memory and time whatever it has.
+// joinSmall joins small blocks if there are many, because each block costs memory and time
+// regardless of its size.
 func (s *Sorter) joinSmall() error {
 	c := &s.rows
 	if c.small < maxSmallBlocks {
@@ -249,7 +251,7 @@ func (s *Sorter) joinSmall() error {
 		return err
 	}
 	if s.held.Grow(joined.bytes) != nil {
-		return nil //nolint:nilerr // the blocks are used as they are
+		return nil //nolint:nilerr // without memory, the blocks are not joined
 	}
 	b, err := s.newBlock(joined)
 	if err != nil {
@@ -267,8 +269,8 @@ func (s *Sorter) joinSmall() error {
 	return nil
 }
 
-// makeRoom reserves memory. If there are too many rows in memory, or the budget lacks room, or others wait
-// for it, they are written to disk first.
+// makeRoom reserves memory. It first writes the collected rows to disk if there are too many of
+// them, if the budget lacks room, or if other streams wait for memory.
 func (s *Sorter) makeRoom(ctx context.Context, bytes int64) error {
 	waited := s.opts.Budget.Waited() && s.rows.bytes > s.memory.collect/smallShare
 	if s.rows.rows > 0 && (waited || s.rows.bytes+bytes > s.memory.collect) {
@@ -311,13 +313,13 @@ func (s *Sorter) countPartitions(ctx context.Context, b *rowBlock) error {
 // partitionRows counts the rows of each partition, by its number.
 type partitionRows struct {
 	rows  []int64
-	bytes int64 // reserved for all that is known about partitions
+	bytes int64 // memory reserved for partitions: their values and counts
 }
 
-// partitionOverhead is the memory of a partition beside its values.
+// partitionOverhead is the memory of a partition besides its values.
 const partitionOverhead = 128
 
-// kept counts rows and the nulls of keys, and returns the rows whose keys are in the set.
+// kept counts rows and rows with a null in the key. It returns the rows whose keys are in the set.
 func (s *Sorter) kept(ctx context.Context, b arrow.RecordBatch) (rowsToKeep, error) {
 	rows := int(b.NumRows())
 	s.counts.Rows += int64(rows)
@@ -355,7 +357,8 @@ func (s *Sorter) keySchema() *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// nullKeys returns which rows have a null in a column of the key; nil if none has.
+// nullKeys returns for each row whether a column of the key is null, or nil if no row has a null
+// key column.
 func nullKeys(keys []arrow.Array, rows int) []bool {
 	var null []bool
 	for _, k := range keys {

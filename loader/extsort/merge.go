@@ -12,22 +12,22 @@ import (
 type merge struct {
 	order  ordering
 	from   []*mergeSource
-	heap   []*runCursor // those with a current row, the first of which is next
-	unread []*runCursor // those that need their next batch
+	heap   []*runCursor // cursors with a current row; the first one's row is next
+	unread []*runCursor // cursors that need their next batch
 }
 
 // runCursor is a position in the rows of one partition of a run.
 type runCursor struct {
 	store  RunStore
-	run    int // its place among the runs
+	run    int // number of the run
 	left   []runBatch
-	source int32    // of the current batch
+	source int32    // index of the current batch in merge.from
 	row    int      // the current row
-	chunks []uint64 // of the batch's rows, the first of their keys
+	chunks []uint64 // for each row of the batch, the first chunk of its key
 	key    *sortkey.RowKeys
 }
 
-// newMerge returns a merge of a partition's rows, given its number. It opens nothing yet.
+// newMerge returns a merge of the rows of the partition with a given number. It reads nothing yet.
 func newMerge(o ordering, runs []*sortedRun, part int32) *merge {
 	m := &merge{order: o}
 	for i, r := range runs {
@@ -40,7 +40,8 @@ func newMerge(o ordering, runs []*sortedRun, part int32) *merge {
 
 func (m *merge) sources() []*mergeSource { return m.from }
 
-// fill implements feed. If there is no memory for another batch, it adds fewer rows.
+// fill implements feed. If there is no memory for a further batch, it stops before the list is
+// full.
 func (m *merge) fill(ctx context.Context, held *budget.Reservation, to *pendingRows) error {
 	for {
 		for len(m.unread) > 0 {
@@ -80,10 +81,11 @@ func (m *merge) take(to *pendingRows) {
 	}
 }
 
-// chunkBytes is the size of a row's first chunk.
+// chunkBytes is the size of the first chunk of a row's key.
 const chunkBytes = 8
 
-// load reads a cursor's next batch. If there is no memory for it, it waits, or returns false.
+// load reads the next batch of a cursor. If there is no memory for the batch, load waits if wait is
+// true, and otherwise returns false.
 func (m *merge) load(ctx context.Context, held *budget.Reservation, c *runCursor, wait bool) (bool, error) {
 	next := c.left[0]
 	bytes := c.store.Size(int(next.number)) + int64(next.rows)*(chunkBytes+m.order.spec.RowBytes())
@@ -113,7 +115,7 @@ func (m *merge) load(ctx context.Context, held *budget.Reservation, c *runCursor
 	return true, nil
 }
 
-// before reports whether the current row of a cursor is before that of another one.
+// before reports whether the current row of cursor a precedes the current row of cursor b.
 func before(a, b *runCursor) bool {
 	if one, two := a.chunks[a.row], b.chunks[b.row]; one != two {
 		return one < two
@@ -193,7 +195,7 @@ func (m *merge) release() {
 	m.from, m.heap, m.unread = nil, nil, nil
 }
 
-// mergeRuns merges runs that follow each other until all can be read at once.
+// mergeRuns merges consecutive runs until all remaining runs can be read at once.
 func (s *Sorter) mergeRuns(ctx context.Context) error {
 	for {
 		maxRuns := s.maxRuns()
@@ -207,22 +209,23 @@ func (s *Sorter) mergeRuns(ctx context.Context) error {
 	}
 }
 
-// minRuns is the least number of runs that are merged, whatever memory there is.
+// minRuns is the minimum number of runs that are merged at once, however little memory there is.
 const minRuns = 2
 
-// maxRuns returns the number of runs that can be read at once. Of each there may be two batches in
-// memory, and a batch of the result is copied twice.
+// maxRuns returns the maximum number of runs that can be read at once. Each of these runs may have
+// two batches in memory, and each batch of the result exists twice while it is copied.
 func (s *Sorter) maxRuns() int {
 	size, room := int64(1), s.memory.merge-2*s.memory.output
 	for _, r := range s.runs {
 		size = max(size, r.maxBytes)
 		room -= r.overhead
 	}
-	size += size / 4 // keys
+	size += size / 4 // for keys
 	return int(max(room/(2*size), minRuns))
 }
 
-// smallest returns the first of n consecutive runs that have the fewest bytes.
+// smallest finds the n consecutive runs that have the fewest bytes together, and returns the index
+// of the first of them.
 func (s *Sorter) smallest(n int) int {
 	best, least := 0, int64(-1)
 	for from := range len(s.runs) - n + 1 {
@@ -237,7 +240,7 @@ func (s *Sorter) smallest(n int) int {
 	return best
 }
 
-// mergeSome replaces n runs by one.
+// mergeSome replaces n consecutive runs with one run.
 func (s *Sorter) mergeSome(ctx context.Context, from, n int) error {
 	store, err := s.opts.Disk(what)
 	if err != nil {
@@ -262,7 +265,7 @@ func (s *Sorter) mergeSome(ctx context.Context, from, n int) error {
 	return nil
 }
 
-// mergePartition writes the rows of one partition of some runs to another one.
+// mergePartition merges the rows of one partition of some runs, and writes them to another run.
 func (s *Sorter) mergePartition(ctx context.Context, runs []*sortedRun, part int32, to *sortedRun) error {
 	order := ordering{schema: s.Schema(), spec: s.order, sort: s.sort, opts: s.opts}
 	rows, err := newRows(ctx, order, s.memory.stored, newMerge(order, runs, part))

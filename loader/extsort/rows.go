@@ -19,30 +19,32 @@ type PartitionReader struct {
 	order ordering
 	limit int64 // of a batch, in bytes
 
-	held    *budget.Reservation // of the sources, and of rows while they are copied
+	held    *budget.Reservation // for the sources, and for rows while they are copied
 	feed    feed
 	pending pendingRows
 }
 
-// feed produces rows in order, as rows of sources.
+// feed produces sorted rows as references to rows of batches, its sources.
 type feed interface {
-	// sources returns the batches that rows are chosen from.
+	// sources returns the batches to which rows refer.
 	sources() []*mergeSource
-	// fill adds rows until the list is full. It adds none only at the end.
+	// fill adds rows until the list is full, or memory is short. It adds no rows only if there are
+	// no more.
 	fill(ctx context.Context, held *budget.Reservation, to *pendingRows) error
-	// trim releases sources that are not needed for other rows than those in the list, which then
-	// refers to the remaining ones.
+	// trim releases sources that neither the rows in the list nor later rows need. It adjusts the
+	// list to the new indices of the remaining sources.
 	trim(held *budget.Reservation, left *pendingRows)
-	// release releases all sources, but not their reservation.
+	// release releases all sources, but not the reservation of their memory.
 	release()
 }
 
-// mergeSource is a batch of sorted rows, or of rows that are chosen in their order.
+// mergeSource is a batch from which rows are chosen in sorted order. The rows of the batch itself
+// may be unsorted.
 type mergeSource struct {
 	columns  []arrow.Array
 	key      *sortkey.RowKeys
 	rowBytes int64             // on average
-	batch    arrow.RecordBatch // owned; nil: another owner has the columns
+	batch    arrow.RecordBatch // owned by the source; nil: the columns have another owner
 	reserved int64
 }
 
@@ -73,7 +75,7 @@ func (p *pendingRows) drop(n int) {
 	p.which, p.at = p.which[:left], p.at[:left]
 }
 
-// newRows returns a reader of a feed, which it owns.
+// newRows returns a reader of a feed. The reader owns the feed.
 func newRows(ctx context.Context, o ordering, limit int64, from feed) (*PartitionReader, error) {
 	held, err := o.opts.Budget.Reserve(what, 0)
 	if err != nil {
@@ -91,7 +93,7 @@ func newRows(ctx context.Context, o ordering, limit int64, from feed) (*Partitio
 	return r, nil
 }
 
-// next returns the next batch; nil is the end.
+// next returns the next batch, or nil at the end.
 func (r *PartitionReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -111,7 +113,7 @@ func (r *PartitionReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	return b, nil
 }
 
-// gather copies the first pending rows, as many as fit in a batch.
+// gather copies as many of the pending rows as fit in a batch.
 func (r *PartitionReader) gather(ctx context.Context) (arrow.RecordBatch, error) {
 	from := r.feed.sources()
 	columns := make([][]arrow.Array, r.order.schema.NumFields())
@@ -144,7 +146,8 @@ func (r *PartitionReader) gather(ctx context.Context) (arrow.RecordBatch, error)
 	}
 }
 
-// charged gathers rows as a batch that keeps its reservation.
+// charged gathers rows as a batch. The batch keeps the reservation of its memory until it is
+// released.
 func charged(rows *chosenRows, held *budget.Reservation) (arrow.RecordBatch, error) {
 	b, err := rows.gather()
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/penstock/penstock/internal/sortkey"
 )
 
-// sortedRun is rows on disk, partition by partition, and sorted in each.
+// sortedRun has rows on disk, partition by partition; the rows of each partition are sorted.
 type sortedRun struct {
 	store    RunStore
 	parts    map[int32][]runBatch // by the number of the partition
-	maxBytes int64                // of memory that a batch takes when it is read
-	overhead int64                // reserved for parts, and for what the store keeps of each batch
+	maxBytes int64                // maximum memory that a batch takes when it is read
+	overhead int64                // memory reserved for parts, and for what the store keeps about each batch
 }
 
 // runBatch is a batch of a sortedRun.
@@ -36,13 +36,14 @@ func releaseRuns(runs []*sortedRun) {
 	}
 }
 
-// add adds a batch to a partition, behind those it has.
+// add appends a batch to the batches of a partition.
 func (r *sortedRun) add(part int32, b runBatch) {
 	r.parts[part] = append(r.parts[part], b)
 	r.maxBytes = max(r.maxBytes, r.store.Size(int(b.number)))
 }
 
-// sortRows returns the rows in memory by partition and key. Those of partition p are entries[starts[p]:starts[p+1]].
+// sortRows sorts the rows in memory by partition and key. The rows of partition p are
+// entries[starts[p]:starts[p+1]].
 func (s *Sorter) sortRows(ctx context.Context) (entries []sortkey.SortEntry, starts []int, err error) {
 	starts = make([]int, s.divider.Len()+1)
 	keys := make([]*sortkey.RowKeys, len(s.rows.blocks))
@@ -76,7 +77,8 @@ func (s *Sorter) sortRows(ctx context.Context) (entries []sortkey.SortEntry, sta
 	return entries, starts, err
 }
 
-// parallel calls do with 0 to n-1 in a number of goroutines, which end before it returns.
+// parallel calls do with the numbers 0 to n-1, in several goroutines. All of them have ended when
+// it returns.
 func parallel(ctx context.Context, threads, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -154,7 +156,7 @@ type runSlice struct {
 	written  []runBatch
 }
 
-// divide makes slices of about the bytes of a stored batch.
+// divide divides the rows into slices that have about the bytes of a stored batch each.
 func (w *runWriter) divide(starts []int, rowBytes int64) {
 	rows := int(max(w.sorter.memory.stored/rowBytes, 1))
 	for p := range len(starts) - 1 {
@@ -175,7 +177,8 @@ func (w *runWriter) write(ctx context.Context, i int) error {
 	return w.writeRows(ctx, slice, which, at)
 }
 
-// writeRows writes rows of a slice, in several batches if they have more bytes than expected.
+// writeRows writes rows of a slice. If the rows have more bytes than expected, it writes several
+// batches.
 func (w *runWriter) writeRows(ctx context.Context, slice *runSlice, which, at []int32) error {
 	s := w.sorter
 	chosen, err := choose(s.Schema(), w.columns, which, at, s.opts.Memory)
@@ -210,16 +213,16 @@ func (w *runWriter) writeRows(ctx context.Context, slice *runSlice, which, at []
 // chosenRows are rows of several sources that become one batch.
 type chosenRows struct {
 	schema  *arrow.Schema
-	columns [][]arrow.Array // by column, those of all sources
+	columns [][]arrow.Array // for each column, the arrays of all sources
 	choice  *batch.Choice
 	rows    int
 	bytes   int64 // an upper bound of what gather allocates
 }
 
-// choiceBytes is the memory of a row that is chosen, beside its values.
+// choiceBytes is the memory for choosing a row, besides the row's values.
 const choiceBytes = 20
 
-// choose chooses row at[i] of source which[i] for each i.
+// choose chooses the rows to copy: for each i, row at[i] of source which[i].
 func choose(schema *arrow.Schema, columns [][]arrow.Array, which, at []int32, mem memory.Allocator) (*chosenRows, error) {
 	c := &chosenRows{schema: schema, columns: columns, rows: len(at), bytes: int64(len(at) * choiceBytes)}
 	if len(columns) == 0 {

@@ -16,12 +16,12 @@ type Sorted struct {
 	partitions []Partition
 	numbers    []int32 // of the partitions
 	counts     SortCounts
-	held       *budget.Reservation // of all but what readers hold
+	held       *budget.Reservation // for everything except what readers hold
 
 	// Rows are either in memory, or in runs in the order in which they were added.
 	rows    collection
 	entries []sortkey.SortEntry
-	starts  []int // by the number of a partition, its first entry
+	starts  []int // index of the first entry of each partition, by the partition's number
 	runs    []*sortedRun
 }
 
@@ -33,7 +33,8 @@ type ordering struct {
 	opts   Options
 }
 
-// finish sorts the rows in memory, and writes them if there are others on disk.
+// finish sorts the rows in memory. If there are rows on disk, it writes the rows in memory to disk,
+// too.
 func (s *Sorter) finish(ctx context.Context) (*Sorted, error) {
 	out := &Sorted{order: ordering{schema: s.Schema(), spec: s.order, sort: s.sort, opts: s.opts}, held: s.held}
 	switch {
@@ -71,15 +72,16 @@ func (s *Sorter) finish(ctx context.Context) (*Sorted, error) {
 // Schema returns the schema of the rows.
 func (s *Sorted) Schema() *arrow.Schema { return s.order.schema }
 
-// Partitions returns the partitions that have rows, ordered by their values, field by field, with null
-// first. The caller must not modify them.
+// Partitions returns the partitions that have rows. They are ordered by their values, field by
+// field, with null first. The caller must not modify them.
 func (s *Sorted) Partitions() []Partition { return s.partitions }
 
 // Counts returns the counts of the sort.
 func (s *Sorted) Counts() SortCounts { return s.counts }
 
-// Open returns the rows of a partition, given its position in Partitions. Several can be open at once. The
-// caller releases the reader before the Sorted. Memory waits as in Sorter.Add.
+// Open returns the rows of a partition, given its position in Partitions. Several can be open at
+// once. The caller releases the reader before the Sorted. Reading waits for memory under the same
+// condition as Sorter.Add.
 func (s *Sorted) Open(ctx context.Context, i int) (*PartitionReader, error) {
 	number := s.numbers[i]
 	limit := sizesOf(s.order.opts).output
@@ -97,7 +99,7 @@ func (s *Sorted) Release() {
 	s.held.Release()
 }
 
-// inMemory returns the rows of a partition that are in memory.
+// inMemory returns a feed of the rows of a partition, which are in memory.
 func (s *Sorted) inMemory(number int32) *memoryRows {
 	m := &memoryRows{entries: s.entries[s.starts[number]:s.starts[number+1]]}
 	for _, b := range s.rows.blocks {
@@ -106,7 +108,7 @@ func (s *Sorted) inMemory(number int32) *memoryRows {
 	return m
 }
 
-// memoryRows are rows of blocks in memory.
+// memoryRows is a feed of rows of blocks in memory.
 type memoryRows struct {
 	from    []*mergeSource
 	entries []sortkey.SortEntry

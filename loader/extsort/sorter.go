@@ -36,8 +36,9 @@ type Sorter struct {
 // what names the memory and the disk space of a Sorter in errors.
 const what = "sorting of the rows to write"
 
-// New makes a Sorter of batches of a schema. It fails with Invalid if a column has a type that tables do not
-// have, or cannot be sorted or partitioned by. The caller releases it.
+// New makes a Sorter for batches of a schema. It fails with Invalid if tables do not support the
+// type of a column, or if rows cannot be sorted or partitioned by a column of the layout. The
+// caller releases it.
 func New(schema *arrow.Schema, l Layout, o Options) (*Sorter, error) {
 	c, err := conform.New(schema)
 	if err != nil {
@@ -66,7 +67,7 @@ func New(schema *arrow.Schema, l Layout, o Options) (*Sorter, error) {
 	return s, nil
 }
 
-// complete checks the columns of a layout, and returns it with a sort order.
+// complete checks the columns of a layout, and returns the layout with Sort set.
 func (l Layout) complete(schema *arrow.Schema) (Layout, error) {
 	if len(l.Sort) == 0 {
 		for _, column := range l.Key {
@@ -113,17 +114,17 @@ func (o Options) complete() Options {
 	return o
 }
 
-// sizes divide the working memory, in bytes.
+// sizes has the parts into which the working memory is divided, in bytes.
 type sizes struct {
-	block   int64 // of a block of collected rows
-	stored  int64 // of a batch on disk
-	output  int64 // of a batch of the result
-	room    int64 // reserved from the start: for what is copied while rows are added and written
-	collect int64 // of collected rows, beyond which they are written
-	merge   int64 // of one merge
+	block   int64 // maximum size of a block of collected rows
+	stored  int64 // target size of a batch on disk
+	output  int64 // maximum size of a batch of the result
+	room    int64 // reserved from the first row on, for copies while rows are added and written
+	collect int64 // maximum size of collected rows; then they are written to disk
+	merge   int64 // memory of one merge
 }
 
-// Shares of the working memory, as their reciprocals, and their bounds.
+// Reciprocals of shares of the working memory, and bounds of the resulting sizes.
 const (
 	blockShare  = 32
 	storedShare = 128
@@ -150,11 +151,12 @@ func sizesOf(o Options) sizes {
 // copies is the number of copies of a batch's bytes that exist while its rows are gathered and written.
 const copies = 3
 
-// Schema returns the schema of the result: the types that tables have, without metadata.
+// Schema returns the schema of the result. Its types are types that tables support, and it has no
+// metadata.
 func (s *Sorter) Schema() *arrow.Schema { return s.conform.Schema() }
 
-// Add adds the rows of a batch, which it borrows: rows are copied. It waits for memory if the context is a
-// stream's (see budget.Enter). After an error, only Release may be called.
+// Add copies the rows of a batch, which still belongs to the caller. It waits for memory if the
+// context belongs to a stream (see budget.Enter). After an error, only Release may be called.
 func (s *Sorter) Add(ctx context.Context, b arrow.RecordBatch) error {
 	if s.ended {
 		return fault.New(fault.Internal, "rows are added to a sort that has ended")
@@ -170,7 +172,7 @@ func (s *Sorter) Add(ctx context.Context, b arrow.RecordBatch) error {
 	return nil
 }
 
-// begin reserves what is held from the first row on.
+// begin reserves the memory that is held from the first row on.
 func (s *Sorter) begin(ctx context.Context) error {
 	if s.begun {
 		return nil
@@ -179,8 +181,8 @@ func (s *Sorter) begin(ctx context.Context) error {
 	return s.held.GrowWait(ctx, s.memory.room)
 }
 
-// Finish ends the input and returns the rows in order, which take over all that the Sorter holds.
-// The caller releases them. After an error, nothing is held.
+// Finish ends the input and returns the sorted rows. The result takes over all memory and disk
+// space of the Sorter, and the caller releases it. After an error, Finish has released everything.
 func (s *Sorter) Finish(ctx context.Context) (*Sorted, error) {
 	if s.ended {
 		return nil, fault.New(fault.Internal, "a sort that has ended is finished")

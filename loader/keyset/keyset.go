@@ -1,9 +1,10 @@
 // Package keyset holds the distinct keys of a table in memory, so that rows with other keys can be dropped
 // before they are written.
 //
-// A key is held as a number of 64 bits: one integer, date, time or timestamp as such, and any other key as a
-// hash. So no row is dropped whose key is in the set. A row with another key is kept by mistake only if the
-// hashes of two keys are equal, which does no harm: it matches no row.
+// A key is held as a number of 64 bits. If the key is a single integer, date, time or timestamp,
+// the number is its value; otherwise it is a hash of the key. A row whose key is in the set is
+// therefore never dropped. A row with another key is kept by mistake only if the hashes of two keys
+// are equal. This does no harm: the row will match no row.
 //
 // Memory is reserved before it is used. The package is pure.
 package keyset
@@ -23,20 +24,21 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Keys are divided by their first bits, so that lists that grow are short.
+// Keys are divided into shards by their first bits, so that only a short list is copied when it
+// grows.
 const (
 	shardBits  = 9
 	shards     = 1 << shardBits
 	firstWords = 16
 	wordBytes  = 8
-	baseBytes  = shards * (32 + 2*firstWords*wordBytes) // of lists without many keys
+	baseBytes  = shards * (32 + 2*firstWords*wordBytes) // memory of all lists while they have only few keys
 )
 
-// BytesFor returns how much memory a set of some distinct keys takes at most.
+// BytesFor returns the maximum memory of a set that has the given number of distinct keys.
 func BytesFor(keys int64) int64 { return baseBytes + keys*5*wordBytes/2 }
 
-// Comparable reports whether keys of two types can be equal: those of one type that tables are joined by, and
-// integers of both widths.
+// Comparable reports whether keys of two types can be equal. They can if the types are the same and
+// tables can be joined by this type, or if both types are integers of any width.
 func Comparable(a, b arrow.DataType) bool {
 	whole := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
 	return bucket.Supported(a) && (arrow.TypeEqual(a, b) || whole(a) && whole(b))
@@ -46,21 +48,22 @@ func Comparable(a, b arrow.DataType) bool {
 // goroutines. Its owner releases it.
 type DistinctKeys struct {
 	held  *budget.Reservation
-	limit int64 // bytes; below 0: none
+	limit int64 // maximum bytes; below 0: no limit
 	lists [shards]sortedWords
 	bytes []byte // of one key
-	last  uint64 // the last word that was added, if any was
+	last  uint64 // the word that was added last, if any is true
 	any   bool
 }
 
-// sortedWords has the words of one shard; the first ones are sorted and distinct.
+// sortedWords has the words of one shard. The first words, as many as the field sorted says, are
+// sorted and distinct.
 type sortedWords struct {
 	words  []uint64
 	sorted int
 }
 
-// New returns an empty set that may take some bytes of memory; below 0 is no limit but the budget's.
-// What is its name in errors of the budget.
+// New returns an empty set. limit is the maximum number of bytes that it may take; if it is below
+// 0, only the budget limits the set. what is the name of the set in errors.
 func New(b *budget.Budget, what string, limit int64) (*DistinctKeys, error) {
 	if limit >= 0 && limit < baseBytes {
 		return nil, fault.New(fault.Exhausted, "%s need at least %d bytes of memory, and may take %d", what, baseBytes, limit)
@@ -78,8 +81,8 @@ func (s *DistinctKeys) Release() {
 	s.lists = [shards]sortedWords{}
 }
 
-// Add adds the keys of the rows of a batch, whose columns are those of the key. Keys with a null are left out.
-// It fails with Exhausted if the keys do not fit.
+// Add adds the keys of the rows of a batch. The columns of the batch are the columns of the key.
+// Keys with a null are left out. It fails with Exhausted if the keys do not fit.
 func (s *DistinctKeys) Add(ctx context.Context, keys arrow.RecordBatch) error {
 	columns := keys.Columns()
 	for row := range int(keys.NumRows()) {
@@ -91,7 +94,7 @@ func (s *DistinctKeys) Add(ctx context.Context, keys arrow.RecordBatch) error {
 			return err
 		}
 		s.bytes = bytes
-		if s.any && w == s.last { // rows of one request are often beside each other
+		if s.any && w == s.last { // rows of one request are often adjacent
 			continue
 		}
 		s.last, s.any = w, true
@@ -116,7 +119,8 @@ func (s *DistinctKeys) add(ctx context.Context, w uint64) error {
 	return nil
 }
 
-// grow makes room in a list. The first room of each list is part of baseBytes.
+// grow makes room in a list. Room for the first firstWords words of each list is already part of
+// baseBytes.
 func (s *DistinctKeys) grow(ctx context.Context, l *sortedWords) error {
 	room := max(cap(l.words)*3/2, firstWords)
 	if more := int64(room-firstWords) * wordBytes; more > 0 {
@@ -161,8 +165,8 @@ func (s *DistinctKeys) Len() int64 {
 	return n
 }
 
-// Contains sets found[i] to whether the set, which is frozen, contains the key in row i of a batch, whose
-// columns are those of the key. A key with a null is in no set.
+// Contains sets found[i] to whether the set contains the key in row i of a batch. The set must be
+// frozen, and the columns of the batch are the columns of the key. A key with a null is in no set.
 func (s *DistinctKeys) Contains(_ context.Context, keys arrow.RecordBatch, found []bool) error {
 	var bytes []byte
 	columns := keys.Columns()
@@ -184,7 +188,7 @@ func hasNull(columns []arrow.Array, row int) bool {
 	return slices.ContainsFunc(columns, func(a arrow.Array) bool { return a.IsNull(row) })
 }
 
-// word returns the number that a key is held as, and the scratch memory for the next one.
+// word returns the number that stands for a key, and the scratch memory to pass to the next call.
 func word(columns []arrow.Array, row int, scratch []byte) (uint64, []byte, error) {
 	if len(columns) == 1 {
 		if v, ok := batch.IntegerAt(columns[0], row); ok {
@@ -201,7 +205,8 @@ func word(columns []arrow.Array, row int, scratch []byte) (uint64, []byte, error
 	return xxhash.Sum64(scratch), scratch, nil
 }
 
-// mixed maps numbers one to one, so that the first bits of numbers that follow each other differ.
+// mixed maps numbers one to one to other numbers, such that the first bits of the results for
+// consecutive numbers differ.
 func mixed(v uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	return bits.ReverseBytes64(v*odd) * odd

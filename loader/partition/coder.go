@@ -16,11 +16,11 @@ import (
 
 // coder numbers the distinct values of one field.
 type coder struct {
-	of        arrow.DataType // of the column
+	of        arrow.DataType // the type of the column
 	transform catalog.Transform
 	null      int32 // the code of null; -1: not found yet
-	// One of these has the codes of all values but null, depending on their form.
-	small    []int32         // by values below len(small): the code plus one; 0: not found yet
+	// The codes of all values except null, in the list or map for the kind of the values.
+	small    []int32         // for whole numbers below len(small): the code plus one; 0: not found yet
 	wholes   map[int64]int32 // other whole numbers, booleans, and the bits of floats
 	texts    map[string]int32
 	decimals map[decimal128.Num]int32
@@ -28,10 +28,10 @@ type coder struct {
 	bytes    int64
 }
 
-// maxSmall is the number of values, from 0, whose codes are in a list.
+// maxSmall is the number of small values, from 0 on, whose codes are in a list instead of a map.
 const maxSmall = 1 << 12
 
-// valueBytes bounds the memory of a value without its text.
+// valueBytes is an upper bound of the memory of a value besides its text.
 const valueBytes = 96
 
 func newCoder(column arrow.Field, t catalog.Transform) (*coder, error) {
@@ -74,13 +74,13 @@ func applies(t catalog.Transform, dt arrow.DataType) bool {
 	return false
 }
 
-// isTimestamp reports whether a type is a timestamp that tables have.
+// isTimestamp reports whether a type is a timestamp type that tables support.
 func isTimestamp(dt arrow.DataType) bool {
 	t, ok := dt.(*arrow.TimestampType)
 	return ok && (t.Unit == arrow.Microsecond || t.Unit == arrow.Nanosecond)
 }
 
-// len returns the number of values, with null.
+// len returns the number of values, including null.
 func (c *coder) len() int { return len(c.values) }
 
 // add gives a value the next code.
@@ -131,7 +131,7 @@ func (c *coder) codeOfDecimal(v decimal128.Num) int32 {
 	return code
 }
 
-// value returns the value of a code as catalog.File has it.
+// value returns the value of a code in the form that catalog.File uses.
 func (c *coder) value(code int32) any {
 	v := c.values[code]
 	switch dt := c.of.(type) {
@@ -151,7 +151,7 @@ func (c *coder) value(code int32) any {
 	return v
 }
 
-// compare compares two values. Floats are compared in the order of sorted files.
+// compare compares two values, given by their codes. Floats are ordered as in sorted files.
 func (c *coder) compare(code, other int32) int {
 	switch a := c.values[code].(type) {
 	case int64:
@@ -186,7 +186,7 @@ func (c *coder) compare(code, other int32) int {
 // orderedBits maps the bits of a float to a number in the same order.
 func orderedBits(bits int64) int64 { return bits ^ int64(uint64(bits>>63)>>1) }
 
-// code writes the code of the value of each row.
+// code writes to dst the code of the value in each row.
 func (c *coder) code(dst []int32, a arrow.Array) error {
 	if !arrow.TypeEqual(c.of, a.DataType()) {
 		return fault.New(fault.Internal, "a column of type %s to partition by, %s expected", a.DataType(), c.of)
@@ -217,7 +217,8 @@ func (c *coder) buckets(dst []int32, a arrow.Array) error {
 	return nil
 }
 
-// codeRows writes codes row by row. A value that equals the one before is not looked up again.
+// codeRows writes codes row by row. A value that equals the value of the previous row is not looked
+// up again.
 func (c *coder) codeRows(dst []int32, a arrow.Array) {
 	switch a := a.(type) {
 	case *array.Boolean:
@@ -253,7 +254,8 @@ func (c *coder) codeRows(dst []int32, a arrow.Array) {
 	}
 }
 
-// eachValue writes the code of each row, given a function for a row's value and one for a value's code.
+// eachValue writes the code of each row. It takes one function that returns the value of a row, and
+// another that returns the code of a value.
 func eachValue[T comparable](c *coder, dst []int32, a arrow.Array, value func(row int) T, codeOf func(T) int32) {
 	var last T
 	known := int32(-1)

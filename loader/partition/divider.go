@@ -18,22 +18,22 @@ type By struct {
 // Divider assigns rows to partitions. It is not safe for concurrent use.
 type Divider struct {
 	fields []By
-	coders []*coder       // by field
+	coders []*coder       // one for each field
 	joins  []combinations // joins[i] numbers the distinct values of fields 0 to i+1
 	codes  []int32        // scratch
 }
 
-// combinations numbers pairs of the number of a combination of values, and of the value of one
-// field more.
+// combinations numbers combinations of the values of the first fields. It does so for pairs: the
+// number of a combination of all fields but the last, and the code of the last field's value.
 type combinations struct {
 	numbers map[[2]int32]int32
 	pairs   [][2]int32 // by number
 }
 
-// combinationBytes bounds the memory of a combination.
+// combinationBytes is an upper bound of the memory of a combination.
 const combinationBytes = 64
 
-// New makes a Divider of batches of a schema. It fails with Invalid if a transform cannot be
+// New makes a Divider for batches of a schema. It fails with Invalid if a transform cannot be
 // applied to its column.
 func New(schema *arrow.Schema, fields []By) (*Divider, error) {
 	d := &Divider{fields: fields}
@@ -53,7 +53,7 @@ func New(schema *arrow.Schema, fields []By) (*Divider, error) {
 	return d, nil
 }
 
-// Len returns the number of partitions that were found; without fields it is 1.
+// Len returns the number of partitions found so far. Without partition fields it is 1.
 func (d *Divider) Len() int {
 	switch len(d.fields) {
 	case 0:
@@ -65,7 +65,7 @@ func (d *Divider) Len() int {
 	}
 }
 
-// Bytes returns the approximate memory of all that was found.
+// Bytes returns the approximate memory of everything found so far.
 func (d *Divider) Bytes() int64 {
 	bytes := int64(0)
 	for _, c := range d.coders {
@@ -77,8 +77,8 @@ func (d *Divider) Bytes() int64 {
 	return bytes
 }
 
-// Assign writes the partition of each row of a batch: a number below Len. It fails with Internal
-// if a column has another type.
+// Assign writes to dst the number of each row's partition, which is below Len. It fails with
+// Internal if the type of a column is not the type in the schema.
 func (d *Divider) Assign(dst []int32, columns []arrow.Array) error {
 	if len(d.fields) == 0 {
 		clear(dst)
@@ -97,7 +97,8 @@ func (d *Divider) Assign(dst []int32, columns []arrow.Array) error {
 	return nil
 }
 
-// number replaces the numbers of combinations by those with one field more, given its codes.
+// number extends combinations by one field: it replaces the number of each row's combination by the
+// number of the combination that includes the given code of the further field.
 func (c *combinations) number(numbers, codes []int32) {
 	last, is := [2]int32{-1, -1}, int32(-1)
 	for row, number := range numbers {

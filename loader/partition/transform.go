@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// whole32 and whole64 return the value of an integer's field. Integers are rounded down to a multiple of
-// the width, in the arithmetic of their type.
+// whole32 and whole64 return the partition value of an integer. Truncation rounds it down to a
+// multiple of the width, in the arithmetic of its type.
 func (c *coder) whole32(v int32) int32 {
 	if c.transform.Kind != catalog.Truncate {
 		return v
@@ -29,7 +29,8 @@ func (c *coder) whole64(v int64) int64 {
 	return v - ((v%w)+w)%w
 }
 
-// decimal returns the value of a decimal's field. The unscaled value is rounded down to a multiple of the width.
+// decimal returns the partition value of a decimal. Truncation rounds the unscaled value down to a
+// multiple of the width.
 func (c *coder) decimal(v decimal128.Num) decimal128.Num {
 	if c.transform.Kind != catalog.Truncate {
 		return v
@@ -42,7 +43,7 @@ func (c *coder) decimal(v decimal128.Num) decimal128.Num {
 	return v.Sub(rest)
 }
 
-// width returns the number of characters or bytes of a text's field.
+// width returns the maximum number of characters or bytes of the partition value of a text.
 func (c *coder) width() int {
 	if c.transform.Kind != catalog.Truncate {
 		return math.MaxInt
@@ -66,7 +67,7 @@ func truncatedText(v []byte, characters int) []byte {
 	return v[:end]
 }
 
-// floatBits returns the bits of a float; all NaN have the same.
+// floatBits returns the bits of a float. All NaN values have the same bits.
 func floatBits(v float64) uint64 {
 	if math.IsNaN(v) {
 		v = math.NaN()
@@ -90,7 +91,8 @@ func unitsPerHour(dt arrow.DataType) int64 {
 	return time.Hour.Microseconds()
 }
 
-// ofTime returns the value of a timestamp's field: hours or longer units since 1970, rounded down.
+// ofTime returns the partition value of a timestamp: hours, days, months or years since 1970,
+// rounded down.
 func ofTime(kind catalog.TransformKind, v, perHour int64) int64 {
 	switch kind {
 	case catalog.Hour:
@@ -102,7 +104,7 @@ func ofTime(kind catalog.TransformKind, v, perHour int64) int64 {
 	return v
 }
 
-// ofDays returns the value of a date's field, given days since 1970.
+// ofDays returns the partition value of a date, which is given in days since 1970.
 func ofDays(kind catalog.TransformKind, days int64) int64 {
 	switch kind {
 	case catalog.Year:

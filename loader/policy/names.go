@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Names completes the names of tables, which may leave the default catalog out, so that a table has one name.
+// Names completes the names of tables that leave out the default catalog, so that each table has
+// only one name.
 type Names struct {
 	Catalogs []string
-	Default  string // the catalog of names without one; "": there is none
+	Default  string // the catalog of names without a catalog; "": there is no default catalog
 }
 
 // Full returns the name of a table with its catalog. A catalog is the first part of a name only if a namespace follows.
@@ -23,8 +24,9 @@ func (n Names) Full(table string) string {
 	return n.Default + "." + table
 }
 
-// Pattern returns a pattern of table names with its catalog, or why it is not clear which tables it means. The pattern "*"
-// stands for all tables of all catalogs.
+// Pattern returns a pattern of table names, completed with a catalog. If it is not clear which
+// tables the pattern means, it returns the reason (wrong) instead. The pattern "*" stands for all
+// tables of all catalogs.
 func (n Names) Pattern(text string) (pattern, wrong string) {
 	first, rest, dotted := strings.Cut(text, ".")
 	switch {

@@ -25,7 +25,7 @@ const (
 	Status  Permission = "status"  // see the streams of all clients, and the memory and slots of the server
 )
 
-// Actions returns the actions that rules allow.
+// Actions returns the actions that rules can allow.
 func Actions() []Permission {
 	return []Permission{Explain, Verify, Cache, Status, Stage, Publish, Promote}
 }
@@ -50,7 +50,7 @@ type AccessRule struct {
 	Claims   map[string][]string // for each claim of a JWT, the values that match
 	Read     []string            // patterns of the names of configured datasets
 	Inline   []string            // patterns of the tables of datasets that clients send; see Names.Pattern
-	Write    []string            // patterns of the tables that Stage, Publish and Promote of Allow are for; see Names.Pattern
+	Write    []string            // patterns of the tables for which Allow's Stage, Publish and Promote hold; see Names.Pattern
 	Allow    []Permission
 	Tables   []TableLimits // tables that clients may read only in part, in any dataset of the rule
 }
@@ -76,7 +76,8 @@ func Open(inline bool) *Policy {
 	return &Policy{Rules: []AccessRule{r}}
 }
 
-// Read returns the rights of a client to a configured dataset; false if it may not read it.
+// Read returns the rights of a client to a configured dataset. It returns false if the client may
+// not read the dataset.
 func (p *Policy) Read(who identity.Caller, name string) (Rights, bool) {
 	r, may := p.readRule(who, name)
 	if !may {
@@ -140,7 +141,8 @@ func lowered(texts []string) []string {
 	return out
 }
 
-// Has reports whether a dataset names a table.
+// Has reports whether a dataset names a table. The table may be given with or without the default
+// catalog.
 func (p *Policy) Has(d dataset.Dataset, table string) bool {
 	return slices.ContainsFunc(tablesOf(d), func(name string) bool { return p.Names.Full(name) == p.Names.Full(table) })
 }
@@ -165,7 +167,7 @@ func (p *Policy) Unmatched(datasets []string) []string {
 	return out
 }
 
-// names reports whether a rule is for a client.
+// names reports whether a rule applies to a client.
 func (p *Policy) names(r AccessRule, who identity.Caller) bool {
 	if matchesOne(r.Subjects, who.Subject) {
 		return true

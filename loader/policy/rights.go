@@ -21,16 +21,17 @@ func AsSeen(err error) error {
 // Unwrap returns the error.
 func (s Seen) Unwrap() error { return s.error }
 
-// Rights are what a client may read of a dataset, and do with it. The zero value is everything: Policy returns no rights at
-// all to a client that may do nothing.
+// Rights are what a client may read of a dataset, and which actions are allowed on it. The zero
+// value allows everything. If a client may not read a dataset at all, Policy returns false instead
+// of Rights.
 type Rights struct {
 	names  Names
 	allow  []Permission
 	tables map[string]TableLimits // by full name in lower case
-	bound  bool                   // by a rule: only what allow has is allowed
+	bound  bool                   // whether a rule limits the actions to those in allow
 }
 
-// rights returns the rights of a rule.
+// rights returns the rights that a rule gives.
 func (p *Policy) rights(r AccessRule) Rights {
 	out := Rights{names: p.Names, allow: r.Allow, bound: true, tables: map[string]TableLimits{}}
 	for _, t := range r.Tables {
@@ -39,7 +40,8 @@ func (p *Policy) rights(r AccessRule) Rights {
 	return out
 }
 
-// key is a table's name in Rights.tables. Some catalogs do not distinguish cases: a name in another case is no way around.
+// key returns a table's key in Rights.tables. It is in lower case, because some catalogs ignore
+// case: a client must not avoid the limits of a table by writing its name in another case.
 func (r Rights) key(table string) string { return strings.ToLower(r.names.Full(table)) }
 
 // Of returns the limits of a table that a dataset names.
@@ -66,8 +68,8 @@ func (r Rights) Limits(d dataset.Dataset) bool {
 	return slices.ContainsFunc(tablesOf(d), func(table string) bool { return !r.Of(table).IsZero() })
 }
 
-// Filtered returns a dataset whose own filters include those of the rights, so that it is another dataset wherever its rows
-// matter: in plans, build sides and cursors.
+// Filtered returns the dataset with the filters of the rights added to its own filters. The result
+// is thus a different dataset wherever rows matter: in plans, build sides and cursors.
 func (r Rights) Filtered(d dataset.Dataset) dataset.Dataset {
 	d.Training.Filter = d.Training.Filter.And(r.Of(d.Training.Table).Filter)
 	d.Staging = slices.Clone(d.Staging)

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 )
 
-// ColumnChanges describes how the top-level columns differ. A column is the same one if its field id
-// is.
+// ColumnChanges describes how the top-level columns differ. Columns with the same field id count as
+// the same column.
 type ColumnChanges struct {
 	Added   []string      `json:"added"`
 	Dropped []string      `json:"dropped"`
@@ -21,13 +21,13 @@ type ColumnChanges struct {
 	Retyped []TypeChanges `json:"retyped"`
 }
 
-// TextChange is an earlier and a later text.
+// TextChange has the earlier and the later text.
 type TextChange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// TypeChanges is a column, by its later name, and its types in Arrow's notation.
+// TypeChanges has a column's later name, and the column's two types in Arrow's notation.
 type TypeChanges struct {
 	Column string `json:"column"`
 	TextChange
@@ -68,7 +68,7 @@ func compareColumns(before, after *catalog.Table) *ColumnChanges {
 	return out
 }
 
-// findKey sets the columns of the key and the columns to compare. Without a known key, it sets none.
+// findKey sets the key columns and the columns to compare. If the key is unknown, it sets neither.
 func (c *comparing) findKey() error {
 	for _, name := range c.request.Key {
 		f, ok := c.after.Field(name)
@@ -101,7 +101,8 @@ func (c *comparing) findKey() error {
 	return nil
 }
 
-// knownKey returns the key that the request's UsualKey or the table's layout names, or nil.
+// knownKey returns the key according to the request's UsualKey or, if that does not fit, according
+// to the table's layout. It returns nil if there is no such key.
 func (c *comparing) knownKey() []catalog.Field {
 	var usual []int
 	for _, name := range c.request.UsualKey {
@@ -129,7 +130,7 @@ func (c *comparing) knownKey() []catalog.Field {
 	return nil
 }
 
-// bucketed returns the ids of the columns of the buckets of the newest spec that has some.
+// bucketed returns the ids of the columns that the newest spec with buckets is bucketed by.
 func bucketed(specs map[int]catalog.Spec) (ids []int) {
 	newest := -1
 	for id, spec := range specs {
@@ -146,8 +147,8 @@ func bucketed(specs map[int]catalog.Spec) (ids []int) {
 	return ids
 }
 
-// sorted returns the ids of the columns of the newest sort order, if rows are sorted by columns
-// alone.
+// sorted returns the ids of the columns of the newest sort order. It returns nil if that order
+// sorts by a transform of a column.
 func sorted(orders map[int]catalog.SortOrder) (ids []int) {
 	newest := -1
 	for id := range orders {

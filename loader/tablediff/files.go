@@ -12,12 +12,13 @@ import (
 type FileChanges struct {
 	Added   FileCounts `json:"added"`   // only To has them
 	Removed FileCounts `json:"removed"` // only From has them
-	// Deletes are files of both with other delete files. Their rows are those stored in them.
+	// Deletes counts files that both have, but with different delete files. All their stored rows
+	// count.
 	Deletes FileCounts `json:"deletes"`
-	Same    FileCounts `json:"same"` // both have them, with the same deletes: they are not read
+	Same    FileCounts `json:"same"` // both have them with the same deletes; these files are not read
 }
 
-// FileCounts counts data files. Rows that are deleted count.
+// FileCounts counts data files. Rows includes deleted rows.
 type FileCounts struct {
 	Files int   `json:"files"`
 	Rows  int64 `json:"rows"`
@@ -36,7 +37,7 @@ type PartitionChange struct {
 	Deletes   FileCounts `json:"deletes"` // see FileChanges
 }
 
-// maxPartitions bounds the partitions of a result.
+// maxPartitions is the maximum number of partitions in a result.
 const maxPartitions = 1000
 
 // deleteID identifies a delete file, or a deletion vector in a file.
@@ -45,7 +46,7 @@ type deleteID struct {
 	offset   int64
 }
 
-// deletesOf returns the delete files that apply to a file.
+// deletesOf returns the ids of the delete files that apply to a file.
 func deletesOf(f catalog.File) []deleteID {
 	var out []deleteID
 	for _, d := range f.Deletes.All(f.Sequence) {
@@ -60,7 +61,7 @@ func deletesOf(f catalog.File) []deleteID {
 	return out
 }
 
-// differing are the files whose rows may differ.
+// differing has the files of both snapshots whose rows may differ.
 type differing struct{ before, after []catalog.File }
 
 // compareFiles counts the files of both snapshots, and returns those that differ.

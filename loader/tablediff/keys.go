@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// keyRows are the rows of one key.
+// keyRows has the rows of one key.
 type keyRows struct {
-	rows  [sides]int64 // by side
+	rows  [sides]int64 // number of rows on each side
 	first [sides]arrow.RecordBatch
-	at    [sides]int // the row in first
+	at    [sides]int // index of the row in the batch in first
 }
 
 // add adds a row. It retains the batch of the first row of each side.
@@ -27,7 +27,7 @@ func (k *keyRows) add(b arrow.RecordBatch, row int, side int32) {
 	}
 }
 
-// reset releases the batches, and begins another key.
+// reset releases the batches, so that the next key can begin.
 func (k *keyRows) reset() {
 	for _, b := range k.first {
 		if b != nil {
@@ -37,14 +37,15 @@ func (k *keyRows) reset() {
 	*k = keyRows{}
 }
 
-// keyCounting counts keys. byColumn has a count for each of the values.
+// keyCounting counts keys. byColumn has a count for each column in values.
 type keyCounting struct {
 	*comparing
 	out      *KeyChanges
 	byColumn []int64
 }
 
-// compareKeys compares the rows of each key, which are next to each other.
+// compareKeys compares the rows of each key. In the sorted rows, the rows of a key are next to each
+// other.
 func (c *comparing) compareKeys(ctx context.Context, sorted *extsort.Sorted, out *KeyChanges) error {
 	if len(sorted.Partitions()) == 0 {
 		return nil
@@ -79,7 +80,7 @@ func (c *comparing) compareKeys(ctx context.Context, sorted *extsort.Sorted, out
 		if err != nil {
 			return err
 		}
-		sideOf := b.Column(len(c.key)).(*array.Int32) //nolint:forcetypeassert // the type of rowSchema
+		sideOf := b.Column(len(c.key)).(*array.Int32) //nolint:forcetypeassert // see rowSchema
 		for row := range int(b.NumRows()) {
 			key = keys.Append(key[:0], row)
 			if !begun || !bytes.Equal(last, key) {
@@ -97,7 +98,7 @@ func (c *comparing) compareKeys(ctx context.Context, sorted *extsort.Sorted, out
 	return nil
 }
 
-// count counts a key, and begins another one.
+// count counts a key, and resets k for the next key.
 func (c *keyCounting) count(k *keyRows) {
 	defer k.reset()
 	before, after := k.rows[sideBefore], k.rows[sideAfter]

@@ -16,23 +16,24 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// KeyChanges compares the keys of the rows of the files that differ. A key with a null is a key like
-// any other. Added, Gone, Changed, Same and Repeated count each key once.
+// KeyChanges compares the keys of the rows of the files that differ. A key with nulls is compared
+// like any other key. Added, Gone, Changed, Same and Repeated count each key once.
 type KeyChanges struct {
 	Columns []string `json:"columns"`
-	// RowsBefore and RowsAfter count the rows that were read, without deleted ones.
+	// RowsBefore and RowsAfter count the rows that were read, without deleted rows.
 	RowsBefore int64 `json:"rows_before"`
 	RowsAfter  int64 `json:"rows_after"`
-	Added      int64 `json:"added"`   // only rows after have them
-	Gone       int64 `json:"gone"`    // only rows before have them
-	Changed    int64 `json:"changed"` // one row before and one after, with different values
-	Same       int64 `json:"same"`    // one row before and one after, with equal values
-	// Repeated are keys of rows before and after, of which several have the key: which of them
-	// belong together is not known, and their values are not compared.
+	Added      int64 `json:"added"`   // keys that only rows after have
+	Gone       int64 `json:"gone"`    // keys that only rows before have
+	Changed    int64 `json:"changed"` // keys with one row before and one after, with different values
+	Same       int64 `json:"same"`    // keys with one row before and one after, with equal values
+	// Repeated counts keys that both rows before and rows after have, and that have several rows on
+	// at least one side. It is not known which of these rows belong together, so their values are
+	// not compared.
 	Repeated int64 `json:"repeated"`
 	// ByColumn has the columns with different values, in the order of the schema.
 	ByColumn []ColumnCount `json:"by_column"`
-	// NotCompared are columns of types that are not compared.
+	// NotCompared are columns whose types cannot be compared.
 	NotCompared []string `json:"not_compared,omitempty"`
 	// AddedKeys, GoneKeys and ChangedKeys are the first few keys, in the order of the key.
 	AddedKeys   []string     `json:"added_keys"`
@@ -64,8 +65,8 @@ const (
 	maxSortMemory = 256 << 20
 )
 
-// compareRows reads the rows of files that differ, and compares their keys. columns are the ids of
-// the columns to read.
+// compareRows reads the rows of the files that differ, and compares their keys. columns has the ids
+// of the columns to read.
 func (c *comparing) compareRows(ctx context.Context, of differing, columns []int) error {
 	out := &KeyChanges{
 		Columns: fieldNames(c.key), ByColumn: []ColumnCount{}, NotCompared: c.notCompared,
@@ -98,7 +99,7 @@ func (c *comparing) compareRows(ctx context.Context, of differing, columns []int
 	return nil
 }
 
-// The values of the column that tells rows before from rows after.
+// The values of the side column, which distinguishes rows before from rows after.
 const (
 	sideBefore = iota
 	sideAfter
@@ -116,7 +117,7 @@ func (c *comparing) rowSchema() *arrow.Schema {
 	for _, f := range c.values {
 		fields = append(fields, f.Arrow())
 	}
-	for i := range fields { // names may be those of columns, which Arrow does not need
+	for i := range fields { // names are not needed, and the side's name could be that of a column
 		fields[i].Name, fields[i].Nullable = strconv.Itoa(i), true
 	}
 	return arrow.NewSchema(fields, nil)

@@ -1,10 +1,11 @@
 // Package tablediff compares two snapshots of a table: their files, partitions and columns, and the
 // keys of the rows of the files that differ.
 //
-// A file that both snapshots have, with the same deletes, has the same rows in both and is not read.
-// The rows of all other files are sorted by key in bounded memory (extsort), so that the rows of a
-// key before and after are next to each other. Keys are therefore those of the files that differ: a
-// key that is also in a file of both snapshots counts as added or gone all the same.
+// If both snapshots have a file with the same deletes, the file has the same rows in both, so it is
+// not read. The rows of all other files are sorted by key in bounded memory (extsort), so that the
+// rows of a key before and after are next to each other. Only the keys in the files that differ are
+// compared. A key may therefore count as added or gone even if an unread file of both snapshots
+// also has it.
 //
 // The package does not depend on the kinds of catalogs and storage: the caller passes functions that
 // read them.
@@ -32,10 +33,10 @@ type Tables interface {
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
 }
 
-// Options configure a Comparer. All are required.
+// Options configure a Comparer. All fields are required.
 type Options struct {
 	Tables Tables
-	// Read reads columns of files, without rows that are deleted.
+	// Read reads columns of files, without deleted rows.
 	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
 	Rows datafile.Options // memory and local disk to sort rows with
 }
@@ -49,7 +50,7 @@ func New(o Options) *Comparer {
 	return &Comparer{options: o}
 }
 
-// None is the text for no snapshot.
+// None is the text of Request.From that stands for no snapshot.
 const None = "none"
 
 // Request is a comparison of two snapshots of a table.
@@ -62,10 +63,10 @@ type Request struct {
 	// Key has the names of the key's columns. If it is empty, the key is UsualKey if the table has
 	// these columns, or else consists of the columns of the table's buckets or of its sort order.
 	Key, UsualKey []string
-	// OnlyFiles compares files and columns alone, and reads no row.
+	// OnlyFiles compares only files and columns, and reads no rows.
 	OnlyFiles bool
-	// Progress is called from time to time with the rows that were read, and those to read; it may
-	// be nil.
+	// Progress is called from time to time with the number of rows read so far and the number of
+	// all rows to read; it may be nil.
 	Progress func(read, all int64)
 }
 
@@ -74,11 +75,11 @@ type Result struct {
 	Table string `json:"table"`
 	From  State  `json:"from"`
 	To    State  `json:"to"`
-	// Columns are nil if From is no snapshot.
+	// Columns is nil if there is no earlier snapshot.
 	Columns *ColumnChanges `json:"columns,omitempty"`
 	Files   FileChanges    `json:"files"`
-	// Partitions are those of the files that differ, ordered by their texts. Of more than
-	// maxPartitions, the others are counted in MorePartitions.
+	// Partitions are the partitions of the files that differ, ordered by their texts. If there are
+	// more than maxPartitions, MorePartitions is the number of partitions that are left out.
 	Partitions     []PartitionChange `json:"partitions"`
 	MorePartitions int               `json:"more_partitions,omitempty"`
 	// Keys is nil if no row was read: the request had OnlyFiles, or the key is unknown.
@@ -87,7 +88,7 @@ type Result struct {
 
 // State counts the files of a snapshot.
 type State struct {
-	Snapshot int64     `json:"snapshot"` // 0: none
+	Snapshot int64     `json:"snapshot"` // 0: no snapshot
 	Time     time.Time `json:"time,omitzero"`
 	// Rows counts the rows of all data files. Deletes is the number of rows and values in delete
 	// files; Rows includes the rows that they delete.
@@ -101,19 +102,19 @@ type State struct {
 type comparing struct {
 	Options
 	request Request
-	// before and after are the table at both snapshots, with the columns of after. before is nil if
-	// there is no snapshot.
+	// before and after are the table at the two snapshots, both with the columns of after. before
+	// is nil if there is no earlier snapshot.
 	before, after *catalog.Table
-	both          []catalog.Field // the top-level columns that both have, as after has them
-	key, values   []catalog.Field // some of both: the key, and the columns that are compared
-	notCompared   []string        // columns of types that are not compared
+	both          []catalog.Field // the top-level columns that both snapshots have, as defined in after
+	key, values   []catalog.Field // columns of both: the key columns, and the columns to compare
+	notCompared   []string        // columns whose types cannot be compared
 	result        Result
 }
 
-// Compare compares two snapshots. Errors: NotFound for a snapshot, branch or tag that the table does
-// not have, Expired if the parent of To's snapshot no longer exists, Invalid for a key that the table
-// does not have, Exhausted if memory or local disk is insufficient, and those of the catalog and of
-// reading files.
+// Compare compares two snapshots. Errors: NotFound for a snapshot, branch or tag that the table
+// does not have, Expired if the parent of To's snapshot no longer exists, Invalid for a key that
+// the table does not have, Exhausted if memory or local disk is insufficient, and the errors of the
+// catalog and of reading files.
 func (c *Comparer) Compare(ctx context.Context, request Request) (*Result, error) {
 	r := &comparing{Options: c.options, request: request}
 	r.result = Result{Table: request.History.Name, Partitions: []PartitionChange{}}
@@ -184,8 +185,8 @@ func (c *comparing) open(ctx context.Context) (err error) {
 	return err
 }
 
-// ref returns what a text of the request names. A branch or tag with the name of a number wins over
-// a snapshot with that id.
+// ref returns the Ref that From or To names. If a branch or tag has a number as its name, it wins
+// over a snapshot with that id.
 func (c *comparing) ref(text string) dataset.Ref {
 	if _, named := c.request.History.Refs[text]; !named {
 		if id, ok := history.SnapshotID(text); ok {
@@ -195,7 +196,8 @@ func (c *comparing) ref(text string) dataset.Ref {
 	return dataset.Ref{Name: text}
 }
 
-// from returns what From names: the zero Ref if there was no snapshot before To's.
+// from returns the Ref of From. It is the zero Ref if From is "" and the snapshot of To has no
+// parent.
 func (c *comparing) from() (dataset.Ref, error) {
 	if c.request.From != "" {
 		return c.ref(c.request.From), nil

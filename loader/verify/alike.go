@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// KeyDifference is how two keys are written in different ways.
+// KeyDifference is a way in which the spellings of two keys differ.
 type KeyDifference string
 
-// The differences of two keys, from the least to the greatest.
+// The differences, from the smallest to the greatest.
 const (
 	same        KeyDifference = "" // none
 	whiteSpace  KeyDifference = "white space"
@@ -22,7 +22,8 @@ const (
 	affixes     KeyDifference = "letters before or after the digits"
 )
 
-// differences returns the distinct differences of two keys' values, one for each column.
+// differences returns the distinct differences between two keys. a and b have the values of the
+// keys by column.
 func differences(a, b []string) []KeyDifference {
 	var all []KeyDifference
 	for i := range a {
@@ -33,8 +34,8 @@ func differences(a, b []string) []KeyDifference {
 	return all
 }
 
-// differenceOf returns the least difference of two values whose digits, or folded forms, are
-// equal.
+// differenceOf returns the smallest difference that explains how two values differ. The results of
+// digits or of fold must be equal for both values.
 func differenceOf(a, b string) KeyDifference {
 	spaceless := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	switch {
@@ -64,8 +65,9 @@ func plain(s string) string {
 	}, s)
 }
 
-// fold returns a form that values have in common if they differ at most in leading zeros, or
-// name the same time. Zeros are leading where no digit is before them.
+// fold returns a text that is equal for two values if they name the same time, or if their letters
+// and digits differ at most in case and in leading zeros. A zero is leading if no digit precedes it
+// and a digit follows it.
 func fold(s string) string {
 	if at := instant(s); at != "" {
 		return at
@@ -84,8 +86,8 @@ func fold(s string) string {
 	return out.String()
 }
 
-// digits returns the digits of a value without leading zeros, or its folded form if there are
-// none.
+// digits returns the digits of a value without leading zeros. If no digits remain, it returns the
+// result of fold.
 func digits(s string) string {
 	only := strings.TrimLeft(strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -96,7 +98,7 @@ func digits(s string) string {
 	return cmp.Or(only, fold(s))
 }
 
-// instant returns the time that a value names, in UTC, or "" if it names none.
+// instant returns the time that a value names, in UTC, or "" if the value is not a time.
 func instant(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) < len(time.DateTime) || s[4] != '-' {

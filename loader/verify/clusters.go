@@ -8,15 +8,15 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// cluster is a set of staging files that may share keys, and the splits whose rows may
-// have these keys: overlapping file groups are in one cluster.
+// cluster is a set of staging files that may share keys, and the splits whose rows may have these
+// keys. File groups that share a file are in the same cluster.
 type cluster struct {
 	files  []int // indexes of the files given to clusters
 	splits []int // indexes of splits of the plan
 }
 
-// forest is a union-find structure of files, by their numbers: the parent of each, which
-// is the file itself at a root. A root is the first of the files in its tree.
+// forest is a union-find structure of files. It has the parent of each file by number; a root is
+// its own parent. The root of a tree is the file with the lowest number.
 type forest []int
 
 func (f forest) root(i int) int {
@@ -52,10 +52,10 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	together.joinUnread(read, files, p.Relation.Staging[staging].Align != nil)
 
 	all := make([]cluster, 0, len(files))
-	number := make([]int, len(files)) // of a root's cluster
+	number := make([]int, len(files)) // number of the cluster, by root
 	for i := range files {
 		root := together.root(i)
-		if root == i { // the first of its cluster
+		if root == i { // the first file of its cluster
 			number[i] = len(all)
 			all = append(all, cluster{})
 		}
@@ -73,9 +73,9 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	return all
 }
 
-// joinUnread joins the files that no split reads, so that keys that are in several of them
-// are found. If partitions are aligned, a training row matches rows of only one of them, and
-// each partition stays separate.
+// joinUnread unites the files that no split reads, so that keys that are in several of these files
+// are found. If partitions are aligned, a training row matches rows of only one partition, so only
+// files of the same partition are united.
 func (f forest) joinUnread(read []bool, files []catalog.File, aligned bool) {
 	first := map[string]int{}
 	for i, file := range files {

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// digest identifies a key: enough of its SHA-256 that no two keys share it. All
-// digests take the same memory, whatever the size of keys.
+// digest identifies a key by the first 128 bits of a SHA-256, so that different keys have different
+// digests in practice. All digests take the same memory, however large the keys are.
 type digest struct{ high, low uint64 }
 
 func (d digest) compare(o digest) int {

@@ -20,15 +20,17 @@ import (
 // sampledKeys is the number of keys of each table that are compared.
 const sampledKeys = 64
 
-// Forms shows how both tables write their keys, of a join that matches few rows or none.
+// Forms shows how both tables write their keys. It is made for a join that matches few rows or
+// none.
 type Forms struct {
 	Training KeyColumns `json:"training"`
 	Staging  KeyColumns `json:"staging"`
-	// Pairs are the first few keys of both tables, next to each other: keys that differ only in
-	// Differences, if there are such, or else keys that match nothing.
+	// Pairs are a few sampled keys of both tables, next to each other. If Alike is true, the keys
+	// of a pair are equal or differ only in Differences. Otherwise, the keys of a pair have nothing
+	// to do with each other.
 	Pairs []Pair `json:"pairs"`
-	// Alike reports that the keys of a pair are equal but for Differences. Without differences, they
-	// are equal, and files, partitions or times keep them apart.
+	// Alike is whether the two keys of each pair are equal except for Differences. If there are no
+	// differences, the keys are equal, and files, partitions or times prevent their match.
 	Alike       bool            `json:"alike"`
 	Differences []KeyDifference `json:"differences"`
 }
@@ -39,21 +41,22 @@ type KeyColumns struct {
 	Types   []string `json:"types"`
 }
 
-// Pair is a key of each table, as text: "" if there is none.
+// Pair has one key of each table, as text; "" means no key.
 type Pair struct {
 	Training string `json:"training"`
 	Staging  string `json:"staging"`
 }
 
-// sampledKey is a key in a sample: its values, truncated, and how they are shown.
+// sampledKey is a key in a sample: the hash of its form, its truncated values, and its text in
+// reports.
 type sampledKey struct {
 	hash   uint64
 	values []string
 	text   string
 }
 
-// keySample keeps the keys whose forms have the least hashes, one for each form: the samples of
-// two tables have the same forms, as far as both tables have them.
+// keySample keeps the keys whose forms have the lowest hashes, one key for each form. If both
+// tables have a form with a low hash, it is therefore in the samples of both.
 type keySample struct {
 	form func(string) string
 	keys []sampledKey // by hash
@@ -78,8 +81,8 @@ func (s *keySample) add(values []string, text func() string) {
 	s.keys = s.keys[:min(len(s.keys), sampledKeys)]
 }
 
-// keySamples are the samples of one table by the forms in which keys are compared: the stricter
-// one first.
+// keySamples has two samples of the keys of one table, for the two forms in which keys are
+// compared. The stricter form is first.
 type keySamples [2]keySample
 
 func newKeySamples() *keySamples { return &keySamples{{form: fold}, {form: digits}} }
@@ -101,7 +104,8 @@ func (s *keySamples) add(rows arrow.RecordBatch, key []int, selected func(row in
 	}
 }
 
-// quotedKey returns the key of a row, with strings in quotes, so that white space is seen.
+// quotedKey returns the key of a row as text, with strings in quotes, so that white space is
+// visible.
 func quotedKey(rows arrow.RecordBatch, key []int, row int) string {
 	values := make([]string, len(key))
 	for i, at := range key {
@@ -148,8 +152,8 @@ func (c *keyCheck) forms(ctx context.Context) (*Forms, error) {
 	return out, nil
 }
 
-// compare fills in the pairs: of keys that are alike in the strictest form in which there are
-// such, or else of the first keys of each sample.
+// compare sets Pairs. It pairs keys that are equal in the stricter form or, if there are no such
+// keys, in the other form. If there are none either, it pairs the first keys of each sample.
 func (f *Forms) compare(training, staging *keySamples) {
 	for i := range training {
 		f.pairAlike(training[i].keys, staging[i].keys)
@@ -170,8 +174,8 @@ func (f *Forms) compare(training, staging *keySamples) {
 	}
 }
 
-// pairAlike adds the first pairs of one form. Pairs that differ precede those that do not, which
-// may match.
+// pairAlike adds the first pairs of keys that are equal in one form. It adds pairs of equal keys,
+// which may match, only if there are no pairs of different keys.
 func (f *Forms) pairAlike(training, staging []sampledKey) {
 	var equal []Pair
 	for _, a := range training {
@@ -213,11 +217,11 @@ func (k *KeyColumns) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// readSplit reads the training columns of the check from a split, as read does.
+// readSplit is like read, for the training columns of the check in a split.
 func (c *keyCheck) readSplit(ctx context.Context, split int, do func(rows arrow.RecordBatch, first int64) error) error {
 	whole := c.plan.Training(plan.Range{Split: split, To: c.plan.Splits[split].Rows})
 	whole.Checked = nil
-	whole.Planned = slices.Concat(whole.Planned, c.probing) // the query may not need the entry
+	whole.Planned = slices.Concat(whole.Planned, c.probing) // the plan may not have these columns, if the query does not need the entry
 	slices.Sort(whole.Planned)
 	for _, file := range whole.Files {
 		source := whole

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	shownKeys     = 5       // keys that a report shows of each kind
-	maxPasses     = 1 << 12 // over the keys of one cluster
+	shownKeys     = 5       // keys of each kind that a report shows
+	maxPasses     = 1 << 12 // maximum number of passes over a cluster
 	maxHeldBytes  = 1 << 30 // bytes of keys held at a time if the budget has no limit
-	budgetShare   = 4       // reciprocal of the keys' share of the budget
-	firstCapacity = 1 << 12 // keys for which memory is reserved at first
+	budgetShare   = 4       // reciprocal of the share of the budget for keys
+	firstCapacity = 1 << 12 // number of keys for which memory is reserved at the start
 )
 
 // keyCheck compares the keys of one staging table with those of the training
 // rows.
 //
-// It processes one cluster at a time. It reads the cluster's staging keys into a table,
-// and then probes the table with the training rows: in one pass or, if the keys do not
-// fit in memory, in 2, 4, 8 … passes, each for a part of the keys. A key belongs to one
-// cluster and one pass, so the sums over them are those of the whole.
+// It processes one cluster at a time. It reads the cluster's staging keys into a table, and then
+// probes the table with the training rows: in one pass or, if the keys do not fit in memory, in 2,
+// 4, 8 … passes, each for a part of the keys. Each key belongs to exactly one cluster and one pass,
+// so the sums over all clusters and passes are the sums for the whole table.
 type keyCheck struct {
 	*verifier
 	staging resolve.Staging
 	files   []catalog.File
-	layouts []*layout // of files
+	layouts []*layout // by file
 	listed  []int     // field ids of the columns in the catalog's listing
-	probing []int     // those of the training table's columns
+	probing []int     // field ids of the training columns that the check reads
 	columns keyColumns
 	checked []bool // by file: whether its layout was checked
 	sums
@@ -42,7 +42,7 @@ type keyCheck struct {
 type keyColumns struct {
 	staging, training         []catalog.Field
 	stagingKey, trainingKey   []int
-	stagingTime, trainingTime int // -1: none
+	stagingTime, trainingTime int // -1: no time column
 }
 
 // newKeyCheck determines the columns to read for a staging table.
@@ -79,8 +79,9 @@ func (v *verifier) newKeyCheck(ctx context.Context, staging int) (*keyCheck, err
 	return c, nil
 }
 
-// list lists the files and their layouts. It also checks the buckets of columns other than
-// those of the key, if these columns can be read.
+// list lists the files and their layouts. It adds the bucketed columns that are not in the key to
+// the columns to read, so that their buckets are checked, too. If these columns cannot be read,
+// only the buckets of key columns are checked.
 func (c *keyCheck) list(ctx context.Context, keys map[int]bool) error {
 	table := c.staging.Pinned
 	needed, err := c.listing(ctx, table, c.columns.staging)
@@ -113,7 +114,7 @@ func (c *keyCheck) list(ctx context.Context, keys map[int]bool) error {
 	return nil
 }
 
-// run reads every cluster and adds up the sums.
+// run reads all clusters and adds up their results.
 func (c *keyCheck) run(ctx context.Context, staging int) error {
 	c.begin(c.staging.Name)
 	all := clusters(c.plan, staging, c.files)
@@ -168,11 +169,11 @@ func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 		if fault.KindOf(err) != fault.Exhausted || passes >= maxPasses {
 			return err
 		}
-		c.sums = before // as before the passes
+		c.sums = before // undo the passes so far
 	}
 }
 
-// stored returns how many rows one pass over a cluster reads.
+// stored returns the number of rows that one pass over a cluster reads.
 func (c *keyCheck) stored(of cluster) (rows int64) {
 	for _, file := range of.files {
 		rows += c.files[file].Rows
@@ -191,7 +192,7 @@ func (c *keyCheck) maxKeys() int {
 	return int(maxHeldBytes / entryBytes)
 }
 
-// source returns the rows of one staging file.
+// source returns the source for rows [from, to) of one staging file.
 func (c *keyCheck) source(file int, from, to int64) plan.Source {
 	return plan.Source{
 		Table: c.staging.Pinned, Planned: c.listed, Files: []plan.FileRange{{File: c.files[file], From: from, To: to}},

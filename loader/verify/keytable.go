@@ -20,8 +20,8 @@ func (r rowID) compare(o rowID) int {
 	return cmp.Or(cmp.Compare(r.file, o.file), cmp.Compare(r.row, o.row))
 }
 
-// keyEntry is a key of a staging table or, with a time rule, a key at one time, and what is
-// known of its rows.
+// keyEntry is a key of a staging table and what is known about the key's rows. With a time rule,
+// there is an entry for each time of a key.
 type keyEntry struct {
 	key    digest
 	time   int64
@@ -32,30 +32,31 @@ type keyEntry struct {
 	match  bool  // some training row matches the entry, including its time
 }
 
-// compareKey orders by key and time.
+// compareKey orders entries by key and time.
 func (e *keyEntry) compareKey(o *keyEntry) int {
 	return cmp.Or(e.key.compare(o.key), cmp.Compare(e.time, o.time))
 }
 
-// entryBytes is the bytes of one entry, with its share of the table's heads.
+// entryBytes is the memory of one entry, including one head of the table.
 const entryBytes = int64(unsafe.Sizeof(keyEntry{})) + 8
 
 // keyTable holds the keys of one pass over a cluster, and reserves their memory. Rows are
 // added in order; then the table is frozen for lookups.
 //
-// The entries of a frozen table are sorted by key and time. heads[i] is the first entry
-// whose key begins with the bits of i, so that a lookup scans one or two entries.
+// The entries of a frozen table are sorted by key and time. heads[i] is the index of the first
+// entry whose key begins with the bits of i, so that a lookup usually scans only one or two
+// entries.
 type keyTable struct {
 	entries    []keyEntry
 	heads      []int
-	shift      int // by which a key's high half is shifted to index heads
-	merged     int // entries that are sorted and distinct
-	capacity   int // entries for which memory is reserved
-	maxEntries int // at which the table is full, whatever the budget
+	shift      int // number of bits by which a key's high half is shifted to get its index in heads
+	merged     int // number of entries at the start that are sorted and distinct
+	capacity   int // number of entries for which memory is reserved
+	maxEntries int // maximum number of entries, however large the budget is
 	held       *budget.Reservation
 }
 
-// newKeyTable returns an empty table. Its capacity grows.
+// newKeyTable returns an empty table. Its capacity grows when rows are added.
 func newKeyTable(b *budget.Budget, table string, maxEntries int) (*keyTable, error) {
 	t := &keyTable{capacity: firstCapacity, maxEntries: maxEntries}
 	var err error
@@ -85,7 +86,7 @@ func (t *keyTable) add(key digest, time int64, row rowID) error {
 	return nil
 }
 
-// grow doubles the capacity. Both copies exist for a moment, and are reserved.
+// grow doubles the capacity. While entries are copied, the memory of both copies is reserved.
 func (t *keyTable) grow() error {
 	capacity := 2 * t.capacity
 	if capacity > t.maxEntries {
@@ -101,7 +102,7 @@ func (t *keyTable) grow() error {
 	return nil
 }
 
-// merge sorts the entries, and merges those of one key and time.
+// merge sorts the entries, and merges entries that have the same key and time.
 func (t *keyTable) merge() {
 	if t.merged == len(t.entries) {
 		return
@@ -124,7 +125,7 @@ func (t *keyTable) merge() {
 // freeze prepares the table for lookups; no row is added after it.
 func (t *keyTable) freeze() {
 	t.merge()
-	width := max(bits.Len(uint(len(t.entries)))-1, 0) // so that there are at most as many heads as entries
+	width := max(bits.Len(uint(len(t.entries)))-1, 0) // gives at most as many heads as entries
 	t.shift = 64 - width
 	t.heads = make([]int, 1<<width+1)
 	at := 0
@@ -139,7 +140,8 @@ func (t *keyTable) freeze() {
 
 func (t *keyTable) head(key digest) int { return int(key.high >> t.shift) }
 
-// lookup returns the entries of a key, by time; none if the table does not have it.
+// lookup returns the entries of a key, ordered by time. The result is empty if the table does not
+// have the key.
 func (t *keyTable) lookup(key digest) []keyEntry {
 	head := t.head(key)
 	near := t.entries[t.heads[head]:t.heads[head+1]]

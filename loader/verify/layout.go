@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// layout compares the rows of one file with the buckets of its partition.
+// layout checks that the rows of one file belong to the buckets of the file's partition.
 type layout struct {
 	file    File
 	buckets []bucketed
@@ -28,7 +28,7 @@ type bucketed struct {
 	found  []int32
 }
 
-// newLayout describes a file; keys holds the ids of the join key's columns.
+// newLayout returns the layout of a file. keys has the field ids of the join key's columns.
 func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
 	l := &layout{file: File{File: f.Location, Spec: f.Spec, Rows: f.Rows}}
 	var parts []string
@@ -45,7 +45,7 @@ func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
 	return l
 }
 
-// fieldText returns a partition field as "bucket[16](id)".
+// fieldText returns a partition field as text, such as "bucket[16](id)".
 func fieldText(p catalog.PartitionField, column string) string {
 	if p.Transform.Kind == catalog.Identity {
 		return column
@@ -75,14 +75,15 @@ func (l *layout) columns() []catalog.Field {
 	return columns
 }
 
-// checkOnly limits the check to the buckets of some columns, since others cannot be read.
+// checkOnly limits the check to the buckets of the given columns, since other columns cannot be
+// read.
 func (l *layout) checkOnly(columns []catalog.Field) {
 	before := len(l.buckets)
 	l.buckets = slices.DeleteFunc(l.buckets, func(b bucketed) bool { return fieldAt(columns, b.column) < 0 })
 	l.file.Unread = l.file.Unread || len(l.buckets) < before
 }
 
-// withField appends a column unless it is there.
+// withField appends a column unless the list has it already.
 func withField(columns []catalog.Field, f catalog.Field) []catalog.Field {
 	if fieldAt(columns, f) < 0 {
 		columns = append(columns, f)
@@ -99,8 +100,8 @@ func fieldAt(columns []catalog.Field, f catalog.Field) int {
 	return -1
 }
 
-// check checks the buckets of rows, which have the columns by name. first is the number of
-// the first row in the file.
+// check checks the buckets of rows. It finds the columns by their names. first is the number of the
+// first row in the file.
 func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 	var wrong []bool
 	for i := range l.buckets {
@@ -133,7 +134,7 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 	return nil
 }
 
-// message returns the finding for a file with rows in a wrong bucket.
+// message returns the text of the finding for a file that has rows of other buckets.
 func (l *layout) message() string {
 	text := l.first
 	if l.file.Wrong > 1 {
@@ -142,11 +143,11 @@ func (l *layout) message() string {
 	return text + "; rewrite the file"
 }
 
-// maxShown bounds the bytes that a report shows of a value.
+// maxShown is the maximum number of bytes of a value that a report shows.
 const maxShown = 64
 
-// shorten returns a truncated copy, since a value of a batch is only valid as long as the
-// batch.
+// shorten returns a truncated copy. A copy is needed because a value of a batch is valid only as
+// long as the batch.
 func shorten(value string) string {
 	if len(value) > maxShown {
 		return strings.ToValidUTF8(value[:maxShown], "") + "…"

@@ -10,13 +10,12 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// pass reads a cluster for a part of its keys. Rows with a null key are counted by the
-// first pass.
+// pass reads a cluster for a part of its keys. Only the first pass counts rows with a null key.
 type pass struct {
 	check      *keyCheck
 	number, of uint64
 	table      *keyTable
-	keys       keyDigester // of the current batch
+	keys       keyDigester // computes the digests of the current batch
 }
 
 // pass reads the keys of a cluster that belong to one of several passes, probes them with
@@ -48,8 +47,8 @@ func (p *pass) includes(key digest) bool { return key.low%p.of == p.number }
 
 func (p *pass) isFirst() bool { return p.number == 0 }
 
-// readFile adds the keys of one staging file, and checks its layout unless that was
-// done.
+// readFile adds the keys of one staging file. It also checks the file's layout, unless an earlier
+// pass has checked it.
 func (p *pass) readFile(ctx context.Context, file int) error {
 	c := p.check
 	var counted []int32 // rows that pass the table's filter
@@ -147,8 +146,8 @@ func (p *pass) probeRow(rows arrow.RecordBatch, row int) error {
 	return nil
 }
 
-// matches reports whether a training row matches one of the entries of its key, and marks
-// that one.
+// matches reports whether a training row matches one of the entries of its key, and marks the
+// matching entry.
 func (c *keyCheck) matches(entries []keyEntry, time int64, timed bool) bool {
 	if len(entries) == 0 {
 		return false
@@ -169,7 +168,7 @@ func (c *keyCheck) matches(entries []keyEntry, time int64, timed bool) bool {
 		return 1
 	})
 	oldest := time - rule.Tolerance
-	if oldest > time { // the tolerance reaches back beyond all times
+	if oldest > time { // the subtraction overflowed: all earlier times are within the tolerance
 		oldest = math.MinInt64
 	}
 	if later == 0 || entries[later-1].time < oldest {

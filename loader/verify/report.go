@@ -15,7 +15,7 @@ type Report struct {
 	Findings []Finding   `json:"findings"` // by grade, the worst first
 }
 
-// Clean reports whether no finding breaks anything.
+// Clean reports whether all findings are only worth knowing: no finding breaks a stream or a rule.
 func (v *Report) Clean() bool {
 	return !slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Grade != worthKnowing })
 }
@@ -23,12 +23,12 @@ func (v *Report) Clean() bool {
 // Table describes one table's files and, for a staging table, how its keys compare with
 // those of the training rows.
 type Table struct {
-	Name    string         `json:"name"` // of the staging entry; "training" with a null Join is the training table
+	Name    string         `json:"name"` // name of the staging entry; "training" (with a null Join) for the training table
 	Table   string         `json:"table"`
-	Files   []File         `json:"files"`    // by location
-	Rows    int64          `json:"rows"`     // of Files, by their manifests
-	Specs   map[int]string `json:"specs"`    // the fields of each partition spec of Files, as "bucket[16](id)"
-	LeftOut int            `json:"left_out"` // training files that filters or the sample exclude, which are not read
+	Files   []File         `json:"files"`    // ordered by location
+	Rows    int64          `json:"rows"`     // sum over Files, according to their manifests
+	Specs   map[int]string `json:"specs"`    // by id of the partition specs of Files: fields such as "bucket[16](id)"
+	LeftOut int            `json:"left_out"` // training files that are not read, because filters or the sample exclude them
 	Join    *Join          `json:"join,omitempty"`
 }
 
@@ -38,36 +38,36 @@ type File struct {
 	Spec      int    `json:"spec"`
 	Partition string `json:"partition"` // "day = 20361, bucket[16](id) = 3"; "" without partition fields
 	Rows      int64  `json:"rows"`
-	Bucketed  bool   `json:"bucketed"` // whether a column of the join key has a bucket
+	Bucketed  bool   `json:"bucketed"` // whether it is bucketed by a column of the join key
 	Wrong     int64  `json:"wrong"`    // rows that belong to another bucket
-	Unread    bool   `json:"unread"`   // it could not be read to its end
-	// NoChecksum reports that some page that was read has no checksum, so that damage to it
-	// may go unnoticed.
+	Unread    bool   `json:"unread"`   // whether the file could not be read to its end
+	// NoChecksum is whether any page that was read has no checksum. Damage to such a page may go
+	// unnoticed.
 	NoChecksum bool `json:"no_checksum,omitempty"`
 }
 
-// Join compares one staging table's keys with those of the training rows that pass filters
-// and the sample. With a time rule, a training row matches if its key has a row within the
-// tolerance, and rows of a key are duplicates if they have the same time.
+// Join compares one staging table's keys with those of the training rows that pass filters and the
+// sample. With a time rule, a training row matches if its key has a staging row within the
+// tolerance, and only rows that have the same key and the same time are duplicates.
 type Join struct {
 	TrainingRows int64   `json:"training_rows"`
 	Matched      int64   `json:"matched"`
 	Missing      int64   `json:"missing"`
-	NullKeys     int64   `json:"null_keys"`  // of Missing
-	MatchRate    float64 `json:"match_rate"` // Matched / TrainingRows; 1 without any
+	NullKeys     int64   `json:"null_keys"`  // part of Missing: training rows with a null in the key
+	MatchRate    float64 `json:"match_rate"` // Matched / TrainingRows; 1 if there are no training rows
 	MinMatch     float64 `json:"min_match"`
 
 	Rows            int64 `json:"rows"`             // staging rows that pass the filter
-	NullRows        int64 `json:"null_rows"`        // of Rows, those with a null in the key or the time, which match nothing
+	NullRows        int64 `json:"null_rows"`        // part of Rows: rows with a null in the key or the time, which match nothing
 	Keys            int64 `json:"keys"`             // distinct keys
 	DuplicateKeys   int64 `json:"duplicate_keys"`   // keys with several rows
-	SurplusRows     int64 `json:"surplus_rows"`     // rows of these keys beyond the first of each
-	DuplicatesAsked int64 `json:"duplicates_asked"` // of DuplicateKeys, those that a training row has
+	SurplusRows     int64 `json:"surplus_rows"`     // rows of these keys, without the first row of each key
+	DuplicatesAsked int64 `json:"duplicates_asked"` // part of DuplicateKeys: keys that a training row matches
 	Duplicates      []Key `json:"duplicates"`       // the first few
-	OrphanKeys      int64 `json:"orphan_keys"`      // keys that no training row matches, also due to the file's bucket or partition
+	OrphanKeys      int64 `json:"orphan_keys"`      // keys that no training row has, except rows of other buckets or partitions
 	OrphanRows      int64 `json:"orphan_rows"`      // rows of these keys
 	Orphans         []Key `json:"orphans"`          // the first few
-	Passes          int   `json:"passes,omitempty"` // how often keys were read, if they did not fit in memory at once
+	Passes          int   `json:"passes,omitempty"` // number of passes over the keys, if not all keys fit in memory
 
 	Forms *Forms `json:"forms,omitempty"` // how both tables write their keys, if few rows match
 }
@@ -76,7 +76,7 @@ type Join struct {
 type Key struct {
 	Key   string   `json:"key"` // its values, truncated
 	Rows  int64    `json:"rows"`
-	Files []string `json:"files"` // of the first row, and of the second if there is one
+	Files []string `json:"files"` // the file of the first row and, if there is a second row, the file of that row
 }
 
 // Kind is the subject of a Finding.
@@ -84,17 +84,17 @@ type Kind string
 
 // The kinds of findings.
 const (
-	badLayout      Kind = "layout"      // keys are in a file of another bucket
+	badLayout      Kind = "layout"      // a file has keys of other buckets
 	unreadable     Kind = "unreadable"  // a file is damaged, missing, or of an unsupported form
-	duplicateKeys  Kind = "duplicates"  // keys with several rows, if the rule is error
-	missingMatches Kind = "missing"     // training rows without a match, if the rule is error
+	duplicateKeys  Kind = "duplicates"  // keys with several rows, if the entry's rule is `error`
+	missingMatches Kind = "missing"     // training rows without a match, if the entry's rule is `error`
 	lowMatchRate   Kind = "match_rate"  // a match rate below min_match
-	fewMatches     Kind = "few_matches" // few rows match, or none, without min_match
+	fewMatches     Kind = "few_matches" // few rows or none match, if min_match is not set
 	noChecksums    Kind = "checksums"   // pages without a checksum
 	promotedEntry  Kind = "promoted"    // the values of a staging entry are columns of the training table
 )
 
-// Grade is how bad a Finding is.
+// Grade is the severity of a Finding.
 type Grade string
 
 // The grades of findings, the worst first.
@@ -124,7 +124,7 @@ func (g Grade) title() string {
 type Finding struct {
 	Grade   Grade  `json:"grade"`
 	Kind    Kind   `json:"kind"`
-	Table   string `json:"table"`          // name of the Table; "" if it is about several
-	File    string `json:"file,omitempty"` // if it is about one file
+	Table   string `json:"table"`          // name of the Table; "" if the finding is about several tables
+	File    string `json:"file,omitempty"` // set if the finding is about one file
 	Message string `json:"message"`
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// sums are the results of a check so far.
+// sums has the results of a check so far.
 type sums struct {
 	join       Join
 	duplicates examples
 	orphans    examples
 }
 
-// addKey adds the entries of one key.
+// addKey adds the entries of one key to the results.
 func (s *sums) addKey(entries []keyEntry) {
 	s.join.Keys++
 	rows, earliest := int64(0), entries[0]
@@ -44,7 +44,7 @@ func (s *sums) addKey(entries []keyEntry) {
 	}
 }
 
-// examples are the first few keys in the order of files and rows.
+// examples has the first few keys, in the order of files and rows.
 type examples []keyEntry
 
 func (x *examples) add(e keyEntry) {
@@ -55,7 +55,7 @@ func (x *examples) add(e keyEntry) {
 	}
 }
 
-// shown reads the values of example keys.
+// shown reads the values of example keys, to show them in the report.
 func (c *keyCheck) shown(ctx context.Context, keys examples) ([]Key, error) {
 	out := []Key{}
 	for _, e := range keys {

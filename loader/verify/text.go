@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// String returns the report as text: a block per table, then the findings.
+// String returns the report as text: a block for each table, then the findings.
 func (v *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "verify dataset %s, plan %s\n\n", cmp.Or(v.Dataset, "(inline)"), v.Plan)
@@ -222,7 +222,7 @@ func matchRateText(j *Join) string {
 	return fmt.Sprintf("%d of %s match (%.4g%%), but min_match requires %.4g%%", j.Matched, quantity(j.TrainingRows, "training row"), 100*j.MatchRate, 100*j.MinMatch)
 }
 
-// quantity returns a number and its noun.
+// quantity returns a number followed by a noun, in the plural if needed.
 func quantity[N int | int64](n N, what string) string {
 	if n != 1 {
 		what += "s"

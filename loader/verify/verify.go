@@ -1,16 +1,16 @@
-// Package verify checks that the tables of a dataset are laid out as their manifests say
-// and that the dataset's rules hold. It reads the keys of every table and checks the
-// bucket of every row, duplicate and null keys, how many training rows have a match, and
-// staging keys that no training row has.
+// Package verify checks that the tables of a dataset are laid out as their manifests say and that
+// the dataset's rules hold. It reads the keys of every table. It checks the bucket of every row,
+// finds duplicate keys, null keys and staging keys that no training row has, and counts the
+// training rows that have a match.
 //
-// It continues after every finding, even a damaged file, so that one run finds
-// everything. It holds the keys of one cluster of files at a time, reserved from the
-// budget, and reads them in several passes if they do not fit. It knows plans and
-// batches of rows, and opens files through a function.
+// It continues after every finding, even a damaged file, so that one run finds everything. It holds
+// the keys of one cluster of files at a time, in memory that is reserved from the budget. If the
+// keys of a cluster do not fit, it reads the cluster in several passes. The package depends on
+// plans and batches of rows, and opens files through a function.
 //
-// It does not join: a stream ends at the first error, and reads only keys that training
-// rows have. A test checks over random tables that both count the same matches (see
-// docs/adr/0015).
+// It does not use the join of streams, because a stream ends at the first error and reads only keys
+// that training rows have. A test with random tables checks that a verification and a stream count
+// the same matches (see docs/adr/0015).
 package verify
 
 import (
@@ -30,38 +30,39 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// ChecksummedRows are the rows of one source.
+// ChecksummedRows are the rows of one source. They tell whether checksums are missing.
 type ChecksummedRows interface {
 	array.RecordReader
-	// WithoutChecksum reports whether any page read so far lacks a checksum. Tables
-	// without pages, as in memory, lack none.
+	// WithoutChecksum reports whether any page read so far lacks a checksum. It is false for tables
+	// without pages, such as tables in memory.
 	WithoutChecksum() bool
 }
 
 // Options are the options of a verification.
 type Options struct {
 	Catalog catalog.Catalog
-	// Scan opens a source, as loader.Options.Scan does. It does not check the buckets of
-	// keys if the source has none to be checked.
+	// Scan opens a source: see loader.Options.Scan. It must check the buckets of keys only if the
+	// source asks for this check.
 	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (ChecksummedRows, error)
 	Budget *budget.Budget // reserves the held keys; nil: unlimited
 	// Progress is called after each batch that was read; nil: it is not called.
 	Progress func(Progress)
 }
 
-// Progress is how far the check of one table is.
+// Progress is how far the check of one table has come.
 type Progress struct {
 	Table string // the training table, or the staging entry
-	// Rows of OfRows were read, of the table and of the training rows that are looked up in it. If the keys do not fit in
-	// memory, the rows of each further pass are added to OfRows when the pass begins.
+	// Rows is the number of rows read so far, and OfRows is the number of rows to read. Both count
+	// rows of the table and, for a staging table, the training rows that are looked up. If the keys
+	// do not fit in memory, OfRows grows at the start of each further pass.
 	Rows, OfRows int64
 }
 
-// Run verifies the tables of a plan. It continues after a finding; an error is what keeps
-// it from checking, such as storage that does not respond.
+// Run verifies the tables of a plan. It continues after a finding. It returns an error only if it
+// cannot check the tables, for example because storage does not respond.
 //
-// It counts the training rows that pass the filters of query and dataset and the sample;
-// distinct and the other staging tables drop none of them.
+// Training rows count if they pass the filters of the query and the dataset, and the sample. Rows
+// that `distinct` or the joins with other staging tables would drop count, too.
 func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	v := &verifier{
 		options: options, plan: p, unread: map[string]bool{}, without: map[string]bool{},
@@ -102,7 +103,7 @@ type verifier struct {
 	options Options
 	plan    *plan.Plan
 	out     *Report
-	unread  map[string]bool // files with an unreadable finding
+	unread  map[string]bool // files that have a finding of kind unreadable
 	without map[string]bool // files with pages that have no checksum
 	at      Progress
 }
@@ -110,10 +111,10 @@ type verifier struct {
 // begin begins the check of a table.
 func (v *verifier) begin(table string) { v.at = Progress{Table: table} }
 
-// expect adds rows that will be read.
+// expect adds to the number of rows that will be read.
 func (v *verifier) expect(rows int64) { v.at.OfRows += rows }
 
-// count counts rows that were read, and reports the progress.
+// count adds to the number of rows that were read, and reports the progress.
 func (v *verifier) count(rows int64) {
 	v.at.Rows += rows
 	if v.options.Progress != nil {
@@ -175,7 +176,8 @@ func (v *verifier) training(ctx context.Context) error {
 	return nil
 }
 
-// expectLayout adds the rows of a file whose layout will be checked. If the listing was refused, no column of it is read.
+// expectLayout adds the rows of a file to the rows that will be read, if the file's layout will be
+// checked. If the listing was refused, no layout is checked.
 func (v *verifier) expectLayout(f catalog.File, l *layout, refused bool) {
 	if refused {
 		l.checkOnly(nil)
@@ -192,7 +194,8 @@ func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []cata
 	return listing, err
 }
 
-// trainingListing is listing for the training table: for what the plan reads of it.
+// trainingListing is like listing, for the training files that the plan reads: with `since`, only
+// appended files.
 func (v *verifier) trainingListing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
 	if v.plan.Rows.Since == 0 {
 		return v.listing(ctx, t, columns)
@@ -202,8 +205,8 @@ func (v *verifier) trainingListing(ctx context.Context, t *catalog.Table, column
 	return listing, err
 }
 
-// refused reports whether listing failed because a file does not hold a column in the
-// table's form. It adds a finding.
+// refused reports whether listing failed because a column of a file does not fit the table. If so,
+// it adds a finding.
 func (v *verifier) refused(name string, err error) bool {
 	if fault.KindOf(err) != fault.Invalid {
 		return false
@@ -225,7 +228,7 @@ func (v *verifier) readLayout(ctx context.Context, name string, source plan.Sour
 	return nil
 }
 
-// findLayout adds the finding of a file with keys of other buckets.
+// findLayout adds a finding if a file has rows of other buckets.
 func (v *verifier) findLayout(name string, l *layout) {
 	if l.file.Wrong > 0 {
 		v.find(badLayout, breaksStream, Finding{Table: name, File: l.file.File, Message: l.message()})
@@ -244,16 +247,16 @@ func (t *Table) add(of *catalog.Table, f File) {
 	}
 }
 
-// read calls a function with the batches of one file, each with the number of its first row
-// among those that pass the source's filter. It reports whether the file was read to its
-// end; a file that cannot be read is a finding. A missing snapshot or table is an error,
-// since nothing more can be read from it.
+// read calls a function with each batch of one file. first is the number of the batch's first row,
+// counting only rows that pass the source's filter. read reports whether the file was read to its
+// end. A file that cannot be read is a finding. A missing snapshot or table is an error, since
+// nothing more can be read from it.
 func (v *verifier) read(
 	ctx context.Context, name string, source plan.Source, columns []catalog.Field,
 	do func(rows arrow.RecordBatch, first int64) error,
 ) (whole bool, err error) {
 	file := source.Files[0].File.Location
-	source.Cache = dataset.CacheOff // what is cached could hide damage of the file
+	source.Cache = dataset.CacheOff // cached data could hide damage to the file
 	rows, err := v.options.Scan(ctx, source, columns)
 	if err == nil {
 		defer rows.Release()
@@ -274,7 +277,7 @@ func (v *verifier) read(
 		return true, nil
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case kind != fault.Corrupt && kind != fault.Invalid: // such as a pin that expired
+	case kind != fault.Corrupt && kind != fault.Invalid: // such as an expired pin
 		return false, err
 	case !v.unread[file]:
 		v.unread[file] = true
@@ -309,8 +312,8 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 	return nil
 }
 
-// checkRules finds the rules of a staging table that do not hold. Duplicate keys that no
-// training row has end no stream.
+// checkRules adds findings for the rules of a staging table that do not hold. Duplicate keys that
+// no training row has do not end a stream with an error.
 func (v *verifier) checkRules(s resolve.Staging, j *Join) {
 	adds := s.Join.Adds()
 	if adds && s.Duplicates.Fail() && j.DuplicateKeys > 0 {
