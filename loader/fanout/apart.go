@@ -1,19 +1,22 @@
 package fanout
 
 const (
-	// minApart is the number of steps that a member stays apart when a reader has failed.
+	// minApart is the minimum number of steps for which a member stays apart after its group's
+	// reader has failed.
 	minApart = 16
-	// maxApart bounds the steps that a member stays apart.
+	// maxApart is the maximum number of steps for which a member stays apart.
 	maxApart = 256
 )
 
-// apartness is for how many steps a member stays apart: it shares only with streams that need the same,
-// and does not look for another group. It does so after it has left a group that was of no use.
+// apartness says for how many more steps a member stays apart, after it has left a group that did
+// not help it. While a member stays apart, it shares steps only with streams that need the same
+// columns and batch sizes, and does not look for another group.
 type apartness struct{ steps, next int64 }
 
-// leave sets the steps after a member has left a group. A member that falls behind again and again, or
-// whose group's reader fails and reads more than the member needs, would join another such group at
-// its next step, and each time a reader is opened.
+// leave sets for how many steps a member stays apart after it has left a group. Without this, a
+// member that falls behind again and again would join another group at its next step each time, and
+// so would a member whose group's reader fails while it reads more than the member needs. Each
+// time, a reader would be opened.
 func (a *apartness) leave(why Reason) {
 	switch why {
 	case Behind:
@@ -25,5 +28,5 @@ func (a *apartness) leave(why Reason) {
 	}
 }
 
-// passed counts a step.
+// passed counts a step that the member has passed.
 func (a *apartness) passed() { a.steps = max(0, a.steps-1) }

@@ -10,31 +10,31 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// block is a step of a group's reader. Members take either its whole batch or views of it. It is
-// used by several goroutines.
+// block is a step of a group's reader. Members take either the step's whole batch or views of the
+// batch. Several goroutines use a block.
 type block struct {
 	*stream.Step
 	group *readerGroup
 	spec  batchSpec
 
 	// Guarded by Sharer.mu.
-	bytes   int64 // of its batch and its views
-	dropped bool  // it is not in the window any more
+	bytes   int64 // the memory of its batch and its views
+	dropped bool  // it was removed from the window
 
 	mu    sync.Mutex
 	views map[viewKey]*keptView
 	over  bool // the block was released: further views are not kept
 }
 
-// viewKey identifies a view of a block. The wire format is no part of the key, since members that
-// take the same columns have the same format.
+// viewKey identifies a view of a block. The wire format is not part of the key, since members of a
+// group that take the same columns have the same wire format.
 type viewKey struct {
 	columns  string // selectedColumns.id
 	from, to int64
 }
 
-// chargedBatch is a batch with a known amount of memory, whose charge can be shared. Batches that
-// lanes return are *batch.Charged.
+// chargedBatch is a batch whose reserved memory is known, and whose reservation several users can
+// share. The batches that package lane returns are *batch.Charged.
 type chargedBatch interface {
 	Bytes() int64
 	Share()
@@ -42,7 +42,7 @@ type chargedBatch interface {
 
 // newBlock returns a block. It takes ownership of the step's batch, and prepares it for use by
 // several goroutines: it computes the null counts, which Arrow otherwise computes on first use, and
-// stops counting the memory against one peer's share.
+// stops counting the batch's memory against the share of one peer.
 func newBlock(g *readerGroup, step *stream.Step, spec batchSpec) *block {
 	b := &block{Step: step, group: g, spec: spec, views: map[viewKey]*keptView{}}
 	if step.Batch == nil {
@@ -75,9 +75,9 @@ func (b *block) sliceFor(m *groupMember) (stream.StepSlice, bool) {
 	return slice, ok && (b.Batch != nil || !m.own.TakesAt(m.at.Step()))
 }
 
-// view returns a slice of the block's batch for a member. Members that need the same view wait
-// for the first one to make it. The caller has a reference to the block's batch, and releases the
-// view.
+// view returns a slice of the block's batch for a member. If several members need the same view,
+// the first of them makes it, and the others wait. The caller must hold a reference to the block's
+// batch, and releases the view.
 func (b *block) view(m *groupMember, of stream.StepSlice) (arrow.RecordBatch, error) {
 	key := viewKey{columns: m.spec.columns.id}
 	key.from, key.to = of.Span()
@@ -104,8 +104,9 @@ func (b *block) view(m *groupMember, of stream.StepSlice) (arrow.RecordBatch, er
 	}
 }
 
-// makeView makes a view, and keeps it unless the block was released meanwhile. It holds no lock
-// while it waits for memory, because releasing this very block may be what frees memory.
+// makeView makes a view, and keeps it unless the block was released in the meantime. It holds no
+// lock while it waits for memory, because the memory may become free only when this block is
+// released.
 func (b *block) makeView(m *groupMember, of stream.StepSlice, key viewKey, kept *keptView) (made arrow.RecordBatch, err error) {
 	defer func() {
 		b.mu.Lock()
@@ -125,7 +126,7 @@ func (b *block) makeView(m *groupMember, of stream.StepSlice, key viewKey, kept 
 	return made, err
 }
 
-// grow adds the memory that a view has, beyond that of the block's batch, to the bytes of the
+// grow adds the memory that a view has in addition to the block's batch to the bytes of the block's
 // window.
 func (b *block) grow(view arrow.RecordBatch) {
 	all, ok := view.(chargedBatch)
@@ -164,7 +165,7 @@ func (b *block) Release() {
 	b.Batch.Release()
 }
 
-// countView counts a batch that a member got, if it is a view of another one.
+// countView counts a batch that a member received, if the batch is a view of a block's batch.
 func (s *Sharer) countView(view bool) {
 	if view {
 		s.mu.Lock()

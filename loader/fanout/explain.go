@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Explain returns what the streams of plans with the same tables (plan.Plan.TablesID) share now, as a section of its explain text: groups
-// and streams without one, in the order of their shards. It is empty if no stream is open, or for
-// a nil Sharer.
+// Explain returns a section for the explain text of plans: what the open streams of plans with the
+// given plan.Plan.TablesID share at the moment. It lists groups, and streams without a group, in
+// the order of their shards. The section is empty if no stream is open, or for a nil Sharer.
 func (s *Sharer) Explain(tables string) string {
 	if s == nil {
 		return ""

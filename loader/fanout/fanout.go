@@ -21,8 +21,8 @@ type ReaderOpener interface {
 
 // Options configures a Sharer.
 type Options struct {
-	Window int64            // bytes of all windows; 0: windows stay empty
-	Budget *budget.Budget   // takes the windows' memory back when it lacks room; nil: unlimited
+	Window int64            // the maximum bytes of all windows together; 0: windows stay empty
+	Budget *budget.Budget   // empties the windows when it lacks room; nil: unlimited
 	Clock  func() time.Time // nil: all streams count as fast
 }
 
@@ -33,29 +33,29 @@ type Sharer struct {
 
 	mu      sync.Mutex
 	groups  map[string][]*readerGroup // by key
-	begun   int64                     // number of groups so far: the age of the last one
+	begun   int64                     // how many groups were begun so far; this is the age of the newest group
 	members int
 	streams map[*groupMember]struct{}
 	bytes   int64 // of all windows
-	shared  int64 // batches that members got without reading them
-	views   int64 // batches that members got as views of others
-	widened int64 // readers that were opened for more columns or larger batches
+	shared  int64 // batches that members received without reading them
+	views   int64 // batches that members received as views of other batches
+	widened int64 // how many readers were opened again for more columns or larger batches
 	alone   map[Reason]int64
 }
 
-// Reason is why a stream reads without others of its key.
+// Reason is the reason why a stream reads alone, although other streams have the same key.
 type Reason string
 
 // The values of Reason.
 const (
 	Behind  Reason = "behind"  // it fell behind the window
 	Parked  Reason = "parked"  // it was parked
-	Limited Reason = "limit"   // its limit lies in the next step
-	Skipped Reason = "skipped" // its group skipped a step that it takes
+	Limited Reason = "limit"   // it may reach its limit in the next step
+	Skipped Reason = "skipped" // its group skipped a step that the stream returns
 	Form    Reason = "form"    // wire: auto depends on its own first batch
 	Crowded Reason = "crowded" // there are too many groups of its key
 	Lacking Reason = "lacking" // its group reads fewer columns or other sizes, and cannot read more
-	Failing Reason = "failing" // its group's reader failed, which reads more than it needs
+	Failing Reason = "failing" // its group's reader failed, and reads more than the stream needs
 )
 
 // Reasons returns all values of Reason.
@@ -78,16 +78,17 @@ func (s *Sharer) now() time.Time {
 	return s.options.Clock()
 }
 
-// LogTo sets the logger, which gets the reasons why streams leave their groups. It is called
+// LogTo sets the logger, to which the Sharer logs why streams leave their groups. It must be called
 // before the Sharer is used.
 func (s *Sharer) LogTo(log *slog.Logger) { s.log = log }
 
-// SharingStats counts the groups and batches that are shared now, and that were shared so far.
+// SharingStats counts the current groups, their members and the bytes of their windows, and what
+// was shared so far.
 type SharingStats struct {
 	Groups, Members int
 	WindowBytes     int64
-	Shared          int64            // batches that streams got without reading them
-	Views           int64            // batches that streams got as views of batches with more columns or rows
+	Shared          int64            // batches that streams received without reading them
+	Views           int64            // batches that streams received as views of batches with more columns or rows
 	Widened         int64            // how often a group began to read more columns or larger batches
 	Alone           map[Reason]int64 // how often a stream left its group to read alone
 }
@@ -116,7 +117,7 @@ func (s *Sharer) giveUp(int64) {
 	dropped.release()
 }
 
-// trash has resources to release after Sharer.mu is unlocked.
+// trash collects resources that are released after Sharer.mu is unlocked.
 type trash struct {
 	blocks  []*block
 	taken   []*taken
@@ -142,10 +143,11 @@ type SharingLoader struct {
 	sharer *Sharer
 }
 
-// Over returns a SharingLoader that opens its readers with another one.
+// Over returns a SharingLoader that opens its readers with another loader.
 func (s *Sharer) Over(l *loader.Loader) *SharingLoader { return &SharingLoader{Loader: l, sharer: s} }
 
-// Open returns a stream as loader.Loader.Open does: the same rows, cursors and report.
+// Open returns a stream with the same rows, cursors and report as the stream that
+// loader.Loader.Open returns.
 func (l *SharingLoader) Open(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
 	m, err := l.sharer.newMember(ctx, l.Loader, p, o)
 	if err != nil {

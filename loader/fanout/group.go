@@ -9,66 +9,72 @@ import (
 )
 
 const (
-	// maxGroups bounds the groups of one key: each is looked at when a stream looks for a group.
+	// maxGroups is the maximum number of groups of one key. It is limited because a stream that
+	// looks for a group checks all of them.
 	maxGroups = 64
-	// A group with one member may gather Options.Window/gatherDivisor bytes at its origin. Keeping
-	// batches costs CPU time, since each takes memory that is in no CPU cache: for 256 MiB, an eighth of an
-	// epoch of benchmark table T. So a stream that reads more than gatherRate bytes per second gathers
-	// little more than fastGathered: its batches would be useful only for a moment.
+	// A group with one member may keep up to Options.Window/gatherDivisor bytes of steps since its
+	// origin. Keeping batches costs CPU time, since each batch then takes memory that is not in a
+	// CPU cache. Keeping 256 MiB costs an eighth of the time of an epoch of benchmark table T. A
+	// stream that reads more than gatherRate bytes per second passes the kept steps so quickly that
+	// they are useful only for a moment, so it keeps little more than fastGathered bytes.
 	gatherDivisor = 4
 	fastGathered  = 16 << 20
 	gatherRate    = 64 << 20
-	// maxSteps bounds the steps of a window, whose counts take memory besides the batches.
+	// maxSteps is the maximum number of steps of a window. It is limited because the counts of
+	// steps take memory in addition to the batches.
 	maxSteps = 1024
-	// unneededSteps is the number of steps for which a group's reader continues to read columns that no
-	// member takes: a reader without them would read rows again.
+	// unneededSteps is the number of steps for which a group's reader continues to read columns
+	// that no member takes any more. Opening a reader without these columns would read some rows
+	// again.
 	unneededSteps = 32
 )
 
-// readerGroup is the members that take the steps of one reader, and the window of its last
-// steps.
+// readerGroup consists of the members that take the steps of one reader, and the window of the
+// reader's last steps.
 type readerGroup struct {
 	sharer *Sharer
 	key    string
 	age    int64
 	began  time.Time       // when its first step was read
-	ctx    context.Context //nolint:containedctx // of the reader: it ends with the last member
+	ctx    context.Context //nolint:containedctx // the reader's context, which ends with the last member
 	cancel context.CancelFunc
 
 	formDecision
 	stepWindow
-	reading // as the last pull left it
+	reading // the reader, in the state in which the last pull has left it
 	spec    groupSpec
 
 	members map[*groupMember]struct{}
-	// coming are streams that read the steps up to the group's front themselves, and then join: the
-	// window lacks columns or rows that they need.
+	// coming holds streams that will join the group, although its window lacks columns or rows that
+	// they need. They read the steps up to the group's front themselves, and then join.
 	coming  map[*groupMember]struct{}
-	failed  bool // no member joins: the reader fails, perhaps by what only some members need
+	failed  bool // no member may join, since the reader has failed, perhaps because of something that only some members need
 	pulling bool
-	marks   int64                     // of the step that is read, see batchSpec.marks
-	pulled  chan struct{}             // closed at the end of the pull
-	waiting map[*groupMember]struct{} // for it
+	marks   int64                     // the distance of marks in the step that is being read, see batchSpec.marks
+	pulled  chan struct{}             // closed at the end of the current pull
+	waiting map[*groupMember]struct{} // the members that wait for the end of the pull
 }
 
-// groupSpec is the batches that a group reads: at least what its members need.
+// groupSpec describes the batches that a group reads. They contain at least what the group's
+// members need.
 type groupSpec struct {
-	batchSpec                  // of the reader; during a pull, of the step that is read
-	fixed     bool             // it does not change: what members need together cannot be read
-	needs     *selectedColumns // that the members need; nil: not yet known
-	spare     int              // steps for which it has had columns that no member takes
+	batchSpec                  // the spec of the reader; during a pull, the spec of the step that is being read
+	fixed     bool             // the spec does not change any more, since what members need together cannot be read
+	needs     *selectedColumns // the columns that the members need; nil: not yet known
+	spare     int              // for how many steps the spec has had columns that no member takes
 }
 
-// mayHave reports whether the group has the batches of a member, or may read them.
+// mayHave reports whether the group's spec contains the batches of a member, or can be changed to
+// contain them.
 func (g *groupSpec) mayHave(o batchSpec) bool { return !g.fixed || g.contains(o) }
 
-// toRead returns the spec of the next step, given what members need of it. Columns that no member takes any more
-// stay for some steps.
+// toRead returns the spec of the next step, given what the members need. Columns that no member
+// takes any more stay in the spec for some steps.
 func (g *groupSpec) toRead(need batchSpec) batchSpec {
 	switch {
 	case !g.columns.contains(need.columns):
 		g.spare = 0
-	case need.columns.contains(g.columns): // perhaps in another order
+	case need.columns.contains(g.columns): // the same columns, perhaps in another order
 		g.spare, need.columns = 0, g.columns
 	case g.spare < unneededSteps:
 		g.spare++
@@ -77,27 +83,28 @@ func (g *groupSpec) toRead(need batchSpec) batchSpec {
 	return need
 }
 
-// formDecision is the form of a group's batches, once it is decided. A group that decides it does so
-// by its first batch.
+// formDecision holds the form of a group's batches, once the form is decided. In some groups, the
+// first batch decides the form.
 type formDecision struct {
 	form    stream.Form
 	decides bool
 	origin  stream.StepPlace // where the group began
-	first   batchSpec        // of its first batch
+	first   batchSpec        // the spec of the group's first batch
 }
 
-// stepWindow is the last steps of a group.
+// stepWindow holds the last steps of a group.
 type stepWindow struct {
-	tail   stream.StepPlace // before the window
-	window []*block         // without the end
-	bytes  int64            // of the window
-	end    *block           // at the front; nil: not reached
-	// gathers is set while the group keeps all steps since its origin, up to Sharer.gatherable bytes: for
-	// streams that start a little later, or fall behind soon after its first member did.
+	tail   stream.StepPlace // the place before the first step of the window
+	window []*block         // the steps, without the end of the stream
+	bytes  int64            // the memory of the window's blocks
+	end    *block           // the end of the stream, after the window; nil: not reached
+	// gathers is set while the group keeps all steps since its origin, up to Sharer.gatherable
+	// bytes. It keeps them for streams that start a little later than the group's first member, or
+	// that fall behind another group soon after the first member did.
 	gathers bool
 }
 
-// front returns the place after the last step.
+// front returns the place after the group's last step.
 func (g *readerGroup) front() stream.StepPlace {
 	if len(g.window) == 0 {
 		return g.tail
@@ -105,9 +112,9 @@ func (g *readerGroup) front() stream.StepPlace {
 	return g.window[len(g.window)-1].After()
 }
 
-// find returns the index in the window of the step with the rows after a place; len(window) is
-// the front. It returns false if the place is outside of the window, or no place of the group's
-// rows.
+// find returns the index in the window of the step that contains the rows after a place. The index
+// len(window) means that the place is the group's front. find returns false if the place is outside
+// of the window, or not a place in the sequence of the group's rows.
 func (g *readerGroup) find(at stream.StepPlace) (index int, ok bool) {
 	if at.SameRows(g.front()) {
 		return len(g.window), true
@@ -124,7 +131,8 @@ func (g *readerGroup) find(at stream.StepPlace) (index int, ok bool) {
 	return i, i < len(g.window)
 }
 
-// serves reports whether the group has, or reads next, the step of a member after its place.
+// serves reports whether the group has the member's next step, or can read it as the group's next
+// step.
 func (g *readerGroup) serves(m *groupMember) bool {
 	i, ok := g.find(m.at)
 	switch {
@@ -143,8 +151,8 @@ func (g *readerGroup) serves(m *groupMember) bool {
 	return g.fits(m, false)
 }
 
-// fits reports whether a member's batches, and those of the members, can be taken of one reader's steps:
-// with coming, also those of the streams that are coming.
+// fits reports whether one reader's steps can contain the batches of a member and of the group's
+// members. If coming is set, they must also contain the batches of the streams that are coming.
 func (g *readerGroup) fits(m *groupMember, coming bool) bool {
 	all := []batchSpec{m.spec}
 	for o := range g.members {
@@ -165,8 +173,8 @@ func (g *readerGroup) fits(m *groupMember, coming bool) bool {
 	return divide(g.spec.perLane, all)
 }
 
-// admits reports whether a member may join the group, or come to it. A member that stays apart, and
-// members of the group that do, share only with streams that need the same.
+// admits reports whether a member may join or approach the group. If the member, or a member of the
+// group, stays apart, it shares only with streams that need the same columns and batch sizes.
 func (g *readerGroup) admits(m *groupMember) bool {
 	if g.failed || !g.agrees(m) {
 		return false
@@ -188,7 +196,7 @@ func (g *readerGroup) needed() batchSpec {
 		case need.columns == nil:
 			need.columns = m.spec.columns
 		default:
-			need.columns = need.columns.with(m.spec.columns) // they have joined: no names differ
+			need.columns = need.columns.with(m.spec.columns) // members of one group have no different columns of the same name
 		}
 	}
 	if need.columns == nil {
@@ -198,8 +206,9 @@ func (g *readerGroup) needed() batchSpec {
 	return need
 }
 
-// next returns the spec and the form with which the group reads its next step: what its members need,
-// and those that are coming, if a step of theirs begins there.
+// next returns the spec and the form with which the group reads its next step. The spec contains
+// what the group's members need, and what those coming streams need that have a step beginning
+// there.
 func (g *readerGroup) next() (batchSpec, stream.Form) {
 	if g.spec.fixed {
 		return g.spec.batchSpec, g.form
@@ -219,7 +228,7 @@ func (g *readerGroup) next() (batchSpec, stream.Form) {
 	return g.spec.toRead(need), form
 }
 
-// specs returns the specs of the members, and then of those that are coming.
+// specs returns the specs of the members, and then the specs of the coming streams.
 func (g *readerGroup) specs() []batchSpec {
 	var all []batchSpec
 	for m := range g.members {

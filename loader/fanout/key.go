@@ -8,23 +8,24 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// groupKey is everything that two streams must have in common, besides their places, to share the
+// groupKey holds everything, except their places, that two streams must have in common to share the
 // rows of one reader.
 type groupKey struct {
 	Plan      string // its ID
-	Tables    string // and its TablesID: members may read other columns, and so other tables
+	Tables    string // the plan's TablesID, since members may read different columns, and so different tables
 	Part      plan.Part
-	Reading   dataset.Reading  // of one shard, without what may differ
+	Reading   dataset.Reading  // the reading of one shard, without the parts that may differ
 	BatchRows int              // 0: may differ
 	Ahead     int64            // see keyOf; 0 if BatchRows may differ
-	Counts    *dataset.Counted // what cursors say of counted rows
+	Counts    *dataset.Counted // the counted rows that the cursors contain
 	Checked   bool             // the stream fails if the rows differ from the counts
-	Withheld  []string         // columns that its client may not read
+	Withheld  []string         // the columns that the stream's client may not read
 }
 
-// mayDiffer removes the parts of a reading in which a group's reader and its members may differ: where
-// they begin, where they end, which steps they take, their columns, their labels, and, if all use the caches, how. The size of
-// batches is a part of the key of its own.
+// mayDiffer removes from a reading the parts in which a group's reader and its members may differ:
+// where they begin and end, which steps they return, their columns, their labels and, if they use
+// the caches at all, how they use them. The size of batches is removed too, since the key has a
+// separate field for it.
 func mayDiffer(r dataset.Reading) dataset.Reading {
 	r = r.Shared().WithBatchRows(0)
 	r.Columns = nil
@@ -34,14 +35,16 @@ func mayDiffer(r dataset.Reading) dataset.Reading {
 	return r
 }
 
-// sizesMayDiffer reports whether a batch of the stream can be a part of a larger one: if its rows
-// are consecutive rows of one lane, and the end does not depend on the size.
+// sizesMayDiffer reports whether batches of the stream can be parts of larger batches. They can if
+// their rows are consecutive rows of one lane, and if the end of the stream does not depend on the
+// size of batches.
 func sizesMayDiffer(p loader.Planned) bool {
 	return len(p.Lanes) == max(1, p.Query.Shard.Of) && !p.Rows.Requests && !p.Query.Tail.Drops()
 }
 
 // keyOf returns the key of the groups that a stream may join. ahead is the number of rows, or
-// requests, of the steps before the stream as whole steps, without those that each lane has returned.
+// requests, that all steps before the stream would have per lane if they were whole steps, minus
+// the number that each lane has returned.
 func keyOf(p loader.Planned, o loader.StreamOptions, ahead int64) (string, error) {
 	key := groupKey{Plan: p.ID, Tables: p.TablesID, Withheld: p.Relation.Withheld(), Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
 	if !sizesMayDiffer(p) {

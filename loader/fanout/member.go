@@ -14,8 +14,9 @@ import (
 
 var _ loader.Stream = (*groupMember)(nil)
 
-// groupMember is a stream that takes the steps of a group, or reads alone. Its own reader has
-// its position and its counts; it is parked while the member takes steps.
+// groupMember is a stream that takes the steps of a group, or reads alone. The stream's own
+// ShardReader holds its position and its counts. It is parked while the member takes steps of a
+// group.
 //
 //	          enter              cannot take the step
 //	outside ─────────► in group ────────────────────────► alone
@@ -38,7 +39,7 @@ type groupMember struct {
 	membership
 	lastBatch
 
-	begun bool // it has taken a step
+	begun bool // the member has taken a step
 	state memberState
 	err   error
 }
@@ -47,10 +48,10 @@ type groupMember struct {
 type memberState int
 
 const (
-	sharing  memberState = iota // from a group
-	weighing                    // alone: its own reader has weighed the batch
+	sharing  memberState = iota // it takes the next step of a group
+	weighing                    // it reads alone, and its own reader has weighed the batch
 	solitary                    // alone
-	ended                       // there is none
+	ended                       // there is no next batch
 )
 
 // alone reports whether the member reads alone.
@@ -63,23 +64,24 @@ func (s memberState) alone() bool {
 	return false
 }
 
-// membership is the state of a member that the Sharer uses. The member writes it under Sharer.mu.
+// membership is the part of a member's state that the Sharer uses too. The member writes it only
+// while it holds Sharer.mu.
 type membership struct {
-	group  *readerGroup // nil: none
-	comes  *readerGroup // whose steps it will take, see Sharer.approach; nil: none
-	handed *taken       // the next step, by the member that read it while this one waited
+	group  *readerGroup // nil: the member is in no group
+	comes  *readerGroup // the group that the member approaches, see Sharer.approach; nil: none
+	handed *taken       // the next step, handed over by another member that read it while this member waited
 	at     stream.StepPlace
-	leaves func() bool // stops the call of Sharer.gone
-	why    Reason      // for reading without a group since; "": it does not
-	form   stream.Form // of its batches
+	leaves func() bool // cancels the call of Sharer.gone that is registered for the end of the context
+	why    Reason      // why the member reads without a group; "": it does not
+	form   stream.Form // the form of the member's batches
 	apart  apartness
 }
 
-// lastBatch is the batch that a member last returned.
+// lastBatch is the batch that a member returned last.
 type lastBatch struct {
-	batch arrow.RecordBatch // nil: none, or it is of the own reader
+	batch arrow.RecordBatch // nil: there is none, or the member's own reader returned it
 	rows  int64
-	again int64 // training rows that the member reads again for its group, and has not returned since
+	again int64 // how many training rows the member reads again for its group, minus the rows returned since
 }
 
 // releaseBatch releases the batch.
@@ -97,7 +99,7 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 	if err != nil {
 		return nil, err
 	}
-	own.Park(false) // it keeps its position, and holds nothing else
+	own.Park(false) // a parked reader holds nothing except its position
 	at := own.Place()
 	key, err := keyOf(p, o, at.Step()*own.PerLane()-at.PerLane())
 	if err != nil {
@@ -113,8 +115,8 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 	return m, nil
 }
 
-// reader opens a reader for a group at the member's position. p is of the group, and form of its
-// batches.
+// reader opens a reader for a group at the member's position. p is the group's planned query, and
+// form the form of its batches.
 func (m *groupMember) reader(ctx context.Context, p loader.Planned, form stream.Form) (*stream.StepReader, error) {
 	p.Query.Cursor = m.own.Resumption()
 	r, err := m.opener.OpenReader(ctx, p, m.options)
@@ -134,7 +136,7 @@ func (m *groupMember) Begin() error {
 		return m.Err()
 	}
 	if m.limitedWithin() {
-		m.readAlone(Form) // its first batch may be shorter than the group's
+		m.readAlone(Form) // with its limit, the member's first batch may be shorter than the group's first batch
 	}
 	if !m.state.alone() && !m.enter() {
 		m.readAlone(Crowded)
@@ -156,23 +158,23 @@ func (m *groupMember) Begin() error {
 	return nil
 }
 
-// noteForm notes the form of the member's batches for the Sharer.
+// noteForm tells the Sharer the form of the member's batches.
 func (m *groupMember) noteForm() {
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
 	m.form = m.own.Form()
 }
 
-// enter adds the member to a group, unless it is in one. It returns false if there are too many
-// groups.
+// enter adds the member to a group, unless it is in a group already. It returns false if there are
+// too many groups.
 func (m *groupMember) enter() bool {
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
 	return m.group != nil || m.sharer.enter(m)
 }
 
-// limitedWithin reports whether the next step may reach the limit. A stream with a limit has
-// batches of rows, not of requests.
+// limitedWithin reports whether the member may reach its limit in the next step. Batches of a
+// stream with a limit consist of rows, not of requests.
 func (m *groupMember) limitedWithin() bool {
 	left := m.own.Left()
 	return left != lane.Unknown && left <= int64(m.planned.BatchRows)
@@ -184,7 +186,7 @@ func (m *groupMember) readAlone(why Reason) {
 	m.state = solitary
 }
 
-// leave leaves the group, if the member is in one.
+// leave makes the member leave its group, if it is in a group.
 func (m *groupMember) leave(why Reason) {
 	var dropped trash
 	s := m.sharer
@@ -237,8 +239,8 @@ func (m *groupMember) Next() bool {
 	}
 }
 
-// take takes a step of the group. more reports that the member needs another step; otherwise some
-// reports whether it has a batch.
+// take takes a step of the group. more reports that the member needs another step. If more is
+// false, some reports whether the member has a batch.
 func (m *groupMember) take(step *taken) (more, some bool) {
 	skip := !step.End && !m.own.TakesAt(m.at.Step())
 	var view arrow.RecordBatch
@@ -280,7 +282,7 @@ func (m *groupMember) stand() {
 	m.apart.passed()
 }
 
-// nextAlone returns the next batch of the member's own reader.
+// nextAlone reads the next batch with the member's own reader.
 func (m *groupMember) nextAlone() bool {
 	m.state = solitary
 	if !m.own.Next() {
@@ -312,7 +314,8 @@ func (m *groupMember) rejoin() {
 	}
 }
 
-// Park implements loader.Stream. A member of a group leaves it: the last one ends its reading.
+// Park implements loader.Stream. If the member is in a group, it leaves the group. When the last
+// member leaves, the group stops reading.
 func (m *groupMember) Park(pressed bool) bool {
 	if m.Err() != nil || m.state == ended {
 		return false
@@ -328,8 +331,8 @@ func (m *groupMember) Park(pressed bool) bool {
 	return true
 }
 
-// SetBack implements loader.Stream. A member of a group has left it, and its own reader is where the
-// last step that it took has ended.
+// SetBack implements loader.Stream. If the step failed in a group, the member has already left the
+// group, and its own reader is at the end of the last step that the member took.
 func (m *groupMember) SetBack() bool {
 	switch {
 	case m.state.alone():

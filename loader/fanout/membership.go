@@ -29,7 +29,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 		stepWindow: stepWindow{tail: m.at, gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned}, spec: groupSpec{batchSpec: m.spec},
 		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
-	use := g.planned.Query.Cache // of the member that begins the group
+	use := g.planned.Query.Cache // as the member that begins the group uses the cache
 	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)
 	g.planned.Query.Cache = use
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
@@ -40,9 +40,10 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	return g
 }
 
-// find returns the group that a member should join: of those that serve its position, the one
-// furthest ahead, and of several the oldest. It returns nil if there is none, or if the member's
-// own group (in) is as good. s.mu is held.
+// find returns the group that a member should join. Among the groups that serve the member's
+// position, this is the group that is furthest ahead, and the oldest of several such groups. find
+// returns nil if no group serves the position, or if none is better than the member's own group
+// (in). s.mu is held.
 func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 	var best *readerGroup
 	for _, g := range s.groups[m.key] {
@@ -59,8 +60,8 @@ func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 	return best
 }
 
-// better returns a group that a member should join instead of its own; nil if there is none, or if the
-// member stays apart. s.mu is held.
+// better returns a group that a member should join instead of its own group. It returns nil if
+// there is no such group, or if the member stays apart. s.mu is held.
 func (s *Sharer) better(m *groupMember) *readerGroup {
 	if m.apart.steps > 0 {
 		return nil
@@ -68,7 +69,7 @@ func (s *Sharer) better(m *groupMember) *readerGroup {
 	return s.find(m, m.group)
 }
 
-// before reports whether a group is ahead of another one, or equal to it and older.
+// before reports whether the group g is ahead of the group o, or at the same place and older.
 func (g *readerGroup) before(o *readerGroup) bool {
 	if mine, its := g.front().PerLane(), o.front().PerLane(); mine != its {
 		return mine > its
@@ -76,8 +77,9 @@ func (g *readerGroup) before(o *readerGroup) bool {
 	return g.age < o.age
 }
 
-// agrees reports whether the form of the group's batches agrees with the member's. A member whose
-// form depends on its first batch agrees if the group decides its form by the same one.
+// agrees reports whether the form of the group's batches agrees with the form of the member's
+// batches. If the member's form is not decided yet, it depends on the member's first batch. Then
+// the forms agree if the same batch decides the group's form.
 func (g *readerGroup) agrees(m *groupMember) bool {
 	if !m.form.Decided() {
 		return g.decides && g.origin.SameRows(m.at) && g.first.equal(m.spec)
@@ -85,9 +87,9 @@ func (g *readerGroup) agrees(m *groupMember) bool {
 	return g.form.Decided() && g.form.Agrees(m.form)
 }
 
-// approach moves a member that is alone in its group toward a group whose last steps lack columns or
-// rows that it needs: that group reads its next steps for the member too, and keeps them until the
-// member has read the steps before them. s.mu is held.
+// approach lets a member that is alone in its group approach another group, whose last steps lack
+// columns or rows that the member needs. The other group reads its next steps for this member too,
+// and keeps them until the member has read the steps before them. s.mu is held.
 func (s *Sharer) approach(m *groupMember) {
 	if m.apart.steps > 0 {
 		return
@@ -113,7 +115,7 @@ func (s *Sharer) approach(m *groupMember) {
 	}
 }
 
-// awaits reports whether a member can come to the group. s.mu is held.
+// awaits reports whether a member can approach the group. s.mu is held.
 func (g *readerGroup) awaits(m *groupMember) bool {
 	_, ok := g.find(m.at)
 	return ok && !g.spec.fixed && g.admits(m) && g.fits(m, true)
@@ -127,19 +129,19 @@ func (s *Sharer) stray(m *groupMember) {
 	}
 }
 
-// join adds a member, which is in no group. s.mu is held.
+// join adds a member to a group. The member must not be in a group. s.mu is held.
 func (s *Sharer) join(m *groupMember, g *readerGroup) {
 	s.stray(m)
 	m.group, m.why = g, ""
 	g.members[m], g.spec.needs = struct{}{}, nil
 	if g.form.Decided() {
-		g.form = g.form.With(m.form) // the next step has the forms of all members
+		g.form = g.form.With(m.form) // the form must cover the columns of all members
 	}
 	s.members++
 	m.leaves = context.AfterFunc(m.ctx, func() { s.gone(m) })
 }
 
-// leave removes a member from its group. s.mu is held.
+// leave removes a member from its group, if it is in a group. s.mu is held.
 func (s *Sharer) leave(m *groupMember, to *trash) {
 	g := m.group
 	if g == nil {
@@ -165,7 +167,7 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 	}
 }
 
-// close ends a group without members. No pull is running.
+// close ends a group that has no members left. No pull may be running.
 func (g *readerGroup) close(to *trash) {
 	g.retire(to)
 	if g.reader != nil {
@@ -174,7 +176,7 @@ func (g *readerGroup) close(to *trash) {
 	}
 }
 
-// retire ends the group's reading. Members no longer join it, and it keeps no steps.
+// retire ends the group's reading. No members can join the group any more, and it drops its steps.
 func (g *readerGroup) retire(to *trash) {
 	g.cancel()
 	g.drop(len(g.window), to)
@@ -198,8 +200,8 @@ func (g *readerGroup) abandoned() bool {
 	return true
 }
 
-// gone is called when the context of a member ends. It ends the reading of a group when the
-// contexts of all its members have ended.
+// gone is called when the context of a member ends. If the contexts of all members of the member's
+// group have ended, it ends the group's reading.
 func (s *Sharer) gone(m *groupMember) {
 	var dropped trash
 	s.mu.Lock()

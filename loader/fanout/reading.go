@@ -8,24 +8,24 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// reading is the reader of a group. The member that pulls uses it.
+// reading holds the reader of a group. Only the member that pulls uses it.
 type reading struct {
 	reader  *stream.StepReader // nil before the first pull and after a failure
-	planned loader.Planned     // of the reader, from no cursor
+	planned loader.Planned     // the planned query of the reader, without cursors
 	changed int                // how often planned has changed
 }
 
-// maxChanged bounds how often the reader of a group is opened with another spec, so that streams that join and
-// leave do not make the others read slowly.
+// maxChanged is the maximum number of times that a group's reader is opened with another spec.
+// Without this limit, streams that join and leave could slow down the other members.
 const maxChanged = 32
 
-// maxPlanTime bounds how long a group waits for a plan of the columns that its members need together: a
-// catalog that does not answer must not hold up streams that are already planned.
+// maxPlanTime is the maximum time that a group waits for a plan with the columns that its members
+// need together. A catalog that does not respond must not delay streams that are already planned.
 const maxPlanTime = time.Second
 
-// open opens the reader, unless it is open, and returns its spec: the needed one instead of the one that it has. If
-// streams with the needed spec would not read the same rows, or the spec has changed too often, the reader keeps
-// the spec that it has.
+// open opens the reader with the needed spec, and returns the reader's spec. If the reader is
+// already open with that spec, it stays open. If the spec has changed too often, or if streams with
+// the needed spec would not read the same rows, the reader keeps the spec that it has.
 func (r *reading) open(ctx context.Context, m *groupMember, has, need batchSpec, form stream.Form) (batchSpec, error) {
 	if !need.equal(has) && r.changed < maxChanged {
 		if planned, ok := r.plan(ctx, m, need); ok {
@@ -41,8 +41,8 @@ func (r *reading) open(ctx context.Context, m *groupMember, has, need batchSpec,
 	return has, err
 }
 
-// plan plans the reader with another spec for a member. It returns false if streams with the spec would
-// not read the same rows.
+// plan makes a plan for a reader with another spec, on behalf of a member. It returns false if
+// streams with that spec would not read the same rows.
 func (r *reading) plan(ctx context.Context, m *groupMember, spec batchSpec) (loader.Planned, bool) {
 	p, q := r.planned, r.planned.Query
 	q.Pin = p.Rows.Pin

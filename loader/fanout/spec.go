@@ -8,23 +8,24 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// maxSlices bounds the batches of a stream in one step of its group, so that no stream waits long
-// for the rows of others.
+// maxSlices is the maximum number of a stream's batches in one step of its group. It is limited so
+// that no stream waits long for rows that other streams need.
 const maxSlices = 16
 
 // batchSpec describes the batches of a stream. A group's reader has the spec that its members need
 // together.
 type batchSpec struct {
 	columns *selectedColumns
-	perLane int64 // rows, or requests, of each lane
+	perLane int64 // how many rows, or requests, a batch has of each lane
 }
 
-// selectedColumns is the columns of a reading, besides dense ones. It is immutable. Whether a column is a
-// category is part of its id only, since a view can change the form.
+// selectedColumns holds the columns of a reading, except dense columns. It is immutable. Whether a
+// column is a category is a part of id only and not of byName, since a view can convert between
+// codes and values.
 type selectedColumns struct {
-	id     string // equal for equal columns in the same order
+	id     string // equal if the columns and their order are equal
 	list   []dataset.Column
-	byName map[string]dataset.Column // by their names in the stream; none is a category
+	byName map[string]dataset.Column // by the columns' names in the stream; categories are converted by asValues
 }
 
 // columnsOf returns the columns of a planned query.
@@ -52,7 +53,7 @@ func newSelectedColumns(list []dataset.Column) *selectedColumns {
 	return c
 }
 
-// asValues returns a column as it is without being a category.
+// asValues returns a column that sends the same values, but is not a category.
 func asValues(one dataset.Column) dataset.Column {
 	if one.As == dataset.Category {
 		one.As = ""
@@ -60,12 +61,12 @@ func asValues(one dataset.Column) dataset.Column {
 	return one
 }
 
-// contains reports whether all columns of another set are in this one.
+// contains reports whether c has all columns of the other set.
 func (c *selectedColumns) contains(o *selectedColumns) bool {
 	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool { return c.byName[one.Name] != asValues(one) })
 }
 
-// agrees reports whether no different columns of two sets have one name.
+// agrees reports whether columns of the same name are equal in both sets.
 func (c *selectedColumns) agrees(o *selectedColumns) bool {
 	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool {
 		mine, there := c.byName[one.Name]
@@ -73,8 +74,8 @@ func (c *selectedColumns) agrees(o *selectedColumns) bool {
 	})
 }
 
-// with returns the columns of both sets. If different columns have one name, only the first set's is
-// among them.
+// with returns the columns of both sets. If both sets have different columns of the same name, the
+// result has only the column of the first set.
 func (c *selectedColumns) with(o *selectedColumns) *selectedColumns {
 	if c.contains(o) {
 		return c
@@ -91,27 +92,28 @@ func (c *selectedColumns) with(o *selectedColumns) *selectedColumns {
 	return newSelectedColumns(all)
 }
 
-// contains reports whether the batches of another spec are slices of those of this one.
+// contains reports whether batches of the other spec are slices of batches of b.
 func (b batchSpec) contains(o batchSpec) bool {
 	return b.perLane%o.perLane == 0 && b.perLane/o.perLane <= maxSlices && b.columns.contains(o.columns)
 }
 
-// with returns the smallest spec that contains both; false if there is none that streams should
-// share.
+// with returns the smallest spec that contains both specs. It returns false if there is no such
+// spec, or if streams should not share it.
 func (b batchSpec) with(o batchSpec) (batchSpec, bool) {
 	union := batchSpec{b.columns.with(o.columns), max(b.perLane, o.perLane)}
 	return union, union.contains(b) && union.contains(o)
 }
 
-// equal reports whether batches of two specs are the same.
+// equal reports whether the batches of two specs are the same.
 func (b batchSpec) equal(o batchSpec) bool {
 	return b.perLane == o.perLane && b.columns.id == o.columns.id
 }
 
-// marks returns the distance in rows of the marks of a step (stream.StepReader.MarkEvery), between
-// which members take slices. It is smaller than the members need, so that streams with other usual
-// batch sizes find marks too. If there would be too many marks, the last members find none. 0 means
-// that only whole steps are taken.
+// marks returns the distance in rows between the marks of a step (stream.StepReader.MarkEvery), at
+// which the slices that members take begin and end. The distance may be smaller than the members
+// need, so that streams with other usual batch sizes find marks too. If there would be too many
+// marks, the last of the given members find no marks. 0 means that members take only whole
+// steps.
 func (b batchSpec) marks(members []batchSpec) int64 {
 	every := b.perLane
 	for _, m := range members {
@@ -128,8 +130,9 @@ func (b batchSpec) marks(members []batchSpec) int64 {
 	return every
 }
 
-// divide reports whether batches of all sizes are slices of steps of the largest one, at least of a
-// given size, that have a bounded number of marks.
+// divide reports whether one size of steps suits all specs: the largest size of their batches, but
+// at least the given size. It suits them if all batches are slices of such steps and the number of
+// marks is within its limit.
 func divide(perLane int64, all []batchSpec) bool {
 	for _, one := range all {
 		perLane = max(perLane, one.perLane)
@@ -145,9 +148,11 @@ func divide(perLane int64, all []batchSpec) bool {
 }
 
 const (
-	// minMarked is the minimum number of rows between marks that no member needs.
+	// minMarked is the minimum distance in rows between marks, unless members need a smaller
+	// distance.
 	minMarked = 64
-	// maxMarks bounds the marks of a step, whose counts take memory besides the batches.
+	// maxMarks is the maximum number of marks of a step. It is limited because the counts at marks
+	// take memory in addition to the batches.
 	maxMarks = 64
 )
 

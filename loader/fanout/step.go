@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// taken is a step for one member. The member must release it.
+// taken is a step that one member takes. The member must release it.
 type taken struct {
 	stream.StepSlice
 	block *block
-	own   bool // the member read it itself
+	own   bool // the member itself has read the step
 }
 
 // release releases the reference to the block's batch.
@@ -23,8 +23,8 @@ func (t *taken) release() {
 	}
 }
 
-// takenBy returns a member's next step with a reference to the block's batch, or nil if the block
-// does not have the step.
+// takenBy returns a member's next step, with a reference to the block's batch. It returns nil if
+// the block does not contain the step.
 func (b *block) takenBy(m *groupMember, own bool) *taken {
 	slice, ok := b.sliceFor(m)
 	if !ok {
@@ -36,8 +36,9 @@ func (b *block) takenBy(m *groupMember, own bool) *taken {
 	return &taken{slice, b, own}
 }
 
-// next returns the next step of a member, or the reason why its group does not have it. It returns
-// an error only if the member failed to read the step itself, or if its context has ended.
+// next returns the next step of a member, or the reason why the member's group does not have the
+// step. It returns an error only if the member has tried to read the step and failed, or if the
+// member's context has ended.
 func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	for {
 		if m.ctx.Err() != nil {
@@ -91,18 +92,19 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	}
 }
 
-// spares reports whether the group's reader has failed, and reads other columns or sizes than the member
-// needs. Such a member does not fail: it reads without the group. s.mu is held.
+// spares reports whether the member does not fail although the group's reader has failed. This is
+// so if the reader reads other columns or batch sizes than the member needs; the member then reads
+// without the group. s.mu is held.
 func (g *readerGroup) spares(m *groupMember) bool { return g.failed && !g.spec.equal(m.spec) }
 
-// sparedBy is spares for a caller that does not hold s.mu.
+// sparedBy is like spares, for a caller that does not hold s.mu.
 func (s *Sharer) sparedBy(m *groupMember, g *readerGroup) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return g.spares(m)
 }
 
-// lacks returns why the block does not have the next step of a member.
+// lacks returns the reason why the block does not contain the next step of a member.
 func (b *block) lacks(m *groupMember) Reason {
 	if b.Batch == nil && b.spec.contains(m.spec) {
 		return Skipped
@@ -110,7 +112,8 @@ func (b *block) lacks(m *groupMember) Reason {
 	return Lacking
 }
 
-// begin returns the form of a member's group. If it is not yet decided, the group's first batch decides it.
+// begin returns the form of a member's group. If the form is not decided yet, begin reads the
+// group's first batch to decide it.
 func (s *Sharer) begin(m *groupMember) (stream.Form, error) {
 	for {
 		if m.ctx.Err() != nil {
@@ -157,14 +160,15 @@ func (s *Sharer) wait(m *groupMember, g *readerGroup) {
 	delete(g.waiting, m)
 }
 
-// read uses a group's reader. It returns the step that it read, or nil if it read none.
+// read reads with a group's reader. It returns the step that it has read, or nil if it has read no
+// step.
 type read func(r *stream.StepReader) (*stream.Step, error)
 
-// readForm decides the form of a group's batches, and reads no step.
+// readForm decides the form of a group's batches without reading a step.
 func readForm(r *stream.StepReader) (*stream.Step, error) { return nil, r.Begin() }
 
-// readStep returns a function that reads the next step. If no member takes the step, the function does not
-// make its batch. s.mu is held.
+// readStep returns a function that reads the next step. If no member returns the step, the function
+// does not make the step's batch. s.mu is held.
 func (g *readerGroup) readStep() read {
 	skip := len(g.coming) == 0
 	for m := range g.members {
@@ -174,14 +178,14 @@ func (g *readerGroup) readStep() read {
 	return func(r *stream.StepReader) (*stream.Step, error) { return r.ReadStep(skip) }
 }
 
-// pull reads for a group. Reading continues after the end of the member's context as long as the
-// group has other members. The caller holds s.mu, and pull unlocks it.
+// pull reads for a group, on behalf of a member. If the member's context ends, reading continues as
+// long as the group has other members. The caller holds s.mu, and pull unlocks it.
 func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
 	need, form := g.next()
 	got := pullResult{reading: g.reading, spec: g.spec.batchSpec}
 	g.pulling, g.pulled, g.spec.batchSpec = true, make(chan struct{}), need
 	marks := int64(0)
-	if sizesMayDiffer(m.planned) && !g.keepsNone() { // otherwise no stream takes a slice of the step
+	if sizesMayDiffer(m.planned) && !g.keepsNone() { // marks are needed only if some stream may take a slice of the step
 		marks = need.marks(g.specs())
 	}
 	g.marks = marks
@@ -215,7 +219,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	return mine, got.err
 }
 
-// countWidened counts a reader that was opened again to read more than before.
+// countWidened counts that a reader was opened again to read more than before.
 func (s *Sharer) countWidened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,16 +229,16 @@ func (s *Sharer) countWidened() {
 // pullResult is the result of a pull.
 type pullResult struct {
 	reading
-	spec  batchSpec // of the reader
-	fixed bool      // the reader cannot have the spec that was needed
+	spec  batchSpec // the spec of the reader
+	fixed bool      // the reader could not be opened with the spec that was needed
 	step  *stream.Step
 	err   error
 }
 
-// pulled ends a member's pull: it adds the step to the window, and hands it to the waiting members. If
-// the read failed, it releases the reader, and the next member that pulls opens another one. If the
-// reader also read for the needs of other members, these may have caused the failure: g.failed is
-// set, and no more streams join the group.
+// pulled ends a member's pull: it adds the step to the window, and hands the step to the waiting
+// members. If reading failed, it releases the reader, and the next member that pulls opens another
+// reader. If the reader read more than this member needs, the needs of other members may have
+// caused the failure. Then pulled sets g.failed, so that no more streams join the group.
 func (s *Sharer) pulled(m *groupMember, g *readerGroup, got pullResult) *taken {
 	if got.err != nil {
 		got.close()
@@ -262,8 +266,9 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, got pullResult) *taken {
 	return mine
 }
 
-// hand gives a block to the member that read it and to the waiting members, and adds it to the window. The
-// block at the end of the rows becomes g.end instead.
+// hand gives a block to the member that read it and to the waiting members, and adds it to the
+// window. A block that stands for the end of the stream is not added to the window, but becomes
+// g.end.
 func (s *Sharer) hand(m *groupMember, g *readerGroup, read *block, dropped *trash) *taken {
 	for w := range g.waiting {
 		if w.handed == nil && w.at.SameRows(g.front()) {
@@ -282,9 +287,10 @@ func (s *Sharer) hand(m *groupMember, g *readerGroup, read *block, dropped *tras
 	return mine
 }
 
-// keep appends a step to the group's window, and drops its oldest step if it has more than maxSteps. While
-// all windows together have too many bytes, it drops the oldest step of the window with the most. It drops
-// all steps of the group if no other stream may need them, or if memory is short.
+// keep appends a step to the group's window. If the window then has more than maxSteps steps, it
+// drops the window's oldest step. While all windows together have too many bytes, it drops the
+// oldest step of the largest window. It drops all steps of the group if no other stream may need
+// them, or if memory is short.
 func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	if g.ctx.Err() != nil { // all members have left
 		read.dropped = true
@@ -309,13 +315,13 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	}
 }
 
-// gatherable returns how many bytes a group with one member may keep since its origin, if it has read for
-// the given time since its first step.
+// gatherable returns how many bytes of steps a group with one member may keep since its origin,
+// given the time since the group's first step.
 func (s *Sharer) gatherable(took time.Duration) int64 {
 	return min(s.options.Window/gatherDivisor, fastGathered+int64(took.Seconds()*gatherRate))
 }
 
-// largest returns the group whose window has the most bytes. s.mu is held.
+// largest returns the group with the largest window, in bytes. s.mu is held.
 func (s *Sharer) largest() *readerGroup {
 	var largest *readerGroup
 	for _, groups := range s.groups {

@@ -8,17 +8,17 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// The default batch size: at most defaultBatchRows rows, and no more than are expected
-// to fit in defaultBatchBytes. Neither is configurable, so that all replicas choose the
-// same size.
+// Limits of the default batch size: at most defaultBatchRows rows, and at most as many rows as are
+// expected to fit in defaultBatchBytes. These limits cannot be configured, so that all replicas
+// choose the same size.
 const (
 	defaultBatchRows  = 8192
 	defaultBatchBytes = 64 << 20
 )
 
-// BatchRows returns the number of rows of a reading's batches: the requested number, or
-// else the default, which depends only on the plan and the outputs. If batches consist
-// of requests, it returns the number of requests.
+// BatchRows returns the number of rows of a reading's batches, or the number of requests if batches
+// consist of requests. This is the requested number, if there is one. The default depends only on
+// the plan and the outputs.
 func BatchRows(p *plan.Plan, r dataset.Reading, outputs []resolve.Output) int {
 	switch {
 	case p.Rows.Requests:
@@ -39,9 +39,9 @@ func wholeSteps(p *plan.Plan, r dataset.Reading, rows int) int {
 	return max(1, rows/lanes) * lanes
 }
 
-// fits refuses a batch size that takes more than limit bytes even if all values have
-// their minimum size; 0 means no limit. Other batches are checked when they are
-// assembled.
+// fits refuses a batch size if batches would take more than limit bytes even with all values at
+// their minimum size. A limit of 0 means no limit. Batches with larger values are checked when they
+// are made.
 func (s ReadSpec) fits(limit int64) error {
 	p, r := s.Plan, s.Reading
 	least, rows := plan.MinRowBits(r.Wire, s.Outputs), int64(s.BatchRows)

@@ -10,11 +10,12 @@ import (
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
-// minSearched is the number of rows that are searched first for the end of a request.
+// minSearched is the number of rows that the first search for the border of a request reads. Each
+// further search reads twice as many.
 const minSearched = 256
 
-// toRequests moves the borders of a section to those of requests, if no window divides a request: a request belongs
-// to the section of its first row.
+// toRequests moves the borders of a section to borders of requests, if windows must not divide
+// requests. A request then belongs to the section that has its first row.
 func (r *permutedRun) toRequests(ctx context.Context, of *joined.SectionSpec) error {
 	if !r.whole() {
 		return nil
@@ -33,7 +34,8 @@ func (r *permutedRun) toRequests(ctx context.Context, of *joined.SectionSpec) er
 	return nil
 }
 
-// border returns the first row, at or after a row of a split, that is not of the request of the last row before it.
+// border returns the border of a request nearest to a row of a split: the first row, at or after
+// the given row, that does not belong to the request of the last row before the given row.
 func (r *permutedRun) border(ctx context.Context, split int, row int64) (int64, error) {
 	end := r.spec.Plan.Splits[split].Rows
 	if row == 0 || row == end {
@@ -57,7 +59,8 @@ func (r *permutedRun) border(ctx context.Context, split int, row int64) (int64, 
 	return at, nil
 }
 
-// lastBefore returns the last row of a split before a row that passes deletes, filters and sample.
+// lastBefore returns the last row before the given row of a split that passes deletes, filters and
+// sample.
 func (r *permutedRun) lastBefore(ctx context.Context, split int, row int64) (shuffle.StoredRow, error) {
 	for rows := r.searchedRows(split); row > 0; rows *= 2 {
 		at := plan.Range{Split: split, From: max(0, row-rows), To: row}
@@ -70,7 +73,8 @@ func (r *permutedRun) lastBefore(ctx context.Context, split int, row int64) (shu
 	return shuffle.StoredRow{}, nil
 }
 
-// firstOther returns the first of some rows that is not of the request of the row before them; their end if there is none.
+// firstOther returns the first row in a range that does not belong to the request of the row
+// before, or the end of the range if there is no such row.
 func (r *permutedRun) firstOther(ctx context.Context, in plan.Range, before shuffle.StoredRow) (int64, error) {
 	for rows := r.searchedRows(in.Split); in.From < in.To; rows *= 2 {
 		at := plan.Range{Split: in.Split, From: in.From, To: min(in.To, in.From+rows)}
@@ -88,7 +92,8 @@ func (r *permutedRun) firstOther(ctx context.Context, in plan.Range, before shuf
 	return in.To, nil
 }
 
-// searchedRows returns the number of rows that are searched first: all rows of a split that is read whole in any case.
+// searchedRows returns the number of rows that the first search reads: minSearched, or all rows of
+// the split if splits are read as a whole in any case.
 func (r *permutedRun) searchedRows(split int) int64 {
 	if r.spec.Plan.Relation.Distinct != nil {
 		return r.spec.Plan.Splits[split].Rows
@@ -96,7 +101,7 @@ func (r *permutedRun) searchedRows(split int) int64 {
 	return minSearched
 }
 
-// search reads the keys of some training rows.
+// search calls find with the keys of some training rows, and returns its result.
 func (r *permutedRun) search(ctx context.Context, at plan.Range, find func(rows array.RecordReader, seed uint64) (shuffle.StoredRow, error)) (shuffle.StoredRow, error) {
 	rows, err := r.sequences.joined.KeyRows(ctx, at)
 	if err != nil {

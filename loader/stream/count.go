@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Known returns the number of rows of each lane of a plan: as known from the plan, or else
-// as counted, or as carried by the cursors of a reading; nil if none has it. The counts of
-// lanes that the reading does not read may be dataset.UnknownRows.
+// Known returns the number of rows of each lane of a plan if it is known without reading: from the
+// plan, or else from an earlier count, or else from the cursors of a reading. Otherwise it returns
+// nil. The counts of lanes that the reading does not read may be dataset.UnknownRows.
 func Known(p *plan.Plan, r dataset.Reading, counted *dataset.Counts) (*dataset.Counts, error) {
 	if known := p.Counts(); known != nil {
 		return known, nil
@@ -23,14 +23,15 @@ func Known(p *plan.Plan, r dataset.Reading, counted *dataset.Counts) (*dataset.C
 	}
 	counts, err := r.Cursor.Counts()
 	if counts != nil && len(counts.Lanes) != len(p.Lanes) {
-		return nil, nil //nolint:nilnil // of another plan, which is refused elsewhere
+		return nil, nil //nolint:nilnil // the cursors are of another plan, which is refused elsewhere
 	}
 	return counts, err
 }
 
-// CountLanes counts the rows, or requests, of each lane of a plan by reading them without
-// output columns. It reads all ranges, or runs if batches consist of requests and rows are permuted, in the order of
-// their splits, as one lane, so that each file group is needed only once.
+// CountLanes counts the rows, or requests, of each lane of a plan by reading them without output
+// columns. It reads the ranges of all lanes as one lane, in the order of their splits, so that each
+// file group is needed only once. If batches consist of requests and rows are permuted, it reads
+// runs instead of ranges.
 func CountLanes(ctx context.Context, options Options, p *plan.Plan, peer string) (*dataset.Counts, error) {
 	ctx, entered := options.Budget.Enter(ctx, peer) // the count may wait for memory
 	defer entered.Release()
@@ -60,8 +61,9 @@ func CountLanes(ctx context.Context, options Options, p *plan.Plan, peer string)
 	return dataset.NewCounts(lanes), nil
 }
 
-// inSplitOrder returns the ranges of all lanes of a plan ordered by split, and the lane of each range; if rows are
-// permuted, the ranges of each run stay together, and it returns the runs, and the lane of each run.
+// inSplitOrder returns the ranges of all lanes of a plan, ordered by split, and the lane of each
+// range (of). If permuted is set, the ranges of each run stay together. Then inSplitOrder also
+// returns the runs, and of contains the lane of each run instead.
 func inSplitOrder(p *plan.Plan, permuted bool) (ranges []plan.Range, runs []plan.Run, of []int) {
 	type owned struct {
 		ranges []plan.Range
@@ -90,7 +92,7 @@ func inSplitOrder(p *plan.Plan, permuted bool) (ranges []plan.Range, runs []plan
 	return ranges, runs, of
 }
 
-// count counts the rows, or requests, of a final sequence of the only lane.
+// count returns the number of rows, or requests, of a final sequence of the only lane.
 func (s *sequences) count(ctx context.Context, index int) (int64, error) {
 	reader, err := s.open(ctx, 0, lane.Position{Range: index})
 	if err != nil {

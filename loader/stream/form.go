@@ -6,17 +6,18 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Form is the form of the batches of a stream: which of the columns that may be indexed are. The
-// zero value is undecided.
+// Form says which columns of a stream's batches are indexed, of the columns that may be indexed.
+// The zero value is undecided.
 type Form struct {
 	decided        bool
 	indexed, plain []string
 }
 
-// Decided reports whether the form is known. With wire: auto it is not before the first batch is read.
+// Decided reports whether the form is known. With wire: auto, it is unknown until the first batch
+// is read.
 func (f Form) Decided() bool { return f.decided }
 
-// Agrees reports whether two forms index the same of their common columns.
+// Agrees reports whether no column is indexed in one of two forms and plain in the other.
 func (f Form) Agrees(o Form) bool {
 	in := func(names []string) func(string) bool {
 		return func(name string) bool { return slices.Contains(names, name) }
@@ -24,7 +25,7 @@ func (f Form) Agrees(o Form) bool {
 	return !slices.ContainsFunc(f.indexed, in(o.plain)) && !slices.ContainsFunc(f.plain, in(o.indexed))
 }
 
-// With returns the form of the columns of two forms that agree.
+// With returns the form that has the columns of both f and o. The two must agree.
 func (f Form) With(o Form) Form {
 	union := func(a, b []string) []string {
 		all := slices.Concat(a, b)

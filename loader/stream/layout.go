@@ -17,14 +17,13 @@ type wireLayout struct {
 	relation *resolve.Relation
 	outputs  []resolve.Output
 	indexed  []resolve.Indexed
-	form     Form // the same, by name; undecided with wire: auto before the first batch
+	form     Form // which columns are indexed, by name; with wire: auto it is undecided before the first batch
 	schema   *arrow.Schema
-	once     []bool        // with wire: grouped, by output: sent once per request; else nil
+	once     []bool        // with wire: grouped: for each output, whether it is sent once per request; otherwise nil
 	matched  *arrow.Schema // the last schema for which matches returned true
 }
 
-// newLayout returns the layout of a stream. It is decided unless the stream has to decide
-// it.
+// newLayout returns the layout of a stream. With wire: auto its form is undecided.
 func newLayout(of ReadSpec) (wireLayout, error) {
 	relation, wire := of.Plan.Relation, of.Reading.Wire
 	schema, err := relation.Schema(of.Outputs, wire)
@@ -48,13 +47,13 @@ func newLayout(of ReadSpec) (wireLayout, error) {
 	return l, nil
 }
 
-// mayIndex reports whether the columns of a table are indexed or may become so.
+// mayIndex reports whether the columns of a table are indexed, or may be indexed once the form is
+// decided.
 func (l wireLayout) mayIndex(table int) bool {
 	return !l.form.decided || slices.ContainsFunc(l.indexed, func(x resolve.Indexed) bool { return x.Table == table })
 }
 
-// grouped returns the lane's option for values sent once per request; nil if batches
-// consist of rows.
+// grouped returns the option Grouped of package lane, or nil if batches have a row for each row.
 func (l wireLayout) grouped() *lane.Grouped {
 	if l.once == nil {
 		return nil
@@ -65,7 +64,8 @@ func (l wireLayout) grouped() *lane.Grouped {
 // candidates returns the columns that can be indexed.
 func (l wireLayout) candidates() []resolve.Indexed { return l.relation.Indexed(l.outputs) }
 
-// inLane returns the layout as that of a lane, given where the joined ranges have each output.
+// inLane returns the layout for package lane, given where the batches of joined ranges have each
+// output.
 func (l wireLayout) inLane(located []lane.Column) lane.Layout {
 	out := lane.Layout{Schema: l.schema}
 	for at, place := range resolve.Places(l.outputs, l.indexed) {
@@ -78,7 +78,7 @@ func (l wireLayout) inLane(located []lane.Column) lane.Layout {
 	return out
 }
 
-// indexedColumn returns an indexed column of a lane.
+// indexedColumn returns the description of an indexed column for package lane.
 func indexedColumn(at int, of resolve.Indexed, located []lane.Column) lane.IndexedColumn {
 	x := lane.IndexedColumn{At: at}
 	for _, i := range of.Outputs {
@@ -88,7 +88,7 @@ func indexedColumn(at int, of resolve.Indexed, located []lane.Column) lane.Index
 	return x
 }
 
-// decide decides the layout.
+// decide sets the form of an undecided layout.
 func (l *wireLayout) decide(form Form) {
 	candidates := l.candidates()
 	for _, x := range candidates {
@@ -100,8 +100,9 @@ func (l *wireLayout) decide(form Form) {
 	l.schema = resolve.IndexedSchema(l.outputs, l.indexed)
 }
 
-// matches reports whether a batch of another ShardReader has the schema of the layout. Batches of
-// a group have one schema until its reader changes, so that its fields are compared once.
+// matches reports whether a batch of another ShardReader has the schema of the layout. All batches
+// of a group have the same *arrow.Schema until the group's reader changes, so matches compares the
+// fields of each schema only once.
 func (l *wireLayout) matches(b arrow.RecordBatch) bool {
 	if b.Schema() != l.matched && b.Schema().Equal(l.schema) {
 		l.matched = b.Schema()
@@ -119,9 +120,9 @@ func (l wireLayout) distinctIn(b arrow.RecordBatch) []int64 {
 	return sent
 }
 
-// Begin determines what the stream's schema depends on. With wire: auto it reads the rows
-// of the first batch, which the first Next then returns; with other forms it does nothing.
-// The first Next calls it.
+// Begin makes the stream's schema final. With wire: auto it reads the rows of the first batch, to
+// decide which columns are indexed; the first Next then returns these rows. With other wire forms
+// it does nothing. If the caller does not call Begin, the first Next does.
 func (s *ShardReader) Begin() error {
 	if !s.layout.form.decided && s.err == nil {
 		s.err = s.decide()
@@ -129,7 +130,7 @@ func (s *ShardReader) Begin() error {
 	return s.err
 }
 
-// decide indexes the columns that would be smaller, judged by the first batch.
+// decide chooses the form: it indexes the columns that are smaller when indexed in the first batch.
 func (s *ShardReader) decide() error {
 	s.back = s.beforeStep()
 	if s.reader == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// within restricts a stream to a part of the plan's splits. A resumed lane is already
-// at its cursor's position, which must be in the part.
+// within restricts a stream to a part of the plan's splits. If the stream resumes, the lane is at
+// its cursor's position, which must be in the part.
 func (s *shard) within(part plan.Part, resumed bool) error {
 	p := s.Plan
 	if part.IsZero() {

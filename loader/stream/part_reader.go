@@ -15,26 +15,27 @@ import (
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
-// partReader is the joined rows of one part of a run, section after section. It implements shuffle.PartRows.
+// partReader reads the joined rows of one part of a run, section after section. It implements
+// shuffle.PartRows.
 type partReader struct {
 	array.RecordReader // nil until a section is opened
 
 	run      *permutedRun
 	number   int
-	sections []plan.Section // that were not opened
-	current  *openSection   // nil before the first one
-	finished []*openSection // whose dictionaries may be in use
-	starts   []windowStart  // of the current window and those after it, as far as the join has rows
-	closed   windowStart    // counts of the sections before the current one
+	sections []plan.Section // the sections that were not opened yet
+	current  *openSection   // nil before the first section
+	finished []*openSection // sections that ended, but whose dictionaries batches may still use
+	starts   []windowStart  // the starts of the current window and of later windows whose rows have reached the join
+	closed   windowStart    // the counts of the sections before the current section
 	ended    bool           // the current section has no more rows
 }
 
-// openSection is a section that is read, or was read.
+// openSection is a section that was opened and not yet released.
 type openSection struct {
 	sectionWindows
 	joined *joined.OpenRange
 	rows   *shuffle.PriorityReader
-	begun  int // number of windows of the run that were begun when it ended
+	begun  int // permutedRun.begun when the section ended
 }
 
 // sectionWindows implements shuffle.SectionWindows.
@@ -53,7 +54,8 @@ func (w sectionWindows) Last(window int64) int64 { return w.run.LastOf(w.part, w
 // Other implements shuffle.SectionWindows.
 func (w sectionWindows) Other(row int64) int64 { return w.run.Window(w.section.Rows.Split, row) }
 
-// open opens the next section that has rows, if there is one. The current section has no more rows.
+// open opens the next section that has rows, if there is one. It is called when the current section
+// has no more rows.
 func (p *partReader) open(ctx context.Context) error {
 	for len(p.sections) > 0 {
 		next := p.sections[0]
@@ -106,7 +108,8 @@ func (p *partReader) openSection(ctx context.Context, next plan.Section, of join
 	return nil
 }
 
-// finish keeps the current section until the rows of its last window are no longer used.
+// finish ends the join of the current section, and moves the section to finished, where it stays
+// until the rows of its last window are no longer used.
 func (p *partReader) finish() {
 	p.current.begun = p.run.begun
 	p.finished = append(p.finished, p.current)
@@ -143,13 +146,14 @@ func (p *partReader) Place() shuffle.StoredPlace {
 	return shuffle.StoredPlace{Range: p.current.section.Order, Row: p.row()}
 }
 
-// row returns the number of the current batch's first row in its split.
+// row returns the number, in its split, of the first row of the current batch.
 func (p *partReader) row() int64 {
 	return p.RecordBatch().Column(p.run.sequences.joined.Layout.Appended).(*array.Int64).Value(0)
 }
 
-// enter is called before the join gets the first row of a window. It records the counts of the rows before it,
-// and starts to read the next section if this one ends in the next window.
+// enter is called before the join gets the first row of a window. It records the counts of the rows
+// before the window. If the current section ends in the window after this one, enter starts to read
+// the next section.
 func (p *partReader) enter(one *openSection, window int64) {
 	at := p.soFar()
 	at.window = window
@@ -159,8 +163,9 @@ func (p *partReader) enter(one *openSection, window int64) {
 	}
 }
 
-// begins drops the counts before windows that were already returned, and releases the sections that ended before
-// the previous window: the consumer may still use batches of that one.
+// begins drops the recorded counts of windows that were already returned. It also releases finished
+// sections that ended before the previous window. Sections of the previous window are kept, since
+// the consumer may still use its batches.
 func (p *partReader) begins(window int64) {
 	p.starts = slices.DeleteFunc(p.starts, func(s windowStart) bool { return s.window < window })
 	p.finished = slices.DeleteFunc(p.finished, func(one *openSection) bool {
@@ -172,7 +177,7 @@ func (p *partReader) begins(window int64) {
 	})
 }
 
-// before returns the counts of the part's rows before a window.
+// before returns the counts of those rows of the part that precede a window.
 func (p *partReader) before(window int64) windowStart {
 	for _, s := range p.starts {
 		if s.window >= window {
@@ -182,7 +187,7 @@ func (p *partReader) before(window int64) windowStart {
 	return p.soFar()
 }
 
-// soFar returns the counts of the part's rows that were joined.
+// soFar returns the counts of all rows of the part that were joined so far.
 func (p *partReader) soFar() windowStart {
 	all := windowStart{counts: slices.Clone(p.closed.counts), divided: p.closed.divided}
 	if p.current != nil {
@@ -203,7 +208,7 @@ func (p *partReader) release() {
 	p.finished, p.ended = nil, true
 }
 
-// offsetRows are the rows of a scan without some of the first.
+// offsetRows returns the rows of a scan without the rows that PriorityReader skips at the start.
 type offsetRows struct {
 	array.RecordReader
 	scanned joined.SourceRows

@@ -14,19 +14,19 @@ import (
 // takes rows from all parts.
 type permutedRun struct {
 	*sequences
-	number int // of the lane
+	number int // the lane's number
 	lane   *joined.Lane
-	index  int // of the run in the lane
+	index  int // index of the run in the lane
 	run    plan.Run
 	joined *joined.RunJoin
 	parts  []*partReader
 	left   map[int]int // by index of a range in the lane: how many of its sections have not been opened
-	begun  int         // number of windows that have begun
-	// borders caches the results of border. Its keys are rows of a split: Split and From.
+	begun  int         // the number of windows that have begun so far
+	// borders caches the results of the method border. A key identifies a row by Split and From.
 	borders map[plan.Range]int64
 }
 
-// windowStart holds the counts of a run's rows before a window.
+// windowStart holds the counts of the rows of a run, or of a part, that precede a window.
 type windowStart struct {
 	window  int64
 	counts  []joiner.Counts
@@ -63,7 +63,7 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 	return shuffle.NewWindows(ctx, parts, rows, r.options())
 }
 
-// options returns the options of the shuffle.
+// options returns the options for package shuffle.
 func (r *permutedRun) options() shuffle.Options {
 	return shuffle.Options{
 		Key: r.sequences.joined.Layout.Key, Whole: r.whole(), ReleasePrefetched: r.sequences.joined.ReleasePrefetched,
@@ -71,10 +71,11 @@ func (r *permutedRun) options() shuffle.Options {
 	}
 }
 
-// whole reports whether no window divides a request.
+// whole reports whether windows must not divide requests.
 func (r *permutedRun) whole() bool { return r.spec.Plan.Rows.Requests }
 
-// declare makes the parts, given the sections of each, and skips the ranges without sections.
+// declare makes the run's parts, given the sections of each part. It declares that no section will
+// be opened of ranges without sections.
 func (r *permutedRun) declare(sections [][]plan.Section) {
 	for i := range r.run.Ranges() {
 		r.left[r.run.First+i] = 0
@@ -92,8 +93,8 @@ func (r *permutedRun) declare(sections [][]plan.Section) {
 	}
 }
 
-// openParts opens the first section of each part, and returns the parts that have rows. If no part has rows, it returns an
-// empty one.
+// openParts opens the first section of each part, and returns the parts that have rows. If no part
+// has rows, it returns one part without rows.
 func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error) {
 	var parts []shuffle.PartRows
 	for _, p := range r.parts {
@@ -110,22 +111,24 @@ func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error)
 	return parts, nil
 }
 
-// section returns the specification by which a section is joined, without its Transform.
+// section returns the specification with which a section is joined, except for its Transform.
 func (r *permutedRun) section(of plan.Section) joined.SectionSpec {
 	out := joined.SectionSpec{Index: of.Range, Of: of.Rows, Rows: of.Rows, Scanned: of.Rows}
 	switch p := r.spec.Plan; {
 	case p.Relation.Distinct != nil:
-		out.Scanned = r.lane.Ranges[of.Range] // finding repeated rows requires all rows of the range
+		out.Scanned = r.lane.Ranges[of.Range] // repeated rows can be found only by reading all rows of the range
 	case !r.whole() && len(r.spec.Key) > 0:
 		out.Scanned.From = max(0, of.Rows.From-rowsBefore(p)) // to find out whether the first row continues a request
 	}
 	return out
 }
 
-// maxRowsBefore is the number of rows to scan before a section if deletes, filters or a sample may drop the row before it.
+// maxRowsBefore is the number of rows that are scanned before a section if deletes, filters or a
+// sample may drop the row just before the section.
 const maxRowsBefore = 128
 
-// rowsBefore returns the number of rows to scan before a section to find the request of the row before it.
+// rowsBefore returns the number of rows that are scanned before a section, to find the request of
+// the last remaining row before the section.
 func rowsBefore(p *plan.Plan) int64 {
 	if p.Inexact == "" {
 		return 1
@@ -144,7 +147,9 @@ func (r *permutedRun) begins(window int64) {
 	}
 }
 
-// prefetch starts to read the first rows of the lane's next run, and to build the build sides that they are joined with.
+// prefetch prepares the lane's next run. It starts to build the build sides with which the run's
+// first sections are joined and, if the borders of sections are known, to read the rows of these
+// sections.
 func (r *permutedRun) prefetch(next *plan.Run) {
 	all, first := r.specs(r.sectionsOf(next, 0))
 	r.lane.Expect(all)
@@ -154,7 +159,8 @@ func (r *permutedRun) prefetch(next *plan.Run) {
 	}
 }
 
-// sectionsOf returns the sections of each part of a run, from a window to the end.
+// sectionsOf returns the sections of each part of a run, from the given window to the end of the
+// run.
 func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]plan.Section {
 	out := make([][]plan.Section, len(run.Parts))
 	for i := range run.Parts {
@@ -163,7 +169,8 @@ func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]plan.Section {
 	return out
 }
 
-// specs returns the specifications of all sections of some parts, and those of the first section of each part.
+// specs returns the specifications of all sections of some parts, and in first only the
+// specifications of the first section of each part.
 func (r *permutedRun) specs(parts [][]plan.Section) (all, first []joined.SectionSpec) {
 	for _, sections := range parts {
 		for i, section := range sections {
@@ -186,7 +193,7 @@ func (r *permutedRun) divided() int64 {
 	return divided
 }
 
-// before returns the counts of the rows before a window.
+// before returns the counts of the run's rows that precede a window.
 func (r *permutedRun) before(window int64) windowStart {
 	sum := windowStart{window: window, counts: make([]joiner.Counts, len(r.joined.Counts()))}
 	for _, p := range r.parts {
@@ -203,7 +210,7 @@ func (r *permutedRun) release() {
 		p.release()
 	}
 	r.joined.Release()
-	if r.permuted[r.number] == r { // otherwise rewind has taken its counts back
+	if r.permuted[r.number] == r { // otherwise rewind has already dealt with its counts
 		r.sequences.divided += r.divided()
 		delete(r.permuted, r.number)
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// The methods of this file derive, from the progress of a stream, where its lanes are and what they have left to read.
+// The methods in this file derive from a stream's progress at which positions its lanes are, and
+// what is left to read.
 
-// lanesAt returns the lanes at their positions.
+// lanesAt returns the lanes, with the positions that they have reached as their starts.
 func (s *shard) lanesAt(p lane.Progress) []lane.Lane {
 	lanes := slices.Clone(s.lanes)
 	for i := range lanes {
@@ -19,7 +20,7 @@ func (s *shard) lanesAt(p lane.Progress) []lane.Lane {
 	return lanes
 }
 
-// ranges returns the ranges of the lanes to be joined.
+// ranges returns for each lane the ranges that are still to be joined.
 func (s *shard) ranges(p lane.Progress) []joined.LaneRanges {
 	var all []joined.LaneRanges
 	for _, l := range s.lanesAt(p) {
@@ -31,8 +32,8 @@ func (s *shard) ranges(p lane.Progress) []joined.LaneRanges {
 	return all
 }
 
-// needed returns the number of sequences of a lane that are needed for a number of rows, as far
-// as their rows are known.
+// needed returns the index after the last sequence of a lane that is needed for a number of rows.
+// If the numbers of rows of sequences are unknown, all sequences count as needed.
 func (s *shard) needed(l lane.Lane, rows int64) int {
 	if rows == lane.Unknown || s.Reading.Every.Of > 1 {
 		return len(l.Ranges)
@@ -47,7 +48,8 @@ func (s *shard) needed(l lane.Lane, rows int64) int {
 	return i
 }
 
-// rowsLeft returns the number of rows up to the limit; lane.Unknown if there is none.
+// rowsLeft returns how many rows may be returned until the limit is reached, or lane.Unknown if
+// there is no limit.
 func (s *shard) rowsLeft(p lane.Progress) int64 {
 	if s.Reading.Limit == 0 {
 		return lane.Unknown
@@ -55,8 +57,8 @@ func (s *shard) rowsLeft(p lane.Progress) int64 {
 	return s.Reading.Limit - p.Rows
 }
 
-// stepsLeft returns the number of steps to return or skip; lane.Unknown means all steps to the
-// last row of the lanes.
+// stepsLeft returns how many steps are left to return or skip. lane.Unknown means all steps up to
+// the last row of the lanes.
 func (s *shard) stepsLeft(p lane.Progress) int64 {
 	switch {
 	case s.rowsLeft(p) == 0:
@@ -67,14 +69,16 @@ func (s *shard) stepsLeft(p lane.Progress) int64 {
 	return max(0, s.counts.Shortest-s.rows)/s.q - p.Steps
 }
 
-// every returns the steps to return. They are counted from the query's cursor, which may be before p.
+// every returns which steps are returned, counted from the progress p. The reading's Every counts
+// steps from the query's cursor instead, which may be before p.
 func (s *shard) every(p lane.Progress) lane.Every {
 	every := s.Reading.Every
 	of := int64(max(1, every.Of))
 	return lane.Every{Step: ((int64(every.Step)-p.Steps)%of + of) % of, Of: of}
 }
 
-// counted returns the counted number of rows of the lanes, if known.
+// counted returns how many of the counted rows of each lane are left, if the rows were counted and
+// the lanes are read to their ends.
 func (s *shard) counted(p lane.Progress) lane.Counted {
 	lastRow := s.Reading.Limit == 0 && s.Part.IsZero() // lanes end after their last row
 	if !lastRow || s.counts == nil || s.uneven || s.Plan.Inexact == "" {
@@ -97,8 +101,8 @@ func (s *shard) ended(p lane.Progress) bool {
 	return true
 }
 
-// place returns the place of a stream. If all lanes have ended, the last step was not full: then
-// perLane is the number of rows, or requests, of the longest lane.
+// place returns the place of a stream. If all lanes have ended, the last step may have been smaller
+// than the others. Then perLane is the number of rows, or requests, of the longest lane.
 func (s *shard) place(p lane.Progress) StepPlace {
 	perLane := p.PerLane
 	if s.ended(p) {
@@ -122,7 +126,7 @@ func (s *shard) cursor(p lane.Progress) dataset.Cursor {
 	return c
 }
 
-// position returns the position of a lane as cursors have it.
+// position returns the position of a lane in the form that cursors contain.
 func (s *shard) position(l lane.Lane, at lane.Position) dataset.Position {
 	return dataset.Position{Lane: l.Number, Range: s.rangeOf(l, at.Range), Window: at.Window, Row: at.Row}
 }

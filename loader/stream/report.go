@@ -15,67 +15,69 @@ import (
 // Report describes what a stream returned. Its JSON form is the stream's last message.
 type Report struct {
 	Rows     int64           `json:"rows"`
-	Requests int64           `json:"requests,omitempty"` // in Rows, if batches consist of requests
+	Requests int64           `json:"requests,omitempty"` // the number of requests in Rows, if batches consist of requests
 	Batches  int64           `json:"batches"`
-	Steps    int64           `json:"steps"`             // of the shard, including those of other DataLoader workers
-	Skipped  int64           `json:"skipped,omitempty"` // rows of the steps of other DataLoader workers
-	Leftover []Leftover      `json:"leftover"`          // with tail: drop
+	Steps    int64           `json:"steps"`             // steps of the shard, including the steps of other DataLoader workers
+	Skipped  int64           `json:"skipped,omitempty"` // rows in the steps of other DataLoader workers
+	Leftover []Leftover      `json:"leftover"`          // set with tail: drop
 	Cursor   dataset.Cursor  `json:"cursor"`
-	Sample   json.RawMessage `json:"sample,omitempty"` // the query's sample, canonical, so that a trainer can weight rows by it
+	Sample   json.RawMessage `json:"sample,omitempty"` // the query's sample in canonical form, so that a trainer can weight rows by it
 	// Divided is the number of windows that began within a request, if rows are
 	// shuffled by request.
 	Divided int64                    `json:"divided_requests,omitempty"`
 	Staging map[string]StagingReport `json:"staging"` // by staging table that was read
-	// Unread names the staging tables that were not read: no value of them was asked for, and they
-	// neither drop nor repeat rows, nor fail because of missing keys.
+	// Unread names the staging tables that were not read. A table is not read if the query needs
+	// none of its values, and its entry neither drops nor repeats rows, nor fails because of
+	// missing keys.
 	Unread []string `json:"unread,omitempty"`
-	// Promoted are the staging tables whose values were read from columns of the training table: for each, the snapshot that the values
-	// are of. How many rows matched is not known.
+	// Promoted lists the staging tables whose values were read from columns of the training table.
+	// For each table, it has the snapshot from which the values were copied. It is unknown how many
+	// rows had a match.
 	Promoted map[string]int64 `json:"promoted,omitempty"`
-	Request  *RequestReport   `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
-	Indexed  []string         `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
+	Request  *RequestReport   `json:"request,omitempty"` // describes the columns that are constant within a request, if they are indexed
+	Indexed  []string         `json:"indexed,omitempty"` // with wire: auto, the columns that the stream indexed
 	Cached   *CachedReport    `json:"cached,omitempty"`  // what this stream read from the cache of decoded columns, if anything
 }
 
 // CachedReport is what a stream read from the cache of decoded columns.
 type CachedReport struct {
-	Columns int64   `json:"columns"` // of row groups, or of parts of them
-	Bytes   int64   `json:"bytes"`   // decoded
-	Seconds float64 `json:"seconds"` // of processor time that decoding them took when they came into the cache
+	Columns int64   `json:"columns"` // columns of row groups, or of parts of row groups
+	Bytes   int64   `json:"bytes"`   // decoded bytes
+	Seconds float64 `json:"seconds"` // the processor time that decoding these columns took when they were added to the cache
 }
 
-// RequestReport describes what a stream sent of the columns that are constant within a
-// request.
+// RequestReport describes how often a stream sent the columns that are constant within a request.
 type RequestReport struct {
-	Sent  int64   `json:"sent"`  // requests in the batches, summed over the batches
-	Ratio float64 `json:"ratio"` // rows of the stream over Sent; 0 without rows
+	Sent  int64   `json:"sent"`  // the number of requests in each batch, summed over all batches
+	Ratio float64 `json:"ratio"` // the stream's rows divided by Sent; 0 if there are no rows
 }
 
-// Leftover is the number of rows, or requests, of a lane that did not fill a last step.
+// Leftover is the number of rows, or requests, at the end of a lane that were dropped because they
+// did not fill a step.
 type Leftover struct {
 	Lane     int   `json:"lane"`
 	Rows     int64 `json:"rows,omitempty"`
-	Requests int64 `json:"requests,omitempty"` // instead of rows, if batches consist of requests
+	Requests int64 `json:"requests,omitempty"` // set instead of Rows if batches consist of requests
 }
 
 // StagingReport holds the counts of one staging table in a stream, and the cost of
 // joining it.
 type StagingReport struct {
 	joiner.Counts
-	Strategy      string  `json:"strategy"`                   // used; several, if file groups differed
-	BytesRead     int64   `json:"bytes_read"`                 // of files, by this stream: build sides that another stream built are not included
-	Shared        int64   `json:"bytes_shared,omitempty"`     // in addition: of files that another stream read for batches that both sent
-	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // in addition: read again after the stream was parked
-	Amplification float64 `json:"amplification"`              // bytes read and shared over the bytes of the distinct files; 0 if none were read
-	SpilledBytes  int64   `json:"spilled_bytes"`              // written to local disk
-	Sent          int64   `json:"sent,omitempty"`             // with wire: indexed: rows of the table in the batches' dictionaries
+	Strategy      string  `json:"strategy"`                   // the strategy that was used; several strategies if file groups differed
+	BytesRead     int64   `json:"bytes_read"`                 // bytes of files that this stream read; bytes that other streams read for build sides are not included
+	Shared        int64   `json:"bytes_shared,omitempty"`     // in addition: bytes of files that another stream read for batches that both streams sent
+	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // in addition: bytes that were read again after the stream was parked
+	Amplification float64 `json:"amplification"`              // bytes read and shared divided by the bytes of the distinct files; 0 if nothing was read
+	SpilledBytes  int64   `json:"spilled_bytes"`              // bytes written to local disk
+	Sent          int64   `json:"sent,omitempty"`             // with wire: indexed, the number of rows of the table in the dictionaries of all batches
 	Ratio         float64 `json:"ratio,omitempty"`            // rows of the stream over Sent
-	// Warning says that few rows match, probably because the tables write their keys in
+	// Warning says that few rows have a match, probably because the two tables write their keys in
 	// different ways.
 	Warning string `json:"warning,omitempty"`
 }
 
-// Report returns a report of the stream so far, which is complete at its end.
+// Report returns a report of the stream so far. At the end of the stream, the report is complete.
 func (s *ShardReader) Report() Report {
 	p := s.progress()
 	r := Report{
@@ -140,8 +142,8 @@ func stagingReports(of *resolve.Relation, used []joined.Used) map[string]Staging
 	return byName
 }
 
-// matchWarning describes a join that matches few rows, unless the dataset says how many must
-// match; otherwise it returns "".
+// matchWarning returns a warning if a join matches few rows and the dataset does not set min_match.
+// Otherwise it returns "".
 func matchWarning(dataset string, s resolve.Staging, c joiner.Counts) string {
 	if s.MinMatch > 0 || s.AnyMatch || !s.Join.FewMatches(c.Rows, c.Matched) {
 		return ""
@@ -153,7 +155,7 @@ func matchWarning(dataset string, s resolve.Staging, c joiner.Counts) string {
 	return text + "; penstock verify " + cmp.Or(dataset, "--query") + " compares the keys of both tables"
 }
 
-// indexed adds the number of distinct rows sent of an indexed column.
+// indexed adds to the report how many distinct rows of an indexed column were sent.
 func (r *Report) indexed(of resolve.Indexed, sent int64) {
 	ratio := 0.0
 	if sent > 0 {

@@ -9,29 +9,29 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// opens describes the final sequences of lanes.
+// opens describes the final sequences of lanes that newSequences can open.
 type opens struct {
-	spec      joined.RangesSpec  // newSequences adds its Shuffle
+	spec      joined.RangesSpec  // newSequences sets its Shuffle
 	runs      map[int][]plan.Run // by lane; nil: rows keep the stored order
-	batchRows int64              // rows that a lane takes in a step
+	batchRows int64              // the number of rows that a step takes from a lane
 }
 
-// sequences opens the final sequences of a stream's lanes: joined ranges, permuted within
-// windows if the plan asks for that. It is used by one goroutine.
+// sequences opens the final sequences of a stream's lanes: joined ranges or, if the plan permutes
+// rows within windows, permuted runs. It is used by one goroutine.
 type sequences struct {
 	opens
 	options  Options
 	joined   *joined.Ranges
 	permuted map[int]*permutedRun // the open runs, by lane, if rows are permuted
-	divided  int64                // requests divided by windows or runs, in the closed runs
-	exact    bool                 // rewind takes back counts up to the row, and not to a joined batch
-	started  atomic.Bool          // the consumer has had a batch, and asks for another one
+	divided  int64                // how many times windows or runs have divided a request, in the closed runs
+	exact    bool                 // rewind keeps the counts of all returned rows, and not only up to a joined batch
+	started  atomic.Bool          // the consumer has received a batch and requested another one
 }
 
 // maxShuffled is the maximum number of rows that are permuted at a time.
 const maxShuffled = 1 << 16
 
-// newSequences returns the sequences. The caller closes its joined ranges.
+// newSequences returns the sequences. The caller closes the result's field joined.
 func newSequences(ctx context.Context, options Options, of opens) (*sequences, error) {
 	s := &sequences{opens: of, options: options, permuted: map[int]*permutedRun{}}
 	if of.runs != nil {
@@ -64,8 +64,9 @@ func (s *sequences) open(ctx context.Context, number int, from lane.Position) (l
 	return lane.AsStored(rows), nil
 }
 
-// windowBatchRows returns the number of rows of a batch of a permuted run. A lane alone takes one batch in a step, without
-// a copy. Of several lanes, each step copies what it takes, and larger batches cost less.
+// windowBatchRows returns the number of rows of a batch of a permuted run. If there is only one
+// lane, each step takes one such batch without a copy. If there are several lanes, each step copies
+// the rows that it takes, and larger batches of the run cost less.
 func (s *sequences) windowBatchRows() int {
 	switch {
 	case s.spec.Plan.Rows.Requests:
@@ -77,9 +78,9 @@ func (s *sequences) windowBatchRows() int {
 	}
 }
 
-// rewind takes back the counts of the open ranges for the rows that were not returned, and
-// returns the number of training rows to be read again. at holds the positions of the
-// lanes. The caller closes the ranges afterwards.
+// rewind subtracts the counts of rows of the open ranges that were not returned, and returns the
+// number of training rows that must be read again. at holds the positions of the lanes. The caller
+// closes the ranges afterwards.
 func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) {
 	for i, l := range lanes {
 		if s.runs == nil {
@@ -93,7 +94,7 @@ func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) 
 		delete(s.permuted, l.Number)
 		if one.index != at[i].Range {
 			s.joined.Lane(l.Number).Discard(nil)
-			continue // the next run was opened only to look for a row
+			continue // the open run is the next one, which was opened only to find out whether it has a row
 		}
 		before := one.before(at[i].Window)
 		s.divided += before.divided
@@ -105,7 +106,7 @@ func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) 
 	return again
 }
 
-// rewindStored is rewind for a lane whose rows are not permuted.
+// rewindStored does the work of rewind for a lane whose rows are not permuted.
 func (s *sequences) rewindStored(number int, at lane.Position) (again int64) {
 	l := s.joined.Lane(number)
 	if !s.exact {
@@ -116,7 +117,7 @@ func (s *sequences) rewindStored(number int, at lane.Position) (again int64) {
 	return again
 }
 
-// discardAll takes back all counts.
+// discardAll drops all counts.
 func (s *sequences) discardAll() {
 	s.joined.DiscardAll()
 	clear(s.permuted)

@@ -1,13 +1,14 @@
 package stream
 
-// setback is the state of a stream before a step, to which SetBack returns.
+// setback is the state of a stream before a step. SetBack restores it.
 type setback struct {
 	mark
-	fresh bool // the reader had returned nothing
+	fresh bool // the reader had not returned anything yet
 }
 
-// beforeStep returns the state before the next step. Without a budget, no step fails for lack of
-// memory, and the steps of a group's reader belong to its members.
+// beforeStep returns the state before the next step. In two cases it returns an empty state, since
+// SetBack is not needed: without a budget, no step fails for lack of memory, and the reader of a
+// group is replaced after a failure.
 func (s *ShardReader) beforeStep() setback {
 	switch {
 	case s.options.Budget == nil || s.judge != nil:
@@ -22,9 +23,10 @@ func (s *ShardReader) beforeStep() setback {
 	}
 }
 
-// SetBack undoes a Begin or Next that has failed: it releases everything that the stream holds
-// except its position, and the following Next reads the same step. It reports whether it did. The
-// caller checks that the failure may go away.
+// SetBack undoes a call of Begin or Next that has failed: it releases everything that the stream
+// holds except its position, so that the following Next reads the same step again. It reports
+// whether it has undone the call. The caller checks beforehand that the step may succeed if it is
+// tried again.
 func (s *ShardReader) SetBack() bool {
 	if s.Err() == nil || s.back.counts == nil {
 		return false
@@ -39,7 +41,7 @@ func (s *ShardReader) SetBack() bool {
 	return true
 }
 
-// restore sets the counts of sequences that are closed to those before a step.
+// restore sets the counts of closed sequences to the counts before a step.
 func (s *sequences) restore(at setback) {
 	clear(s.permuted)
 	s.divided = at.divided

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Check checks the shard, the batch size, the tail and the cursors of a reading against
-// its plan. With shard index dataset.AllShards it checks every shard. A batch has at most
-// maxBatchBytes; 0: no limit.
+// Check checks the shard, the batch size, the tail and the cursors of a reading against its plan.
+// If the shard's index is dataset.AllShards, it checks every shard. maxBatchBytes is the maximum
+// size of a batch; 0: no limit.
 func Check(s ReadSpec, maxBatchBytes int64) error {
 	for i, c := range s.Reading.Cursor {
 		if err := s.Plan.CheckCursor(i, c); err != nil {
@@ -39,22 +39,22 @@ func Check(s ReadSpec, maxBatchBytes int64) error {
 	return nil
 }
 
-// shard is the lanes that a stream reads, and where it begins.
+// shard holds the lanes that a stream reads, and the positions at which the stream begins.
 type shard struct {
 	ReadSpec
 	lanes []lane.Lane
 	step  int64
-	rows  int64 // rows each lane has returned so far; requests, if batches consist of requests
-	// runs has the runs of the lanes, by number, if rows are permuted within windows: a lane.Position counts
-	// them, and not the ranges. Otherwise it is nil.
+	rows  int64 // how many rows, or requests if batches consist of requests, each lane returned before the stream
+	// runs has the runs of each lane, by the lane's number, if rows are permuted within windows.
+	// Then a lane.Position counts runs instead of ranges. Otherwise runs is nil.
 	runs   map[int][]plan.Run
-	uneven bool  // lanes have not all returned exactly rows, see dataset.Cursor
+	uneven bool  // some lane may have returned another number than rows, see dataset.Cursor
 	q      int64 // rows per lane and step; requests, if batches consist of requests
 	// counts is the number of rows of each lane; nil if unknown.
 	counts *dataset.Counts
 }
 
-// begin checks a reading of one shard against its plan and computes where it starts.
+// begin checks a reading of one shard against its plan, and determines where the reading starts.
 func begin(of ReadSpec) (shard, error) {
 	p, r, batchRows := of.Plan, of.Reading, of.BatchRows
 	l := len(p.Lanes)
@@ -136,7 +136,8 @@ func (s *shard) rangeOf(l lane.Lane, sequence int) int {
 	return last.First + last.Ranges()
 }
 
-// sequenceOf returns the number of the sequence of a lane that begins with a range; false if there is none.
+// sequenceOf returns the number of the sequence of a lane that begins with the given range, or
+// false if no sequence does.
 func (s *shard) sequenceOf(l lane.Lane, index int) (int, bool) {
 	for sequence := range len(l.Ranges) + 1 {
 		if s.rangeOf(l, sequence) == index {
@@ -181,8 +182,8 @@ func (s *shard) resume(cursors dataset.Cursors) error {
 	return s.checkCounts()
 }
 
-// checkCounts checks that the positions of the lanes are consistent with the number of
-// rows that the lanes have returned, and with the counted rows.
+// checkCounts checks that the positions of the lanes agree with the number of rows that the lanes
+// have returned, and with the counted rows.
 func (s *shard) checkCounts() error {
 	switch {
 	case s.uneven:
@@ -201,8 +202,8 @@ func (s *shard) checkCounts() error {
 	return nil
 }
 
-// checkRows checks that the lanes have returned as many rows as the cursor states, if
-// the plan knows the rows of each range.
+// checkRows checks that the lanes' positions are after as many rows as the cursor says were
+// returned, if the plan knows the rows of each range.
 func (s *shard) checkRows() error {
 	for _, l := range s.lanes {
 		given, ended := s.Plan.RowsBefore(s.position(l, l.Start)), l.Start.Range == len(l.Ranges)
@@ -214,13 +215,13 @@ func (s *shard) checkRows() error {
 	return nil
 }
 
-// differs is the error of a stream whose rows differ in number from the counted ones.
+// differs returns the error for a lane that does not have as many rows as were counted.
 func differs(number int, counted int64) error {
 	return fault.InvalidField("cursor.counted", "lane %d does not have the %d rows that were counted", number, counted).
 		WithRemedy("make sure that no process replaces files of the tables; start without the cursor, so that the rows are counted again")
 }
 
-// stands reports whether a position is valid for its lane.
+// stands reports whether a position exists in its lane.
 func stands(l lane.Lane, at lane.Position) bool {
 	switch {
 	case at.Window < 0 || at.Row < 0:
@@ -237,8 +238,8 @@ func stands(l lane.Lane, at lane.Position) bool {
 	return l.Ranges[at.Range] == lane.Unknown || at.Row <= windows.RowsBefore(at.Window+1)-windows.RowsBefore(at.Window)
 }
 
-// align checks that cursors given together have returned the same number of rows per
-// lane. A shard whose lanes have all ended may have stopped earlier.
+// align checks that all cursors of a query have returned the same number of rows per lane. The
+// cursor of a shard whose lanes have all ended may have returned fewer.
 func (s *shard) align(cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
 		return cmp.Or(cmp.Compare(a.Given, b.Given), cmp.Compare(a.Step, b.Step))

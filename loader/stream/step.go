@@ -12,35 +12,36 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Step is one step that a StepReader read, or the end of its stream. Other streams of
-// the same rows take the step, or a slice of it (TakeStep). It is immutable.
+// Step is one step that a StepReader read, or the end of its stream. Other streams of the same rows
+// take the step, or slices of it (TakeStep). A Step is immutable.
 type Step struct {
 	Batch arrow.RecordBatch // retained; nil if the step was skipped, and at the end
 	End   bool              // there is no further step
 
-	rows, counted int64 // counted: rows, or requests if batches consist of requests
-	perLane       int64 // rows of a whole step, or requests, that each lane contributes
+	rows, counted int64 // counted: the number of requests if batches consist of requests; otherwise equal to rows
+	perLane       int64 // how many rows, or requests, each lane contributes to a whole step
 	tables        []string
 	marks         []stepMark // before the step, within it, and after it
 	judged        []judged
 }
 
-// stepMark is the state of the stream within a step.
+// stepMark is the state of the stream at a position within a step, or at its ends.
 type stepMark struct {
 	mark
 	place StepPlace
-	rows  int64 // of the step before it
+	rows  int64 // the number of rows of the step before the mark
 }
 
 // judged has the counts of a staging table with min_match at the end of a range.
 type judged struct {
-	table  int           // among Step.tables
-	counts joiner.Counts // of all rows of the reader so far
-	marks  int           // marks of the step before it, without the first
+	table  int           // index in Step.tables
+	counts joiner.Counts // the counts of all rows that the reader has read up to the end of the range
+	marks  int           // how many marks of the step precede the end of the range, without the first mark
 }
 
-// StepPlace is the position of a stream. Streams of one plan and shard at equal places have the
-// same rows from there on, and equal steps if their batches have the same columns and sizes.
+// StepPlace is the position of a stream. If two streams of one plan and shard are at equal places,
+// they have the same rows from there on. Their steps are then equal too, if their batches have the
+// same columns and sizes.
 type StepPlace struct {
 	at      []lane.Position
 	step    int64
@@ -51,7 +52,7 @@ type StepPlace struct {
 // Step returns the number of steps of the shard before the place.
 func (p StepPlace) Step() int64 { return p.step }
 
-// PerLane returns the number of rows, or requests, that each lane has returned before the place.
+// PerLane returns how many rows, or requests, each lane has returned before the place.
 func (p StepPlace) PerLane() int64 { return p.perLane }
 
 // SameRows reports whether streams at two places continue with the same rows, and with the same
@@ -66,18 +67,19 @@ func (s *Step) Before() StepPlace { return s.marks[0].place }
 // After returns the place after the step.
 func (s *Step) After() StepPlace { return s.marks[len(s.marks)-1].place }
 
-// StepSlice is the rows of a Step that are one step of a stream: all of them, or, for a stream with
-// smaller batches, some.
+// StepSlice holds the rows of a Step that form one step of a stream. These are all rows of the Step
+// or, for a stream with smaller batches, some of them.
 type StepSlice struct {
 	*Step
-	from, to int // marks
+	from, to int // indices in marks
 }
 
-// Whole returns all rows of the step.
+// Whole returns a slice with all rows of the step.
 func (s *Step) Whole() StepSlice { return StepSlice{s, 0, len(s.marks) - 1} }
 
-// SliceAt returns the rows after a place: perLane of each lane, fewer only at the end. It returns
-// false if the step does not have them, or has no marks there.
+// SliceAt returns the slice of the step that begins at a place and has perLane rows of each lane,
+// or fewer at the end of the lanes. It returns false if the step does not contain these rows, or
+// has no marks at the ends of the slice.
 func (s *Step) SliceAt(at StepPlace, perLane int64) (StepSlice, bool) {
 	if perLane == s.perLane {
 		return s.Whole(), s.Before().SameRows(at)
@@ -101,22 +103,22 @@ func (p StepSlice) IsWhole() bool { return p.from == 0 && p.to == len(p.marks)-1
 // Rows returns the number of rows.
 func (p StepSlice) Rows() int64 { return p.marks[p.to].rows - p.marks[p.from].rows }
 
-// Span returns the positions of the slice's first row, and of the row after its last, in the step.
+// Span returns the range of the slice's rows among the rows of the step: [from, to).
 func (p StepSlice) Span() (from, to int64) { return p.marks[p.from].rows, p.marks[p.to].rows }
 
-// counts returns the counts of a staging table for the slice.
+// counts returns the counts of a staging table for the rows of the slice.
 func (p StepSlice) counts(table int) joiner.Counts {
 	rise := p.marks[p.to].counts[table]
 	rise.Subtract(p.marks[p.from].counts[table])
 	return rise
 }
 
-// costs returns the costs of a staging table for the slice.
+// costs returns the costs of a staging table for the rows of the slice.
 func (p StepSlice) costs(table int) buildside.Costs {
 	return p.marks[p.to].costs[table].Minus(p.marks[p.from].costs[table])
 }
 
-// mark is a stream's progress and counts after a row.
+// mark holds a stream's progress and counts at a position.
 type mark struct {
 	lane.Progress
 	counts  []joiner.Counts
@@ -129,13 +131,14 @@ type mark struct {
 // Place returns the stream's position.
 func (s *ShardReader) Place() StepPlace { return s.shard.place(s.progress()) }
 
-// PerLane returns the number of rows of a step, or requests, that each lane contributes.
+// PerLane returns how many rows, or requests, each lane contributes to a step.
 func (s *ShardReader) PerLane() int64 { return s.shard.q }
 
-// mark returns the stream's progress, and the counts of a stream that continues from there.
+// mark returns the stream's progress, and the counts with which a stream that continues from there
+// begins.
 func (s *ShardReader) mark() mark {
 	m := mark{Progress: s.progress()}
-	if s.reader != nil && s.reader.Weighed() > 0 { // the lanes are ahead, and no row was returned
+	if s.reader != nil && s.reader.Weighed() > 0 { // rows were read to be weighed, but none was returned yet
 		m.counts, m.again = make([]joiner.Counts, len(s.sequences.joined.ClosedCounts())), s.reader.Weighed()
 	} else {
 		m.counts, m.divided, m.again = s.sequences.countsAt(s.shard.lanes, m.At)
@@ -144,7 +147,7 @@ func (s *ShardReader) mark() mark {
 	return m
 }
 
-// costs returns the costs so far, by staging table that is read.
+// costs returns the costs so far, for each staging table that is read.
 func (s *sequences) costs() []buildside.Costs {
 	used := s.joined.Used()
 	all := make([]buildside.Costs, len(used))
@@ -154,8 +157,8 @@ func (s *sequences) costs() []buildside.Costs {
 	return all
 }
 
-// countsAt returns the counts and the divided requests that rewind would leave, and the number of
-// training rows to be read again.
+// countsAt returns what rewind would result in, but changes nothing: the counts, how many times
+// requests were divided, and the number of training rows to be read again.
 func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []joiner.Counts, divided, again int64) {
 	counts, divided = s.joined.ClosedCounts(), s.divided
 	for i, l := range lanes {
@@ -176,20 +179,21 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 	return counts, divided, again
 }
 
-// Again returns the number of training rows that the stream has read again, or will when it reads
-// alone, less the rows that it has returned since.
+// Again returns the number of training rows that the stream has read again, or will read again when
+// it reads alone, minus the number of rows that it has returned since.
 func (s *ShardReader) Again() int64 { return s.again }
 
-// TakesAt reports whether the stream takes a step of the shard, counted as Place counts them, or
-// leaves it to another DataLoader worker.
+// TakesAt reports whether the stream returns a step of the shard, or leaves the step to another
+// DataLoader worker. step is the step's number as in StepPlace.Step.
 func (s *ShardReader) TakesAt(step int64) bool {
 	return s.shard.Reading.Every.Of <= 1 || step >= s.shard.step && s.shard.Reading.Every.Takes(step-s.shard.step)
 }
 
-// Left returns the number of rows up to the stream's limit; lane.Unknown if it has none.
+// Left returns how many rows the stream may return until it reaches its limit, or lane.Unknown if
+// it has no limit.
 func (s *ShardReader) Left() int64 { return s.shard.rowsLeft(s.progress()) }
 
-// Resumption returns the cursors with which another stream begins at this one's position.
+// Resumption returns cursors with which another stream begins at the position of this stream.
 func (s *ShardReader) Resumption() dataset.Cursors {
 	if p := s.progress(); p.Steps == 0 {
 		return s.shard.Reading.Cursor

@@ -7,27 +7,28 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// StepReader reads the steps of a ShardReader for other streams, which take them. The ShardReader
-// is Stepwise, and reads neither in parts nor up to a limit. From the first step on, it does not
-// check min_match: each stream that takes a step checks its own rows. It is not parked.
+// StepReader reads the steps of a ShardReader for other streams, which take the steps. The
+// ShardReader must be Stepwise, must read all splits of the plan, and must not have a limit. It is
+// never parked. After the first call of ReadStep, it does not check min_match any more: each stream
+// that takes steps checks its own rows.
 type StepReader struct {
 	*ShardReader
-	before mark       // the next step
-	judged []judged   // of the next step
-	within []stepMark // of the next step, as far as its rows are chosen; only counts, At and rows are set
+	before mark       // the state before the next step
+	judged []judged   // the ends of ranges in the next step
+	within []stepMark // the marks within the next step so far, without the fields that the method complete sets
 }
 
 // NewStepReader returns a StepReader, which replaces the ShardReader.
 func NewStepReader(s *ShardReader) *StepReader { return &StepReader{ShardReader: s} }
 
-// MarkEvery makes the following steps have marks after each multiple of a number of rows, so that
-// streams with batches of that size can take slices of them; 0: none. The stream has a single
-// lane, which contributes rows.
+// MarkEvery makes the following steps have a mark after each multiple of a number of rows, so that
+// streams with batches of that size can take slices of the steps. 0 means no marks. The stream must
+// have a single lane, which contributes rows.
 func (r *StepReader) MarkEvery(rows int64) {
 	r.reader.SetMarks(lane.Marks{Rows: rows, Reached: r.reached})
 }
 
-// reached is called at the marks of a step whose rows are being chosen.
+// reached is called at each mark of a step while the step's rows are chosen.
 func (r *StepReader) reached(at lane.Position, rows int64) {
 	m := stepMark{rows: rows}
 	m.At = []lane.Position{at}
@@ -42,12 +43,12 @@ func (r *StepReader) record(table int, all joiner.Counts) error {
 	return nil
 }
 
-// ReadStep reads the next step: its batch or, if skip is set, only its rows. The caller
-// releases the batch.
+// ReadStep reads the next step. If skip is set, it only reads past the rows of the step, and makes
+// no batch. The caller releases the batch.
 func (r *StepReader) ReadStep(skip bool) (*Step, error) {
 	if r.judge == nil {
 		r.judge, r.before = r.record, r.mark()
-		// What Begin has read belongs to the first step.
+		// The first step includes the costs of what Begin has read.
 		r.before.costs, r.before.cached = make([]buildside.Costs, len(r.before.costs)), plan.CacheRead{}
 	}
 	out := &Step{perLane: r.shard.q, tables: r.sequences.joined.Tables()}
@@ -76,7 +77,7 @@ func (r *StepReader) ReadStep(skip bool) (*Step, error) {
 	return out, nil
 }
 
-// complete completes a mark within the next step.
+// complete sets the other fields of a mark that reached has made.
 func (r *StepReader) complete(m stepMark) stepMark {
 	m.Steps, m.Uneven = r.before.Steps, r.before.Uneven
 	m.Consumed = []int64{r.before.Consumed[0] + m.rows}

@@ -8,11 +8,10 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// checkSteps checks that the steps of cursors are consistent with their rows and
-// positions. Each step has returned at least one row, or request, of a lane, so zero
-// steps means that nothing was returned, and there are never more steps than rows. With
-// a wrong step, ranks could end at different steps, and DataLoader workers would take each other's
-// steps.
+// checkSteps checks that the steps of cursors are consistent with their rows and positions. Each
+// step has returned at least one row, or request, of a lane. So if no step was returned, no row was
+// returned, and there are never more steps than rows. If a cursor's step were wrong, ranks could
+// end at different steps, and DataLoader workers would return steps of other workers.
 func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 	for i, c := range cursors {
 		wrong := ""
@@ -36,7 +35,7 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 	return nil
 }
 
-// givenBy describes how much each lane of a cursor has returned.
+// givenBy describes how many rows or requests each lane of a cursor has returned.
 func givenBy(c dataset.Cursor) string {
 	if c.Requests {
 		return fault.Count(c.Given, "request")
@@ -44,8 +43,7 @@ func givenBy(c dataset.Cursor) string {
 	return fault.Count(c.Given, "row")
 }
 
-// givenWithin reports whether the position of a lane is after the first row of a range
-// that has not ended.
+// givenWithin reports whether the position of any lane is after at least one row of a range.
 func givenWithin(c dataset.Cursor) bool {
 	for _, at := range c.At {
 		if at.Row > 0 {
@@ -64,8 +62,8 @@ func steps(cursors dataset.Cursors) int64 {
 	return most
 }
 
-// atStart reports whether the cursors cover all lanes, each position is the start of
-// its lane, and at least one lane has rows.
+// atStart reports whether three conditions hold: the cursors have positions for all lanes, each
+// position is the start of its lane, and at least one lane has rows.
 func atStart(p *plan.Plan, cursors dataset.Cursors) bool {
 	lanes, some := 0, false
 	for _, c := range cursors {

@@ -32,31 +32,32 @@ type ReadSpec struct {
 	Plan      *plan.Plan
 	Reading   dataset.Reading  // with its defaults set, of one shard
 	Outputs   []resolve.Output // the columns of Reading
-	BatchRows int              // of Reading, see BatchRows
-	Counts    *dataset.Counts  // of the plan, as counted; nil: not counted
-	Part      plan.Part        // of the plan's splits; zero: all of them
-	Peer      string           // the host of the client, whose streams share a part of the memory
-	Stepwise  bool             // the counts of each step are needed, see Step
+	BatchRows int              // the result of the function BatchRows for Reading
+	Counts    *dataset.Counts  // the counts of the plan's rows; nil: the rows were not counted
+	Part      plan.Part        // the splits of the plan to read; zero: all of them
+	Peer      string           // the client's host; the streams of one host share a part of the memory
+	Stepwise  bool             // the stream keeps separate counts for each step, see Step
 }
 
-// ShardReader reads one shard of a plan. Its reader opens nothing before the first Next, and a parked
-// stream has no reader. When a stream is parked, the counts of rows that its reader read but did not
-// return are taken back; the next reader counts those rows again.
+// ShardReader reads one shard of a plan, through a lane.Reader. It opens nothing before the first
+// Next, and while the stream is parked, it has no lane.Reader. When the stream is parked, the
+// counts of rows that the lane.Reader has read but not returned are subtracted. The next
+// lane.Reader counts these rows again.
 type ShardReader struct {
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	options Options
 	shard   shard
 
 	refs      atomic.Int64
-	held      *release.Handle // the plan's memory, its snapshots, and the deletes that the stream reads
+	held      *release.Handle // keeps the plan's memory reserved, its snapshots from expiring, and deletes in memory
 	layout    wireLayout
 	reader    *lane.Reader // nil while the stream is parked
-	sequences *sequences   // of reader, or of the last one
+	sequences *sequences   // the sequences of reader, or of the last reader if the stream is parked
 	err       error
-	earlier   lane.Progress // of the earlier readers
-	again     int64         // training rows that were read again and not yet returned since
-	judge     joined.Judge  // nil: min_match is checked
-	back      setback       // of the current step
+	earlier   lane.Progress // the progress of the earlier readers
+	again     int64         // how many training rows were read again, minus the rows returned since
+	judge     joined.Judge  // replaces the checks of min_match; nil: min_match is checked
+	back      setback       // the state before the current step
 	cached    plan.CacheReads
 }
 
@@ -127,8 +128,8 @@ func (s *ShardReader) Release() {
 	s.held.Release()
 }
 
-// BatchRows returns the number of rows of the batch last returned; with wire: grouped, of
-// the rows of its requests.
+// BatchRows returns the number of rows of the batch that was returned last. With wire: grouped, it
+// returns the number of rows of all requests of that batch.
 func (s *ShardReader) BatchRows() int64 {
 	rows, _ := s.reader.LastBatch()
 	return rows
@@ -156,7 +157,7 @@ func (s *ShardReader) Next() bool {
 	return true
 }
 
-// open makes a reader that resumes at the stream's position.
+// open makes a new reader that resumes at the stream's position.
 func (s *ShardReader) open(ctx context.Context) error {
 	ctx, entered := s.options.Budget.Enter(ctx, s.shard.Peer) // the stream may wait for memory
 	opened, err := newSequences(ctx, s.options, s.opens())

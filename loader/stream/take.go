@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// View returns a slice of a step as the stream itself would return it: with its columns, in its
-// order. The step's columns include them, and its form agrees with the stream's. The caller
-// releases the view.
+// View returns a slice of a step as a batch that the stream itself would return: with the stream's
+// columns, in the stream's order. The step must have these columns, and its form must agree with
+// the form of the stream. The caller releases the view.
 func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 	from, to := of.Span()
 	if of.IsWhole() {
@@ -25,7 +25,7 @@ func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 		to = of.Batch.NumRows() // with wire: grouped, rows of the batch are requests
 	}
 	ctx := s.ctx
-	if hasCodes(of.Batch.Schema()) || hasCodes(s.layout.schema) { // the view may have memory of its own, for which the stream waits as for a batch
+	if hasCodes(of.Batch.Schema()) || hasCodes(s.layout.schema) { // the view may need new memory, for which the stream waits like for a batch
 		entered, left := s.options.Budget.Enter(ctx, s.shard.Peer)
 		defer left.Release()
 		ctx = entered
@@ -38,9 +38,10 @@ func hasCodes(schema *arrow.Schema) bool {
 	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return f.Type.ID() == arrow.DICTIONARY })
 }
 
-// TakeStep advances the stream, which is parked, by a step that another ShardReader read: the
-// stream has then returned the batch, which is View of the step or, with skip, skipped it as a step
-// of another DataLoader worker. own reports that the step was read for this stream.
+// TakeStep advances the stream, which must be parked, by a step that another ShardReader has read.
+// Afterwards the stream counts as having returned batch, which is the View of the step. If skip is
+// set, it counts as having skipped the step, as a step of another DataLoader worker. own reports
+// that the step was read for this stream.
 func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own bool) error {
 	tables, err := of.tablesAt(s.sequences.joined.Tables())
 	if err == nil {
@@ -89,7 +90,7 @@ func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own 
 	return nil
 }
 
-// tablesAt returns the positions of staging tables among those of the step.
+// tablesAt returns the index of each named staging table in Step.tables.
 func (s *Step) tablesAt(names []string) ([]int, error) {
 	at := make([]int, len(names))
 	for i, name := range names {
@@ -100,8 +101,8 @@ func (s *Step) tablesAt(names []string) ([]int, error) {
 	return at, nil
 }
 
-// check checks the min_match of a stream at the ends of the ranges that end in the slice. tables are
-// the positions among the step's staging tables of those that the stream reads.
+// check checks the min_match of a stream's staging tables at the end of each range that ends in the
+// slice. tables has the index in Step.tables of each staging table that the stream reads.
 func (p StepSlice) check(tables []int, stream *joined.Ranges) error {
 	for _, j := range p.judged {
 		table := slices.Index(tables, j.table)
