@@ -1,8 +1,8 @@
-// Package icebergcat opens catalogs of Apache Iceberg tables. A Locator for each type of catalog finds
-// the metadata of a table; package tablestore opens its files. The packages below it read the metadata
-// (metadata, metafile, column), list files (listing), and change tables (commits, revision, manifests,
-// tags). They are the only ones that know iceberg-go.
+// Package icebergcat opens catalogs of Apache Iceberg tables. Each type of catalog has a Locator,
+// which finds the metadata of a table. Package tablestore opens the files of tables. The packages
+// below icebergcat read the metadata (metadata, metafile, column), list files (listing), and change
+// tables (commits, revision, manifests, tags). No other packages use iceberg-go.
 //
-// Reading changes nothing, except that Tag commits a tag if asked to. Commit, Create, Move,
-// Publish and Undo change tables of the namespaces that the catalog may write to.
+// Reading a table changes nothing. Tag commits a tag. The methods of TableWriter, such as Commit
+// and Create, change tables, but only in the namespaces that Options.WriteNamespaces lists.
 package icebergcat

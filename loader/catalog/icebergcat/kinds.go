@@ -15,13 +15,13 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// kind is how catalogs of a type are opened, and which properties they read.
+// kind has the function that opens catalogs of a type, and the properties that they read.
 type kind struct {
 	open       func(Options, context.Context, *metadata.Source) error
 	properties []string
 }
 
-// kinds returns the kinds of dataset.CatalogTypes, by name.
+// kinds returns the kind of each type in dataset.CatalogTypes.
 func kinds() map[string]kind {
 	return map[string]kind{
 		dataset.CatalogSQL:       {open: Options.openSQL},
@@ -30,8 +30,8 @@ func kinds() map[string]kind {
 	}
 }
 
-// Properties returns the names of the properties that a catalog of a type reads, without
-// those of storage. A name that ends in a dot stands for all properties that begin with it.
+// Properties returns the names of the properties that catalogs of a type read, except the
+// properties for storage. A name that ends in a dot stands for all properties that begin with it.
 func Properties(of string) []string { return kinds()[of].properties }
 
 // unsupported returns well-known catalog types that are not supported, each with a remedy.
@@ -86,7 +86,8 @@ func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 	return nil
 }
 
-// checkWrites returns an error if the options allow writes and catalogs of the type do not support them.
+// checkWrites returns an error if the options allow writes and catalogs of this type do not support
+// writes.
 func (o Options) checkWrites() error {
 	if of, _ := dataset.CatalogTypeOf(o.Type); !of.ReadOnly || len(o.WriteNamespaces) == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// List returns the names of all tables, sorted, with dots between their parts. A table with
-// a dot in a part cannot be named and is left out.
+// List returns the names of all tables, sorted, with dots between their parts. It leaves out tables
+// whose namespace or name has a dot in a part, because no name can refer to such a table.
 func (c *Catalog) List(ctx context.Context) ([]string, error) {
 	lister, ok := c.source.Locator.(locator.Lister)
 	if !ok {
@@ -31,8 +31,8 @@ func (c *Catalog) List(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog cannot list
-// them. Others may come too.
+// CurrentMetadata returns the locations of the current metadata files of all tables, or false if
+// the catalog cannot list them. The result may have the locations of other metadata files as well.
 func (c *Catalog) CurrentMetadata(ctx context.Context) (locations []string, known bool, err error) {
 	lister, known := c.source.Locator.(locator.CurrentLister)
 	if !known {

@@ -22,41 +22,46 @@ import (
 
 // Options configure a Catalog.
 type Options struct {
-	Name      string      // of the catalog, as its writers call it
+	Name      string      // the name that the catalog's writers use for it
 	Type      string      // see kinds
-	URI       string      // of a database (see sqlcat) or of a server (see restcat)
-	Warehouse string      // of a server or a folder; unused for a database
+	URI       string      // the URI of a database (see sqlcat) or of a server (see restcat)
+	Warehouse string      // a warehouse of a REST server, or a folder
 	BaseDir   string      // the folder that relative paths start from
 	Store     store.Store // reads local files
 	// Stores are the kinds of remote storage that are served; nil serves none.
 	Stores store.Kinds
-	// Properties are the catalog's own, with PyIceberg's names.
+	// Properties are the catalog's properties, with PyIceberg's names.
 	Properties map[string]string
-	// AllowedPrefixes are the folders that files of tables may lie in; none: the warehouse, and the folder of each table.
+	// AllowedPrefixes are the folders in which the files of tables may be. If there are none, files
+	// may be in the warehouse and in the folder of their table.
 	AllowedPrefixes []string
 	// Calls runs calls that access the catalog's own files, so that they end with their
 	// context even if the disk hangs; nil runs them directly.
 	Calls *store.Calls
 	// Timeout limits a call of the catalog; 0 is unlimited.
 	Timeout time.Duration
-	// Clock tells when credentials and tokens expire; nil uses them until they are
-	// rejected.
+	// Clock returns the current time, to tell whether credentials and tokens have expired. If it is
+	// nil, they are used until they are rejected.
 	Clock func() time.Time
-	// Sign returns the signer of requests to a REST catalog that needs one; nil refuses
-	// such catalogs.
+	// Sign returns the function that signs requests, for a REST catalog that needs signed requests.
+	// If it is nil, such catalogs are refused.
 	Sign func(restcat.Signing) (restcat.Signer, error)
 	// MaxMetadata bounds the bytes, both stored and unpacked, of a metadata file,
 	// manifest list or manifest. A larger one is Exhausted. 0 is unlimited.
 	MaxMetadata int64
-	// Manifests caches manifests and manifest lists, as stored; nil reads them each time.
+	// Manifests caches the stored content of manifests and manifest lists, and of metadata files on
+	// remote storage that never change. If it is nil, files are read each time.
 	Manifests *cache.Cache[[]byte]
-	// Tables caches pinned tables, by the metadata that they were pinned in; nil parses it each time.
+	// Tables caches pinned tables, by the metadata that they were opened from. If it is nil,
+	// metadata is parsed each time.
 	Tables *cache.Cache[*catalog.Table]
-	// StoredSizes takes the sizes of data files and delete files from storage, not from manifests. SizeDiffers is called for
-	// each file that is opened and has another size than its manifest says; nil ignores it.
+	// If StoredSizes is true, the sizes of data files and delete files are those that storage
+	// reports, not those in manifests. SizeDiffers is called for each file that is opened and whose
+	// size is not the one in its manifest; it may be nil.
 	StoredSizes bool
 	SizeDiffers func(SizeDifference)
-	// WriteNamespaces are the namespaces whose tables may be changed; none: no table may.
+	// WriteNamespaces are the namespaces whose tables may be changed. If there are none, no table
+	// may be changed.
 	WriteNamespaces []string
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
@@ -80,8 +85,9 @@ var (
 	_ catalog.Expecter = (*Catalog)(nil)
 )
 
-// Open opens a catalog and checks that it can be read. A type or URI that is not served is
-// Invalid; see the package of each type for other errors. The caller closes the catalog.
+// Open opens a catalog and checks that it can be read. It returns Invalid for a type or a URI that
+// is not supported; see the package of each type of catalog for other errors. The caller closes the
+// catalog.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	s, err := OpenSource(ctx, o)
 	if err != nil {
@@ -90,7 +96,8 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	return Over(s, o)
 }
 
-// OpenSource opens what reads the metadata of a catalog's tables. The caller closes its Locator.
+// OpenSource opens the Source that reads the metadata of a catalog's tables. The caller closes the
+// Locator of the Source.
 func OpenSource(ctx context.Context, o Options) (*metadata.Source, error) {
 	if o.Name == "" {
 		return nil, fault.InvalidField("name", "the catalog has no name")
@@ -106,7 +113,7 @@ func OpenSource(ctx context.Context, o Options) (*metadata.Source, error) {
 	return s, o.open(ctx, s)
 }
 
-// Over returns the catalog of a source, which it closes if there is an error.
+// Over returns a catalog that reads from s. If it returns an error, it closes the Locator of s.
 func Over(s *metadata.Source, o Options) (*Catalog, error) {
 	warehouse, err := o.absolute(o.Warehouse)
 	if err == nil {
@@ -123,7 +130,8 @@ func Over(s *metadata.Source, o Options) (*Catalog, error) {
 	}, nil
 }
 
-// files returns what opens files with a catalog's properties and, unless grants is nil, with what it grants for each table.
+// files returns the Files that open files with the given properties and, unless grants is nil, with
+// the credentials that the catalog grants for each table.
 func (o Options) files(properties map[string]string, grants func(context.Context, string) ([]locator.Grant, error)) *tablestore.Files {
 	return tablestore.New(tablestore.Options{Local: o.Store, Kinds: o.Stores, Properties: properties, Clock: o.Clock, Grants: grants})
 }
@@ -165,16 +173,17 @@ func (c *Catalog) Open(ctx context.Context, t *catalog.Table, location string, s
 	return out, err
 }
 
-// Storage returns the store of a location that need not belong to a table, opened with the catalog's own properties.
+// Storage returns the store of a location, opened with the catalog's own properties. The location
+// need not belong to a table.
 func (c *Catalog) Storage(ctx context.Context, location string) (store.Store, error) {
 	return c.source.Files.Store(ctx, location)
 }
 
-// SizeDifference is a file whose size is not the one in its manifest.
+// SizeDifference describes a file whose size is not the one in its manifest.
 type SizeDifference struct {
 	Table, UUID, Location string
 	Manifest, Stored      int64 // in bytes
 }
 
-// Close closes the catalog's connections. It is the last call.
+// Close closes the catalog's connections. Call no method after it.
 func (c *Catalog) Close() { c.source.Locator.Close() }

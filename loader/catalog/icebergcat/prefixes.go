@@ -8,8 +8,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// prefixes parses the prefixes that the files of all tables may lie under. Without any, they are the warehouse, if that is a
-// place, and Source.prefixesOf adds the folder of each table.
+// prefixes returns the prefixes under which the files of all tables may be. If AllowedPrefixes is
+// empty, this is the warehouse, if it is a location; Source.prefixesOf then adds the folder of each
+// table.
 func (o Options) prefixes() (out store.Prefixes, err error) {
 	if len(o.AllowedPrefixes) > 0 {
 		places := make([]string, len(o.AllowedPrefixes))
@@ -33,13 +34,14 @@ func (o Options) prefixes() (out store.Prefixes, err error) {
 	return out, err
 }
 
-// warehouseIsName reports whether the warehouse is a name that a server gives to a place. Only REST servers have such names: the
-// warehouse of the other types is a place, which may be a relative path.
+// warehouseIsName reports whether the warehouse is a name that only the catalog's server
+// understands, and not a location. Only REST servers have such names; for the other types of
+// catalogs, the warehouse is a location, which may be a relative path.
 func (o Options) warehouseIsName() bool {
 	return o.Type == dataset.CatalogREST && store.Scheme(o.Warehouse) == "" && !filepath.IsAbs(o.Warehouse)
 }
 
-// absolute returns a location whose path begins at the folder that relative paths start from.
+// absolute returns a location with an absolute path: a relative path starts from Options.BaseDir.
 func (o Options) absolute(location string) (string, error) {
 	if store.Scheme(location) != "" || filepath.IsAbs(location) || location == "" {
 		return location, nil

@@ -12,19 +12,19 @@ import (
 // Catalog is an Iceberg REST catalog.
 type Catalog struct {
 	client    *client
-	transport *http.Transport // owned; nil if Options has one
+	transport *http.Transport // closed by Close; nil if Options has a transport
 }
 
 var _ locator.Granter = (*Catalog)(nil)
 
-// Bounds of idle connections to a server.
+// Limits of the idle connections to a server.
 const (
 	keptConnections = 4
 	keptFor         = 90 * time.Second
 )
 
-// Open requests a server's configuration and returns its catalog. It returns Invalid for wrong
-// properties or a server that is not an Iceberg REST catalog, and Unavailable for a server that
+// Open requests the configuration of a server and returns its catalog. It returns Invalid if the
+// properties are wrong or the server is not an Iceberg REST catalog, and Unavailable if the server
 // does not answer or refuses the request.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	base, err := server(propertyURI, o.URI)
@@ -57,6 +57,6 @@ func (c *Catalog) Close() {
 	}
 }
 
-// Properties returns the properties for the files of all tables: those of Options, merged
-// with the server's.
+// Properties returns the properties for the files of all tables: the properties in Options, merged
+// with those that the server sent.
 func (c *Catalog) Properties() map[string]string { return maps.Clone(c.client.properties) }

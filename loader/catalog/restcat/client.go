@@ -15,11 +15,11 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// client sends requests to a server as its configuration says.
+// client sends requests to a server, according to the server's configuration.
 type client struct {
 	options    Options
 	base       *url.URL          // the server's URL, without /v1
-	properties map[string]string // those of Options, merged with the server's
+	properties map[string]string // the properties in Options, merged with those of the server
 	headers    http.Header
 	secrets    []string // the secret values in properties
 	http       *http.Client
@@ -27,17 +27,18 @@ type client struct {
 	sign       Signer  // nil if requests are not signed
 }
 
-// delegationHeader requests credentials for a table's files; delegation is its value.
+// delegationHeader is the header that asks for credentials for a table's files, and delegation is
+// its value.
 const (
 	delegationHeader = "X-Iceberg-Access-Delegation"
 	delegation       = "vended-credentials"
 )
 
-// maxRedirects bounds the redirects of a request.
+// maxRedirects is the maximum number of redirects that a request follows.
 const maxRedirects = 5
 
-// sameHost stops a redirect to another server, which must not receive the token, and one
-// that changes the method, which would turn a commit into a read.
+// sameHost stops a redirect to another server, because that server must not receive the token. It
+// also stops a redirect that changes the method, because this would turn a commit into a read.
 func sameHost(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	if !sameServer(r.URL, first.URL) || r.Method != first.Method || len(via) > maxRedirects {
@@ -46,7 +47,7 @@ func sameHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// configure applies properties.
+// configure sets the fields of c from properties.
 func (c *client) configure(properties map[string]string) error {
 	c.properties, c.secrets = properties, secrets(properties)
 	if err := unserved(properties); err != nil {
@@ -76,11 +77,13 @@ func (c *client) configure(properties map[string]string) error {
 	return err
 }
 
-// maxConfig bounds the bytes of a server's configuration.
+// maxConfig is the maximum size of a server's configuration in bytes. It also applies to each page
+// of a list.
 const maxConfig = 4 << 20
 
-// ask requests the server's configuration. The properties of Options override the defaults in
-// it, and the overrides in it override the properties.
+// ask requests the server's configuration and applies it. The properties in Options override the
+// defaults in the configuration, and the overrides in the configuration override the properties in
+// Options.
 func (c *client) ask(ctx context.Context) error {
 	query := url.Values{}
 	if c.options.Warehouse != "" {
@@ -147,12 +150,12 @@ func (c *client) post(ctx context.Context, path string, content []byte) (*http.R
 		return nil, err
 	}
 	r.Header = c.headers.Clone()
-	r.Header.Del(delegationHeader) // the response needs no credentials
+	r.Header.Del(delegationHeader) // the response to a commit needs no credentials
 	r.Header.Set("Content-Type", "application/json")
 	return r, nil
 }
 
-// path returns a path below the catalog's prefix.
+// path returns the path of a request: the parts, below the catalog's prefix.
 func (c *client) path(parts ...string) string {
 	if prefix := strings.Trim(c.properties[propertyPrefix], "/"); prefix != "" {
 		parts = slices.Insert(parts, 0, prefix)
@@ -160,7 +163,7 @@ func (c *client) path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// namespace returns a namespace as one escaped part of a path.
+// namespace returns a namespace in the form of one escaped part of a path.
 func (c *client) namespace(parts []string) string {
 	separator := "\x1f"
 	if own, err := url.PathUnescape(c.properties[propertySeparator]); err == nil && own != "" {
@@ -169,11 +172,12 @@ func (c *client) namespace(parts []string) string {
 	return url.PathEscape(strings.Join(parts, separator))
 }
 
-// children returns the query for the namespaces in a namespace, or for the top-level ones.
+// children returns the query parameters for listing the namespaces inside a namespace, or the
+// top-level namespaces if parent is empty.
 func (c *client) children(parent []string) url.Values {
 	query := url.Values{}
 	if len(parent) > 0 {
-		inside, _ := url.PathUnescape(c.namespace(parent)) // which escaped it
+		inside, _ := url.PathUnescape(c.namespace(parent)) // namespace escaped it
 		query.Set("parent", inside)
 	}
 	return query

@@ -11,7 +11,7 @@ import (
 
 var _ locator.Updater = (*Catalog)(nil)
 
-// commitTable is a request to change a table, with its conditions.
+// commitTable is the body of a request that changes a table, with the conditions of the change.
 type commitTable struct {
 	Requirements []requirement `json:"requirements"`
 	Updates      []setRef      `json:"updates"`
@@ -23,7 +23,8 @@ type requirement struct {
 	*refRequirement
 }
 
-// refRequirement requires a ref to be at a snapshot, or not to exist if that is null.
+// refRequirement requires that a ref is at a snapshot, or that the ref does not exist if the
+// snapshot is null.
 type refRequirement struct {
 	Ref      string `json:"ref"`
 	Snapshot *int64 `json:"snapshot-id"`
@@ -37,8 +38,9 @@ type setRef struct {
 	MaxAge   int64  `json:"max-ref-age-ms"`
 }
 
-// SetTag sets a tag, on the condition that the table and the tag are unchanged. The request
-// is idempotent, so it can be retried. See locator.Updater.
+// SetTag sets a tag, on the conditions that the table has the uuid in tag, and that the tag is
+// where it was or still does not exist. The request is idempotent, so it can be retried. See
+// locator.Updater.
 func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) (locator.Outcome, error) {
 	where := &refRequirement{Ref: tag.Name}
 	if tag.There {
@@ -54,7 +56,9 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 		"allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out")
 }
 
-// commit sends a commit to a table. The response must have what was committed, as isMade reports. A refusal gets the remedy.
+// commit sends a commit to a table. The function isMade reports whether a response contains the
+// change; if it does not, the outcome is Unknown. If the server refuses the commit, the error has
+// the given remedy.
 func (c *Catalog) commit(ctx context.Context, t locator.Table, request any, isMade func(answer []byte) bool, remedy string) (locator.Outcome, error) {
 	content, err := json.Marshal(request)
 	if err != nil {
@@ -73,7 +77,7 @@ func (c *Catalog) commit(ctx context.Context, t locator.Table, request any, isMa
 		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s does not contain what was committed",
 			c.client.options.Name, t.Name, c.client.base.Redacted()).In(t.Name, "").WithRemedy("check any proxy between Penstock and the catalog")
 	case status == http.StatusConflict, status == http.StatusNotFound:
-		return locator.Lost, nil // the caller loads the table again, and finds it if it is gone
+		return locator.Lost, nil // the caller loads the table again, and then finds out whether it still exists
 	case status == 0 || reply{status: status}.passes():
 		return locator.Unknown, err
 	}

@@ -14,10 +14,10 @@ import (
 
 var _ locator.Lister = (*Catalog)(nil)
 
-// Bounds of a listing, for servers whose lists never end.
+// Limits of a listing, in case a server's lists never end.
 const (
-	maxPages = 10_000 // of one list
-	maxDepth = 8      // of nested namespaces
+	maxPages = 10_000 // pages of one list
+	maxDepth = 8      // levels of nested namespaces
 )
 
 // namespacePage is a page of a list of namespaces.
@@ -35,13 +35,13 @@ type tablePage struct {
 	Next string `json:"next-page-token"`
 }
 
-// List returns the names of all tables, also in nested namespaces if the server supports
-// them. See locator.Lister.
+// List returns the names of all tables. If the server supports nested namespaces, the tables in
+// these are included. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	return c.within(ctx, nil, 0)
 }
 
-// within lists the tables of the namespaces in a namespace.
+// within lists the tables of all namespaces inside a namespace, at any depth up to maxDepth.
 func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]string, error) {
 	var spaces [][]string
 	err := c.pages(ctx, c.client.path("namespaces"), c.client.children(parent), func(content []byte) (string, error) {
@@ -55,7 +55,7 @@ func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]s
 	}
 	var out [][]string
 	for _, space := range spaces {
-		// Some servers ignore the parent.
+		// Some servers ignore the parent and return other namespaces, which are skipped here.
 		if len(space) != len(parent)+1 || !slices.Equal(space[:len(parent)], parent) {
 			continue
 		}
@@ -90,10 +90,11 @@ func (c *Catalog) tables(ctx context.Context, namespace []string) ([][]string, e
 	return out, err
 }
 
-// pages requests a list page by page. A list that does not exist is empty: the namespace
-// may have been dropped, and not every server supports nested namespaces.
+// pages requests a list page by page. If the server says that the list does not exist, pages treats
+// it as empty: the namespace may have been dropped meanwhile, and not every server supports nested
+// namespaces.
 func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read func([]byte) (next string, err error)) error {
-	query.Set("pageToken", "") // requests pages
+	query.Set("pageToken", "") // asks for a list in pages
 	seen := map[string]bool{}
 	for range maxPages {
 		none := false

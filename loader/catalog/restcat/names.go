@@ -9,8 +9,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// names returns the tables of a namespace, or of the one with the nearest name if that does
-// not exist. They are suggestions, so failures to list are ignored.
+// names returns the names of the tables of a namespace. If these cannot be listed, it returns the
+// tables of the namespace with the most similar name. The names are suggestions, so errors of
+// listing are ignored.
 func (c *Catalog) names(ctx context.Context, namespace []string) []string {
 	if names, ok := c.tablesOf(ctx, namespace); ok {
 		return names
@@ -43,14 +44,15 @@ func (c *Catalog) tablesOf(ctx context.Context, namespace []string) ([]string, b
 	return out, true
 }
 
-// namespaces returns the namespaces in a namespace, or the top-level ones.
+// namespaces returns the namespaces inside a namespace, or the top-level namespaces if parent is
+// empty.
 func (c *Catalog) namespaces(ctx context.Context, parent []string) [][]string {
 	var page namespacePage
 	c.list(ctx, c.client.path("namespaces"), c.client.children(parent), &page)
 	return page.Namespaces
 }
 
-// list requests a list. It returns false if that fails.
+// list requests a list, and decodes it. It returns false if either fails.
 func (c *Catalog) list(ctx context.Context, path string, query url.Values, into any) bool {
 	content, err := c.client.get(ctx, path, query, call{what: "list names", max: maxConfig})
 	return err == nil && json.Unmarshal(content, into) == nil

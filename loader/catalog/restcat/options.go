@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// The properties that are read, with PyIceberg's names.
+// The properties that this package reads. The names are those of PyIceberg.
 const (
 	propertyToken      = "token"
 	propertyCredential = "credential"
@@ -47,20 +47,23 @@ func Properties() []string {
 // Options configure a Catalog.
 type Options struct {
 	Name      string // of the catalog, in errors
-	URI       string // of the server, without /v1
+	URI       string // URI of the server, without /v1
 	Warehouse string // "" if the server has only one
-	// Properties are the catalog's, with PyIceberg's names. The server may override them.
+	// Properties are the catalog's properties, with PyIceberg's names. The server may override
+	// them.
 	Properties map[string]string
-	// Stores are the kinds of storage that tables may have settings and credentials for.
+	// Stores are the kinds of storage that the server's responses may have settings and credentials
+	// for.
 	Stores store.Kinds
 	// Timeout limits a call, including its retries; 0 is unlimited.
 	Timeout time.Duration
-	// Transport sends requests; nil uses the package's own.
+	// Transport sends requests. If it is nil, the catalog makes a transport.
 	Transport http.RoundTripper
-	// Sign returns the signer of requests if rest.sigv4-enabled is set; nil refuses that
-	// property.
+	// Sign returns the function that signs requests. It is called if rest.sigv4-enabled is true. If
+	// Sign is nil, this property is an error.
 	Sign func(Signing) (Signer, error)
-	// Clock tells when tokens expire; nil uses them until they are rejected.
+	// Clock returns the current time, to tell whether tokens have expired. If it is nil, tokens are
+	// used until they are rejected.
 	Clock func() time.Time
 	// Random returns a number in [0, 1) for back-off; nil uses math/rand.
 	Random func() float64
@@ -69,7 +72,7 @@ type Options struct {
 // Signing configures the signatures of requests.
 type Signing struct {
 	Region, Service string
-	// Properties are the catalog's, and may include credentials.
+	// Properties are the catalog's properties. They may include credentials.
 	Properties map[string]string
 }
 
@@ -105,7 +108,7 @@ func unserved(properties map[string]string) error {
 	return nil
 }
 
-// isTrue reports whether PyIceberg parses a text as true.
+// isTrue reports whether PyIceberg parses the text as the boolean true.
 func isTrue(text string) bool {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true", "t", "yes", "y", "on", "1":

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// minSecret is the minimum length of a secret that is hidden: shorter ones may be part of
-// any text.
+// minSecret is the minimum length of a secret that redact hides. Shorter secrets may occur by
+// chance in any text.
 const minSecret = 4
 
-// secrets returns the values of secret properties.
+// secrets returns the values of the properties that are secret.
 func secrets(properties map[string]string) []string {
 	var out []string
 	for name, value := range properties {
@@ -32,7 +32,8 @@ func secrets(properties map[string]string) []string {
 	return out
 }
 
-// redact hides secrets in a text from the server: some servers repeat rejected requests.
+// redact hides secrets in a text that the server sent, because some servers repeat a rejected
+// request in their error message.
 func (c *client) redact(text, token string) string {
 	for _, secret := range append(slices.Clone(c.secrets), token) {
 		if len(secret) < minSecret {

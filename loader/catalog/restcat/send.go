@@ -15,21 +15,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// call is one call of a server, which may take several requests.
+// call is one call of a server. It may take several requests.
 type call struct {
 	what    string // in errors: "load table ml.events"
-	table   string // that it concerns, or ""
+	table   string // the table of the call, or ""
 	request func(context.Context) (*http.Request, error)
 	max     int64             // bytes of the response; 0 is unlimited
 	grow    func(int64) error // charges bytes of the response; nil charges nothing
-	// failed returns the error for a status. If it is nil or returns nil, the error is that
-	// of all calls.
+	// failed returns the error for a status other than 200. If failed is nil or returns nil,
+	// refused makes the error.
 	failed func(status int, message string) error
-	// plain requests carry their own credentials: they get no token and no signature.
+	// If plain is true, the requests have their own credentials, and get neither a token nor a
+	// signature.
 	plain bool
 }
 
-// Retries of requests to a server that is unavailable.
+// Limits of the retries of requests to a server that is unavailable, and a status after which they
+// are retried.
 const (
 	maxTries   = 6
 	firstWait  = 100 * time.Millisecond
@@ -86,8 +88,8 @@ func (c *client) token(ctx context.Context, q call) (string, error) {
 	return c.tokens.get(ctx)
 }
 
-// pause waits between half of the given time and all of it, so that clients that failed at
-// the same time retry at different times.
+// pause waits for a random time between half of the given time and the whole of it, so that clients
+// whose requests failed at the same time retry at different times.
 func (c *client) pause(ctx context.Context, wait time.Duration) error {
 	return backoff.Sleep(ctx, wait/2+time.Duration(c.random()*float64(wait/2)))
 }
@@ -101,7 +103,7 @@ type reply struct {
 	to     string        // the target of a redirect
 }
 
-// passes reports whether the failure may be temporary.
+// passes reports whether the status is that of a failure that may be temporary.
 func (r reply) passes() bool {
 	switch r.status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -111,11 +113,11 @@ func (r reply) passes() bool {
 	return false
 }
 
-// unknown reports whether the server rejected the identity as unknown or expired.
+// unknown reports whether the server rejected the identity of the request as unknown or expired.
 func (r reply) unknown() bool { return r.status == http.StatusUnauthorized || r.status == statusGone }
 
-// once sends one request. It reads the body of status 200 into an answer, and the message
-// of other responses into the reply.
+// once sends one request. If the status is 200, it reads the body into an answer; otherwise it puts
+// the error message into the reply.
 func (c *client) once(ctx context.Context, q call, token string, into *answer) (reply, error) {
 	r, err := q.request(ctx)
 	if err != nil {
@@ -149,11 +151,12 @@ func (c *client) once(ctx context.Context, q call, token string, into *answer) (
 
 // Limits of an error response, in bytes.
 const (
-	maxRefusal = 64 << 10 // its body
+	maxRefusal = 64 << 10 // of the body
 	maxMessage = 300
 )
 
-// message parses an error response of Iceberg or of RFC 6749, and hides secrets in it.
+// message parses the body of an error response, in the format of Iceberg or of RFC 6749, and hides
+// secrets in its message.
 func message(body io.Reader, hide func(string) string) (kind, said string) {
 	content, _ := io.ReadAll(io.LimitReader(body, maxRefusal))
 	var refusal struct {
@@ -180,18 +183,18 @@ func short(text string) string {
 	return text
 }
 
-// answer collects the body of a response. Retries reuse its memory.
+// answer receives the body of a response. Retries reuse its memory.
 type answer struct {
 	content []byte
 	max     int64
 	grow    func(int64) error
-	table   bool // it is the metadata of a table
+	table   bool // whether the body is the metadata of a table
 }
 
 // answerStep is the minimum size of the buffer for a body, in bytes.
 const answerStep = 64 << 10
 
-// read reads a whole body. It fails if the body exceeds the limit or the memory budget.
+// read reads a whole body. It returns an error if the body exceeds the limit or the memory budget.
 func (a *answer) read(r *http.Response) error {
 	a.content = a.content[:0]
 	if a.max > 0 && r.ContentLength > a.max {
@@ -220,7 +223,7 @@ func (a *answer) read(r *http.Response) error {
 	}
 }
 
-// room grows the buffer to n bytes, but not beyond one byte more than the limit.
+// room grows the buffer to n bytes, or to one byte more than the limit if n is larger than that.
 func (a *answer) room(n int64) error {
 	if a.max > 0 {
 		n = min(n, a.max+1)
@@ -246,7 +249,7 @@ func (a *answer) tooLarge() error {
 		WithRemedy("expire snapshots so that the table's metadata becomes smaller, or raise the server's max_metadata")
 }
 
-// failure classifies the error of a request without a response.
+// failure returns the error for a request that got no response.
 func (c *client) failure(ctx, given context.Context, q call, err error) error {
 	what := fmt.Sprintf("catalog %s: %s", c.options.Name, q.what)
 	var known *fault.Error
@@ -267,7 +270,7 @@ func (c *client) failure(ctx, given context.Context, q call, err error) error {
 		WithRemedy("check that %s responds", c.base.Redacted())
 }
 
-// refused returns the failure of a response with another status than 200.
+// refused returns the error for a response whose status is not 200.
 func (c *client) refused(q call, r reply) error {
 	if q.failed != nil {
 		if err := q.failed(r.status, r.said); err != nil {

@@ -7,9 +7,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// stays takes over the address that a server's configuration gives the catalog; "" is none. Neither it nor the token endpoint in
-// the merged properties may be of a server that the catalog's block does not name, if the block has something to prove who it is:
-// that server would get it.
+// stays applies the uri that the server's configuration gives the catalog; "" if it gives none. It
+// refuses a uri of another server if the catalog's block has secrets, and a token endpoint of a
+// server that the block does not name if the block has a credential: otherwise that server would
+// receive the secrets of the block.
 func (c *client) stays(uri string, merged map[string]string) error {
 	if uri != "" {
 		base, err := server(propertyURI, uri)
@@ -37,7 +38,8 @@ func (c *client) stays(uri string, merged map[string]string) error {
 	return nil
 }
 
-// hasSecrets reports whether requests prove who the catalog's block is.
+// hasSecrets reports whether the catalog's block has a token, a credential, headers or signatures,
+// which requests would show to a server.
 func (c *client) hasSecrets() bool {
 	for name := range c.options.Properties {
 		if strings.HasPrefix(name, headerPrefix) {
@@ -48,7 +50,7 @@ func (c *client) hasSecrets() bool {
 	return of[propertyToken] != "" || of[propertyCredential] != "" || isTrue(of[propertySigV4])
 }
 
-// namesServer reports whether the catalog's block names a server as one of tokens.
+// namesServer reports whether the catalog's block names the server of this URL as its token server.
 func (c *client) namesServer(at *url.URL) bool {
 	for _, name := range []string{propertyOAuth, propertyOAuthOld} {
 		if own, err := server(name, c.options.Properties[name]); err == nil && sameServer(own, at) {
@@ -58,18 +60,18 @@ func (c *client) namesServer(at *url.URL) bool {
 	return false
 }
 
-// moved refuses an address.
+// moved returns the error for an address of another server.
 func moved(name, address string) error {
 	return fault.InvalidField(name, "it names %s, another server than the catalog's block, which would get the block's token, credential or headers",
 		fault.RedactURI(address)).WithRemedy("if that server is the right one, write it as %s of the block", name)
 }
 
-// sameServer reports whether two URLs are of one server.
+// sameServer reports whether two URLs have the same scheme, host and port.
 func sameServer(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 
-// port returns the port that a URL stands for.
+// port returns the port of a URL: the one in the URL, or else the default port of its scheme.
 func port(of *url.URL) string {
 	if given := of.Port(); given != "" {
 		return given

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// loadTable is the response with a table.
+// loadTable is the response to a request for a table.
 type loadTable struct {
 	Location    string            `json:"metadata-location"`
 	Metadata    json.RawMessage   `json:"metadata"`
@@ -40,7 +40,7 @@ func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located,
 	return locator.Located{Location: answer.Location, Text: answer.Metadata, Grants: grants}, nil
 }
 
-// Grants loads a table for its grants alone. See locator.Granter.
+// Grants loads a table only to get its grants. See locator.Granter.
 func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant, error) {
 	answer, err := c.load(ctx, t, "refs")
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant,
 	return c.grants(t, answer)
 }
 
-// table returns the path of a table.
+// table returns the path of the requests for a table.
 func (c *Catalog) table(t locator.Table) string {
 	last := len(t.Parts) - 1
 	return c.client.path("namespaces", c.client.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
@@ -73,7 +73,7 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	if err != nil {
 		return nil, err
 	}
-	// Decoding copies the metadata.
+	// Decoding the response copies the metadata.
 	if err := t.Grow(int64(len(content))); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	return &answer, nil
 }
 
-// contradicts returns the failure of a response that cannot be correct.
+// contradicts returns the error for a response that contradicts itself or the request.
 func (c *Catalog) contradicts(t locator.Table, what string) error {
 	return fault.New(fault.Corrupt, "catalog %s: load table %s: %s: %s", c.client.options.Name, t.Name, c.client.base.Redacted(), what).In(t.Name, "").
 		WithRemedy("check that uri, warehouse and prefix are those of an Iceberg REST catalog, and any proxy in between")
@@ -109,7 +109,8 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 		return nil, err
 	}
 	for _, credential := range answer.Credentials {
-		// The table's settings hold for all prefixes, its credential for none of them.
+		// The settings in the table's config apply to all prefixes. A credential in the config
+		// applies only to locations without a matching prefix.
 		config := map[string]string{}
 		for name, value := range answer.Config {
 			if !c.client.options.Stores.OfCredential(name) {
@@ -124,7 +125,7 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 	return out, nil
 }
 
-// ofStorage reports whether a table's config has settings of storage.
+// ofStorage reports whether a table's config has any settings or credentials for storage.
 func (c *Catalog) ofStorage(config map[string]string) bool {
 	for name := range config {
 		if c.client.options.Stores.Concern(name) {

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// tokens returns bearer tokens: a configured one, or tokens that an OAuth2 server issues
-// for client credentials.
+// tokens returns bearer tokens: the configured token, or tokens that an OAuth2 server issues for
+// client credentials.
 type tokens struct {
 	client *client
 	grant  *clientGrant  // nil: the configured token is the only one
-	turn   chan struct{} // a lock of the fields below
+	turn   chan struct{} // a lock that guards the fields below
 	token  string
-	renew  time.Time // when to renew it; zero: never
-	ends   time.Time // when it expires; zero if unknown
+	renew  time.Time // when to renew the token; zero: never
+	ends   time.Time // when the token expires; zero if unknown
 }
 
 // clientGrant is the grant of client credentials (RFC 6749, section 4.4).
@@ -28,7 +28,8 @@ type clientGrant struct {
 	form     url.Values
 }
 
-// newTokens reads the properties for tokens. It returns nil if they have none.
+// newTokens reads the properties for tokens. It returns nil if there is neither a token nor a
+// credential.
 func newTokens(c *client, properties map[string]string) (*tokens, error) {
 	t := &tokens{client: c, token: properties[propertyToken], turn: make(chan struct{}, 1)}
 	credential := properties[propertyCredential]
@@ -63,7 +64,8 @@ func newTokens(c *client, properties map[string]string) (*tokens, error) {
 	return t, nil
 }
 
-// get returns a token that should be valid. Only one caller renews it at a time.
+// get returns a token that should be valid, and renews it if necessary. Only one caller at a time
+// renews it.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -79,8 +81,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		err := t.fetch(ctx)
 		return t.token, err
 	}
-	// The token is still valid: renewal gets a part of the timeout, and is retried later if
-	// it fails.
+	// The token is still valid. So the renewal may take only a part of the timeout, and if it
+	// fails, a later call retries it.
 	renewal, cancel := ctx, func() {}
 	if timeout := t.client.options.Timeout; timeout > 0 {
 		renewal, cancel = context.WithTimeout(ctx, timeout/earlyPart)
@@ -92,8 +94,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return t.token, nil
 }
 
-// refused drops a token that the server rejected. It reports whether a new one can be
-// requested.
+// refused drops a token that the server rejected. It reports whether a new token can be requested.
 func (t *tokens) refused(ctx context.Context, token string) bool {
 	if t.grant == nil {
 		return false
@@ -102,7 +103,7 @@ func (t *tokens) refused(ctx context.Context, token string) bool {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return true // the next call reports that ctx has ended
+		return true // the next call of get returns the error of ctx
 	}
 	if t.token == token {
 		t.token, t.renew, t.ends = "", time.Time{}, time.Time{}
@@ -110,16 +111,17 @@ func (t *tokens) refused(ctx context.Context, token string) bool {
 	return true
 }
 
-// maxToken bounds the bytes of a response with a token.
+// maxToken is the maximum size of a response with a token, in bytes.
 const maxToken = 1 << 20
 
-// A token is renewed a quarter of its life before it expires, but at most a minute before.
+// A token is renewed when a quarter of its life is left, or maxEarly before it expires, whichever
+// is later.
 const (
 	earlyPart = 4
 	maxEarly  = time.Minute
 )
 
-// fetch requests a token.
+// fetch requests a new token and stores it.
 func (t *tokens) fetch(ctx context.Context) error {
 	var answer struct {
 		Token   string      `json:"access_token"`

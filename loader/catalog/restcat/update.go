@@ -9,21 +9,23 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// updateTable is a request to change a table, whose parts its caller wrote.
+// updateTable is the body of a request that changes a table. The caller of Update encoded its
+// parts.
 type updateTable struct {
 	Requirements []json.RawMessage `json:"requirements"`
 	Updates      []json.RawMessage `json:"updates"`
 }
 
-// Update changes a table. A request whose answer was lost is sent again, and may then conflict with
-// its own first attempt. See locator.Updater.
+// Update changes a table. If the response to a request is lost, the request is sent again, and may
+// then conflict with the change that the first request made. See locator.Updater.
 func (c *Catalog) Update(ctx context.Context, t locator.Table, u locator.Update) (locator.Outcome, error) {
 	content := updateTable{Requirements: u.Requirements, Updates: u.Updates}
 	return c.commit(ctx, t, content, func(answer []byte) bool { return isAt(u, answer) },
 		"allow the identity of the catalog's token or credential to commit to the table, or leave writes out")
 }
 
-// isAt reports whether the response to a commit has the ref where the update moved it, and the schema that it set.
+// isAt reports whether the metadata in the response to a commit has the ref at the snapshot that
+// the update moved it to, and the current schema that the update set.
 func isAt(u locator.Update, answer []byte) bool {
 	var committed struct {
 		Metadata *struct {
@@ -39,7 +41,7 @@ func isAt(u locator.Update, answer []byte) bool {
 	if at := committed.Metadata.Schema; u.Schema != nil && (at == nil || *at != *u.Schema) {
 		return false
 	}
-	return u.Ref == "" || committed.Metadata.Refs[u.Ref].Snapshot == u.Snapshot // 0 where there is no such ref
+	return u.Ref == "" || committed.Metadata.Refs[u.Ref].Snapshot == u.Snapshot // Snapshot is 0 for a ref that is missing
 }
 
 // Create creates a table. See locator.Updater.

@@ -14,13 +14,14 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// deleteFile is a delete file of a manifest.
+// deleteFile is a delete file that a manifest lists.
 type deleteFile struct {
 	*catalog.DeleteFile
-	bounded string // the data file of all its rows, by its value ranges; "" if unknown
+	bounded string // the data file that all its rows name, according to its value ranges; "" if unknown
 }
 
-// deletes converts the delete files of a manifest, or refuses one.
+// deletes converts the delete files of a manifest. It returns an error if this version cannot read
+// one of them correctly.
 func (l *Listing) deletes(in *ManifestEntries) (Found, error) {
 	out := Found{deletes: make([]deleteFile, len(in.Live))}
 	for i, e := range in.Live {
@@ -81,7 +82,7 @@ func (l *Listing) deleteFile(e iceberg.ManifestEntry, in *ManifestEntries) (dele
 func (l *Listing) vector(out deleteFile, d iceberg.DataFile, in *ManifestEntries) error {
 	out.Kind = catalog.DeletionVector
 	offset, length := d.ContentOffset(), d.ContentSizeInBytes()
-	outside := func() bool { return *length > out.Bytes || *offset > out.Bytes-*length } // the reader compares with stored sizes
+	outside := func() bool { return *length > out.Bytes || *offset > out.Bytes-*length } // if stored sizes are used, the reader of the file checks this
 	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || !l.source.StoredSizes && outside() {
 		return metafile.Corrupt(l.meta.Name, in.location, "manifest %s does not say where in %s a deletion vector lies, or of which data file it is",
 			in.location, out.Location)
@@ -118,8 +119,8 @@ func (l *Listing) equality(out deleteFile, d iceberg.DataFile, in *ManifestEntri
 	return nil
 }
 
-// everKnown returns the column with a field id, from the pinned schema or, if it was
-// dropped, from the last schema that had it.
+// everKnown returns the column with a field id from the pinned schema. If the column was dropped,
+// it returns it from the last schema that had it.
 func (l *Listing) everKnown(id int) (f iceberg.NestedField, dropped, ok bool) {
 	is := func(f iceberg.NestedField) bool { return f.ID == id }
 	if all := column.All(l.Schema); slices.ContainsFunc(all, is) {
@@ -130,16 +131,16 @@ func (l *Listing) everKnown(id int) (f iceberg.NestedField, dropped, ok bool) {
 	for _, s := range schemas {
 		if all := column.All(s); slices.ContainsFunc(all, is) {
 			f := all[slices.IndexFunc(all, is)]
-			f.Required = false // files written after it was dropped lack it
+			f.Required = false // files that were written after the column was dropped lack it
 			return f, true, true
 		}
 	}
 	return iceberg.NestedField{}, false, false
 }
 
-// Named returns the delete files. Position deletes whose value ranges name one data file get
-// that file. A range may be a truncated location: if it is a prefix of a live file's
-// location, the deletes may apply to any file.
+// Named returns the delete files. If the value range of a file of position deletes has one single
+// location, it sets Data to this location. The location may be truncated, though: if it is a prefix
+// of the location of a live data file, Data stays "", because the deletes may apply to any file.
 func (f Found) Named() []*catalog.DeleteFile {
 	out := make([]*catalog.DeleteFile, len(f.deletes))
 	var locations []string

@@ -14,9 +14,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// DataFiles returns data files of a pinned table as its manifests describe them, with all statistics of columns
-// that a schema of the table has: those whose location wanted returns true for, in no order. Each has the sequence number and the
-// first row id that a file with the same rows keeps.
+// DataFiles returns the data files of a pinned table for which wanted returns true, as the table's
+// manifests describe them, in no particular order. They have all statistics of the columns that a
+// schema of the table has. Their sequence numbers and first row ids are those that a new file with
+// the same rows must get, so that the rows keep their age and ids.
 func (f *FileLister) DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error) {
 	held := f.source.Hold(t.Name)
 	defer held.Release()
@@ -84,7 +85,7 @@ func (l *Listing) described(ctx context.Context, m iceberg.ManifestFile, own map
 	return out, nil
 }
 
-// describe converts an entry, with the statistics of own columns.
+// describe converts an entry of a manifest, with the statistics of the columns in own.
 func (l *Listing) describe(e iceberg.ManifestEntry, in *ManifestEntries, own map[int]bool) (commit.DataFile, error) {
 	f, err := l.file(e, in)
 	if err != nil {
@@ -101,8 +102,9 @@ func (l *Listing) describe(e iceberg.ManifestEntry, in *ManifestEntries, own map
 	}, nil
 }
 
-// ownColumns returns the field ids of all schemas of the table. Files may have others: those of row lineage, which Spark stores
-// along with statistics when it rewrites rows, and those of columns whose schemas were removed.
+// ownColumns returns the field ids of all schemas of the table. Files may have statistics of other
+// columns: columns of row lineage, which Spark stores when it rewrites rows, and columns whose
+// schemas were removed from the table.
 func ownColumns(m *metadata.Loaded) (map[int]bool, error) {
 	out := map[int]bool{}
 	for _, s := range m.Schemas() {
@@ -117,7 +119,7 @@ func ownColumns(m *metadata.Loaded) (map[int]bool, error) {
 	return out, nil
 }
 
-// only returns the entries of some columns.
+// only returns the entries of the map whose keys are in columns.
 func only[V any](of map[int]V, columns map[int]bool) map[int]V {
 	out := make(map[int]V, len(of))
 	for id, v := range of {

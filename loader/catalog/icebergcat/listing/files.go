@@ -20,29 +20,30 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Bytes charged for what is listed.
+// Numbers of bytes that are charged to the memory budget for listed files.
 const (
 	perFile   = 800 // for each file
 	perColumn = 180 // for each column of it whose value range is returned
 )
 
-// manifestReaders bounds the manifests that a listing reads concurrently.
+// manifestReaders is the maximum number of manifests that a listing reads concurrently.
 const manifestReaders = 4
 
-// Listing is one call of Files. It is immutable, because manifests are read concurrently.
+// Listing has the arguments and the metadata of one call that lists the files of a table. It does
+// not change while manifests are read, because they are read concurrently.
 type Listing struct {
 	*Manifests
 	Snapshot *icetable.Snapshot
 	Schema   *iceberg.Schema       // the pinned one
 	chain    catalog.Chain         // of snapshot
-	columns  []iceberg.NestedField // to read
-	bounds   []iceberg.NestedField // whose ranges are requested
-	sizes    []int                 // field ids whose stored size is requested, and nothing else; nil: files are listed
+	columns  []iceberg.NestedField // columns to read
+	bounds   []iceberg.NestedField // columns whose value ranges are requested
+	sizes    []int                 // if not nil, only the stored sizes of these field ids are requested, and files are not listed
 	specs    map[int]iceberg.PartitionSpec
-	schemas  []*iceberg.Schema   // all that the table has
-	Held     *budget.Reservation // for memory that is needed until all files are listed
-	commits  *commits            // of Appended; nil lists all files
-	mapped   bool                // the pin has a name mapping
+	schemas  []*iceberg.Schema   // all schemas of the table
+	Held     *budget.Reservation // has the memory that is needed until all files are listed
+	commits  *commits            // for Appended; if nil, all files are listed
+	mapped   bool                // whether the pin has a name mapping
 }
 
 // FileLister lists the files of pinned tables. It is safe for concurrent use.
@@ -51,8 +52,8 @@ type FileLister struct{ source *metadata.Source }
 // New returns the FileLister of a catalog.
 func New(source *metadata.Source) *FileLister { return &FileLister{source: source} }
 
-// Files lists the data files of a pinned table, or refuses the table. See the package
-// comment and catalog.Catalog.
+// Files lists the data files of a pinned table. It returns an error for a table that this version
+// cannot read correctly. See the package comment and catalog.Catalog.
 func (f *FileLister) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
 	held := f.source.Hold(t.Name)
 	defer held.Release()
@@ -72,9 +73,9 @@ func (f *FileLister) Files(ctx context.Context, t *catalog.Table, columns []int,
 	return files, err
 }
 
-// expiredMeanwhile loads a table again whose snapshot could not be read. If the snapshot
-// expired during the call, and its files were removed, it returns that error instead of
-// err.
+// expiredMeanwhile returns the error for a snapshot that could not be read because of err. It loads
+// the table again. If the snapshot expired during the call, so that its files may have been
+// removed, it returns Expired instead of err.
 func (l *Listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err error) error {
 	meta, again := l.source.Load(ctx, t.Name, l.Held)
 	if again != nil {
@@ -91,7 +92,8 @@ func (l *Listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err er
 	return err
 }
 
-// NewListing returns the listing of a pinned table: of files with columns to read, and with the value ranges of others. The caller
+// NewListing returns the Listing for a pinned table. The parameter columns has the field ids of the
+// columns to read, and bounds has those of the columns whose value ranges are requested. The caller
 // sets Held.
 func NewListing(source *metadata.Source, meta *metadata.Loaded, pin dataset.TablePin, columns, bounds []int) (*Listing, error) {
 	snapshot, schema, err := meta.Check(pin)
@@ -152,7 +154,8 @@ func (l *Listing) Read(ctx context.Context) (Found, error) {
 		})
 	}
 	if group.Wait() != nil {
-		// The first in order, not in time, so that errors are reproducible.
+		// Return the error of the first manifest in order, not the error that occurred first, so
+		// that errors are reproducible.
 		return Found{}, failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
 	}
 	all := Found{sizes: map[string]int64{}}
@@ -163,7 +166,7 @@ func (l *Listing) Read(ctx context.Context) (Found, error) {
 	return all, nil
 }
 
-// Found has the files in manifests.
+// Found has the files that manifests list.
 type Found struct {
 	Data    []catalog.File
 	deletes []deleteFile
@@ -175,10 +178,11 @@ func (l *Listing) Current(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	return l.list(ctx, l.Snapshot, l.Held)
 }
 
-// manifest reads one manifest and converts its files, or refuses one.
+// manifest reads one manifest and converts its files. It returns an error if this version cannot
+// read one of them correctly.
 func (l *Listing) manifest(ctx context.Context, m iceberg.ManifestFile) (Found, error) {
 	if !m.HasAddedFiles() && !m.HasExistingFiles() || l.commits.passes(m) {
-		return Found{}, nil // nothing in it is listed
+		return Found{}, nil // the manifest has no files to list
 	}
 	if l.sizes != nil && m.ManifestContent() == iceberg.ManifestContentDeletes {
 		return Found{}, nil
@@ -220,7 +224,8 @@ func (l *Listing) manifest(ctx context.Context, m iceberg.ManifestFile) (Found, 
 	return Found{Data: files}, nil
 }
 
-// file converts an entry, or refuses its file.
+// file converts an entry of a manifest. It returns an error if this version cannot read the file
+// correctly.
 func (l *Listing) file(e iceberg.ManifestEntry, in *ManifestEntries) (catalog.File, error) {
 	d := e.DataFile()
 	location := d.FilePath()
@@ -268,7 +273,8 @@ func (l *Listing) file(e iceberg.ManifestEntry, in *ManifestEntries) (catalog.Fi
 	return out, nil
 }
 
-// detail returns what the listing needs of a manifest. The value ranges of delete files tell which data file they apply to.
+// detail returns how much of a manifest's entries the listing needs. For delete files, it needs the
+// value ranges, which tell to which data file they apply.
 func (l *Listing) detail(m iceberg.ManifestFile) Detail {
 	switch {
 	case l.sizes != nil:

@@ -16,17 +16,18 @@ import (
 // liveFiles is one call of LiveFiles.
 type liveFiles struct {
 	*Manifests
-	held *budget.Reservation // for what is remembered until the call ends
+	held *budget.Reservation // has the memory of the metadata and of seen
 	each func(location string)
-	seen map[string]bool // manifests
+	seen map[string]bool // the manifests that were read, by location
 }
 
-// LiveFiles calls each with the location of every file that the current metadata of a table
-// leads to: the metadata file and all that it names, and for each snapshot that it still has,
-// whichever ref leads there, the manifest list, its manifests and their data and delete files,
-// also removed ones. A location may come more than once, and other texts of the metadata come
-// too. If anything of it cannot be read, or the table has another uuid, the call fails, and
-// what came before is incomplete. Manifests are read one after the other.
+// LiveFiles calls each with the location of every file that is reachable from the current metadata
+// of a table: the metadata file and all files that it names; and for every snapshot in the
+// metadata, its manifest list, its manifests, and their data files and delete files, even those
+// that the snapshot removed. The same location may be passed several times. All other texts in the
+// metadata, which are not locations, are passed too. If any of these files cannot be read, or the
+// table has another uuid, LiveFiles returns an error, and the locations that it passed before are
+// incomplete. It reads manifests one after the other.
 func (f *FileLister) LiveFiles(ctx context.Context, table, uuid string, each func(location string)) error {
 	held := f.source.Hold(table)
 	defer held.Release()
@@ -57,7 +58,8 @@ func (f *FileLister) LiveFiles(ctx context.Context, table, uuid string, each fun
 	return nil
 }
 
-// snapshot reads the manifests of a snapshot that no other snapshot had.
+// snapshot reads the manifests of a snapshot, except those that it already read for another
+// snapshot.
 func (l *liveFiles) snapshot(ctx context.Context, s *icetable.Snapshot) error {
 	held := l.source.Hold(l.meta.Name)
 	defer held.Release()
@@ -84,8 +86,8 @@ func (l *liveFiles) snapshot(ctx context.Context, s *icetable.Snapshot) error {
 	return nil
 }
 
-// complete compares a manifest list with the summary of its snapshot. A list that was truncated
-// between two blocks looks complete.
+// complete returns an error if a manifest list has fewer files than the summary of its snapshot
+// says. Without this check, a list that was truncated between two blocks would look complete.
 func (l *liveFiles) complete(s *icetable.Snapshot, manifests []iceberg.ManifestFile) error {
 	files := 0
 	for _, m := range manifests {
@@ -93,7 +95,7 @@ func (l *liveFiles) complete(s *icetable.Snapshot, manifests []iceberg.ManifestF
 			continue
 		}
 		if m.AddedDataFiles() < 0 || m.ExistingDataFiles() < 0 {
-			return nil // written before counts were kept
+			return nil // the writer did not record the counts
 		}
 		files += int(m.AddedDataFiles()) + int(m.ExistingDataFiles())
 	}

@@ -15,11 +15,11 @@ import (
 // ManifestEntries has the entries of a manifest.
 type ManifestEntries struct {
 	location string
-	snapshot int64           // that added the manifest
+	snapshot int64           // the snapshot that added the manifest
 	Schema   *iceberg.Schema // of the table when it was written; nil if unknown
 	Live     []iceberg.ManifestEntry
 	removed  []iceberg.ManifestEntry
-	checked  map[int64]error // result of unchanged for the files that a snapshot added
+	checked  map[int64]error // the result of unchanged for the files of a snapshot, by snapshot
 }
 
 // Manifest is a manifest whose content was read.
@@ -28,14 +28,14 @@ type Manifest struct {
 	source  *metadata.Source
 	file    metafile.Allowance
 	content []byte // must not be modified
-	key     string // under which the content is remembered
+	key     string // the key of the content in the cache
 	avro    *metafile.Schemas
 }
 
 // orForget returns err. See Source.OrForget.
 func (m *Manifest) orForget(err error) error { return m.source.OrForget(m.key, err) }
 
-// Detail is what the entries of a manifest are decoded with.
+// Detail says which fields of a manifest's entries are decoded.
 type Detail int
 
 // The details.
@@ -46,7 +46,8 @@ const (
 	Rewritable               // with everything that is needed to write the entries again
 )
 
-// perByte is charged for each byte of the records.
+// perByte returns the number of bytes to charge to the memory budget for each byte of a manifest's
+// records.
 func (d Detail) perByte() int64 {
 	switch d {
 	case Plain:
@@ -58,8 +59,8 @@ func (d Detail) perByte() int64 {
 	return 2 * metafile.PerBounds // the entries are encoded again
 }
 
-// Entries decodes a manifest. A manifest that was truncated between blocks looks complete,
-// so the number of entries is compared with the manifest list.
+// Entries decodes a manifest. It compares the number of entries with the manifest list, because a
+// manifest that was truncated between two blocks looks complete.
 func (m *Manifest) Entries(how Detail) (*ManifestEntries, error) {
 	out := &ManifestEntries{location: m.FilePath(), snapshot: m.SnapshotID(), checked: map[int64]error{}}
 	unreadable := func(err error) error {
@@ -101,7 +102,7 @@ func (m *Manifest) Entries(how Detail) (*ManifestEntries, error) {
 		}
 	}
 	if m.AddedDataFiles() < 0 || m.ExistingDataFiles() < 0 {
-		return out, nil // written before counts were kept
+		return out, nil // the writer did not record the counts
 	}
 	if want := int(m.AddedDataFiles()) + int(m.ExistingDataFiles()); len(out.Live) != want {
 		return nil, m.orForget(metafile.Corrupt(m.file.Table, out.location, "manifest %s holds %d live files, its manifest list says %d",
@@ -110,7 +111,7 @@ func (m *Manifest) Entries(how Detail) (*ManifestEntries, error) {
 	return out, nil
 }
 
-// reader decodes a manifest.
+// reader returns the reader that decodes a manifest.
 func (m *Manifest) reader(content io.Reader, how Detail) (*iceberg.ManifestReader, error) {
 	if how == Statistics || how == Rewritable {
 		return iceberg.NewManifestReader(m.ManifestFile, content)

@@ -27,7 +27,7 @@ func newManifests(source *metadata.Source, meta *metadata.Loaded) *Manifests {
 	return &Manifests{source: source, meta: meta, avro: &metafile.Schemas{}}
 }
 
-// list reads the manifest list of a snapshot. Its memory is charged to held.
+// list reads the manifest list of a snapshot. The memory of the list is charged to held.
 func (r *Manifests) list(ctx context.Context, snapshot *icetable.Snapshot, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
 	location := snapshot.ManifestList
 	if location == "" {
@@ -59,7 +59,7 @@ func (r *Manifests) decodeList(snapshot *icetable.Snapshot, file metafile.Allowa
 		return nil, metafile.Corrupt(r.meta.Name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
 	}
 	if total := total(snapshot); len(manifests) == 0 && total > 0 {
-		// A list that was truncated after its header looks like an empty one.
+		// A list that was truncated after its header looks like an empty list.
 		return nil, metafile.Corrupt(r.meta.Name, location, "manifest list %s is empty, but snapshot %d has %d files", location, id, total)
 	}
 	return manifests, nil
@@ -77,7 +77,7 @@ func total(snapshot *icetable.Snapshot) int {
 	return n
 }
 
-// Open reads a manifest. Its memory is charged to held.
+// Open reads a manifest. The memory of the manifest is charged to held.
 func (r *Manifests) Open(ctx context.Context, m iceberg.ManifestFile, held *budget.Reservation) (*Manifest, error) {
 	if len(m.KeyMetadata()) > 0 {
 		return nil, r.encrypted(m.FilePath())
@@ -103,10 +103,11 @@ type manifestOf struct {
 	length   int64 // or store.SizeUnknown
 }
 
-// stored returns the stored content of a manifest list or a manifest, from the cache
-// or from storage. It is charged to the file in both cases, and must not be modified.
+// stored returns the stored content of a manifest list or a manifest, from the cache or from
+// storage. In both cases, the memory of the content is charged to the file's reservation. The
+// content must not be modified.
 func (r *Manifests) stored(ctx context.Context, file metafile.Allowance, length int64) ([]byte, error) {
-	if err := r.meta.May(file.What, file.Location); err != nil { // also if the cache has it
+	if err := r.meta.May(file.What, file.Location); err != nil { // checked even if the cache has the content
 		return nil, err
 	}
 	return r.source.Remembered(ctx, r.meta.Files, file, r.keyOf(file.Location, length))

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// partition converts the partition values of a file, in the order of its own spec and
-// without void fields. A value that is missing or that its transform cannot produce is
-// Corrupt: a file in the wrong bucket would silently lose its matches.
+// partition converts the partition values of a file, in the order of its own spec and without void
+// fields. It returns Corrupt for a value that is missing or that the field's transform cannot
+// produce: otherwise, joins would silently miss the rows of a file in the wrong bucket.
 func (l *Listing) partition(values map[int]any, f catalog.File, manifest string) ([]any, error) {
 	spec, ok := l.specs[f.Spec]
 	if !ok {
@@ -42,8 +42,8 @@ func (l *Listing) partition(values map[int]any, f catalog.File, manifest string)
 	return out, nil
 }
 
-// partitionValue converts a value from iceberg-go to one that catalog.File documents. It
-// returns false for an unknown type.
+// partitionValue converts a partition value from iceberg-go's type to the type that catalog.File
+// documents. It returns false for an unknown type.
 func partitionValue(raw any) (any, bool) {
 	switch v := raw.(type) {
 	case nil, bool, int64, float64, string:

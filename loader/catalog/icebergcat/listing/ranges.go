@@ -12,14 +12,13 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// nanosPerMicro converts timestamps of nanoseconds.
+// nanosPerMicro is the number of nanoseconds in a microsecond.
 const nanosPerMicro = 1000
 
-// ranges converts the statistics of a file in a manifest. Values that are missing,
-// malformed or contradictory are treated as unknown: a range may be too wide, never too
-// narrow. If the table has a name mapping, files may have been imported from other tools.
-// Their statistics may refer to an earlier mapping or use the file's own units, so they are
-// not used.
+// ranges converts the statistics of a file in a manifest. Statistics that are missing, malformed or
+// contradictory are treated as unknown, so that a range may be too wide, but is never too narrow.
+// If the table has a name mapping, no statistics are used: files may have been imported from other
+// tools, and their statistics may refer to an earlier mapping or use the units of the file.
 func (l *Listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr.Range {
 	lower, upper := d.LowerBoundValues(), d.UpperBoundValues()
 	nulls, nans := d.NullValueCounts(), d.NaNValueCounts()
@@ -27,7 +26,7 @@ func (l *Listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr
 	out := make(map[int]expr.Range, len(l.bounds))
 	for _, f := range l.bounds {
 		if _, ok := f.Type.(iceberg.PrimitiveType); !ok || catalog.IsLineage(f.ID) {
-			continue // statistics are of leaves, and of stored row ids
+			continue // statistics are those of primitive columns, and of stored row ids
 		}
 		if r, ok := identity[f.ID]; ok {
 			out[f.ID] = r
@@ -54,7 +53,8 @@ func (l *Listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr
 	return out
 }
 
-// identity returns the ranges from identity partition values: one value in every row.
+// identity returns the ranges of columns with an identity partition field: such a column has one
+// value in all rows of the file.
 func (l *Listing) identity(d iceberg.DataFile, partition map[int]any) map[int]expr.Range {
 	spec := l.specs[int(d.SpecID())]
 	out := make(map[int]expr.Range)
@@ -78,8 +78,8 @@ func (l *Listing) identity(d iceberg.DataFile, partition map[int]any) map[int]ex
 	return out
 }
 
-// constant converts an identity partition value of a column, if its type is the column's
-// current type and the conversion is exact.
+// constant converts an identity partition value of a column. It returns false if the value does not
+// have the column's current type, or if the conversion would not be exact.
 func constant(t iceberg.Type, raw any) (expr.Value, bool) {
 	if raw == nil {
 		return expr.Value{}, true
@@ -111,9 +111,9 @@ func constant(t iceberg.Type, raw any) (expr.Value, bool) {
 	}
 }
 
-// literal decodes a bound, or returns nil. Upper bounds of fixed columns may be truncated
-// without being raised, and writers order uuids differently, so truncated bounds of fixed
-// columns and all bounds of uuids are ignored.
+// literal decodes a bound. It returns nil for bounds that cannot be decoded or trusted: it ignores
+// truncated bounds of fixed columns, because writers may truncate an upper bound without rounding
+// it up, and all bounds of uuids, because writers order uuids differently.
 func literal(t iceberg.Type, raw []byte) iceberg.Literal {
 	switch t := t.(type) {
 	case iceberg.UUIDType:
@@ -137,8 +137,8 @@ func literal(t iceberg.Type, raw []byte) iceberg.Literal {
 	return v
 }
 
-// boundType returns the type that a bound was written with, before the column may have been
-// promoted.
+// boundType returns the type with which a bound was written. It may be a narrower type than the
+// column's, if the column's type was widened later.
 func boundType(t iceberg.Type, raw []byte) iceberg.Type {
 	const narrow = 4 // bytes
 	switch t.(type) {
@@ -201,7 +201,7 @@ func micros(nanos int64, up bool) int64 {
 	}
 }
 
-// inOrder reports whether a lower bound is not above an upper one.
+// inOrder reports whether the lower bound is less than or equal to the upper bound.
 func inOrder(low, high iceberg.Literal) bool {
 	switch l := low.(type) {
 	case iceberg.Int32Literal:
@@ -236,7 +236,7 @@ func inOrder(low, high iceberg.Literal) bool {
 	}
 }
 
-// ordered is inOrder for two literals of one type. NaN is in order with everything.
+// ordered implements inOrder for literals of one type. It also returns true if one of them is NaN.
 func ordered[T cmp.Ordered](low T, high any) bool {
 	h, ok := high.(T)
 	return ok && !(low > h)

@@ -18,8 +18,9 @@ import (
 // Appended lists the files that were appended after a snapshot. See
 // catalog.Catalog.
 //
-// The listing is correct if no snapshot but appends added rows, and if all files that
-// appends added are live: then as many files are listed as the manifest lists count.
+// The listing is correct if only appends added rows, and if all files that they added are still
+// live. To check the latter, Appended compares the number of listed files with the counts in the
+// manifest lists.
 func (f *FileLister) Appended(ctx context.Context, t *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
 	held := f.source.Hold(t.Name)
 	defer held.Release()
@@ -39,7 +40,7 @@ func (f *FileLister) Appended(ctx context.Context, t *catalog.Table, since int64
 	return files, err
 }
 
-// appended reads the manifests that were written after since.
+// appended lists the files in the manifests that were written after since.
 func (l *Listing) appended(ctx context.Context, t *catalog.Table) ([]catalog.File, error) {
 	after, err := l.commits.after(l.meta)
 	if err != nil || len(after) == 0 {
@@ -91,7 +92,7 @@ func (l *Listing) count(ctx context.Context, c *pastCommit) error {
 	return err
 }
 
-// wrote returns the manifests of data files that a snapshot wrote.
+// wrote returns those manifests of data files that a snapshot wrote itself.
 func (l *Listing) wrote(ctx context.Context, c *pastCommit, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
 	all, err := l.list(ctx, c.Snapshot, held)
 	return slices.DeleteFunc(all, func(m iceberg.ManifestFile) bool {
@@ -99,7 +100,7 @@ func (l *Listing) wrote(ctx context.Context, c *pastCommit, held *budget.Reserva
 	}), err
 }
 
-// sum adds counts. Negative counts are unknown.
+// sum adds two counts. It returns -1 for unknown if one of them is negative, which means unknown.
 func sum(a, b int32) int32 {
 	if a < 0 || b < 0 {
 		return -1
@@ -107,13 +108,13 @@ func sum(a, b int32) int32 {
 	return a + b
 }
 
-// commits are the snapshots after since, whose files Appended lists. It is nil in a listing
-// of all files.
+// commits has the snapshots after since. Appended lists the files that they added. Listing.commits
+// is nil if all files are listed.
 type commits struct {
 	since, pinned int64
 	all           []*pastCommit // oldest first
 	byID          map[int64]*pastCommit
-	counting      sync.Mutex // of commit.listed: manifests are read concurrently
+	counting      sync.Mutex // guards pastCommit.listed, because manifests are read concurrently
 }
 
 // after returns the ids of the snapshots after since.
@@ -121,15 +122,16 @@ func (c *commits) after(meta *metadata.Loaded) ([]int64, error) {
 	return catalog.After(meta.Name, c.since, c.pinned, meta.Parent)
 }
 
-// pastCommit is what a snapshot did to data files, according to its manifest list.
+// pastCommit describes how a snapshot changed the data files, according to its manifest list.
 type pastCommit struct {
 	*icetable.Snapshot
 	operation      catalog.Operation // "" if unknown
-	added, removed int32             // numbers of files; negative if unknown
-	listed         int32             // live files that it added
+	added, removed int32             // numbers of data files; negative if unknown
+	listed         int32             // number of live files that it added
 }
 
-// offends returns how a snapshot may have added rows other than by an append, or "".
+// offends returns a text for an error if the snapshot may have added rows without an append, or if
+// the number of files that it appended is unknown. Otherwise it returns "".
 func (c *pastCommit) offends() string {
 	switch c.operation {
 	case catalog.OpAppend:
@@ -150,14 +152,14 @@ func (c *pastCommit) offends() string {
 	return ""
 }
 
-// passes reports whether a manifest has none of the files to list, because another snapshot
-// wrote it.
+// passes reports whether a manifest can be skipped: it is a manifest of data files that no snapshot
+// after since wrote.
 func (c *commits) passes(m iceberg.ManifestFile) bool {
 	return c != nil && m.ManifestContent() == iceberg.ManifestContentData && c.byID[m.SnapshotID()] == nil
 }
 
-// keep returns the entries of a manifest to list: data files that appends added, and all
-// delete files.
+// keep returns the entries of a manifest that are to be listed: of data files, only those that an
+// append after since added; of delete files, all.
 func (c *commits) keep(of iceberg.ManifestFile, live []iceberg.ManifestEntry) []iceberg.ManifestEntry {
 	if c == nil || of.ManifestContent() != iceberg.ManifestContentData {
 		return live
@@ -174,8 +176,8 @@ func (c *commits) keep(of iceberg.ManifestFile, live []iceberg.ManifestEntry) []
 	})
 }
 
-// onlyAppended returns an error if a snapshot after since did more than append. It is called
-// after the listing, and names the newest such snapshot.
+// onlyAppended returns an error if a snapshot after since did more than append. The error names the
+// newest such snapshot. The files must have been listed before.
 func (l *Listing) onlyAppended(ctx context.Context) error {
 	appended, offence := map[string]bool{}, -1
 	for i, c := range l.commits.all {
@@ -213,7 +215,7 @@ func (l *Listing) notAppended(c *pastCommit, what string) error {
 	return catalog.NotAppended(l.meta.Name, c.SnapshotID, l.commits.since, string(c.operation), what)
 }
 
-// took reports whether a snapshot removed one of some files.
+// took reports whether a snapshot removed at least one of the given files.
 func (l *Listing) took(ctx context.Context, c *pastCommit, files map[string]bool) (bool, error) {
 	if c.removed == 0 || len(files) == 0 {
 		return false, nil
@@ -228,7 +230,8 @@ func (l *Listing) took(ctx context.Context, c *pastCommit, files map[string]bool
 	return false, err
 }
 
-// gather adds the locations of the data files whose entries a snapshot wrote with a status.
+// gather adds the locations of the data files for which a snapshot wrote an entry with the given
+// status.
 func (l *Listing) gather(ctx context.Context, c *pastCommit, status iceberg.ManifestEntryStatus, into map[string]bool) error {
 	held := l.source.Hold(l.meta.Name)
 	defer held.Release()

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// ColumnBytes returns the stored sizes of columns that the manifests of a pinned table have. See
-// catalog.Sizer. Manifests are decoded with all of their statistics, which listing files leaves out.
+// ColumnBytes returns the stored sizes of columns, from the manifests of a pinned table. See
+// catalog.Sizer. Unlike Files, it decodes all statistics in the manifests.
 func (f *FileLister) ColumnBytes(ctx context.Context, t *catalog.Table, columns []int) (map[string]int64, error) {
 	held := f.source.Hold(t.Name)
 	defer held.Release()
@@ -33,8 +33,9 @@ func (f *FileLister) ColumnBytes(ctx context.Context, t *catalog.Table, columns 
 	return all.sizes, err
 }
 
-// appendStored adds the field ids under which the values of a column are stored: its own, or those inside of it. A
-// writer may store row ids or not, so that their size is no part of any column's.
+// appendStored appends the field ids under which the values of a column are stored: the id of a
+// primitive column, or the ids of the primitive fields inside the column. It appends none for a
+// column of row lineage, because files need not store it, so its size would be missing.
 func appendStored(ids []int, f iceberg.NestedField) []int {
 	switch t := f.Type.(type) {
 	case *iceberg.ListType:
@@ -53,7 +54,8 @@ func appendStored(ids []int, f iceberg.NestedField) []int {
 	return append(ids, f.ID)
 }
 
-// sizeOf returns the stored size of the listing's columns in a file; false if it was not recorded for each.
+// sizeOf returns the stored size of the listing's columns in a file. It returns false if the size
+// of one of them was not recorded.
 func (l *Listing) sizeOf(d iceberg.DataFile) (int64, bool) {
 	recorded, sum := d.ColumnSizes(), int64(0)
 	for _, id := range l.sizes {

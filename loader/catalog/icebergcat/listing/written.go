@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
 )
 
-// unchanged returns an error if the entry's file is older than a column to read that is
-// required and has no initial default. The result is the same for all files that a snapshot
-// added, so it is computed once per snapshot in a manifest.
+// unchanged returns an error if the entry's file is older than one of the columns to read, and this
+// column is required and has no initial default. The result is the same for all files that a
+// snapshot added, so it is computed once for each snapshot in a manifest.
 func (l *Listing) unchanged(e iceberg.ManifestEntry, in *ManifestEntries) error {
 	known, ok := in.checked[e.SnapshotID()]
 	if !ok {
@@ -25,9 +25,9 @@ func (l *Listing) unchanged(e iceberg.ManifestEntry, in *ManifestEntries) error 
 	return known
 }
 
-// written returns the schemas that files of a snapshot may have been written with: the
-// snapshot's own; if it has expired, that of the manifest that it added; if that was
-// rewritten, all schemas that the table has.
+// written returns the schemas with which the files of a snapshot may have been written. This is the
+// snapshot's schema. If the snapshot has expired, it is the schema of the manifest, if that
+// snapshot added the manifest. Otherwise, it may be any schema of the table.
 func (l *Listing) written(snapshot int64, in *ManifestEntries) []*iceberg.Schema {
 	if s := l.meta.SnapshotByID(snapshot); s != nil && s.SchemaID != nil {
 		i := slices.IndexFunc(l.schemas, func(schema *iceberg.Schema) bool { return schema.ID == *s.SchemaID })
@@ -41,8 +41,8 @@ func (l *Listing) written(snapshot int64, in *ManifestEntries) []*iceberg.Schema
 	return l.schemas
 }
 
-// has returns an error if an older schema lacks a column to read. Names and types do not
-// matter, because files are read by field id.
+// has returns an error if a schema lacks one of the columns to read. It compares only field ids,
+// because files are read by field id.
 func (l *Listing) has(schema *iceberg.Schema, file string) error {
 	fields := column.All(schema)
 	for _, now := range l.columns {
@@ -55,9 +55,9 @@ func (l *Listing) has(schema *iceberg.Schema, file string) error {
 	return nil
 }
 
-// lacking returns an error for a column that a file lacks, unless it is optional or has a
-// default. A file may lack a column although its snapshot's schema has it: that is checked
-// when the file is opened (catalog.Table.Defaults).
+// lacking returns an error for a column that a file lacks, unless the column is optional or has an
+// initial default. A file may lack a column even though the schema of its snapshot has the column:
+// this is checked when the file is opened (see catalog.Table.Defaults).
 func (l *Listing) lacking(now iceberg.NestedField, file string) error {
 	if now.InitialDefault != nil || !now.Required {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// At returns the id of a branch's snapshot, or 0.
+// At returns the id of the snapshot that a branch is at. It returns 0 if the branch does not exist,
+// and for main of a table without snapshots.
 func (m *Loaded) At(branch string) (int64, error) {
 	s, err := m.Head(branch)
 	if fault.KindOf(err) == fault.NotFound {
@@ -21,7 +22,7 @@ func (m *Loaded) At(branch string) (int64, error) {
 	return IDOf(s), err
 }
 
-// SnapshotName names a snapshot in errors; 0 is none.
+// SnapshotName returns the text for a snapshot in errors. The id 0 stands for no snapshot.
 func SnapshotName(id int64) string {
 	if id == 0 {
 		return "no snapshot"
@@ -29,7 +30,8 @@ func SnapshotName(id int64) string {
 	return "snapshot " + strconv.FormatInt(id, 10)
 }
 
-// Parent returns the parent of a snapshot or 0, and false if the snapshot has expired.
+// Parent returns the id of the parent of a snapshot, or 0 if it has none. It returns false if the
+// snapshot no longer exists.
 func (m *Loaded) Parent(id int64) (int64, bool) {
 	s := m.SnapshotByID(id)
 	if s == nil || s.ParentSnapshotID == nil {
@@ -38,7 +40,8 @@ func (m *Loaded) Parent(id int64) (int64, bool) {
 	return *s.ParentSnapshotID, true
 }
 
-// Head returns the snapshot of a branch: nil for main of a table without snapshots.
+// Head returns the snapshot that a branch is at. It returns nil for main of a table without
+// snapshots.
 func (m *Loaded) Head(branch string) (*icetable.Snapshot, error) {
 	if err := m.UnknownRef(branch); err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (m *Loaded) Head(branch string) (*icetable.Snapshot, error) {
 	return s, nil
 }
 
-// IDOf returns the id of a snapshot, or 0.
+// IDOf returns the id of a snapshot, or 0 if s is nil.
 func IDOf(s *icetable.Snapshot) int64 {
 	if s == nil {
 		return 0
@@ -69,11 +72,12 @@ func IDOf(s *icetable.Snapshot) int64 {
 	return s.SnapshotID
 }
 
-// Ancestors returns a snapshot and its parents, as far as they are kept.
+// Ancestors returns a snapshot and its ancestors, newest first. It ends at a snapshot without a
+// parent, or before the first ancestor that no longer exists.
 func (m *Loaded) Ancestors(s *icetable.Snapshot) iter.Seq[*icetable.Snapshot] {
 	return func(yield func(*icetable.Snapshot) bool) {
 		at := s
-		for range len(m.Snapshots()) { // a cycle ends too
+		for range len(m.Snapshots()) { // bounded, in case the parents form a cycle
 			if at == nil || !yield(at) || at.ParentSnapshotID == nil {
 				return
 			}

@@ -9,16 +9,18 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// expectedTables are tables that are asked for next. Each is taken once: a second question for it is about its later state.
+// expectedTables has the tables that will be looked up next, and the result of looking them up
+// together. The result for each table is used once: a second lookup of the same table must see its
+// later state.
 type expectedTables struct {
 	tables []locator.Table
 	ask    sync.Once
 	mu     sync.Mutex
-	found  map[string]locator.Located // by name; without those that were taken
-	failed map[string]error           // of a catalog that did not answer, likewise
+	found  map[string]locator.Located // by name; without results that were used
+	failed map[string]error           // by name, if the catalog did not answer; without errors that were returned
 }
 
-// expectedKey is the key of a context's expectedTables of a catalog.
+// expectedKey is the key under which a context has the expectedTables of a catalog.
 type expectedKey struct{ of *Source }
 
 // Expect returns a context in which tables are looked up together. See catalog.Expecter.
@@ -35,8 +37,10 @@ func (s *Source) Expect(ctx context.Context, names []string) context.Context {
 	return context.WithValue(ctx, expectedKey{s}, e)
 }
 
-// expected returns where an expected table is; false if it has to be looked up by itself: it is not expected, or its lookup failed.
-// A catalog that did not answer is not asked again, which would take as long once more.
+// expected returns the location of a table that Expect named. It returns false without an error if
+// the table must be looked up by itself, because Expect did not name it, because its result was
+// already used, or because LocateAll left it out. If the catalog did not answer LocateAll, expected
+// returns this error, because a second request would take as long again.
 func (s *Source) expected(ctx context.Context, name string) (locator.Located, bool, error) {
 	e, ok := ctx.Value(expectedKey{s}).(*expectedTables)
 	if !ok || !slices.ContainsFunc(e.tables, func(t locator.Table) bool { return t.Name == name }) {

@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
-// What a snapshot and an entry of its summary take in a history, beside their texts, in bytes.
+// The memory of a snapshot and of an entry of its summary in a history, in bytes, excluding their
+// strings.
 const (
 	snapshotBytes = 256
 	summaryBytes  = 64
@@ -80,7 +81,7 @@ func (m *Loaded) describe(out *history.Table) {
 	}
 }
 
-// historyOf returns a snapshot of metadata, whose summary it takes over.
+// historyOf converts a snapshot of the metadata. The result shares the summary with it.
 func historyOf(s *icetable.Snapshot) history.Snapshot {
 	out := history.Snapshot{ID: s.SnapshotID, Time: time.UnixMilli(s.TimestampMs)}
 	if s.ParentSnapshotID != nil {
@@ -92,7 +93,7 @@ func historyOf(s *icetable.Snapshot) history.Snapshot {
 	return out
 }
 
-// sizeOf returns about how many bytes a snapshot takes.
+// sizeOf returns the approximate memory of a snapshot in bytes.
 func sizeOf(s history.Snapshot) int64 {
 	bytes := int64(snapshotBytes)
 	for name, value := range s.Summary {
@@ -101,10 +102,11 @@ func sizeOf(s history.Snapshot) int64 {
 	return bytes
 }
 
-// propertyMaxRefAge is the default maximum age of refs.
+// propertyMaxRefAge is the table property with the maximum age of refs that have none of their own.
 const propertyMaxRefAge = "history.expire.max-ref-age-ms"
 
-// RefEnds returns when a tag, or a branch other than main, expires: at the last time there is, if never.
+// RefEnds returns the time when a tag, or a branch other than main, expires. If it never expires,
+// this is the largest time in milliseconds.
 func (m *Loaded) RefEnds(ref icetable.SnapshotRef, of *icetable.Snapshot) time.Time {
 	age := int64(math.MaxInt64)
 	if n, err := strconv.ParseInt(m.Properties()[propertyMaxRefAge], 10, 64); err == nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// later describes the refs and types of a table that iceberg-go does not know. It refuses metadata with them, so they are
-// removed before the metadata is parsed. The text of the metadata keeps them.
+// later describes the refs and types of a table that iceberg-go does not know. Because iceberg-go
+// refuses metadata that has such refs or types, they are removed before the metadata is parsed. The
+// text in Loaded.Text still has them.
 type later struct {
 	refs  map[string]string // kinds of refs that are neither branches nor tags, by name
 	types map[int]string    // names of types, by the field id of the column or nested field
 }
 
-// unknownType replaces a type that is not known. Columns of it are not served.
+// unknownType is written in place of a type that is not known. Columns of this type cannot be read.
 var unknownType = json.RawMessage(`"unknown"`) //nolint:gochecknoglobals // a constant
 
 // remove removes refs and types that are not known from the fields of metadata, and reports whether there were any.
@@ -74,8 +75,8 @@ func (l *later) removeRefs(fields map[string]json.RawMessage) error {
 // levelCopies is the number of copies of a text that removeTypes makes: decoded and encoded.
 const levelCopies = 2
 
-// removeTypes replaces unknown types in a schema, in a list of schemas or fields, or in a nested type. Each level of
-// nesting copies its text, and is charged for it.
+// removeTypes replaces unknown types in a schema, in a list of schemas or fields, or in a nested
+// type. It copies the text of each level of nesting, and charges these copies.
 func (l *later) removeTypes(text json.RawMessage, file metafile.Allowance) (json.RawMessage, error) {
 	if err := file.Charge(levelCopies * int64(len(text))); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func (l *later) removeTypes(text json.RawMessage, file metafile.Allowance) (json
 		return nil, err
 	}
 	for name, id := range map[string]string{"type": "id", "element": "element-id", "key": "key-id", "value": "value-id"} {
-		if len(object[name]) == 0 || len(object[id]) == 0 { // without an id, "type" is the kind of a nested type
+		if len(object[name]) == 0 || len(object[id]) == 0 { // in an object without an id, "type" is the kind of a nested type
 			continue
 		}
 		if err := l.removeType(object, name, id, file); err != nil {
@@ -162,12 +163,12 @@ func knownType(name json.RawMessage) bool {
 	return json.Unmarshal(text, new(iceberg.NestedField)) == nil
 }
 
-// SameUnknownRefs reports whether two tables have the same refs of kinds that are not known.
+// SameUnknownRefs reports whether the metadata m and other have the same refs of unknown kinds.
 func (m *Loaded) SameUnknownRefs(other *Loaded) bool {
 	return maps.Equal(m.later.refs, other.later.refs)
 }
 
-// UnknownRef returns an error if a ref is of a kind that is not known.
+// UnknownRef returns an error if the kind of the named ref is not known.
 func (m *Loaded) UnknownRef(name string) error {
 	kind, ok := m.later.refs[name]
 	if !ok {
@@ -177,7 +178,7 @@ func (m *Loaded) UnknownRef(name string) error {
 		In(m.Name, m.File.Location).WithRemedy("name a branch or a tag, or the id of a snapshot")
 }
 
-// TypeName returns the name of a field's type as the metadata has it.
+// TypeName returns the name that the metadata has for a field's type.
 func (m *Loaded) TypeName(f iceberg.NestedField) string {
 	if kind, ok := m.later.types[f.ID]; ok {
 		return kind

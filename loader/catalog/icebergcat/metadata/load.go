@@ -23,18 +23,19 @@ type Loaded struct {
 	Name     string
 	File     metafile.Allowance // of the metadata file
 	Text     []byte             // of the metadata file, unpacked
-	Returned bool               // by the catalog, instead of read from the file
+	Returned bool               // whether the catalog returned the metadata, so that it was not read from the file
 	Unsaved  bool               // the catalog does not have the table yet, and the file does not exist
 	Files    tablestore.Opener
-	Prefixes store.Prefixes // that its files may lie under
+	Prefixes store.Prefixes // the prefixes under which the table's files may be
 	stores   store.Kinds
-	// noRowIDs is whether metadata of format version 3 does not say which row ids are free, as early writers left it.
+	// noRowIDs is true if metadata of format version 3 does not say what the next free row id is.
+	// Early writers did not write it.
 	noRowIDs bool
 	later    later
 	icetable.Metadata
 }
 
-// Load reads the metadata of a table. Its memory is charged to held.
+// Load reads the metadata of a table. The memory of the metadata is charged to held.
 func (s *Source) Load(ctx context.Context, name string, held *budget.Reservation) (*Loaded, error) {
 	out, grants, err := s.metadata(ctx, name, held)
 	if err == nil {
@@ -46,8 +47,8 @@ func (s *Source) Load(ctx context.Context, name string, held *budget.Reservation
 	return out, nil
 }
 
-// Unsaved returns the metadata of a table that the catalog does not have yet, and that will be in a
-// file at a location. Its memory is charged to held.
+// Unsaved parses the metadata of a table that the catalog does not have yet. Location is where its
+// metadata file will be written. The memory of the metadata is charged to held.
 func (s *Source) Unsaved(name, location string, text []byte, held *budget.Reservation) (*Loaded, error) {
 	out := &Loaded{Name: name, File: s.Allow(metafile.Subject{What: "metadata", Table: name, Location: location}, held), Text: text, Unsaved: true}
 	if err := s.parse(out, nil); err != nil {
@@ -56,7 +57,8 @@ func (s *Source) Unsaved(name, location string, text []byte, held *budget.Reserv
 	return out, nil
 }
 
-// parse parses the text of a table's metadata, and opens what the catalog grants for its files.
+// parse parses the text of a table's metadata, and sets the Opener that uses the grants for the
+// table's files.
 func (s *Source) parse(out *Loaded, grants []locator.Grant) (err error) {
 	if err := out.File.ChargeParsing(out.Text); err != nil {
 		return err
@@ -88,15 +90,15 @@ func (m *Loaded) parseText() (err error) {
 	return err
 }
 
-// laterFields returns fields of metadata with the format versions that introduced them. In
-// metadata of an older version they are meaningless: Iceberg's Java library ignores them,
-// and iceberg-go 0.7.0 refuses the table.
+// laterFields returns the fields of metadata that a later format version introduced, with this
+// version. In metadata of an older version, such a field has no meaning: Iceberg's Java library
+// ignores it, but iceberg-go 0.7.0 refuses the table.
 func laterFields() map[string]int { return map[string]int{"last-sequence-number": 2, nextRowID: 3} }
 
-// nextRowID is the field of metadata that has the next free row id.
+// nextRowID is the name of the metadata field that has the next free row id.
 const nextRowID = "next-row-id"
 
-// With returns the table with another text of its metadata.
+// With returns a copy of m with another text of the metadata, which it parses.
 func (m *Loaded) With(text []byte) (*Loaded, error) {
 	if err := m.File.ChargeParsing(text); err != nil {
 		return nil, err
@@ -109,8 +111,9 @@ func (m *Loaded) With(text []byte) (*Loaded, error) {
 	return &out, nil
 }
 
-// parseAgain parses metadata that iceberg-go refused, without the fields of later versions and the refs and types that
-// are not known, and with a next row id. It returns an error if none of these is why the metadata was refused.
+// parseAgain parses metadata that iceberg-go refused. It first removes the fields of later versions
+// and the unknown refs and types, and adds a next row id if that is missing. If there is nothing to
+// remove or add, it returns the error with which the metadata was refused.
 func (m *Loaded) parseAgain(refused error) error {
 	// Decoding copies the fields, and encoding copies them again.
 	if err := m.File.Charge(2 * int64(len(m.Text))); err != nil {
@@ -132,12 +135,12 @@ func (m *Loaded) parseAgain(refused error) error {
 		}
 	}
 	if next, ok := fields[nextRowID]; version == LineageVersion && (!ok || string(next) == "null") {
-		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // otherwise there was no commit, and no row has an id
+		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // if it is 0, nobody committed to the table, and no row has an id
 		fields[nextRowID], before = json.RawMessage("0"), -1
 	}
 	unknown, err := m.later.remove(fields, m.File)
 	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return err // the memory budget's
+		return err // the error of the memory budget
 	}
 	if err != nil || !unknown && len(fields) == before {
 		return refused
@@ -156,7 +159,8 @@ func (m *Loaded) parseAgain(refused error) error {
 // HasLineage reports whether rows of the table have ids.
 func (m *Loaded) HasLineage() bool { return m.Version() >= LineageVersion && !m.noRowIDs }
 
-// Changeable returns an error if no snapshot can be added to the table, as types or the ids of its rows are not known.
+// Changeable returns an error if no snapshot can be added to the table, because some of its types
+// or its next row id are not known.
 func (m *Loaded) Changeable() error {
 	if err := m.KnowsTypes(); err != nil {
 		return err
@@ -168,14 +172,15 @@ func (m *Loaded) Changeable() error {
 		"write it with an engine that sets the field, or create the table again")
 }
 
-// metadataPlace is where the catalog says that the metadata of a table is.
+// metadataPlace has the catalog's response to the question where the metadata of a table is.
 type metadataPlace struct {
 	locator.Located
 	of   locator.Table
 	file metafile.Allowance
 }
 
-// locate asks the catalog where the metadata of a table is. Its memory is charged to held.
+// locate asks the catalog where the metadata of a table is. If the catalog returns the metadata,
+// its memory is charged to held.
 func (s *Source) locate(ctx context.Context, name string, held *budget.Reservation) (metadataPlace, error) {
 	parts, err := catalog.Parts(name)
 	if err != nil {
@@ -199,9 +204,10 @@ func (s *Source) metadata(ctx context.Context, name string, held *budget.Reserva
 	return s.metadataAt(ctx, at)
 }
 
-// metadataAt returns the text of a table's metadata, from the catalog or from the file that it
-// names. Writers may remove old metadata files, so a missing file is an error only if the
-// catalog still names it.
+// metadataAt returns the text of a table's metadata, from the catalog's response or from the
+// metadata file that the response names. Writers may remove old metadata files. So if the file is
+// missing, metadataAt asks the catalog again; it is an error only if the catalog still names the
+// same file.
 func (s *Source) metadataAt(ctx context.Context, of metadataPlace) (_ *Loaded, _ []locator.Grant, err error) {
 	at, file, name := of.Located, of.file, of.of.Name
 	for err == nil {
@@ -236,15 +242,15 @@ func (s *Source) metadataFile(ctx context.Context, file metafile.Allowance) ([]b
 	return text, err
 }
 
-// Read returns the content of a metadata file. Errors after it are of the content and not
-// of the storage.
+// Read returns the stored content of a metadata file. Errors that occur after Read are about the
+// content, and no longer about the storage.
 func (s *Source) Read(ctx context.Context, from tablestore.Opener, file metafile.Allowance) ([]byte, error) {
 	content, err := s.readFile(ctx, from, file)
 	if err == nil {
 		return content, nil
 	}
 	if _, ok := errors.AsType[*fault.Error](err); !ok {
-		return nil, err // the context's
+		return nil, err // the error of the context
 	}
 	return nil, fault.As(fault.Op(err, "read table %s", file.Table)).In(file.Table, file.Location)
 }

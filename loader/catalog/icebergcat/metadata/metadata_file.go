@@ -13,10 +13,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// MetadataFile reads a metadata file below a table's folder, which need not be the table's. It
-// returns the uuid of the table that the file describes and the number of its snapshots, and
-// calls each with all locations that it names. A file that describes no table, or that is gone,
-// has neither uuid nor snapshots.
+// MetadataFile reads a metadata file below the folder of the table with the given uuid. The file
+// may describe another table. MetadataFile returns the uuid of the table that the file describes
+// and the number of snapshots in it, and calls each with all texts in the file, which include all
+// locations. It returns "" and 0 if the file describes no table or no longer exists.
 func (s *Source) MetadataFile(ctx context.Context, table, uuid, location string, each func(location string)) (owner string, snapshots int, err error) {
 	held := s.Hold(table)
 	defer held.Release()
@@ -55,7 +55,8 @@ func (s *Source) metadataOwner(ctx context.Context, file metafile.Allowance, uui
 	return described.UUID, len(described.Snapshots), EachText(text, each)
 }
 
-// EachText calls each with every text in a JSON document, which has been parsed before.
+// EachText calls each with every string in a JSON document. The caller has checked that the
+// document is valid.
 func EachText(document []byte, each func(string)) error {
 	tokens := json.NewDecoder(bytes.NewReader(document))
 	for {
@@ -72,7 +73,7 @@ func EachText(document []byte, each func(string)) error {
 	}
 }
 
-// tableOpener opens files of a table with what the catalog grants for it.
+// tableOpener opens files of a table with the credentials that the catalog grants for the table.
 type tableOpener struct {
 	source      *Source
 	table, uuid string

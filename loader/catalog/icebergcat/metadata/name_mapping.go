@@ -16,15 +16,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// mappedField is a field of a name mapping in the table's property.
+// mappedField is a field of a name mapping, in the JSON form of the table property.
 type mappedField struct {
 	ID     *int          `json:"field-id"`
 	Names  []string      `json:"names"`
 	Fields []mappedField `json:"fields"`
 }
 
-// nameMapping returns the table's current name mapping for the fields of a schema; nil if the
-// table has none.
+// nameMapping returns the table's current name mapping, restricted to the fields of a schema. It
+// returns nil if the table has no name mapping.
 func (m *Loaded) nameMapping(schema *iceberg.Schema) (catalog.NameMapping, error) {
 	return m.mappingOf(m.Properties(), schema)
 }
@@ -77,8 +77,8 @@ func anyID(fields []mappedField) bool {
 	return slices.ContainsFunc(fields, func(f mappedField) bool { return f.ID != nil || anyID(f.Fields) })
 }
 
-// within restricts a mapping to some fields, because the rest does not affect reads. The
-// result is not nil.
+// within returns the part of a mapping that is about the given fields. The rest of the mapping does
+// not affect reads. The result is not nil.
 func within(written []mappedField, fields []iceberg.NestedField) catalog.NameMapping {
 	out := catalog.NameMapping{}
 	for _, f := range fields {
@@ -91,7 +91,8 @@ func within(written []mappedField, fields []iceberg.NestedField) catalog.NameMap
 	return out
 }
 
-// inside returns the fields of a struct, list or map, with the names that mappings use.
+// inside returns the fields inside a struct, list or map, with the names that mappings use for
+// them.
 func inside(f iceberg.NestedField) []iceberg.NestedField {
 	if nested, ok := f.Type.(iceberg.NestedType); ok {
 		return nested.Fields()
@@ -99,7 +100,7 @@ func inside(f iceberg.NestedField) []iceberg.NestedField {
 	return nil
 }
 
-// ownNames returns the mapping of a schema's fields by their own names.
+// ownNames returns the mapping in which each field has exactly the name that it has in the schema.
 func ownNames(fields []iceberg.NestedField) catalog.NameMapping {
 	out := catalog.NameMapping{}
 	for _, f := range fields {
@@ -108,8 +109,8 @@ func ownNames(fields []iceberg.NestedField) catalog.NameMapping {
 	return out
 }
 
-// Mapped adds the name mapping to a pin: files without field ids are read with it, even if the
-// property changes.
+// Mapped adds the table's current name mapping to a pin. Files without field ids are read with this
+// mapping, even if the table property changes later.
 func (m *Loaded) Mapped(pin dataset.TablePin, schema *iceberg.Schema) (dataset.TablePin, error) {
 	now, err := m.nameMapping(schema)
 	switch {
@@ -125,8 +126,9 @@ func (m *Loaded) Mapped(pin dataset.TablePin, schema *iceberg.Schema) (dataset.T
 	return pin, nil
 }
 
-// mapping returns the name mapping of a pin. A mapping other than the schema's own names is
-// found as long as the table has it, or metadata in the table's metadata log does.
+// mapping returns the name mapping of a pin. It can always return the mapping in which fields have
+// the names of the schema. It finds any other mapping only if the current metadata has it, or a
+// metadata file in the table's metadata log.
 func (s *Source) mapping(ctx context.Context, m *Loaded, pin dataset.TablePin, schema *iceberg.Schema) (catalog.NameMapping, error) {
 	switch pin.Mapping {
 	case dataset.NoMapping:
@@ -151,8 +153,8 @@ func (s *Source) mapping(ctx context.Context, m *Loaded, pin dataset.TablePin, s
 	return nil, catalog.ExpiredMapping(m.Name)
 }
 
-// mappingBefore returns the name mapping in older metadata of the table; nil if it had none or
-// if the file no longer exists.
+// mappingBefore returns the name mapping in an older metadata file of the table. It returns nil if
+// this metadata has no name mapping, or if the file no longer exists.
 func (s *Source) mappingBefore(ctx context.Context, m *Loaded, location string, schema *iceberg.Schema) (catalog.NameMapping, error) {
 	held := s.Hold(m.Name)
 	defer held.Release()

@@ -23,7 +23,7 @@ const (
 	encryptionKeyProperty = "encryption.key-id"
 )
 
-// Fields returns the columns with some field ids. Nested columns are named by their paths.
+// Fields returns the columns with the given field ids. The name of a nested column is its path.
 func (m *Loaded) Fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedField, error) {
 	all := column.All(schema)
 	if m.HasLineage() {
@@ -31,7 +31,7 @@ func (m *Loaded) Fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedFiel
 			all = append(all, iceberg.NestedField{ID: f.ID, Name: f.Name, Type: iceberg.PrimitiveTypes.Int64})
 		}
 	}
-	index := make(map[int]int, len(all)) // of each field id in all; tables may have 100,000 columns
+	index := make(map[int]int, len(all)) // the position of each field id in all; tables may have 100,000 columns
 	for i, f := range all {
 		index[f.ID] = i
 	}
@@ -55,9 +55,9 @@ func (m *Loaded) Servable() error {
 	return nil
 }
 
-// Table pins the current state of a ref: the zero Ref is main, and main of a table without
-// snapshots is NoSnapshot. A branch is read with the table's current schema, a tag or a
-// snapshot with the schema that it was committed with.
+// Table pins the current state of a ref. The zero Ref is main. If the table has no snapshots, main
+// is pinned at NoSnapshot. A branch is pinned with the table's current schema, and a tag or a
+// snapshot with the schema with which the snapshot was committed.
 func (s *Source) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
 	return s.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *Loaded) (dataset.TablePin, error) {
 		pin, err := meta.Resolve(ref)
@@ -113,8 +113,8 @@ func (m *Loaded) Resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	return pin, nil
 }
 
-// schemaOf returns the id of the schema that a snapshot was committed with. If the writer did
-// not record it, it returns the current one, as other engines do.
+// schemaOf returns the id of the schema with which a snapshot was committed. If the writer did not
+// record it, schemaOf returns current, like other engines.
 func (m *Loaded) schemaOf(s *icetable.Snapshot, current int) int {
 	if s.SchemaID == nil {
 		return current
@@ -132,8 +132,8 @@ func (m *Loaded) SnapshotTimes() []catalog.SnapshotTime {
 	return out
 }
 
-// Check returns the snapshot (nil for an empty table) and the schema of a pin, or an error if
-// one of them no longer exists.
+// Check returns the snapshot and the schema of a pin, or an error if one of them no longer exists.
+// The snapshot is nil if the pin is of an empty table.
 func (m *Loaded) Check(pin dataset.TablePin) (*icetable.Snapshot, *iceberg.Schema, error) {
 	if uuid := m.TableUUID().String(); uuid != pin.UUID {
 		return nil, nil, catalog.RecreatedTable(m.Name, pin.UUID, uuid)
@@ -156,7 +156,7 @@ func (m *Loaded) Check(pin dataset.TablePin) (*icetable.Snapshot, *iceberg.Schem
 	return snapshot, schemas[i], nil
 }
 
-// TableAt returns the table at a pin of its metadata, or the error of Check.
+// TableAt returns the table at a pin, from the metadata m. It returns the errors of Check.
 func (s *Source) TableAt(ctx context.Context, m *Loaded, pin dataset.TablePin) (*catalog.Table, error) {
 	_, schema, err := m.Check(pin)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *Source) TableAt(ctx context.Context, m *Loaded, pin dataset.TablePin) (
 	}, nil
 }
 
-// origins returns the origins of the columns of a schema that promotions made, by field id.
+// origins returns the origins of those columns of a schema that promotions made, by field id.
 func origins(schema *iceberg.Schema) map[int]dataset.ColumnOrigin {
 	var out map[int]dataset.ColumnOrigin
 	for _, f := range schema.Fields() {
@@ -199,8 +199,9 @@ func origins(schema *iceberg.Schema) map[int]dataset.ColumnOrigin {
 	return out
 }
 
-// otherNames returns the top-level columns of the other schemas that one schema does not have under the same name and id.
-// Schemas of a table mostly have equal columns at equal places, which are cheap to compare.
+// otherNames returns the top-level columns of the table's other schemas that the pinned schema does
+// not have with the same name and id. To be fast, it first compares columns at the same position,
+// because the schemas of a table mostly have the same columns at the same positions.
 func (m *Loaded) otherNames(pinned *iceberg.Schema) []catalog.OtherName {
 	var out []catalog.OtherName
 	var seen map[catalog.OtherName]bool // without Current
@@ -269,7 +270,8 @@ func convertSpec(spec iceberg.PartitionSpec) catalog.Spec {
 	return out
 }
 
-// ConvertTransform returns false for void. A transform of several columns is Other.
+// ConvertTransform converts the transform of a partition field. It returns false for void. A
+// transform of several columns becomes Other.
 func ConvertTransform(f iceberg.PartitionField) (catalog.Transform, bool) {
 	if len(f.SourceIDs) > 1 {
 		return catalog.Transform{Kind: catalog.Other}, true
@@ -300,7 +302,7 @@ func kindOf(transform iceberg.Transform) (catalog.Transform, bool) {
 	}
 }
 
-// Unserved returns the refusal of a table that cannot be read at all.
+// Unserved returns the error for a table that this version does not support.
 func (m *Loaded) Unserved(what, remedy string) error {
 	return fault.New(fault.Invalid, "table %s: %s: not supported by this version", m.Name, what).
 		In(m.Name, m.File.Location).WithRemedy("%s", remedy)

@@ -13,11 +13,11 @@ import (
 	"github.com/penstock/penstock/loader/catalog/tablestore"
 )
 
-// perRemembered is the cost of a remembered file in addition to its bytes.
+// perRemembered is the memory of a cached file in addition to its content, in bytes.
 const perRemembered = 200
 
-// OrForget returns err. If err reports that a remembered file is corrupt, it forgets the
-// file, so that it is read again after it was restored.
+// OrForget returns err. If err is Corrupt, it also removes the file from the cache, so that it is
+// read again after somebody restored it.
 func (s *Source) OrForget(key string, err error) error {
 	if s.Manifests != nil && fault.KindOf(err) == fault.Corrupt {
 		s.Manifests.Forget(key)
@@ -25,7 +25,8 @@ func (s *Source) OrForget(key string, err error) error {
 	return err
 }
 
-// Remembered returns the content of an immutable file, which the cache has under a key.
+// Remembered returns the content of an immutable file, from the cache or, if the cache does not
+// have it under key, from storage.
 func (s *Source) Remembered(ctx context.Context, from tablestore.Opener, file metafile.Allowance, key string) ([]byte, error) {
 	remembered := s.Manifests
 	if remembered == nil {
@@ -46,9 +47,9 @@ func (s *Source) Remembered(ctx context.Context, from tablestore.Opener, file me
 // metadataOf identifies a metadata file.
 type metadataOf struct{ what, location string }
 
-// metadataContent returns the stored content of a metadata file. Files on remote storage
-// with a uuid in their names are immutable, and remembered. Local files are not, because
-// reading them is cheap, and what follows from them is remembered.
+// metadataContent returns the stored content of a metadata file. Files on remote storage with a
+// uuid in their names are immutable, and are cached. Local files are not cached: reading them is
+// cheap, and Source.Tables caches the tables that are opened from them.
 func (s *Source) metadataContent(ctx context.Context, file metafile.Allowance) ([]byte, error) {
 	if scheme := store.Scheme(file.Location); scheme == "" || scheme == "file" || !unique(file.Location) {
 		return s.Read(ctx, s.Files, file)
@@ -56,7 +57,7 @@ func (s *Source) metadataContent(ctx context.Context, file metafile.Allowance) (
 	return s.Remembered(ctx, s.Files, file, metadataKey(file))
 }
 
-// metadataKey returns the key under which a metadata file is remembered.
+// metadataKey returns the key of a metadata file in the cache.
 func metadataKey(file metafile.Allowance) string {
 	return digest.Of(metadataOf{what: file.What, location: file.Location})
 }

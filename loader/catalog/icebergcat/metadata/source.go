@@ -16,25 +16,25 @@ import (
 	"github.com/penstock/penstock/loader/catalog/tablestore"
 )
 
-// Source finds the metadata of a catalog's tables, reads it and remembers it. It is safe for concurrent use.
+// Source finds, reads and caches the metadata of a catalog's tables. It is safe for concurrent use.
 type Source struct {
 	Catalog string // its name
 	Locator locator.Locator
 	Files   *tablestore.Files
 	Stores  store.Kinds
-	// prefixes are the folders that files of all tables may lie in. Unless there are onlyPrefixes, the files of a table may also
-	// lie in its own folder.
+	// Prefixes are the folders in which the files of all tables may be. Unless OnlyPrefixes is
+	// true, the files of a table may also be in the table's own folder.
 	Prefixes     store.Prefixes
 	OnlyPrefixes bool
-	StoredSizes  bool             // sizes in manifests are not relied on
+	StoredSizes  bool             // whether the sizes that storage reports are used, and not those in manifests
 	Clock        func() time.Time // may be nil
-	Most         int64            // bytes of a metadata file, stored and unpacked; 0 is unlimited
+	Most         int64            // maximum size of a metadata file in bytes, both stored and unpacked; 0 is unlimited
 	Budget       *budget.Budget
 	Manifests    *cache.Cache[[]byte]         // nil reads files each time
 	Tables       *cache.Cache[*catalog.Table] // nil parses metadata each time
 }
 
-// Grants asks the catalog what it grants for a table. The locator is a Granter.
+// Grants asks the catalog for new grants for a table. Locator must be a Granter.
 func (s *Source) Grants(ctx context.Context, table string) ([]locator.Grant, error) {
 	granter, ok := s.Locator.(locator.Granter)
 	if !ok {
@@ -50,13 +50,14 @@ func (s *Source) Grants(ctx context.Context, table string) ([]locator.Grant, err
 	return granter.Grants(ctx, locator.Table{Name: table, Parts: parts, Most: s.Most, Charge: file.Charge})
 }
 
-// Hold returns an empty reservation for the metadata of a table. The caller releases it.
+// Hold returns an empty memory reservation for the metadata of a table. The caller releases it.
 func (s *Source) Hold(table string) *budget.Reservation {
 	held, _ := s.Budget.Reserve("the metadata of table "+table, 0) // zero bytes always fit
 	return held
 }
 
-// Allow returns the allowance of a file, which lasts until held is released.
+// Allow returns the allowance of a metadata file. It charges memory to held, and is valid until
+// held is released.
 func (s *Source) Allow(of metafile.Subject, held *budget.Reservation) metafile.Allowance {
 	limit := s.Most
 	if limit <= 0 {
@@ -76,9 +77,10 @@ func (s *Source) Now() time.Time {
 // Folder is the name of a table's folder for metadata.
 const Folder = "metadata"
 
-// prefixesOf returns the prefixes that the files of a table may lie under. Its own folder is the one whose metadata the catalog
-// names. The location that metadata gives itself only counts if the catalog returned it: a writer of a metadata file could have it
-// name any place.
+// prefixesOf returns the prefixes under which the files of a table may be. The table's own folder
+// is the folder of the metadata file that the catalog names. The location in the metadata itself
+// counts only if the catalog returned the metadata: somebody who can write a metadata file could
+// put any location into it.
 func (s *Source) prefixesOf(m *Loaded) store.Prefixes {
 	if s.OnlyPrefixes {
 		return s.Prefixes
@@ -96,14 +98,15 @@ func (s *Source) prefixesOf(m *Loaded) store.Prefixes {
 	return out
 }
 
-// tableFolder returns the folder of a table whose metadata file is at a location.
+// tableFolder returns the folder of a table, given the location of its metadata file.
 func tableFolder(location string) string {
 	folder := location[:max(0, strings.LastIndex(location, "/"))]
 	return strings.TrimSuffix(folder, "/"+Folder)
 }
 
-// May returns an error for a file that lies under none of the table's prefixes. It is called before anything of the file is
-// requested. Storage of a kind that is not served is refused when the file is opened.
+// May returns an error for a file that is under none of the table's prefixes. It is called before
+// storage receives any request for the file. It accepts a location on a kind of storage that is not
+// supported; opening the file then returns an error.
 func (m *Loaded) May(what, location string) error {
 	if !m.stores.Serves(location) || m.Prefixes.Contain(location) {
 		return nil

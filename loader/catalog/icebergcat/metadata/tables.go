@@ -15,16 +15,17 @@ type tableOf struct {
 	catalog, name string
 	ref           dataset.Ref
 	pin           dataset.TablePin
-	location      string            // of the metadata file, if its name is never used again
-	metadata      [sha256.Size]byte // else the digest of its text
+	location      string            // of the metadata file, if no other file will ever have its name
+	metadata      [sha256.Size]byte // otherwise the digest of the metadata's text
 }
 
-// perTable is the cost of a remembered table in addition to the size of its metadata, of which its columns,
-// specs and orders are a part.
+// perTable is the memory of a cached table, in bytes, in addition to the size of its metadata. That
+// size stands for the table's columns, partition specs and sort orders, which come from the
+// metadata.
 const perTable = 2000
 
-// pinned returns a table at the pin that resolve finds in its metadata. The catalog is asked for the current
-// metadata in any case: only what follows from that is remembered.
+// pinned returns a table at the pin that resolve returns for the table's metadata. It always asks
+// the catalog which metadata is current; only the table that follows from this metadata is cached.
 func (s *Source) pinned(ctx context.Context, of tableOf, resolve func(*Loaded) (dataset.TablePin, error)) (*catalog.Table, error) {
 	held := s.Hold(of.name)
 	defer held.Release()
@@ -53,7 +54,7 @@ func (s *Source) pinned(ctx context.Context, of tableOf, resolve func(*Loaded) (
 		moved = meta.File.Location != at.Location
 		return s.resolved(ctx, meta, grants, resolve)
 	})
-	if moved { // a commit came in between, and removed the file
+	if moved { // another writer committed meanwhile, and removed the file
 		s.Tables.Forget(digest.Of(of))
 	}
 	return t, err
@@ -71,12 +72,13 @@ func (s *Source) cachedTable(ctx context.Context, of tableOf, grants []locator.G
 		return open(ctx)
 	})
 	if err == nil && !opened {
-		s.Files.Table(of.name, t.Pin.UUID, grants) // files are opened with what was granted last
+		s.Files.Table(of.name, t.Pin.UUID, grants) // files are opened with the latest grants
 	}
 	return t, err
 }
 
-// resolved returns the table at the pin that resolve finds in metadata, and what it costs to remember.
+// resolved parses the metadata, and returns the table at the pin that resolve returns for it, and
+// the memory of the cached table in bytes.
 func (s *Source) resolved(ctx context.Context, meta *Loaded, grants []locator.Grant, resolve func(*Loaded) (dataset.TablePin, error)) (*catalog.Table, int64, error) {
 	if err := s.parse(meta, grants); err != nil {
 		return nil, 0, err

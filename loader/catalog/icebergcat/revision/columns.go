@@ -14,9 +14,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// AddColumns returns the table's current schema with some columns, and the schema to add to
-// its metadata, or nil if the table already has the columns. The text of the schema is that of
-// the current one, so that what this version does not know is kept.
+// AddColumns returns the table's current schema with additional columns, and the schema to add to
+// the table's metadata. The latter is nil if the table already has the columns. The text of the new
+// schema is derived from the text of the current schema, so that it keeps everything that this
+// version does not know.
 func AddColumns(m *metadata.Loaded, columns []commit.NewColumn) (*iceberg.Schema, *Schema, error) {
 	current := m.CurrentSchema()
 	var missing []commit.NewColumn
@@ -66,8 +67,8 @@ func AddColumns(m *metadata.Loaded, columns []commit.NewColumn) (*iceberg.Schema
 	return schema, out, nil
 }
 
-// has reports whether a schema has a column to add. It returns Conflict if another column has
-// its id or its name.
+// has reports whether a schema already has the column to add. It returns Conflict if another column
+// has the id or the name of this column.
 func has(m *metadata.Loaded, schema *iceberg.Schema, column commit.NewColumn) (bool, error) {
 	i := slices.IndexFunc(schema.Fields(), func(f iceberg.NestedField) bool { return f.ID == column.ID || f.Name == column.Name })
 	if i < 0 && column.ID > m.LastColumnID() {
@@ -83,7 +84,7 @@ func has(m *metadata.Loaded, schema *iceberg.Schema, column commit.NewColumn) (b
 		In(m.Name, "").WithRemedy("write the files again, with field ids above %d", m.LastColumnID())
 }
 
-// sameType reports whether a column has a type in JSON form.
+// sameType reports whether the type of a column is the one that of has in JSON form.
 func sameType(f iceberg.NestedField, of string) bool {
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -97,7 +98,8 @@ func sameType(f iceberg.NestedField, of string) bool {
 	return json.Unmarshal(find(object, "type"), &x) == nil && json.Unmarshal(typeText(of), &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// typeText returns the JSON form of a type.
+// typeText returns a type as JSON: the name of a primitive type as a string, or the object of a
+// nested type.
 func typeText(of string) json.RawMessage {
 	if json.Valid([]byte(of)) {
 		return json.RawMessage(of)
@@ -106,7 +108,7 @@ func typeText(of string) json.RawMessage {
 	return quoted
 }
 
-// EncodeColumn encodes a column as a schema has it.
+// EncodeColumn encodes a column as an element of a schema's list of fields.
 func EncodeColumn(column commit.NewColumn) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		ID       int             `json:"id"`

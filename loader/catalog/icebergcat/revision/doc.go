@@ -1,4 +1,5 @@
-// Package revision makes new metadata of a table from its current metadata and a change: the text of
-// a metadata file, or the request of a REST catalog. It maps values to values. Everything that a
-// change does not concern stays as it was written, even if this version does not know it.
+// Package revision makes the new metadata of a table from its current metadata and a change. The
+// result is the text of a metadata file, or a request for a REST catalog. The package does no I/O.
+// Everything in the metadata that the change does not concern keeps its text, even if this version
+// does not know what it means.
 package revision

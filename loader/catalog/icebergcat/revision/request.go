@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// Request returns the revision in the form of a REST catalog's requests. Its conditions are
-// those under which the revision was made.
+// Request returns the revision as a request for a REST catalog. Its conditions require that the
+// parts of the metadata on which the revision depends are still as they are in m.
 func Request(m *metadata.Loaded, r Revision) (locator.Update, error) {
 	out := locator.Update{Ref: r.Branch, Snapshot: r.To}
 	require := func(format string, args ...any) {
@@ -37,7 +37,7 @@ func Request(m *metadata.Loaded, r Revision) (locator.Update, error) {
 		if s.Text != nil {
 			require(`{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}`, m.LastColumnID())
 			update(`{"action":"add-schema","schema":%s,"last-column-id":%d}`, s.Text, s.LastColumn)
-			id = -1 // the one that was added
+			id = -1 // -1 stands for the schema that the same request adds
 		}
 		if s.Current {
 			update(`{"action":"set-current-schema","schema-id":%d}`, id)
@@ -65,7 +65,8 @@ func Request(m *metadata.Loaded, r Revision) (locator.Update, error) {
 	return out, nil
 }
 
-// retention appends the settings of an existing branch, which setting it would remove.
+// retention appends the retention settings of an existing branch to a request that sets the branch.
+// Without this, the request would remove the settings.
 func retention(m *metadata.Loaded, to []byte, branch string) []byte {
 	for name, ref := range m.Refs() {
 		if name != branch {

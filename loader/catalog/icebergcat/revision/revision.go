@@ -16,16 +16,17 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// Revision is what a commit changes in the metadata of a table: one branch, and perhaps a new
-// snapshot and its schemas, or these alone.
+// Revision is what a commit changes in the metadata of a table. It moves a branch, perhaps to a new
+// snapshot, and it may add a schema or make one current. A revision without a branch changes only
+// the schemas.
 type Revision struct {
-	Branch   string    // "": none is changed, and main must be at from, unless that is 0
+	Branch   string    // "": no branch is moved, but main must be at From, unless From is 0
 	From, To int64     // snapshots; 0: the branch does not exist
-	Snapshot *Snapshot // to, if it is new
+	Snapshot *Snapshot // the snapshot To, if it is new
 	Schema   *Schema   // nil keeps the current one
 }
 
-// Snapshot is a snapshot as metadata has it.
+// Snapshot is a snapshot, in the JSON form of the metadata.
 type Snapshot struct {
 	ID       int64             `json:"snapshot-id"`
 	Parent   *int64            `json:"parent-snapshot-id,omitempty"`
@@ -42,14 +43,14 @@ type Snapshot struct {
 type Schema struct {
 	ID         int
 	LastColumn int
-	Text       json.RawMessage // nil: the table has it
+	Text       json.RawMessage // nil: the table already has the schema
 	Current    bool
 }
 
 // number encodes a number.
 func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
 
-// appended returns a list with another value; a missing list is empty.
+// appended returns a JSON list with one more value. A nil list counts as empty.
 func appended(list, value json.RawMessage) (json.RawMessage, error) {
 	var values []json.RawMessage
 	if list != nil {
@@ -61,8 +62,8 @@ func appended(list, value json.RawMessage) (json.RawMessage, error) {
 	return append(append([]byte{'['}, bytes.Join(rawTexts(values), []byte{','})...), ']'), nil
 }
 
-// revised returns the text of a table's metadata with a revision. As in tagged, everything
-// else stays as it was written.
+// revised returns the text of a table's metadata after a revision. Everything that the revision
+// does not concern keeps its text; see tagged.
 func revised(m *metadata.Loaded, r Revision, now time.Time) ([]byte, error) {
 	object, err := members(m.Text)
 	if err != nil {
@@ -107,7 +108,8 @@ func revised(m *metadata.Loaded, r Revision, now time.Time) ([]byte, error) {
 	return written(object)
 }
 
-// logged adds the metadata file to the log of metadata files, if it exists.
+// logged adds the current metadata file to the log of metadata files, unless the table is new and
+// so has no current file.
 func logged(m *metadata.Loaded, object []member) ([]member, error) {
 	if m.Unsaved {
 		return object, nil
@@ -119,7 +121,8 @@ func logged(m *metadata.Loaded, object []member) ([]member, error) {
 	return set(object, "metadata-log", log), err
 }
 
-// noCurrent is the current snapshot of a table whose main has none, as other writers have it in a format version.
+// noCurrent returns the value of current-snapshot-id for a table in which main has no snapshot, as
+// other writers write it in the given format version.
 func noCurrent(version int) json.RawMessage {
 	if version >= metadata.LineageVersion {
 		return json.RawMessage("null")
@@ -147,8 +150,8 @@ func (s *Snapshot) addTo(object []member, m *metadata.Loaded) ([]member, error) 
 	return object, nil
 }
 
-// addTo adds the schema to metadata, makes it current, or both. In format version 1, the
-// current schema is also written by itself.
+// addTo adds the schema to the metadata, makes it current, or both. In format version 1, it also
+// writes the current schema into the field schema.
 func (s *Schema) addTo(object []member, m *metadata.Loaded) ([]member, error) {
 	if find(object, "schemas") == nil {
 		return nil, errors.New("it has no list of schemas")
@@ -175,7 +178,8 @@ func (s *Schema) addTo(object []member, m *metadata.Loaded) ([]member, error) {
 	return set(object, "last-column-id", number(int64(s.LastColumn))), nil
 }
 
-// withBranch returns a table's refs with the branch at its new snapshot, or without it.
+// withBranch returns a table's refs after the revision: with the branch at its new snapshot, or
+// without the branch.
 func withBranch(m *metadata.Loaded, text json.RawMessage, r Revision) (json.RawMessage, error) {
 	refs, err := refsOf(m, text)
 	if err != nil {
@@ -198,15 +202,16 @@ func withBranch(m *metadata.Loaded, text json.RawMessage, r Revision) (json.RawM
 	return written(set(refs, r.Branch, ref))
 }
 
-// The table properties that bound the log of metadata files.
+// The table properties that limit the log of metadata files, and the default limit.
 const (
 	previousProperty   = "write.metadata.previous-versions-max"
 	removeProperty     = "write.metadata.delete-after-commit.enabled"
 	defaultPreviousMax = 100
 )
 
-// cut drops the oldest entries of a metadata log, as the table's properties have it. Where the
-// files of dropped entries are to be removed, nothing is dropped: the next writer does both.
+// cut drops the oldest entries of a metadata log, according to the table's properties. If these say
+// that the files of dropped entries must also be removed, cut drops nothing and leaves both to the
+// next writer.
 func cut(m *metadata.Loaded, log json.RawMessage) (json.RawMessage, error) {
 	most := defaultPreviousMax
 	if n, err := strconv.Atoi(m.Properties()[previousProperty]); err == nil && n > 0 {
@@ -223,8 +228,8 @@ func cut(m *metadata.Loaded, log json.RawMessage) (json.RawMessage, error) {
 	return append(append([]byte{'['}, bytes.Join(rawTexts(entries), []byte{','})...), ']'), nil
 }
 
-// File returns the new metadata file of a revision, after checking that it can be
-// parsed and has what it should.
+// File returns the content of the new metadata file of a revision, after checking that it can be
+// parsed and has exactly the intended changes.
 func File(m *metadata.Loaded, r Revision, location string, now time.Time) ([]byte, error) {
 	if err := m.File.Charge(copies * int64(len(m.Text))); err != nil {
 		return nil, err
@@ -243,8 +248,8 @@ func File(m *metadata.Loaded, r Revision, location string, now time.Time) ([]byt
 	return metafile.Pack(location, text)
 }
 
-// onlyDiffers returns an error if new metadata differs from the old one in more or less than
-// a revision.
+// onlyDiffers returns an error if the new metadata read differs from the old metadata m in more, or
+// in less, than the revision.
 func onlyDiffers(m *metadata.Loaded, read *metadata.Loaded, r Revision) error {
 	snapshots, schemas := len(m.Snapshots()), len(m.Schemas())
 	if r.Snapshot != nil {
@@ -287,6 +292,6 @@ func onlyDiffers(m *metadata.Loaded, read *metadata.Loaded, r Revision) error {
 	return nil
 }
 
-// copies is the number of copies of the metadata's text while it is rewritten: in
-// parts, as a text, and packed. Parsing is charged in addition.
+// copies is the number of copies of the metadata's text that exist while it is rewritten: its
+// parts, the new text, and the compressed text. The memory for parsing is charged in addition.
 const copies = 3

@@ -21,8 +21,8 @@ type topField struct {
 	object []member
 }
 
-// EditSchema returns the schema that an edit makes of one of the table's, as text and parsed,
-// after checking that the table can have it.
+// EditSchema applies an edit to one of the table's schemas. It returns the new schema, parsed and
+// as text, after checking that the table can have it.
 func EditSchema(m *metadata.Loaded, edit commit.SchemaEdit) (*iceberg.Schema, *Schema, error) {
 	if _, ok := m.SchemaByID(edit.Base); !ok {
 		return nil, nil, fault.New(fault.Conflict, "table %s has no schema %d, which the new one is derived from", m.Name, edit.Base).In(m.Name, "").
@@ -58,7 +58,7 @@ func EditSchema(m *metadata.Loaded, edit commit.SchemaEdit) (*iceberg.Schema, *S
 	return schema, out, mayHave(m, schema, edit)
 }
 
-// splitSchema returns the text of a schema in parts.
+// splitSchema splits the text of a schema into its members and its columns.
 func splitSchema(text []byte) (object []member, fields []topField, err error) {
 	if object, err = members(text); err != nil {
 		return nil, nil, err
@@ -131,7 +131,7 @@ func editFields(m *metadata.Loaded, fields []topField, edit commit.SchemaEdit) (
 	return fields, nil
 }
 
-// isTop returns Invalid for a field id that no top-level column of a schema has.
+// isTop returns Invalid if no top-level column of a schema has the field id.
 func isTop(m *metadata.Loaded, fields []topField, schema, id int) error {
 	if slices.ContainsFunc(fields, func(f topField) bool { return f.id == id }) {
 		return nil
@@ -140,8 +140,8 @@ func isTop(m *metadata.Loaded, fields []topField, schema, id int) error {
 		WithRemedy("name columns of that schema that are not inside others")
 }
 
-// addedField returns a column to add: a new one, or one that another schema of the table has, with
-// all its attributes.
+// addedField returns a column to add. If another schema of the table has this column, the result
+// has all attributes from there.
 func addedField(m *metadata.Loaded, c commit.NewColumn) (topField, error) {
 	if c.ID > m.LastColumnID() {
 		text, err := EncodeColumn(c)
@@ -156,7 +156,7 @@ func addedField(m *metadata.Loaded, c commit.NewColumn) (topField, error) {
 	for _, s := range schemas {
 		i := slices.IndexFunc(s.Fields(), func(f iceberg.NestedField) bool { return f.ID == c.ID })
 		if i < 0 || s.Field(i).Name != c.Name || s.Field(i).Doc != c.Doc || !sameType(s.Field(i), c.Type) {
-			continue // another column: two writers may have chosen one id at the same time
+			continue // a different column: two writers may have chosen the same id at the same time
 		}
 		text, err := schemaText(m, s.ID)
 		if err != nil {
@@ -174,7 +174,7 @@ func addedField(m *metadata.Loaded, c commit.NewColumn) (topField, error) {
 		c.Name, m.Name, c.ID, c.Type).In(m.Name, "").WithRemedy("write the files again, with field ids above %d", m.LastColumnID())
 }
 
-// mayHave returns an error for a schema that the table cannot have.
+// mayHave returns an error if the table cannot have the schema that results from an edit.
 func mayHave(m *metadata.Loaded, schema *iceberg.Schema, edit commit.SchemaEdit) error {
 	seen := map[string]bool{}
 	for _, f := range column.All(schema) {
@@ -204,7 +204,8 @@ func mayHave(m *metadata.Loaded, schema *iceberg.Schema, edit commit.SchemaEdit)
 	return MayUse(m, schema)
 }
 
-// MayUse returns Invalid for a schema that lacks a column which the table needs.
+// MayUse returns Invalid for a schema that lacks a column which the table's current partition spec
+// or sort order, or the schema's row identifier, needs.
 func MayUse(m *metadata.Loaded, schema *iceberg.Schema) error {
 	lacks := func(what string, ids []int) error {
 		for _, id := range ids {
@@ -232,9 +233,10 @@ func MayUse(m *metadata.Loaded, schema *iceberg.Schema) error {
 	return lacks("the identifier of rows", schema.IdentifierFieldIDs)
 }
 
-// EqualSchema returns the id of a schema of the table that equals another one in all but the id.
-// A REST catalog decides by what it knows of schemas, and need not keep the rest. In a metadata
-// file, what this version does not know must be equal too.
+// EqualSchema returns the id of a schema of the table that is equal to the given schema, except for
+// the id. If a REST catalog returned the metadata, only the parts that this version knows are
+// compared, because the catalog need not keep the rest. Otherwise the JSON texts must have equal
+// values, including the parts that this version does not know.
 func EqualSchema(m *metadata.Loaded, schema *iceberg.Schema, text []byte) (id int, found bool, err error) {
 	for _, s := range m.Schemas() {
 		if !sameColumns(s, schema) {
@@ -254,7 +256,8 @@ func EqualSchema(m *metadata.Loaded, schema *iceberg.Schema, text []byte) (id in
 	return 0, false, nil
 }
 
-// sameColumns reports whether two schemas have the same columns, in the same order, and the same identifier of rows.
+// sameColumns reports whether two schemas have the same columns in the same order, and the same row
+// identifier.
 func sameColumns(a, b *iceberg.Schema) bool {
 	x, y := slices.Sorted(slices.Values(a.IdentifierFieldIDs)), slices.Sorted(slices.Values(b.IdentifierFieldIDs))
 	return slices.Equal(x, y) && slices.EqualFunc(a.Fields(), b.Fields(), func(f, g iceberg.NestedField) bool { return f.Equals(g) })

@@ -53,7 +53,7 @@ func members(text []byte) ([]member, error) {
 	return out, err
 }
 
-// set replaces the value of a name, or appends it.
+// set replaces the value of a member, or appends the member if the object does not have it.
 func set(object []member, name string, value json.RawMessage) []member {
 	for i := range object {
 		if object[i].name == name {
@@ -64,7 +64,7 @@ func set(object []member, name string, value json.RawMessage) []member {
 	return append(object, member{name, value})
 }
 
-// find returns the value of a name, or nil if it is missing or null.
+// find returns the value of a member, or nil if the member is missing or null.
 func find(object []member, name string) json.RawMessage {
 	for _, m := range object {
 		if m.name == name && !bytes.Equal(m.value, []byte("null")) {
@@ -74,7 +74,7 @@ func find(object []member, name string) json.RawMessage {
 	return nil
 }
 
-// written encodes an object.
+// written encodes an object as JSON.
 func written(object []member) (json.RawMessage, error) {
 	var out bytes.Buffer
 	for i, m := range object {
@@ -94,7 +94,8 @@ func written(object []member) (json.RawMessage, error) {
 	return out.Bytes(), nil
 }
 
-// TagFile returns the new metadata file of a table with a tag, after checking that it can be parsed and differs in nothing else.
+// TagFile returns the content of a new metadata file that sets a tag, after checking that it can be
+// parsed and that nothing else was changed.
 func TagFile(meta *metadata.Loaded, tag locator.Tag, location string, now time.Time) ([]byte, error) {
 	if err := meta.File.Charge(copies * int64(len(meta.Text))); err != nil {
 		return nil, err
@@ -125,9 +126,9 @@ func TagFile(meta *metadata.Loaded, tag locator.Tag, location string, now time.T
 	return metafile.Pack(location, text)
 }
 
-// tagged returns the text of a table's metadata with a tag. Everything else stays as it was
-// written, even if unknown to this version: numbers with all their digits, and members in
-// their order.
+// tagged returns the text of a table's metadata with a tag. Everything else keeps its text, even if
+// this version does not know what it means: numbers keep all their digits, and members keep their
+// order.
 func tagged(m *metadata.Loaded, tag locator.Tag, now time.Time) ([]byte, error) {
 	object, err := members(m.Text)
 	if err != nil {
@@ -141,7 +142,7 @@ func tagged(m *metadata.Loaded, tag locator.Tag, now time.Time) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Readers refuse metadata that is older than its logs.
+	// Readers refuse metadata whose time is before the times in its logs.
 	updated := max(now.UnixMilli(), m.LastUpdatedMillis())
 	object = set(object, "last-updated-ms", strconv.AppendInt(nil, updated, 10))
 	object = set(object, "metadata-log", log)
@@ -185,9 +186,9 @@ func withRef(m *metadata.Loaded, text json.RawMessage, tag locator.Tag) (json.Ra
 	return written(set(refs, tag.Name, ref))
 }
 
-// withLog returns the metadata log with the current metadata file. It is not truncated to
-// write.metadata.previous-versions-max: the next writer does that, and also removes the
-// files of the entries that it drops, if the table is configured so.
+// withLog returns the metadata log with an entry for the current metadata file. It does not shorten
+// the log to write.metadata.previous-versions-max entries: see cut. After a tag, the next writer
+// does that.
 func withLog(m *metadata.Loaded, text json.RawMessage) (json.RawMessage, error) {
 	var log []json.RawMessage
 	if text != nil {
@@ -211,8 +212,8 @@ func rawTexts(list []json.RawMessage) [][]byte {
 	return out
 }
 
-// NextLocation returns the location of the next metadata file: in the same folder, with the next
-// version, and packed in the same way.
+// NextLocation returns a location for the next metadata file: in the same folder, with the next
+// version in its name, and with the same compression.
 func NextLocation(location string) string {
 	name := path.Base(location)
 	version := 0

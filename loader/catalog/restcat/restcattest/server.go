@@ -1,6 +1,6 @@
-// Package restcattest is an Iceberg REST catalog for tests, written after the
-// specification and not after our client: it answers for tables that a function looks up,
-// requires tokens if configured, vends credentials by table, and fails on request.
+// Package restcattest is an Iceberg REST catalog for tests. It was written from the specification,
+// not from Penstock's client. It serves tables that a function looks up, requires tokens if
+// configured, vends credentials for each table, and returns errors if a test asks for that.
 package restcattest
 
 import (
@@ -20,52 +20,56 @@ import (
 	"time"
 )
 
-// Table is a table as the server has it.
+// Table is a table of the server.
 type Table struct {
 	Location string
 	Metadata []byte
 	Config   map[string]string
-	// Credentials are for files below prefixes.
+	// Credentials are credentials for the files below prefixes.
 	Credentials []Credential
 }
 
-// Credential opens files below a prefix.
+// Credential is a credential for the files below a prefix.
 type Credential struct {
 	Prefix string            `json:"prefix"`
 	Config map[string]string `json:"config"`
 }
 
-// Tables look a table up by its namespace and name; false: there is none.
+// Tables looks up a table by its namespace and name. It returns false if there is no such table.
 type Tables func(namespace []string, name string) (Table, bool)
 
-// Server is a REST catalog on loopback, until its test ends. Fields are set before it is
-// asked, or under Change.
+// Server is a REST catalog on loopback that runs until its test ends. A test sets the fields before
+// the first request, or with Change.
 type Server struct {
 	URL    string
 	Tables Tables
 	Names  []string // of all tables, with dots
-	// Prefix is what the server sends to clients, and Warehouse what they must send.
+	// Prefix is the prefix that the server sends to clients. Warehouse is the warehouse that
+	// clients must send.
 	Prefix, Warehouse   string
 	Defaults, Overrides map[string]string
-	// Token is one that is taken; Client and Secret get others for so long as Lifetime.
+	// Token is a token that the server always accepts. With Client and Secret, a client gets
+	// further tokens, which are valid for Lifetime.
 	Token, Client, Secret string
 	Lifetime              time.Duration
 	Scope                 string
-	// Commit is given what a client wants to change of a table, as it was sent; false: it
-	// is in conflict with what there is. Nil: the server only reads.
+	// Commit is called with the body of each request that changes a table. It returns false if the
+	// change conflicts with the table's state. If Commit is nil, the server only serves GET
+	// requests.
 	Commit func(namespace []string, name string, wanted []byte) (bool, error)
-	// Create is given the request for a new table, as it was sent, and returns its name; false:
-	// it exists. Nil: the server creates none.
+	// Create is called with the body of each request for a new table. It returns the table's name,
+	// or false if the table exists. If Create is nil, the server refuses such requests.
 	Create func(namespace []string, wanted []byte) (string, bool, error)
-	// Page is the maximum number of names in a list if the request supports pages; 0: no
+	// Page is the maximum number of names in one response if the request supports pages; 0 is no
 	// limit.
 	Page int
-	// Fault is asked before each request; true: it has answered.
+	// Fault is called before each request is served. It returns true if it has already responded to
+	// the request.
 	Fault func(w http.ResponseWriter, r *http.Request) bool
 
 	mu     sync.Mutex
 	asked  []string
-	tokens map[string]time.Time // when each that was given ends
+	tokens map[string]time.Time // when each issued token expires
 	given  int
 	http   *httptest.Server
 }
@@ -79,14 +83,14 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Change changes fields while the server is asked.
+// Change changes fields of a server that may be serving requests.
 func (s *Server) Change(change func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// Asked returns the requests since it was last called: method and path, as sent.
+// Asked returns the requests since its last call: the method and the escaped path of each.
 func (s *Server) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,10 +99,10 @@ func (s *Server) Asked() []string {
 	return out
 }
 
-// Revoke ends all tokens that were given.
+// Revoke makes all tokens that the server issued invalid.
 func (s *Server) Revoke() { s.Change(func(s *Server) { clear(s.tokens) }) }
 
-// ServeHTTP answers a request.
+// ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +174,7 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"defaults": defaults, "overrides": overrides})
 }
 
-// resource answers for a namespace's tables, and for one of them.
+// resource serves the requests for the tables of a namespace, and for one table.
 func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/v1/")
 	if s.Prefix != "" {
@@ -213,7 +217,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	s.load(w, r, namespace, parts[3])
 }
 
-// namespaces lists those right inside one.
+// namespaces lists the namespaces directly inside a namespace.
 func (s *Server) namespaces(w http.ResponseWriter, r *http.Request) {
 	var parent []string
 	if inside := r.URL.Query().Get("parent"); inside != "" {
@@ -232,12 +236,12 @@ func (s *Server) namespaces(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"namespaces": part, "next-page-token": next})
 }
 
-// page is the part of a list that a request asks for, and the token of the next one.
+// page returns the part of a list that a request asks for, and the token of the next page.
 func page[T any](s *Server, r *http.Request, all []T) (part []T, next any) {
 	if s.Page == 0 || !r.URL.Query().Has("pageToken") {
 		return all, nil
 	}
-	from, _ := strconv.Atoi(r.URL.Query().Get("pageToken")) // 0 where the first one is meant
+	from, _ := strconv.Atoi(r.URL.Query().Get("pageToken")) // 0 for the first page
 	if to := from + s.Page; to < len(all) {
 		return all[from:to], strconv.Itoa(to)
 	}
@@ -277,10 +281,10 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request, namespace []string
 	answer(w, http.StatusOK, out)
 }
 
-// commit changes a table; false: it has answered.
+// commit changes a table. It returns false if it has already responded with an error.
 func (s *Server) commit(w http.ResponseWriter, r *http.Request, namespace []string, name string) bool {
 	if _, ok := s.Tables(namespace, name); !ok {
-		return true // as load says
+		return true // load responds that there is no such table
 	}
 	wanted, err := io.ReadAll(r.Body)
 	if err != nil || r.Header.Get("Content-Type") != "application/json" {
