@@ -11,20 +11,20 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// build builds the group's build side: in memory if it fits, else on local disk. If the
-// disk is full, it evicts the idle build sides there, unless it prefetches.
+// build builds the group's build side: in memory if it fits there, otherwise on local disk. If the
+// disk is full, build evicts the idle build sides on disk, unless it runs for a prefetch.
 func (g *group) build(ctx context.Context, prefetch bool) (buildSide, error) {
 	disk := g.pool.options.Disk != nil
 	if !disk || len(g.source.Files) == 0 || !g.builtInMemory && g.pool.fits(g.memory) {
 		tried := ctx
 		if disk {
-			tried = budget.NoWait(ctx) // on disk is better than waiting for memory
+			tried = budget.NoWait(ctx) // building on disk is better than waiting for memory
 		}
 		coded := g.costs.counting(g.number, g.source)
 		coded.Coded, coded.Spare = g.input.Coded, g.pool.options.Keep > 0 && !g.input.Unkept
 		side, err := g.inMemory(tried, g.input.Staging(coded))
 		if !disk || fault.KindOf(err) != fault.Exhausted {
-			g.builtInMemory = err == nil // if it is built again, it was evicted
+			g.builtInMemory = err == nil // if this group is built again, its build side was evicted
 			return side, err
 		}
 	}
@@ -35,7 +35,7 @@ func (g *group) build(ctx context.Context, prefetch bool) (buildSide, error) {
 	return side, err
 }
 
-// rows returns the rows of the group, to be read once.
+// rows returns the rows of the group. The result can be read only once.
 func (g *group) rows() joiner.Input { return g.input.Staging(g.costs.counting(g.number, g.source)) }
 
 // inMemory builds a build side of rows of the group in memory.
@@ -61,8 +61,8 @@ func (g *group) onDisk(ctx context.Context) (buildSide, error) {
 	return partitioned(parts), nil
 }
 
-// slice writes rows of the group to local disk, sliced by key. They are expected to take
-// the given bytes in memory.
+// slice writes rows of the group to local disk, sliced by key. bytes is the expected size of the
+// rows in memory.
 func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buildSide, error) {
 	s, err := spill.Slice(ctx, rows, g.input.Spec, g.pool.onDisk(bytes))
 	if err != nil {
@@ -72,8 +72,8 @@ func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buil
 	return sliced(s), nil
 }
 
-// buildPartition returns the build side of the range's partition of a partitioned group,
-// with a reference.
+// buildPartition returns the build side of one partition of a partitioned group: the partition that
+// the reference's range needs. The caller gets a reference to the build side.
 func (r *Reference) buildPartition(ctx context.Context, parts *spill.Partitions) (buildSide, error) {
 	g := r.group
 	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])

@@ -10,11 +10,11 @@ import (
 )
 
 // Costs are the costs of a staging input's build sides to a stream. A build side that another
-// stream built costs this stream nothing, except as Shared says.
+// stream built costs this stream nothing, except for the bytes in Shared.
 type Costs struct {
-	Strategy string // how rows are looked up; comma-separated if groups differ
+	Strategy string // how rows are looked up; if groups differ, a list separated by commas
 	Read     int64  // stored bytes of the column chunks that were read
-	Shared   int64  // stored bytes of the column chunks that another stream read for both
+	Shared   int64  // stored bytes of the column chunks that another stream read for both streams
 	// ReadAgain is the stored bytes read for groups that the stream had already read before it was
 	// parked.
 	ReadAgain int64
@@ -22,18 +22,18 @@ type Costs struct {
 	Spilled   int64 // bytes written to local disk
 }
 
-// costs adds up Costs. Prefetches add to it on other goroutines.
+// costs sums the Costs of a stream. Prefetches add costs on other goroutines.
 type costs struct {
 	mu         sync.Mutex
-	files      map[string]int64 // by location: the bytes in Costs.Stored
+	files      map[string]int64 // by location: how many bytes of the file Costs.Stored includes
 	all        Costs
 	strategies map[string]bool
-	groups     map[int]bool // by number: was read
-	earlier    map[int]bool // by number: was read before the stream was parked
+	groups     map[int]bool // by number: whether the group was read
+	earlier    map[int]bool // by number: whether the group was read before the stream was parked
 }
 
-// counting returns a copy of source, for reading a group, that counts the bytes it requests from
-// storage.
+// counting returns a copy of source for reading a group. A scan of the copy counts the bytes that
+// it requests from storage.
 func (c *costs) counting(group int, source plan.Source) plan.Source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *costs) counting(group int, source plan.Source) plan.Source {
 		}
 		c.all.Read += bytes
 		read[location] += bytes
-		if more := read[location] - c.files[location]; more > 0 { // another read may have ended early
+		if more := read[location] - c.files[location]; more > 0 { // an earlier read of the file may have counted fewer bytes, if it ended early
 			c.files[location] += more
 			c.all.Stored += more
 		}
@@ -68,7 +68,7 @@ func (c *costs) addSpilled(bytes int64) {
 	c.all.Spilled += bytes
 }
 
-// addStrategy notes how rows of a build side are looked up.
+// addStrategy records how rows of a build side are looked up.
 func (c *costs) addStrategy(strategy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,15 +94,16 @@ func (c *costs) sum() Costs {
 	return sum
 }
 
-// Minus returns the difference from earlier costs. It keeps all strategies.
+// Minus returns the difference from earlier costs. The result has the strategies of c.
 func (c Costs) Minus(earlier Costs) Costs {
 	c.Read, c.Shared, c.ReadAgain = c.Read-earlier.Read, c.Shared-earlier.Shared, c.ReadAgain-earlier.ReadAgain
 	c.Stored, c.Spilled = c.Stored-earlier.Stored, c.Spilled-earlier.Spilled
 	return c
 }
 
-// take adds the costs of another Groups. With own, all of them are this stream's; otherwise they
-// count as shared. Rows that were written to disk for another stream do not count.
+// take adds the costs of another Groups. If own is set, they count as this stream's own costs.
+// Otherwise the bytes that were read count as shared, and the bytes that were written to disk do
+// not count.
 func (c *costs) take(more Costs, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

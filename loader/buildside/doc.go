@@ -32,20 +32,23 @@
 //	                                       ▼
 //	                                     freed
 //
-// It is built by Probeable, when a row needs it, or before that by a goroutine that Prefetch
-// starts. It is pinned while a range that needs it is open, from Begin to Release. It is idle while
-// it has no references, or only references of upcoming ranges. An idle one is evicted if a
-// reservation lacks room, if a row needs more of a full disk, or if more than half of the budget is
-// in use. A stream that has built a group in memory, and has to build it again, does so on disk. A
-// build side is freed when no stream needs it any more: each has released its references and has no
-// upcoming range (Groups.Expect, Groups.MarkReached), or has closed its Groups. With Options.Keep,
-// a build side in memory is then kept for later streams, as idle memory of the budget, which is
-// released first when a reservation lacks room.
+// Probeable builds a build side when a row needs it, unless a goroutine that Prefetch started has
+// built it before. A build side is pinned while a range that needs it is open, from Reference.Pin
+// to Reference.Release. It is idle while it has no references, or only references of upcoming
+// ranges. An idle build side is evicted if a reservation lacks room, if a row needs room on a full
+// disk, or if more than half of the budget is in use. If a stream has built a group in memory, and
+// has to build it again, it builds the group on disk. A build side is freed when no stream needs it
+// any more. A stream no longer needs a build side when it has released its references and has no
+// upcoming range of the group (Groups.Expect, Groups.MarkReached), or when it has closed its
+// Groups. If Options.Keep is set, a build side in memory is then kept for later streams. Kept build
+// sides are idle memory of the budget, and the first memory to be released when a reservation lacks
+// room.
 //
-// A prefetch ends with its build. WaitPrefetch, Probeable and Release wait for its goroutine and
-// take its result; Release of a group's last reference cancels it first.
+// A prefetch ends when its build has ended. WaitPrefetch, Probeable and Release wait for the
+// prefetch's goroutine and take its result. The Release of a group's last reference first cancels
+// the prefetch.
 //
-// The tests in this package cover one group. build_sides_test.go and spill_test.go of
-// package loader test with whole streams that build sides are shared, spilled and evicted
-// as described, and that the rows do not depend on it.
+// The tests in this package cover one group. With whole streams, build_sides_test.go and
+// spill_test.go of package joined test that build sides are shared, spilled and evicted as
+// described, and that the rows do not depend on this.
 package buildside

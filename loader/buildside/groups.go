@@ -7,37 +7,39 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Input is a staging input: what its build sides are made from.
+// Input is a staging input. It has everything from which build sides are made.
 type Input struct {
-	Name     string // in errors, and of the files on local disk
+	Name     string // the name in errors and of the files on local disk
 	Plan     *plan.Plan
 	Table    int // index of the staging table in the plan
 	Spec     joiner.BuildSpec
-	Identity string // a digest of all that a build side depends on, except for its files
-	// Coded are the field ids of columns that build sides in memory keep as codes, where their
-	// values repeat. Rows on local disk have values.
+	Identity string // a digest of everything that a build side depends on, except for its files
+	// Coded has the field ids of columns that build sides in memory keep as codes if their values
+	// repeat. Rows on local disk have values instead.
 	Coded  []int
 	Unkept bool // the stream neither uses build sides that are kept nor keeps any
-	// Staging opens the rows of a source of the staging table, as Spec describes them.
+	// Staging opens the rows of a source of the staging table, with the columns that Spec
+	// describes.
 	Staging func(source plan.Source) joiner.Input
-	// Training opens the training rows of a range that reach the join once more, with
-	// their key and, if Spec has a time, that as the only column.
+	// Training opens the training rows of a range that reach the join, once more, for lookups
+	// before the join. The rows have their key. If Spec has a time, the training time is their only
+	// column.
 	Training func(at plan.Range) joiner.Input
 }
 
-// Groups is the file groups of a staging input for one stream. It is used by one
-// goroutine, except for the prefetches of its references.
+// Groups holds the file groups of a staging input for one stream. Only one goroutine uses it,
+// except for the prefetches of its references.
 type Groups struct {
 	pool          *Pool
 	input         Input
 	partitionings map[int]*partitioning // by group
-	coming        map[int]int           // by group: ranges of the stream that it has not reached
-	open          map[int]*group        // those with references or ranges to come
+	coming        map[int]int           // by group: how many ranges the stream has declared and not reached yet
+	open          map[int]*group        // the groups that have references or are needed by upcoming ranges
 	costs         costs
 }
 
-// Groups returns the file groups of a stream's staging input. The caller declares the
-// ranges that it will read (Expect), and closes the Groups.
+// Groups returns the file groups of a stream's staging input. The caller declares the ranges that
+// the stream will read (Expect), and closes the Groups.
 func (p *Pool) Groups(in Input) *Groups {
 	return &Groups{pool: p, input: in, partitionings: partitionings(in), coming: map[int]int{}, open: map[int]*group{}}
 }
@@ -53,13 +55,13 @@ func (g *Groups) numberOf(at plan.Range) int {
 	return g.input.Plan.Splits[at.Split].Groups[g.input.Table]
 }
 
-// maxPrefetch is the largest group that is prefetched, in bytes of files: its rows must
-// fit in memory beside those of the open ranges.
+// maxPrefetch is the maximum size of a group that is prefetched, in bytes of files. The rows of the
+// group must fit in memory together with the rows of the open ranges.
 const maxPrefetch = 16 << 20
 
-// ShouldPrefetch reports whether the group of a range should be prefetched: if no reference to it
-// exists, it is small, and memory is plentiful. others is the bytes of files of the
-// groups that are being prefetched already.
+// ShouldPrefetch reports whether the group of a range should be prefetched. It should if no
+// reference to the group exists, the group is small, and memory is plentiful. others is the size,
+// in bytes of files, of the groups that are being prefetched already.
 func (g *Groups) ShouldPrefetch(at plan.Range, others int64) bool {
 	number := g.numberOf(at)
 	if one := g.open[number]; one != nil && one.references > 0 {
@@ -68,7 +70,8 @@ func (g *Groups) ShouldPrefetch(at plan.Range, others int64) bool {
 	return g.fits(number, others)
 }
 
-// fits reports whether a group is small, and memory plentiful for it and for others.
+// fits reports whether a group is small, and memory is plentiful for this group and for others
+// bytes of other groups.
 func (g *Groups) fits(number int, others int64) bool {
 	size, b := g.bytes(number), g.pool.options.Budget
 	return size <= maxPrefetch && (b == nil || b.InUse()+8*(size+others) < b.Limit()/2)
@@ -83,32 +86,32 @@ func (g *Groups) bytes(number int) int64 {
 // before it was parked.
 func (g *Groups) Continue(earlier *Groups) { g.costs.follow(&earlier.costs) }
 
-// Take adds the costs of another stream's Groups for the same input: as this stream's own, or
-// as shared ones.
+// Take adds the costs of another stream's Groups for the same input. They count as this stream's
+// own costs if own is set, otherwise as shared costs.
 func (g *Groups) Take(more Costs, own bool) { g.costs.take(more, own) }
 
 // Costs returns the costs so far.
 func (g *Groups) Costs() Costs { return g.costs.sum() }
 
-// Close ends the stream's need of all groups. All references have been released.
+// Close ends the stream's need of all groups. The caller releases all references before.
 func (g *Groups) Close() {
 	for _, one := range g.open {
 		one.close()
 	}
 }
 
-// group is one file group as a stream uses it. It is among the open groups of its Groups while it
-// has references or an upcoming range needs it.
+// group is one file group as one stream uses it. It is in Groups.open while it has references or an
+// upcoming range needs it.
 type group struct {
 	*Groups
 	number        int
 	source        plan.Source
-	memory        int64 // that its rows are expected to take
+	memory        int64 // the expected size of its rows in memory
 	partitioning  *partitioning
 	need          *cache.Need[buildSide]
 	references    int
-	prefetch      *prefetch // nil: none runs, or waits to be taken
-	builtInMemory bool      // by this stream: then a second build goes to disk. Guarded by the build
+	prefetch      *prefetch // nil: no prefetch is running, and there is no result of a prefetch to be taken
+	builtInMemory bool      // this stream has built the group in memory; a second build then goes to disk. Only the running build uses it
 }
 
 // group returns the group of a range.
@@ -142,24 +145,24 @@ func closeNeed(n *cache.Need[buildSide], unkept bool) {
 	}
 }
 
-// groupID is all that the build side of a file group depends on.
+// groupID holds everything that the build side of a file group depends on.
 type groupID struct {
 	input        string
-	partitioning partitioningID // zero if it cannot be partitioned; streams that partition differently share nothing
-	unkept       bool           // streams that do not use what is kept share among themselves
+	partitioning partitioningID // zero if the group cannot be partitioned; streams that partition the group differently do not share its build side
+	unkept       bool           // streams that do not use kept build sides share build sides only among themselves
 	files        []fileID
 }
 
-// fileID is rows [from, to) of a file.
+// fileID identifies rows [from, to) of a file.
 type fileID struct {
 	location string
 	from, to int64
 }
 
-// partitioningID is how a group would be partitioned.
+// partitioningID identifies how a group would be partitioned.
 type partitioningID struct{ key, of int }
 
-// partitionID is all that the build side of a partition depends on.
+// partitionID holds everything that the build side of a partition depends on.
 type partitionID struct {
 	group  string
 	number int

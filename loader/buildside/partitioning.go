@@ -8,12 +8,13 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// partitioning is how the rows of a file group are partitioned by training bucket.
+// partitioning describes how the rows of a file group are partitioned by the buckets of the
+// training table.
 type partitioning struct {
 	key    int          // index of the key pair that the training table is bucketed on
 	of     int          // number of buckets
 	served map[int]bool // the buckets of the group's splits
-	mixed  bool         // some splits have no bucket, or one of another column or count
+	mixed  bool         // some splits have no bucket, or a bucket of another column or bucket count
 }
 
 // partitionings returns the partitioning of each group, by the group's number.
@@ -48,9 +49,9 @@ func bucketOf(in Input, split plan.Split) (key int, b catalog.FileBucket, ok boo
 	return 0, catalog.FileBucket{}, false
 }
 
-// divisible reports whether partitioning the group is possible and helps: if its splits
-// have several buckets, each reads only its own partition; if they have one, its
-// partition may fit in memory.
+// divisible reports whether partitioning the group is possible and helps. It helps if the group's
+// splits have several buckets, since each bucket then reads only its own partition. It also helps
+// if they have one bucket, since the partition of that bucket may fit in memory.
 func (g *group) divisible() bool {
 	p := g.partitioning
 	if p.mixed {
@@ -59,8 +60,8 @@ func (g *group) divisible() bool {
 	return len(p.served) > 1 || len(p.served) == 1 && g.memory <= g.pool.options.Budget.Limit()
 }
 
-// divide is the Of of a spill.Partitioning. It keeps the rows of all buckets, including those
-// that only other streams have splits of.
+// divide is used as the function Of of a spill.Partitioning. It keeps the rows of all buckets,
+// including buckets of which only other streams have splits.
 func (p *partitioning) divide(keys []arrow.Array, numbers []int32) error {
 	return resolve.Buckets(numbers, keys[p.key], p.of)
 }

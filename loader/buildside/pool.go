@@ -9,11 +9,12 @@ import (
 // Options configure a Pool.
 type Options struct {
 	joiner.Options
-	// Disk opens a store on local disk; what names its contents in errors. If Disk is
-	// nil, rows that do not fit in memory fail as Exhausted.
+	// Disk opens a store on local disk. Its argument what names the contents of the store in
+	// errors. If Disk is nil, rows that do not fit in memory fail as Exhausted.
 	Disk func(what string) (spill.Store, error)
-	// Keep is how many bytes of build sides in memory are kept when no stream needs them any more,
-	// until a reservation lacks room; 0: none.
+	// Keep is the maximum number of bytes of build sides that stay in memory although no stream
+	// needs them any more. They are released when a reservation lacks room. 0: such build sides are
+	// released at once.
 	Keep int64
 }
 
@@ -24,7 +25,7 @@ type Pool struct {
 	shared  *cache.Shared[buildSide]
 }
 
-// New makes a Pool, whose idle build sides are evicted under pressure on its budget.
+// New returns a Pool. Its idle build sides are evicted when its budget is short of memory.
 func New(o Options) *Pool {
 	return &Pool{options: o, shared: cache.NewKeeping[buildSide](o.Budget, o.Keep)}
 }
@@ -35,8 +36,9 @@ func (p *Pool) Kept() cache.KeptStats { return p.shared.Stats() }
 // DropKept releases all build sides that no stream needs, and returns their bytes.
 func (p *Pool) DropKept() int64 { return p.shared.Drop() }
 
-// rowsDivisor is the divisor of the budget that gives the bytes that build sides leave
-// free for the rows of the join, if build sides can go to disk instead: rows cannot.
+// rowsDivisor determines how much memory build sides leave free for the rows of joins: the limit of
+// the budget divided by rowsDivisor. This applies only if build sides can be written to disk
+// instead, since the rows of joins cannot.
 const rowsDivisor = 8
 
 // inMemory returns the options for build sides in memory.
@@ -54,8 +56,8 @@ func (p *Pool) fits(bytes int64) bool {
 	return limit < 0 || bytes <= limit-p.inMemory().Spare
 }
 
-// onDisk returns the options for rows on local disk that are expected to take the given
-// bytes in memory.
+// onDisk returns the options for rows on local disk, given the expected size of these rows in
+// memory.
 func (p *Pool) onDisk(bytes int64) spill.Options {
 	return spill.Options{Options: p.options.Options, Disk: p.options.Disk, ExpectedBytes: bytes}
 }
@@ -75,7 +77,7 @@ type refCounted interface {
 	Release()
 }
 
-// Size returns about what the last Release frees.
+// Size returns approximately how many bytes the last Release frees.
 func (b buildSide) Size() cache.Size { return b.size() }
 
 func inMemory(s *joiner.BuildSide) buildSide {

@@ -18,11 +18,11 @@ import (
 type Reference struct {
 	group     *group
 	at        plan.Range
-	pin       *release.Handle // of the group's build side; nil: the range is not open
-	partition *pinned         // of the range's bucket, if the group is partitioned on disk
+	pin       *release.Handle // the pin of the group's build side; nil: the range is not open
+	partition *pinned         // the partition of the range's bucket, if the group is partitioned on disk
 }
 
-// pinned is a Need of a build side, pinned.
+// pinned is a Need of a build side, together with its pin.
 type pinned struct {
 	need   *cache.Need[buildSide]
 	pin    *release.Handle
@@ -33,7 +33,7 @@ func newPinned(n *cache.Need[buildSide], unkept bool) *pinned {
 	return &pinned{need: n, pin: n.Pin(), unkept: unkept}
 }
 
-// release ends pin and need. A nil pinned has none.
+// release ends the pin and the need. It does nothing for a nil pinned.
 func (p *pinned) release() {
 	if p != nil {
 		p.pin.Release()
@@ -43,12 +43,12 @@ func (p *pinned) release() {
 
 // prefetch is a goroutine that builds a group's build side.
 type prefetch struct {
-	owner     *Reference // for which it builds; nil: that one was released, and others may take the result
+	owner     *Reference // the reference for which it builds; nil: that reference was released, and other references may take the result
 	cancel    context.CancelFunc
-	await     func() *release.Handle // marks the stream as waiting for it
-	follow    func() (end func())    // counts its waits as those of the stream
-	done      chan struct{}          // closed at its end
-	partition *pinned                // result for the owner's Reference.partition; unused before done
+	await     func() *release.Handle // marks the stream as waiting for the prefetch
+	follow    func() (end func())    // counts the waits of the prefetch as waits of the stream
+	done      chan struct{}          // closed when the goroutine ends
+	partition *pinned                // the result for Reference.partition of the owner; it must not be used before done is closed
 }
 
 // Reference acquires a reference to the group of a range that is open. The caller
@@ -60,24 +60,25 @@ func (g *Groups) Reference(at plan.Range) *Reference {
 	return r
 }
 
-// ReferenceAhead acquires a reference to the group of an upcoming range. Until Begin, its build
-// side may be evicted. The caller releases it.
+// ReferenceAhead acquires a reference to the group of an upcoming range. The group's build side may
+// be evicted until the reference is pinned (Pin). The caller releases the reference.
 func (g *Groups) ReferenceAhead(at plan.Range) *Reference {
 	one := g.group(at)
 	one.references++
-	one.need.Pin().Release() // makes it idle, unless an open range has it
+	one.need.Pin().Release() // makes the build side idle, unless an open range uses it
 	return &Reference{group: one, at: at}
 }
 
-// Pin pins the build side: the range is open from now on. Later calls do nothing.
+// Pin pins the build side, since the range is opened. Further calls do nothing.
 func (r *Reference) Pin() {
 	if r.pin == nil {
 		r.pin = r.group.need.Pin()
 	}
 }
 
-// Release drops the reference. While an upcoming range needs the group, its build side stays if
-// memory is plentiful. The last reference cancels a prefetch and waits for its end.
+// Release releases the reference. While an upcoming range needs the group, the group's build side
+// is kept if memory is plentiful. The release of a group's last reference cancels the group's
+// prefetch, if one is running, and waits until it has ended.
 func (r *Reference) Release() {
 	g := r.group
 	switch p := g.prefetch; {
@@ -97,27 +98,27 @@ func (r *Reference) Release() {
 	}
 }
 
-// Prefetch starts building the build side on a goroutine. No prefetch of the group is
-// running: see ShouldPrefetch.
+// Prefetch starts to build the build side on a goroutine. It must not be called while a prefetch of
+// the group is running, see ShouldPrefetch.
 func (r *Reference) Prefetch(ctx context.Context) {
 	invariant.Check(r.group.prefetch == nil, "%s is prefetched twice", r.group.input.Name)
 	of := waits.Of(ctx)
-	own := of.Shared() // the stream does something else until it waits for the result
+	own := of.Shared() // until the stream waits for the result, it does something else
 	ctx, await := budget.Prefetch(waits.With(ctx, own))
 	ctx, cancel := context.WithCancel(ctx)
 	p := &prefetch{owner: r, cancel: cancel, await: await, follow: func() func() { return of.Follow(own) }, done: make(chan struct{})}
 	r.group.prefetch = p
 	go func() {
 		defer close(p.done)
-		own := &Reference{group: r.group, at: r.at}                 // r may be released meanwhile
-		if probeable, err := own.probeable(ctx, true); err == nil { // a failed build is repeated when a row needs it
+		own := &Reference{group: r.group, at: r.at}                 // r may be released in the meantime
+		if probeable, err := own.probeable(ctx, true); err == nil { // if the build fails, it is repeated when a row needs the build side
 			probeable.Release()
 		}
 		p.partition = own.partition
 	}()
 }
 
-// endPrefetch takes the result of a prefetch that is done.
+// endPrefetch takes the result of a prefetch that has ended.
 func (g *group) endPrefetch(p *prefetch) {
 	p.cancel()
 	g.prefetch = nil
@@ -128,9 +129,9 @@ func (g *group) endPrefetch(p *prefetch) {
 	}
 }
 
-// PrefetchOpen is Prefetch for an open range that no row was joined for yet. It does
-// nothing unless this is the only reference to the group, no prefetch runs, the group is
-// small, and memory is plentiful.
+// PrefetchOpen is like Prefetch, for an open range of which no row was joined yet. It does nothing
+// unless four conditions hold: this is the only reference to the group, no prefetch of the group is
+// running, the group is small, and memory is plentiful.
 func (r *Reference) PrefetchOpen(ctx context.Context) {
 	if g := r.group; g.prefetch == nil && g.references == 1 && g.fits(g.number, 0) {
 		r.Prefetch(ctx)
@@ -140,8 +141,8 @@ func (r *Reference) PrefetchOpen(ctx context.Context) {
 // Bytes returns the stored size of the group's files.
 func (r *Reference) Bytes() int64 { return r.group.bytes(r.group.number) }
 
-// WaitPrefetch waits for the end of the group's prefetch, for whichever range it runs, and
-// reports whether there was one.
+// WaitPrefetch waits until the group's prefetch has ended, whichever range it runs for. It reports
+// whether there was a prefetch.
 func (r *Reference) WaitPrefetch() bool {
 	p := r.group.prefetch
 	if p == nil {
@@ -154,18 +155,20 @@ func (r *Reference) WaitPrefetch() bool {
 	return true
 }
 
-// Probeable returns the build side that the range is joined with. The caller releases it. Probeable
-// builds it if no stream has yet, or if a prefetch failed: the memory that the prefetch lacked may
-// be free now. It fails as Exhausted if neither memory nor local disk has room.
+// Probeable returns the build side that the range is joined with. The caller releases the build
+// side. If no stream has built it yet, Probeable builds it. It does so even after a failed
+// prefetch, since the memory that the prefetch lacked may be free now. Probeable fails as Exhausted
+// if neither memory nor local disk has room.
 //
-// It waits for the stream's own prefetch of the group first. After that, a wait in the
-// pool is a wait for another stream.
+// Probeable first waits for the stream's own prefetch of the group. If it has to wait in the pool
+// after that, it waits for a build of another stream.
 func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
 	r.WaitPrefetch()
 	return r.probeable(ctx, false)
 }
 
-// probeable is Probeable for a prefetch, or for a row.
+// probeable does the work of Probeable, either for a prefetch or for a row that needs the build
+// side.
 func (r *Reference) probeable(ctx context.Context, prefetch bool) (joiner.Probeable, error) {
 	side, err := r.group.need.Get(ctx, func(ctx context.Context) (buildSide, error) { return r.group.build(ctx, prefetch) })
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// LastRow returns the last of some training rows, which consist of their key columns and then their number
-// among the stored rows of their split. It reads all of them, and the caller releases them.
+// LastRow returns the last of some training rows. The rows have the columns of the request key, and
+// then a column with the number of each row among the stored rows of its split. LastRow reads all
+// of the rows; the caller releases them.
 func LastRow(rows array.RecordReader, seed uint64) (StoredRow, error) {
 	var last StoredRow
 	err := eachRow(rows, seed, func(row StoredRow) bool {
@@ -17,7 +18,8 @@ func LastRow(rows array.RecordReader, seed uint64) (StoredRow, error) {
 	return last, err
 }
 
-// FirstOther returns the first of some training rows, as for LastRow, whose request is not that of a given row.
+// FirstOther returns the first of some training rows that does not belong to the request of a given
+// row. The rows have the same columns as for LastRow.
 func FirstOther(rows array.RecordReader, seed uint64, than StoredRow) (StoredRow, error) {
 	var other StoredRow
 	err := eachRow(rows, seed, func(row StoredRow) bool {
@@ -30,7 +32,7 @@ func FirstOther(rows array.RecordReader, seed uint64, than StoredRow) (StoredRow
 	return other, err
 }
 
-// eachRow calls f with each row until it returns false.
+// eachRow calls f with each row until f returns false.
 func eachRow(rows array.RecordReader, seed uint64, f func(StoredRow) bool) error {
 	key := make([]int, rows.Schema().NumFields()-1)
 	for i := range key {

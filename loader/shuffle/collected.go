@@ -11,20 +11,21 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// collected holds the rows of a window, in the batches of the join.
+// collected holds the rows of a window, in the batches in which the join returned them.
 type collected struct {
 	joined     JoinedColumns
 	memory     memory.Allocator
-	columns    [][]arrow.Array // by column, then by batch; empty for those of Joined
+	columns    [][]arrow.Array // by column, then by batch; empty for the columns Ordinal and Priority of joined
 	priorities []arrow.Array
-	places     []StoredPlace // of the first rows of the batches
+	places     []StoredPlace // the place of the first row of each batch
 	rows       int64
-	kept       batch.Retained // the memory that is reserved
-	// earlier has, by column, the dictionaries that are reserved because a later batch has another one.
+	kept       batch.Retained // the arrays whose memory is reserved
+	// earlier has, for each column, the dictionaries of earlier batches that are reserved here
+	// because a later batch has another dictionary.
 	earlier map[int][]arrow.Array
-	outputs [][]arrow.Array // by column: the rest of its arrays that are permuted already, see permute
-	taken   int             // rows of the first of these that were returned
-	copies  bool            // whether a batch has a copy of its part of these, since it would keep too much
+	outputs [][]arrow.Array // by column: the permuted arrays that were not completely returned yet, see permute
+	taken   int             // how many rows of the first array in outputs were returned
+	copies  bool            // whether batches have copies of their parts of outputs, since a slice would keep too much memory
 }
 
 func (c *collected) release() {
@@ -36,8 +37,8 @@ func (c *collected) release() {
 	c.columns, c.outputs, c.priorities = nil, nil, nil
 }
 
-// add reserves and retains a joined batch. A dictionary that the join reuses is reserved by
-// its build side; one that was made for a batch is reserved here.
+// add reserves and retains a joined batch. The memory of a dictionary that the join uses for all
+// batches is reserved by the build side. A dictionary that was made for one batch is reserved here.
 func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch, at StoredPlace) error {
 	if c.columns == nil {
 		c.columns, c.earlier = make([][]arrow.Array, b.NumCols()), map[int][]arrow.Array{}
@@ -76,7 +77,8 @@ func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch, at
 	return nil
 }
 
-// replacedBy returns the dictionary of the last batch of a column if the next batch has another one; otherwise nil.
+// replacedBy returns the dictionary that a column has in the last batch, if the next batch has
+// another dictionary. Otherwise it returns nil.
 func (c *collected) replacedBy(number int, next arrow.Array) arrow.Array {
 	last := len(c.columns[number]) - 1
 	if last < 0 {
@@ -89,8 +91,8 @@ func (c *collected) replacedBy(number int, next arrow.Array) arrow.Array {
 	return before
 }
 
-// inStoredOrder puts the batches in the order in which their rows are stored, which is the order of
-// rows of equal priority.
+// inStoredOrder sorts the batches by the stored order of their rows. Rows of equal priority are
+// returned in this order.
 func (c *collected) inStoredOrder() {
 	order := make([]int, len(c.places))
 	for i := range order {
@@ -114,7 +116,7 @@ func reordered(of []arrow.Array, order []int) []arrow.Array {
 	return out
 }
 
-// dictionaryOf returns the dictionary of a column; nil if it has none.
+// dictionaryOf returns the dictionary of a column, or nil if the column has no dictionary.
 func dictionaryOf(column arrow.Array) arrow.Array {
 	if d, ok := column.(*array.Dictionary); ok {
 		return d.Dictionary()
@@ -131,9 +133,9 @@ func dictionariesOf(columns []arrow.Array) []arrow.Array {
 	return dictionaries
 }
 
-// mergeDictionaries makes all references of a column refer to one dictionary. If batches
-// have different dictionaries, the rows to which they refer are merged into a new one,
-// after row 0, which all of them share.
+// mergeDictionaries makes all batches of a column refer to one dictionary. If batches have
+// different dictionaries, the rows to which they refer are copied into a new dictionary. Row 0,
+// which is the same in all dictionaries, comes first.
 func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 	for number, parts := range c.columns {
 		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {
@@ -142,7 +144,7 @@ func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 		if err := held.grow(ctx, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
 			return err
 		}
-		own := c.joined.refersToItself(number) // row 0 is then like any other
+		own := c.joined.refersToItself(number) // then row 0 is an ordinary row
 		var rows []batch.Segment
 		places, first := make([][]int32, len(parts)), 0
 		if !own {
@@ -195,8 +197,8 @@ func gather(ctx context.Context, held *room, g *batch.Gatherer, segments []batch
 	return values, bytes, err
 }
 
-// choose returns the next batch of the result: some rows, given the columns of it that are made already. The others are
-// reserved by held.
+// choose returns the next batch of the result, given its rows (of) and those of its columns that
+// exist already (made). The memory of its other columns is reserved in held.
 func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room, of order, made []arrow.Array) (arrow.RecordBatch, error) {
 	columns, chosen := slices.Clone(made), &choice{order: of, memory: c.memory}
 	for number, parts := range c.columns {
@@ -219,14 +221,14 @@ func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room
 	return array.NewRecordBatch(schema, columns, int64(len(of.numbers))), nil
 }
 
-// choice is a selection of rows of a window.
+// choice is a choice of rows of a window, for one batch of the result.
 type choice struct {
 	order
 	memory memory.Allocator
 	choice *batch.Choice // nil until a column needs it
 }
 
-// column reserves and returns one column of the chosen rows, given its batches.
+// column reserves and returns one column of the chosen rows, given the column's batches.
 func (c *choice) column(ctx context.Context, held *room, parts []arrow.Array) (arrow.Array, error) {
 	if len(parts) == 0 {
 		return array.NewNull(len(c.numbers)), nil
@@ -249,7 +251,8 @@ func (c *choice) column(ctx context.Context, held *room, parts []arrow.Array) (a
 
 func referencesOf(column arrow.Array) []int32 { return ownValues(column).(*array.Int32).Int32Values() }
 
-// ownValues returns a column without its dictionary: its references, or the column itself if it has none.
+// ownValues returns a column without its dictionary: the references to the dictionary, or the
+// column itself if it has no dictionary.
 func ownValues(column arrow.Array) arrow.Array {
 	if d, ok := column.(*array.Dictionary); ok {
 		return d.Indices()
@@ -257,8 +260,8 @@ func ownValues(column arrow.Array) arrow.Array {
 	return column
 }
 
-// withDictionary returns a column of a type, given its own values and its dictionary, if it has one. It takes ownership of the
-// values.
+// withDictionary returns a column of a type. If dictionary is nil, values are the column; otherwise
+// values are the references to the dictionary. withDictionary takes ownership of values.
 func withDictionary(values arrow.Array, dt arrow.DataType, dictionary arrow.Array) arrow.Array {
 	if dictionary == nil {
 		return values
@@ -283,9 +286,10 @@ func oneDictionary(parts []arrow.Array) bool {
 	return true
 }
 
-// neighbours drops references that equal the one before, as of rows of one request, and
-// returns the new position of each reference, counted from first. 0 stays 0 unless zero is
-// true: then row 0 is like any other.
+// neighbours drops each reference that equals the reference before it, as is usual for rows of one
+// request. It returns the remaining references as rows, and the position of each original reference
+// among them, counted from first, as places. A reference to row 0 keeps the place 0, unless zero is
+// true: then row 0 is an ordinary row.
 func neighbours(references []int32, first int, zero bool) (rows, places []int32) {
 	rows, places = []int32{}, make([]int32, len(references))
 	for i, r := range references {

@@ -10,16 +10,18 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// order is the final order of the remaining rows of a window: the batch of each, and its number there.
+// order is the final order of the remaining rows of a window. For each row, it has the row's batch
+// and the row's number in that batch.
 type order struct {
 	batches, numbers []int32
 }
 
-// first returns the first n rows, and from the others.
+// first returns the first n rows, and from returns the other rows.
 func (o order) first(n int) order { return order{o.batches[:n], o.numbers[:n]} }
 func (o order) from(n int) order  { return order{o.batches[n:], o.numbers[n:]} }
 
-// flat returns the numbers of the rows among those of all batches together, given a column of the batches.
+// flat returns the number of each row, counted over all batches. It gets the batches' numbers of
+// rows from one of their columns.
 func (o order) flat(batches []arrow.Array) []int32 {
 	first := make([]int32, len(batches))
 	for i := range first[1:] {
@@ -32,15 +34,17 @@ func (o order) flat(batches []arrow.Array) []int32 {
 	return rows
 }
 
-// minOutputRows is the least number of rows of a permuted array that is followed by others: one costs some hundred bytes
-// besides its values.
+// minOutputRows is the minimum number of rows of a permuted array, except for the last array of a
+// column. Each array costs some hundred bytes in addition to its values.
 const minOutputRows = 4096
 
-// permute puts the columns with values of a fixed width, and those that refer to dictionaries, into the final order,
-// cut into one or more batches of the result, and releases what was collected of them. It goes column by column: the values
-// of one column of a window fit in the processor's cache, so that only one copy in sequence reads them from memory.
-// Choosing them batch by batch, as for other columns, takes four times as long. Lists and strings may be most of a
-// window, and are not copied as a whole.
+// permute puts two kinds of columns into the final order: columns with values of a fixed width, and
+// columns that refer to dictionaries. The results are arrays for one or more batches of the result;
+// the collected values of these columns are released. permute handles one column after the other,
+// since the values of one column of a window fit in the processor's cache. So they are read from
+// memory only once, in sequence. Choosing the values batch by batch, as for other columns, takes
+// four times as long. Lists and strings are not permuted as a whole, since they may take most of a
+// window's memory.
 func (c *collected) permute(ctx context.Context, held *room, to order, batchRows int) error {
 	c.outputs = make([][]arrow.Array, len(c.columns))
 	bytes := int64(len(to.numbers) * arrow.Int32SizeBytes)
@@ -81,8 +85,8 @@ func permutable(dt arrow.DataType) bool {
 type permuting struct {
 	window     *collected
 	held       *room
-	rows       []int32 // in their final order
-	outputRows int     // of an array, a multiple of the rows of a batch
+	rows       []int32 // the numbers of the rows, in the final order
+	outputRows int     // the rows of each array; a multiple of the rows of a batch
 	gatherer   *batch.Gatherer
 }
 
@@ -95,10 +99,10 @@ func (p *permuting) column(ctx context.Context, number int) error {
 	}
 	dt, dictionary := parts[0].DataType(), dictionaryOf(parts[0])
 	if dictionary != nil {
-		dictionary.Retain() // longer than the parts
+		dictionary.Retain() // the dictionary is needed longer than the parts
 		defer dictionary.Release()
 	}
-	defer p.gatherer.Release() // of what it made; the rows stay checked
+	defer p.gatherer.Release() // releases what the gatherer has made; the check of the rows is kept
 	values, bytes, err := gather(ctx, p.held, p.gatherer, segments)
 	if err != nil {
 		return err
@@ -123,8 +127,8 @@ func (p *permuting) column(ctx context.Context, number int) error {
 	return nil
 }
 
-// nextOutputs returns the next rows of the outputs, by column; nil for columns without outputs. The caller passes them to
-// passed afterwards.
+// nextOutputs returns the next rows of the outputs, for each column; nil for columns without
+// outputs. Afterwards, the caller calls passed with them.
 func (c *collected) nextOutputs(rows int) []arrow.Array {
 	next := make([]arrow.Array, len(c.columns))
 	from, to := c.taken, c.taken+rows
@@ -142,7 +146,7 @@ func (c *collected) nextOutputs(rows int) []arrow.Array {
 			continue
 		}
 		next[number] = array.NewSlice(first, int64(from), int64(to))
-		c.kept.Add(next[number : number+1]) // in memory that is reserved already
+		c.kept.Add(next[number : number+1]) // the memory is reserved already
 		if ends {
 			c.kept.Remove(outputs[:1])
 			first.Release()
@@ -160,7 +164,7 @@ func (c *collected) copied(ctx context.Context, held *room, part arrow.Array) (a
 	return withDictionary(one, part.DataType(), dictionaryOf(part)), nil
 }
 
-// passed releases outputs, whose consumer has reserved them.
+// passed releases outputs after their consumer has reserved their memory.
 func (c *collected) passed(held *room, outputs []arrow.Array) {
 	outputs = slices.DeleteFunc(outputs, func(a arrow.Array) bool { return a == nil })
 	held.Shrink(c.kept.Remove(outputs))

@@ -1,16 +1,17 @@
 // Package shuffle permutes the rows of a run within windows (docs/spec/order.md).
 //
-// A run has several parts, and a window consists of the next block of each part. Borders of
-// blocks are those of stored training rows, including deleted and filtered rows: they depend
-// on nothing else. Each row has a pseudorandom priority that depends on a seed and on its
-// number or the key of its request. The rows that pass filters and joins are returned by
-// priority, so dropping rows does not change the order of the others.
+// A run has several parts, and a window consists of the next block of each part. The borders of
+// blocks are counted in stored training rows, including deleted and filtered rows, so deletes and
+// filters do not move them. Each row has a pseudorandom priority that depends on a seed and on its
+// number or the key of its request. The rows that pass filters and joins are returned by priority,
+// so dropping rows does not change the order of the others.
 //
-// Rows are permuted in two stages, before and after their join. Before it, PriorityReader splits
-// the batches of a section of a part at the borders of windows and adds each row's priority as
-// a column, which passes through the join. After it, Windows collects the rows of a window
-// from all parts and sorts them. Columns of fixed width are then permuted as a whole, one by one, into the batches
-// of the result; of the others, each batch copies its values when it is returned. What Windows holds is reserved.
+// Rows are permuted in two stages, before and after their join. Before the join, PriorityReader
+// splits the batches of a section of a part at the borders of windows, and adds each row's priority
+// as a column, which passes through the join. After the join, Windows collects the rows of a window
+// from all parts and sorts them. Columns of fixed width are then permuted as a whole, one after the
+// other, into the batches of the result. The values of other columns are copied when a batch is
+// returned. The memory that Windows holds is reserved.
 package shuffle
 
 import (
@@ -30,8 +31,8 @@ type Options struct {
 	// Key holds the positions of the request key among the columns of the training rows:
 	// rows with equal keys stay together. nil: each row has its own priority.
 	Key []int
-	// Whole reports that no window divides a request: rows after the window of a
-	// request's first remaining row belong to that window, too. It requires a Key.
+	// Whole means that windows must not divide requests: all rows of a request belong to the window
+	// of the request's first remaining row. Whole requires a Key.
 	Whole bool
 	// ReleasePrefetched is called when a window lacks memory. It releases what was prefetched, and
 	// reports whether there was anything to release. It may be nil.
@@ -40,31 +41,35 @@ type Options struct {
 	Budget            *budget.Budget
 }
 
-// PrioritySpec is consecutive stored rows of a split, by their numbers there, that are of one part of a run.
+// PrioritySpec describes a section: consecutive stored rows of a split, which belong to one part of
+// a run. From and To are numbers of rows in the split.
 type PrioritySpec struct {
 	From, To int64
-	Seed     uint64 // of the priorities
+	Seed     uint64 // the seed of the priorities
 	Windows  SectionWindows
-	// EnterWindow is called with the number of each window before the join gets the section's first row of
-	// it, and after the join has processed all rows of the section before it.
+	// EnterWindow is called with the number of each window that has rows of the section. At the
+	// time of the call, the join has processed all rows of the section before the window, and has
+	// not received the section's first row in the window.
 	EnterWindow func(window int64)
-	// Before returns the last row that passes deletes, filters and sample before those that PriorityReader gets. It is called
-	// only with a Key, if the rows before the section that PriorityReader gets do not tell.
+	// Before returns the last row that passes deletes, filters and sample, and is before all rows
+	// that PriorityReader receives. It is called only if there is a Key and PriorityReader receives
+	// no row before the section.
 	Before func(ctx context.Context) (StoredRow, error)
 }
 
-// SectionWindows are the windows of a section.
+// SectionWindows tells which rows are in which windows of a section's run.
 type SectionWindows interface {
 	// Window returns the window of a row of the section.
 	Window(row int64) int64
 	// Last returns the section's last row in a window.
 	Last(window int64) int64
-	// Other returns the window of a row of the split that the section does not have; -1 if it is of
-	// another run.
+	// Other returns the window of a row of the split that is not in the section, or -1 if the row
+	// is in another run.
 	Other(row int64) int64
 }
 
-// StoredRow is a training row, by its number in its split, and its priority. The zero value has no row.
+// StoredRow is a training row, identified by its number in its split, with its priority. In the
+// zero value, Found is false and there is no row.
 type StoredRow struct {
 	Row      int64
 	Priority uint64
@@ -74,9 +79,9 @@ type StoredRow struct {
 // Names of the columns that pass through the join.
 const priorityName = "priority"
 
-// PriorityReader is the training rows of a section with their priorities as the last column; the last column of
-// the rows that it reads is their number among the stored rows of their split. No batch has rows
-// of two windows. It is not safe for concurrent use.
+// PriorityReader returns the training rows of a section, with their priorities as one more column
+// at the end. The last column of the rows that it reads must be the number of each row among the
+// stored rows of its split. No batch has rows of two windows. It is not safe for concurrent use.
 type PriorityReader struct {
 	array.RecordReader
 	options Options
@@ -85,16 +90,16 @@ type PriorityReader struct {
 	keys    *joiner.KeyReader // nil without Key
 
 	held       *budget.Reservation // for the priorities of the current batch
-	priorities []uint64            // of the current batch of rows
-	used       int                 // rows of it that were returned or skipped
-	last       StoredRow           // row returned or skipped
-	window     int64               // of the last row returned; -1 before the first
+	priorities []uint64            // the priorities of the current batch of rows
+	used       int                 // how many rows of the current batch were returned or skipped
+	last       StoredRow           // the last row that was returned or skipped
+	window     int64               // the window of the last row that was returned; -1 before the first row
 	divided    int64
 	skipped    int64
 }
 
-// New returns the training rows of a section. It takes ownership of rows: those of the section, perhaps after
-// others of its split, which are skipped.
+// New returns a reader of the training rows of a section, and takes ownership of rows. rows
+// contains the section's rows, perhaps after other rows of the split, which are skipped.
 func New(ctx context.Context, rows array.RecordReader, section PrioritySpec, options Options) (*PriorityReader, error) {
 	t := &PriorityReader{options: options, section: section, rows: rows, window: -1}
 	if len(options.Key) > 0 {
@@ -109,8 +114,9 @@ func New(ctx context.Context, rows array.RecordReader, section PrioritySpec, opt
 	return t, nil
 }
 
-// Divided returns how many times so far a row was of the same request as the row that is kept before
-// it in the split, but of another window or run.
+// Divided returns how many times windows or runs have divided a request so far: how often a row was
+// in another window or run than the previous remaining row of the split, although both belong to
+// the same request.
 func (t *PriorityReader) Divided() int64 { return t.divided }
 
 // Skipped returns the number of rows before the section that were skipped.
@@ -123,7 +129,7 @@ func (t *PriorityReader) release() {
 	}
 }
 
-// next returns the following rows of the current batch that are of one window.
+// next returns the following rows of the current batch that belong to one window.
 func (t *PriorityReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	for t.used == len(t.priorities) {
 		if !t.rows.Next() {
@@ -160,14 +166,14 @@ func (t *PriorityReader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(t.Schema(), columns, part.NumRows()), nil
 }
 
-// continues reports whether a row belongs to the window of the row before it, because they are of one
-// request.
+// continues reports whether a row belongs to the window of the row before it because both rows
+// belong to one request, given the priorities of both rows.
 func (t *PriorityReader) continues(before, priority uint64) bool {
 	return t.options.Whole && before == priority
 }
 
-// limited returns numbers of rows, at most a last one, so that rows stored after a window that
-// belong to it do so after the join as well.
+// limited returns numbers of rows, with numbers above last replaced by last. So if rows belong to a
+// window although they are stored after it, they still count as rows of the window after the join.
 func limited(ordinals []int64, last int64) arrow.Array {
 	moved := make([]int64, len(ordinals))
 	for i, ordinal := range ordinals {
@@ -178,7 +184,7 @@ func limited(ordinals []int64, last int64) arrow.Array {
 	return array.NewInt64Data(data)
 }
 
-// enter enters the window of a row, which is the next one to be returned.
+// enter enters the window of the row that is returned next.
 func (t *PriorityReader) enter(ctx context.Context, row int64, priority uint64) error {
 	if t.window >= 0 && t.continues(t.last.Priority, priority) {
 		return nil
@@ -227,7 +233,7 @@ func (t *PriorityReader) begin(ctx context.Context, b arrow.RecordBatch) error {
 		return err
 	}
 	ordinals := ordinalsOf(b)
-	t.priorities, t.used = make([]uint64, len(ordinals)), 0 // earlier ones may be retained
+	t.priorities, t.used = make([]uint64, len(ordinals)), 0 // a new slice, since the earlier priorities may be retained
 	priorities(t.keys, b, ordinals, t.section.Seed, t.priorities)
 	for t.window < 0 && t.used < len(ordinals) && ordinals[t.used] < t.section.From {
 		t.last = StoredRow{Row: ordinals[t.used], Priority: t.priorities[t.used], Found: true}
@@ -237,7 +243,8 @@ func (t *PriorityReader) begin(ctx context.Context, b arrow.RecordBatch) error {
 	return nil
 }
 
-// priorities computes the priorities of the rows of a batch: of their requests, if keys is not nil.
+// priorities computes the priorities of the rows of a batch. If keys is not nil, these are the
+// priorities of the rows' requests.
 func priorities(keys *joiner.KeyReader, b arrow.RecordBatch, ordinals []int64, seed uint64, to []uint64) {
 	alone := func(row int) uint64 { return draw(seed, ordinals[row]) }
 	if keys == nil {
@@ -253,7 +260,7 @@ func priorities(keys *joiner.KeyReader, b arrow.RecordBatch, ordinals []int64, s
 func (t *PriorityReader) reserve(ctx context.Context, rows int64) error {
 	bytes := rows * int64(arrow.Uint64SizeBytes)
 	if t.options.Whole {
-		bytes *= 2 // and numbers of rows, see limited
+		bytes *= 2 // for the numbers of rows too, see limited
 	}
 	if t.held == nil {
 		var err error

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// Bytes for each row of a window: of its order, and while it is sorted also of runs and slots.
+// Bytes for each row of a window: for the order of the rows, and during sorting also for runs and
+// slots.
 const (
 	bytesOfOrder   = 4 + 4
 	bytesOfSorting = bytesOfOrder + 24 + 8
 )
 
-// run is consecutive rows of one priority in one of the window's batches.
+// run is a sequence of consecutive rows with the same priority in one of the window's batches.
 type run struct {
 	priority uint64
 	batch    int32
@@ -24,7 +25,8 @@ func compareRuns(a, b run) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.batch, b.batch), cmp.Compare(a.first, b.first))
 }
 
-// sortRows returns the rows of batches by priority, with ties in their order.
+// sortRows returns the rows of batches, sorted by priority. Rows of equal priority stay in their
+// order.
 func sortRows(priorities [][]uint64) order {
 	total := 0
 	for _, of := range priorities {
@@ -41,11 +43,12 @@ func sortRows(priorities [][]uint64) order {
 	return out
 }
 
-// crowded is the maximum number of runs in a slot for insertion sort.
+// crowded is the maximum number of runs in a slot that are sorted by insertion.
 const crowded = 24
 
-// sortRuns returns the runs of batches in order. Priorities are evenly distributed, so that of at least as many slots as
-// there are runs each gets few.
+// sortRuns returns the runs of batches, sorted by priority. It distributes them over at least as
+// many slots as there are runs. Priorities are evenly distributed, so each slot gets only a few
+// runs.
 func sortRuns(priorities [][]uint64) []run {
 	count := 0
 	eachRun(priorities, func(run) { count++ })
@@ -72,7 +75,7 @@ func sortRuns(priorities [][]uint64) []run {
 	return sorted
 }
 
-// eachRun calls f with the runs of batches as they are stored.
+// eachRun calls f with the runs of the batches, in the order of the batches.
 func eachRun(priorities [][]uint64, f func(run)) {
 	for number, of := range priorities {
 		for first := 0; first < len(of); {

@@ -12,52 +12,52 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// JoinedColumns describes the joined rows: the positions of the columns that PriorityReader added,
-// which are null in the batches of Windows.
+// JoinedColumns describes the joined rows, and how Windows returns them. It has the positions of
+// the columns that PriorityReader uses; these columns are null in the batches of Windows.
 type JoinedColumns struct {
 	Ordinal, Priority int // columns
-	// Requests, if not nil, is a column that refers to the rows of its own batch of
-	// training rows, which the join does not reserve beyond that batch.
+	// Requests, if not nil, is the position of a column that refers to rows of the same batch of
+	// training rows. The join reserves those rows only until its next batch.
 	Requests *int
-	// Begins is called with the number of each window before its rows are collected: those of the windows
-	// before it have been returned.
+	// Begins is called with the number of each window before the rows of the window are collected.
+	// At that time, the rows of all windows before it have been returned.
 	Begins func(window int64)
-	// Ended is called when all rows were collected. Its error ends the rows. Closed is called after all parts
-	// were released. Each may be nil.
+	// Ended is called when all rows have been collected. If it returns an error, Windows fails with
+	// that error. Closed is called after all parts were released. Both may be nil.
 	Ended  func() error
 	Closed func()
-	// Start is the first window, and Skip the number of its rows to skip.
+	// Start is the first window to return. Skip is the number of rows of that window to skip.
 	Start, Skip int64
 	// BatchRows is the maximum number of rows of a batch, at least 1.
 	BatchRows int
 }
 
-// refersToItself reports whether a column refers to the rows of its own batch.
+// refersToItself reports whether a column refers to rows of the same batch.
 func (j JoinedColumns) refersToItself(column int) bool {
 	return j.Requests != nil && *j.Requests == column
 }
 
-// PartRows is the joined rows of one part of a run, in the part's order: those of PriorityReader after joins and
-// filters. No batch has rows of two windows.
+// PartRows reads the joined rows of one part of a run, in the part's order. These are the rows that
+// PriorityReader returned, after joins and filters. No batch has rows of two windows.
 type PartRows interface {
 	array.RecordReader
-	Window() int64      // of the current batch
-	Place() StoredPlace // of its first row
+	Window() int64      // the window of the current batch
+	Place() StoredPlace // the place of the current batch's first row
 }
 
-// StoredPlace is the stored place of a row in its run.
+// StoredPlace is the place of a row in the stored order of its run.
 type StoredPlace struct {
-	Range int   // of those of the run, as they are stored
+	Range int   // the row's range, numbered in the stored order of the run's ranges
 	Row   int64 // number in the split
 }
 
-// compare orders places as rows are stored.
+// compare compares places by the stored order.
 func (p StoredPlace) compare(o StoredPlace) int {
 	return cmp.Or(cmp.Compare(p.Range, o.Range), cmp.Compare(p.Row, o.Row))
 }
 
-// Windows returns the rows of a run window by window, and those of a window by
-// priority. No batch has rows of two windows.
+// Windows returns the rows of a run, window by window. The rows of each window are in the order of
+// their priorities. No batch has rows of two windows.
 type Windows struct {
 	array.RecordReader
 	options Options
@@ -65,22 +65,23 @@ type Windows struct {
 	parts   []*pendingPart
 
 	number  int64
-	window  *collected    // the current one; nil before the first, and at the end
-	held    *room         // reserves the window
-	left    order         // of the remaining rows
+	window  *collected    // the current window; nil before the first window and at the end
+	held    *room         // the reserved memory of the window
+	left    order         // the order of the rows that were not returned yet
 	outputs []arrow.Array // of the current batch
-	out     *room         // reserves the other columns of the current batch
+	out     *room         // the reserved memory of the other columns of the current batch
 }
 
-// pendingPart is a part whose current batch, if it has one, was not collected.
+// pendingPart is a part of the run. If it has a current batch, the batch was not collected yet.
 type pendingPart struct {
 	PartRows
 	pending bool
 	ended   bool
 }
 
-// NewWindows takes ownership of the parts of a run, at least one. It is Invalid if window joined.Start has fewer rows
-// than joined.Skip.
+// NewWindows returns the rows of the parts of a run, and takes ownership of the parts. There must
+// be at least one part. The result fails as Invalid if window joined.Start has fewer rows than
+// joined.Skip.
 func NewWindows(ctx context.Context, parts []PartRows, joined JoinedColumns, options Options) (*Windows, error) {
 	w := &Windows{options: options, joined: joined}
 	for _, p := range parts {
@@ -131,9 +132,9 @@ func (w *Windows) releaseWindow() {
 	w.held.Shrink(w.held.Held())
 }
 
-// next returns the next rows.
+// next returns the next batch.
 func (w *Windows) next(ctx context.Context) (arrow.RecordBatch, error) {
-	w.out.Shrink(w.out.Held()) // the consumer has the previous batch
+	w.out.Shrink(w.out.Held()) // the previous batch now belongs to the consumer
 	if w.window != nil {
 		w.window.passed(w.held, w.outputs)
 		w.outputs = nil
@@ -180,7 +181,7 @@ func (w *Windows) begin(ctx context.Context) (bool, error) {
 	return true, c.permute(ctx, w.held, w.left, w.joined.BatchRows)
 }
 
-// collect reads the rows of the next window; nil at the end.
+// collect reads the rows of the next window. It returns nil at the end of the run.
 func (w *Windows) collect(ctx context.Context) (*collected, error) {
 	some, err := w.pullAll()
 	if err == nil && !some && w.joined.Ended != nil {
@@ -223,7 +224,7 @@ func (w *Windows) pullAll() (some bool, err error) {
 	return some, nil
 }
 
-// pull moves to the next joined batch that has rows, unless there is a pending one.
+// pull moves to the next joined batch that has rows, unless there is a pending batch.
 func (p *pendingPart) pull() error {
 	for !p.pending && !p.ended {
 		if !p.Next() {
@@ -235,7 +236,7 @@ func (p *pendingPart) pull() error {
 	return nil
 }
 
-// sort sorts the rows of the window.
+// sort determines the order of the window's rows.
 func (w *Windows) sort(ctx context.Context) error {
 	c := w.window
 	if err := w.held.grow(ctx, c.rows*bytesOfSorting); err != nil {
@@ -254,7 +255,7 @@ func (w *Windows) sort(ctx context.Context) error {
 	return nil
 }
 
-// room is reserved memory of a window.
+// room is memory that is reserved for a window.
 type room struct {
 	*budget.Reservation
 	releasePrefetched func() bool
@@ -265,7 +266,7 @@ func (o Options) room(ctx context.Context, what string) (*room, error) {
 	return &room{r, o.ReleasePrefetched}, err
 }
 
-// grow reserves more memory. It adds the remedy to the error.
+// grow reserves more memory. If that fails, it adds the remedy to the error.
 func (r *room) grow(ctx context.Context, bytes int64) error {
 	err := r.GrowWait(ctx, bytes)
 	if fault.KindOf(err) == fault.Exhausted && r.releasePrefetched != nil && r.releasePrefetched() {
