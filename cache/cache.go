@@ -18,7 +18,7 @@ type Cache[V any] struct {
 
 // New makes a cache whose values have a total cost of at most limit bytes.
 func New[V any](limit int64) (*Cache[V], error) {
-	const bytesPerCounter = 512 // few values are smaller, so there are enough counters
+	const bytesPerCounter = 512 // only few values are smaller, so there are enough counters
 	values, err := ristretto.NewCache(&ristretto.Config[string, V]{
 		NumCounters: max(1024, 10*limit/bytesPerCounter/16),
 		MaxCost:     limit,
@@ -36,8 +36,8 @@ func (c *Cache[V]) Close() { c.values.Close() }
 // Forget drops the value of a key, if there is one. The next Get loads it again.
 func (c *Cache[V]) Forget(key string) { c.values.Del(key) }
 
-// unmarked is a markWaiting that marks nothing. It is for values that another goroutine of the
-// waiting stream may be loading.
+// unmarked is a markWaiting that marks nothing. It is used where another goroutine of the waiting
+// stream may be loading the value.
 func unmarked(context.Context) *release.Handle { return nil }
 
 // Get returns the value of a key. If there is none, the first caller calls load with its ctx; load

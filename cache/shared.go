@@ -14,8 +14,8 @@ import (
 type Value interface {
 	Retain()
 	Release()
-	// Size returns the bytes that the last Release frees. A part of the size that is zero stays
-	// zero, and others stay positive.
+	// Size returns the bytes that the last Release frees. If Memory or Disk is zero, it stays zero;
+	// otherwise it stays positive.
 	Size() Size
 }
 
@@ -37,7 +37,7 @@ type Shared[V Value] struct {
 
 	mu        sync.Mutex
 	pins      map[*entry[V]]int
-	idle      []*entry[V] // were pinned and are not now, the least recently pinned first
+	idle      []*entry[V] // were pinned and are no longer pinned, the least recently pinned first
 	kept      []kept[V]   // in the order in which they were kept
 	keptBytes int64
 	stats     KeptStats

@@ -38,7 +38,7 @@ type WriteStats struct {
 	Bytes    int64 // bytes of the written files
 	Evicted  int64 // chunks that were deleted to make room
 	Present  int64 // offers of chunks that the tier has or is about to write
-	Dropped  int64 // offers while the writer was behind, the disk did not work, or the tier was closed
+	Dropped  int64 // offers while the queue was full, the disk did not work, or the tier was closed
 	Unstored int64 // offers of types or sizes that are not stored
 	Failed   int64 // errors and timeouts of the disk
 }

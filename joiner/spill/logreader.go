@@ -14,17 +14,17 @@ import (
 // logReader is the matcher of a join that has a match log: each training row gets the
 // next entry of its slice's log.
 //
-// A dictionary holds row 0 and the distinct staging rows to which the current batch
-// refers; every batch gets a new one. For each slice, one batch of entries is in
-// memory and, between batches of the join, one batch of staging rows: the furthest
-// that was read. All of that is reserved.
+// A dictionary holds row 0 and the distinct staging rows to which the current batch refers; every
+// batch gets a new one. For each slice, one batch of entries is in memory. Between batches of the
+// join, one batch of staging rows is in memory, too: the last one in the log that was read. All
+// this memory is reserved.
 type logReader struct {
 	log    *matchLog
 	held   *budget.Reservation
 	slices []sliceReader
 
 	// The last batch, by row.
-	slice  []int32 // or -1
+	slice  []int32 // the row's slice, or -1
 	checks []int32
 	starts []int32
 	counts []int32
@@ -37,14 +37,15 @@ type logReader struct {
 // sliceReader is the position in the log of one slice.
 type sliceReader struct {
 	*sliceLog
-	next    int               // the batch of entries to be read next
+	next    int               // index of the next batch of entries
 	current arrow.RecordBatch // the current batch of entries, or nil
 	bytes   int64             // reserved for current
-	entry   int               // of current, to be read next
+	entry   int               // index in current of the next entry
 	loaded  []*loadedRows     // batches of staging rows in memory
 }
 
-// newLogReader returns a reader of a log. It releases the log's store.
+// newLogReader returns a reader of a log. The reader's Release, or a failed call, releases the
+// log's store.
 func newLogReader(log *matchLog) (*logReader, error) {
 	held, err := log.sliced.opts.Budget.Reserve(log.sliced.spec.Name, 0)
 	if err != nil {
@@ -104,8 +105,8 @@ func (r *logReader) Expand(ctx context.Context, rows, nth, refs []int32) (*array
 	return r.dictionary, nil
 }
 
-// Files returns the files of two matches of the first row with several: the first
-// row that breaks the rule.
+// Files returns the files of two matches of the slice's first training row that has several
+// matches. This is the first row of the slice that breaks the rule.
 func (r *logReader) Files(row int) (one, other string) {
 	s := r.slices[r.slice[row]]
 	return s.one, s.other
@@ -126,7 +127,7 @@ func (r *logReader) Release() {
 	r.held.Release()
 }
 
-// readEntry reads the next entry of a slice, for a row of the batch.
+// readEntry reads the next entry of a slice, and stores it for a row of the batch.
 func (r *logReader) readEntry(ctx context.Context, row int, s *sliceReader) error {
 	if s.current == nil || s.entry == int(s.current.NumRows()) {
 		if err := r.nextEntries(ctx, s); err != nil {

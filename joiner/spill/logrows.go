@@ -15,20 +15,21 @@ import (
 type loadedRows struct {
 	at     storedBatch
 	rows   *array.Struct
-	places []int32 // by row: its position in picked + 1, or 0
-	picked []int32 // the rows of the dictionary
-	base   int32   // of picked in the dictionary, without row 0
+	places []int32 // by row: its position in picked plus 1; 0: not picked
+	picked []int32 // the rows that go to the dictionary
+	base   int32   // number of rows in the dictionary before picked, without row 0
 }
 
 // pick is a staging row of the dictionary.
 type pick struct {
 	from  *loadedRows // nil: row 0
-	place int32       // position in from.picked + 1
+	place int32       // position in from.picked plus 1
 }
 
-// setDictionary builds the dictionary, and changes refs from starts to references: from
-// the position of the wanted staging row + 1, or 0, to its row in the dictionary. rows
-// holds the row of the batch for each of refs; nil means its own.
+// setDictionary builds the dictionary and converts refs. At first, refs has the start of each
+// wanted staging row: its position in the log plus 1, or 0 for no row. At the end, refs has the
+// number of that row in the dictionary. rows has the batch's row for each element of refs; nil
+// means that element i belongs to row i.
 func (r *logReader) setDictionary(ctx context.Context, rows, refs []int32) error {
 	used, err := r.pickRows(ctx, rows, refs)
 	if err != nil {
@@ -53,8 +54,8 @@ func (r *logReader) setDictionary(ctx context.Context, rows, refs []int32) error
 	return nil
 }
 
-// pickRows loads the wanted staging rows, and picks each of them once. It returns the
-// batches that have picked rows, in the order of their first.
+// pickRows loads the wanted staging rows, and picks each of them once. It returns the batches that
+// have picked rows, in the order in which their first rows were picked.
 func (r *logReader) pickRows(ctx context.Context, rows, starts []int32) ([]*loadedRows, error) {
 	r.picks = resize(r.picks, len(starts))
 	var used []*loadedRows
@@ -120,7 +121,8 @@ func (r *logReader) releaseDictionary() {
 // placeSize is the bytes of a loaded row's entry in places.
 const placeSize = 4
 
-// loadRows returns the batch that holds a staging row of a slice's log, counted from 0.
+// loadRows returns the batch that holds a staging row of a slice's log. Rows of the log are
+// numbered from 0.
 func (r *logReader) loadRows(ctx context.Context, s *sliceReader, row int64) (*loadedRows, error) {
 	for _, l := range slices.Backward(s.loaded) {
 		if row >= l.at.from && row < l.at.from+l.at.rows {
@@ -155,8 +157,8 @@ func structOf(dt arrow.DataType, b arrow.RecordBatch) *array.Struct {
 	return array.NewStructData(whole)
 }
 
-// keepFurthest releases all batches of staging rows except the furthest of each slice,
-// where the next rows are.
+// keepFurthest releases all batches of staging rows except the last one in each slice's log, which
+// probably has the next rows.
 func (r *logReader) keepFurthest() {
 	for i := range r.slices {
 		s := &r.slices[i]

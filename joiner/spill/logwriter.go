@@ -12,20 +12,19 @@ import (
 
 // logWriter writes the log of one slice.
 //
-// Staging rows are written in groups: the matches of one training row, which all
-// training rows of one key share. A group has an identity above 0 that is unique
-// among the groups of one source of rows. As long as the rows of a group are not yet
-// written, or, if it is large, as long as the source is the same, training rows
-// refer to the existing group; after that it is written again, so that a log is
-// read sequentially.
+// Staging rows are written in groups. A group has the matches of one training row, and all training
+// rows with the same matches share it. A group has an identity above 0, which is unique among the
+// groups of one source of rows. Training rows refer to an existing group as long as its rows wait
+// to be written or, if the group is large, as long as the source stays the same. After that, the
+// group is written again, so that the log can be read sequentially.
 type logWriter struct {
 	pass       *matchPass
 	log        *sliceLog
 	rowType    *arrow.StructType
 	rowSchema  *arrow.Schema
-	maxEntries int   // written at a time
-	maxBytes   int64 // of staging rows written at a time, approximate
-	maxRows    int   // staging rows written at a time; 0: not yet known
+	maxEntries int   // entries in a stored batch
+	maxBytes   int64 // approximate bytes of staging rows in a stored batch
+	maxRows    int   // staging rows in a stored batch; 0: not yet known
 
 	// Entries that are not yet written.
 	starts, counts, checks []int32
@@ -33,21 +32,21 @@ type logWriter struct {
 	segments []batch.Segment
 	waiting  int
 
-	begun map[int64]int32 // by identity, the starts of groups that are not yet written
-	large map[int64]int32 // and the starts of large groups
+	begun map[int64]int32 // starts of groups that are not yet written, by identity
+	large map[int64]int32 // starts of the large groups of the source, by identity
 	last  int64           // the identity of the last group, or 0
-	start int32           // its start
+	start int32           // the start of the last group
 }
 
-// Bounds of the entries that are kept, and written at a time.
+// Bounds of stored batches and of groups.
 const (
-	minEntries = 64        // in a stored batch
-	maxStored  = 4096      // entries, or staging rows, in a stored batch
-	maxBytes   = 256 << 10 // in a stored batch of staging rows, approximate
-	// largeGroup is the number of rows above which a group is written once per
-	// source.
+	minEntries = 64        // minimum number of entries in a stored batch
+	maxStored  = 4096      // maximum number of entries, or staging rows, in a stored batch
+	maxBytes   = 256 << 10 // approximate maximum bytes of staging rows in a stored batch
+	// largeGroup is the number of rows above which a group is large, so that it is written only
+	// once per source.
 	largeGroup = 64
-	largeEntry = 48 // an upper bound of the bytes of an entry of large
+	largeEntry = 48 // upper bound of the memory of an entry in logWriter.large
 )
 
 func newLogWriter(p *matchPass, number int) *logWriter {
@@ -57,7 +56,8 @@ func newLogWriter(p *matchPass, number int) *logWriter {
 		rowType: dt, rowSchema: arrow.NewSchema(dt.Fields(), nil),
 		begun: map[int64]int32{}, large: map[int64]int32{},
 	}
-	// The share of a slice's log while the logs of all slices are read.
+	// The share of the working memory that one slice's log may use while the logs of all slices are
+	// read.
 	share := p.working / 4 / int64(len(p.log.slices))
 	w.maxEntries = int(min(max(share/4/entrySize, minEntries), maxStored))
 	w.maxBytes = min(share, maxBytes)
@@ -67,8 +67,7 @@ func newLogWriter(p *matchPass, number int) *logWriter {
 // release releases the writer's reservation.
 func (w *logWriter) release() { w.pass.held.Shrink(w.pass.held.Held()) }
 
-// setRowSize sets the number of staging rows that are written at a time, by the bytes of
-// one.
+// setRowSize sets the number of staging rows in a stored batch, given the bytes of one row.
 func (w *logWriter) setRowSize(bytes int64) {
 	w.maxRows = int(min(max(w.maxBytes/max(bytes, 1), 1), maxStored))
 }
@@ -96,15 +95,15 @@ func (w *logWriter) addMatches(f *found) error {
 	return nil
 }
 
-// groupOf returns the start of the staging rows that a training row takes, and adds
-// them unless they are there.
+// groupOf returns the start of the group of staging rows that match a training row. If the group
+// does not exist, groupOf adds it.
 func (w *logWriter) groupOf(f *found, row int) (int32, error) {
 	ref := f.refs[row]
 	identity, single := int64(ref), [1]int32{ref - 1}
 	rows := single[:]
 	switch {
 	case !w.pass.rule.Kind.Adds():
-		identity = 1 // the row is never read
+		identity = 1 // the staging rows are never read, so one group is enough
 	case f.count(row) > 1 && w.pass.rule.Multiplies():
 		rows = f.Members(row)
 	}
@@ -121,8 +120,7 @@ func (w *logWriter) groupOf(f *found, row int) (int32, error) {
 	return w.start, nil
 }
 
-// findGroup reports whether a group can be referred to, and sets start.
-// start.
+// findGroup reports whether training rows can refer to a group that exists. If so, it sets start.
 func (w *logWriter) findGroup(identity int64) bool {
 	if w.last == identity {
 		return true
@@ -137,7 +135,7 @@ func (w *logWriter) findGroup(identity int64) bool {
 	return ok
 }
 
-// beginGroup sets start for a group whose rows are added next.
+// beginGroup sets start for a new group. The caller then adds the rows of the group.
 func (w *logWriter) beginGroup(identity int64, rows int) error {
 	first := w.log.rows.rows + int64(w.waiting)
 	if first+int64(rows) > joiner.MaxRows {
@@ -156,16 +154,16 @@ func (w *logWriter) beginGroup(identity int64, rows int) error {
 	return nil
 }
 
-// endGroup makes the last group available until its rows are written.
-// are written.
+// endGroup ends the group that beginGroup began. Training rows can refer to it until its rows are
+// written.
 func (w *logWriter) endGroup() {
 	if int64(w.start) > w.log.rows.rows {
 		w.begun[w.last] = w.start
 	}
 }
 
-// addRows adds rows of a struct array, each shifted by shift, to those that are not yet
-// written. The array must not change before they are.
+// addRows adds rows of a struct array to the rows that wait to be written. It adds shift to each
+// row number. The array must not change before the rows are written.
 func (w *logWriter) addRows(source arrow.Array, rows []int32, shift int32) error {
 	for len(rows) > 0 {
 		n := min(len(rows), w.maxRows-w.waiting)
@@ -197,9 +195,8 @@ func (w *logWriter) addEntry(start, count, check int32) error {
 	return w.flushEntries()
 }
 
-// flush writes all that is not yet written. It must be called before the source of rows
-// changes, when identities become invalid and arrays of added rows may be
-// released.
+// flush writes everything that is not yet written. It must be called before the source of rows
+// changes, because identities then become invalid and the arrays of added rows may be released.
 func (w *logWriter) flush() error {
 	if err := w.flushRows(); err != nil {
 		return err
@@ -262,7 +259,7 @@ func fieldsOf(s *array.Struct) []arrow.Array {
 	return columns
 }
 
-// write writes columns as one batch of a list.
+// write writes columns as one batch, and adds the batch to a list.
 func (w *logWriter) write(to *batchList, schema *arrow.Schema, columns []arrow.Array, rows int) error {
 	b := array.NewRecordBatch(schema, columns, int64(rows))
 	defer b.Release()

@@ -13,12 +13,11 @@ import (
 
 // matchLog holds the matches of one join's training rows, on local disk.
 //
-// Each slice has a log of its own. It has one entry for each of the slice's training
-// rows, in the order of the training stream: the next entry of a slice is that of the
-// next training row whose key belongs to the slice. A slice without staging rows or
-// without training rows has no entries. An entry refers only to staging rows of its
-// slice's log; the rows that match one training row are adjacent, and the rows of
-// later entries usually come later. The owner of the log releases its store.
+// Each slice has a log of its own. The slice's log has one entry for each training row whose key
+// belongs to the slice, in the order of the training stream. A slice without staging rows or
+// without training rows has no entries. An entry refers only to staging rows in the same slice's
+// log. The rows that match one training row are adjacent, and the rows of later entries usually
+// follow. The owner of the log releases its store.
 type matchLog struct {
 	sliced *Sliced
 	rule   joiner.Rule
@@ -30,17 +29,17 @@ type matchLog struct {
 type sliceLog struct {
 	entries batchList // see entrySchema
 	rows    batchList // the staging rows to which entries refer, as fields of a dictionary
-	// The files of two matches of the first training row with several, if that is
-	// an error.
+	// The files of two matches of the first training row that has several matches, if several
+	// matches are an error.
 	one, other string
 }
 
 // entrySchema has the columns of an entry.
 func entrySchema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{
-		// The position of the first staging row in the log + 1; 0 is none.
+		// The position of the first staging row in the log plus 1; 0 means no staging row.
 		{Name: "start", Type: arrow.PrimitiveTypes.Int32},
-		// The number of matching staging rows where there are several, otherwise 0.
+		// The number of matching staging rows if there are several, otherwise 0.
 		{Name: "count", Type: arrow.PrimitiveTypes.Int32},
 		// Bits of the key's hash, to detect training rows that changed.
 		{Name: "check", Type: arrow.PrimitiveTypes.Int32},
@@ -64,15 +63,15 @@ type matchPass struct {
 	spilled  func(bytes int64) // called with the bytes that the join writes to local disk
 	log      *matchLog
 	training *Partitions       // the training rows' keys and times, by slice
-	keys     *joiner.KeyReader // reads training
+	keys     *joiner.KeyReader // reads the batches of training
 	working  int64             // working memory
-	portion  int64             // bytes of staging rows to load at a time from a slice that does not fit
+	portion  int64             // maximum bytes of a portion of a slice that does not fit
 	held     *budget.Reservation
 	found    found // scratch
 	slices   []int32
 }
 
-// writeLog reads the keys of the join's training rows, and matches those of each slice.
+// writeLog reads the keys of the join's training rows, and writes the matches slice by slice.
 func (s *probedSlices) writeLog(ctx context.Context, rule joiner.Rule) (*matchLog, error) {
 	held, err := s.opts.Budget.Reserve(s.spec.Name, 0)
 	if err != nil {
@@ -106,7 +105,7 @@ func (p *matchPass) sliceTraining(ctx context.Context, training joiner.Input) er
 	key, columns := training.Key, slices.Clone(training.Key)
 	var time *int
 	if p.rule.Time != nil {
-		time = new(-1) // in no stream
+		time = new(-1) // a column that no stream has
 		if len(training.Columns) > 0 {
 			time = &training.Columns[0]
 		}
@@ -118,8 +117,8 @@ func (p *matchPass) sliceTraining(ctx context.Context, training joiner.Input) er
 	parts := len(p.sliced.parts.parts)
 	by := &keyPartitioner{key: key, time: time, columns: columns, slices: parts}
 	w := &partitionWriter{in: training, by: by, opts: p.sliced.opts}
-	// The rows of a stored batch of keys, and twice as many staging rows, fit in
-	// memory: see writeWinners.
+	// A stored batch of keys must fit in memory together with twice as many staging rows: see
+	// writeWinners.
 	w.maxRows = max(p.working/sliceShare/(2*p.sliced.parts.rowSize()), minEntries)
 	var err error
 	if p.training, err = w.write(ctx, parts); err != nil {
@@ -188,8 +187,8 @@ func (f *found) count(row int) int32 {
 	return f.Counts[row]
 }
 
-// match matches training rows with a build side, and calls see with the matches of each
-// batch, which are valid until see returns.
+// match matches training rows with a build side. It calls see with the matches of each batch; the
+// matches are valid until see returns.
 func (p *matchPass) match(ctx context.Context, built *joiner.BuildSide, training portion, see func(f *found) error) error {
 	f := &p.found
 	f.RowMatcher = built.NewRowMatcher(p.rule)

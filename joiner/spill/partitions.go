@@ -21,7 +21,7 @@ type Partitions struct {
 	schema *arrow.Schema // the columns that were kept, then the row numbers in the stream
 	store  Store
 	parts  []batchList
-	rows   int64 // of the stream, including those of no partition
+	rows   int64 // number of rows of the stream, including rows that no partition has
 	opts   Options
 }
 
@@ -34,12 +34,12 @@ type Partitioning struct {
 	Of func(keys []arrow.Array, parts []int32) error
 }
 
-// Partition reads a stream and writes each row, with all its columns, to the partition that the
-// divider returns. The caller releases the result; after an error nothing is held.
+// Partition reads a stream, and writes each row with all its columns to the partition that by.Of
+// returns. The caller releases the result; after an error nothing is held.
 //
-// Memory: up to half of the working memory for rows that are not yet written, and an
-// eighth for a batch that is being written. A batch of the stream that is larger is
-// divided without being retained.
+// Rows that are not yet written take up to half of the working memory, and a batch that is being
+// written takes up to an eighth of it. A larger batch of the stream is written without being
+// retained.
 func Partition(ctx context.Context, in joiner.Input, by Partitioning, opts Options) (*Partitions, error) {
 	w := &partitionWriter{in: in, by: &columnPartitioner{by: by, key: in.Key}, opts: opts}
 	parts, err := w.write(ctx, by.Parts)
@@ -70,10 +70,10 @@ func (p *columnPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 }
 
 // Input returns the rows of one partition, in the stream's order and with its columns at their
-// positions. The Parts must outlive all readers of it.
+// positions. The Partitions must not be released before the last reader of the Input.
 func (p *Partitions) Input(number int) joiner.Input { return p.input(p.parts[number].batches) }
 
-// input returns the rows of some stored batches.
+// input returns the rows of some stored batches as an Input.
 func (p *Partitions) input(rows portion) joiner.Input {
 	return joiner.Input{
 		Key: p.in.Key, Columns: p.in.Columns,
@@ -98,13 +98,13 @@ func (p *Partitions) rowSize() int64 {
 	return bytes/rows + 1
 }
 
-// emptyIn returns Parts for rows of the same stream in another store: one partition without
-// rows. The caller keeps the store.
+// emptyIn returns Partitions with one empty partition, for rows of the same stream, in another
+// store. The store still belongs to the caller.
 func (p *Partitions) emptyIn(store Store) *Partitions {
 	return &Partitions{in: p.in, schema: p.schema, store: store, parts: make([]batchList, 1), opts: p.opts}
 }
 
-// Retain adds a reference. The caller holds one already.
+// Retain adds a reference. The caller must already hold a reference.
 func (p *Partitions) Retain() {
 	refs := p.refs.Add(1)
 	invariant.Check(refs > 1, "Retain of parts after their last Release")
@@ -113,7 +113,7 @@ func (p *Partitions) Retain() {
 // Release removes a reference. It is safe for concurrent use.
 func (p *Partitions) Release() { p.release() }
 
-// release is Release, and reports whether it was the last.
+// release is like Release, and reports whether it removed the last reference.
 func (p *Partitions) release() bool {
 	refs := p.refs.Add(-1)
 	invariant.Check(refs >= 0, "more Releases of parts than references")
@@ -123,7 +123,7 @@ func (p *Partitions) release() bool {
 	return refs == 0
 }
 
-// open returns stored batches in order, with one in memory at a time.
+// open returns a reader of stored batches, in order. Only one batch at a time is in memory.
 func (p *Partitions) open(ctx context.Context, rows portion) (array.RecordReader, error) {
 	held, err := p.opts.Budget.Reserve("reading "+rowsOnDisk, 0)
 	if err != nil {
@@ -144,8 +144,8 @@ func (p *Partitions) open(ctx context.Context, rows portion) (array.RecordReader
 	return batch.FromFunc(p.schema, next, held.Release), nil
 }
 
-// file returns the file of a row of some stored batches. It reads the row's number in
-// the stream from disk, as it is called only for errors.
+// file returns the file from which a row of some stored batches came. It reads the row's number in
+// the stream from disk; this is slow, but file is called only for errors.
 func (p *Partitions) file(rows portion, row int64) string {
 	if p.in.File == nil {
 		return ""
@@ -159,5 +159,5 @@ func (p *Partitions) file(rows portion, row int64) string {
 	return p.in.File(b.Column(int(b.NumCols()) - 1).(*array.Int64).Value(at))
 }
 
-// rowsOnDisk names rows on local disk in reservations.
+// rowsOnDisk is the name of rows on local disk in errors about their memory.
 const rowsOnDisk = "rows on local disk"

@@ -18,35 +18,35 @@ type partitioner interface {
 	// begin gets the stream's schema before any row. It returns the positions of the
 	// columns to keep.
 	begin(schema *arrow.Schema) ([]int, error)
-	// assign writes the partition of each row of a batch, or a negative number for a row
-	// of no partition.
+	// assign writes to parts the partition of each row of a batch, or a negative number for a row
+	// that belongs to no partition.
 	assign(b arrow.RecordBatch, parts []int32) error
 }
 
-// partitionWriter writes a stream as Parts. It retains batches of the stream until there are
-// many rows, and then writes these partition by partition. All that it retains is reserved, except
-// for the last batch before a write, which the stream holds anyway.
+// partitionWriter writes a stream as Partitions. It retains batches of the stream until they have
+// many rows, and then writes the rows partition by partition. All retained memory is reserved. Only
+// the last batch before a write may be unreserved, because the stream holds this batch anyway.
 type partitionWriter struct {
 	in      joiner.Input
 	by      partitioner
 	opts    Options
-	maxRows int64 // of a stored batch; 0: only bytes are limited
+	maxRows int64 // maximum rows of a stored batch; 0: only its bytes are limited
 
-	columns  []int // to be kept
+	columns  []int // positions of the columns to keep
 	out      *Partitions
 	held     *budget.Reservation
 	kept     batch.Retained // the memory of the waiting batches' columns
-	maxBytes int64          // of waiting rows
-	bytes    int64          // of waiting rows
+	maxBytes int64          // maximum bytes of waiting rows
+	bytes    int64          // bytes of waiting rows
 	rows     int64          // number of waiting rows
 	waiting  []waitingBatch
 }
 
 // waitingBatch is a batch whose rows are not yet written.
 type waitingBatch struct {
-	columns []arrow.Array // those that are kept, then the row numbers
+	columns []arrow.Array // the columns that are kept, then the row numbers
 	rows    []int32       // the rows, partition by partition
-	ends    []int32       // by partition, its end in rows
+	ends    []int32       // by partition: where it ends in rows
 }
 
 // rowOverhead is the bytes of a waiting row besides its columns: its number in the
@@ -95,9 +95,9 @@ func (w *partitionWriter) begin(schema *arrow.Schema) error {
 	return nil
 }
 
-// add retains the rows of a batch. It writes all waiting rows if they are many, if the
-// budget has no room for more, or if another reservation waits for memory, which may be
-// that of the reader's next batch.
+// add retains the rows of a batch. It then writes all waiting rows if there are many of them, if
+// the budget has no room for the new rows, or if another reservation waits for memory (perhaps the
+// reservation for the reader's next batch).
 func (w *partitionWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	overhead := b.NumRows() * rowOverhead
 	if err := w.held.GrowWait(ctx, overhead); err != nil {
@@ -126,7 +126,7 @@ func (w *partitionWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	return w.flush(ctx)
 }
 
-// rowNumbers returns the column of the next rows' numbers in the stream.
+// rowNumbers returns a column with the numbers that the next rows have in the stream.
 func (w *partitionWriter) rowNumbers(rows int) arrow.Array {
 	buffer := memory.NewResizableBuffer(w.opts.allocator())
 	defer buffer.Release()
@@ -140,7 +140,7 @@ func (w *partitionWriter) rowNumbers(rows int) arrow.Array {
 	return array.NewInt64Data(made)
 }
 
-// assign gets the rows' partitions and lists the rows partition by partition.
+// assign determines the partition of each row, and lists the rows partition by partition.
 func (w *partitionWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
 	to := make([]int32, b.NumRows())
 	if err := w.by.assign(b, to); err != nil {
@@ -170,7 +170,7 @@ func (w *partitionWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
 	return nil
 }
 
-// rowsOf returns the rows of a partition.
+// rowsOf returns the numbers of the batch's rows in a partition.
 func (x *waitingBatch) rowsOf(part int) []int32 {
 	if part == 0 {
 		return x.rows[:x.ends[0]]
@@ -250,7 +250,8 @@ func (w *partitionWriter) releaseWaiting() {
 	w.held.Shrink(w.held.Held())
 }
 
-// gatherRows returns a batch of n rows of segments by column, starting at row from.
+// gatherRows returns a batch of n rows, starting at row from. segments has the segments of each
+// column.
 func gatherRows(schema *arrow.Schema, segments [][]batch.Segment, from, n int, mem memory.Allocator) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, len(segments))
 	defer func() {

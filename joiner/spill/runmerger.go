@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// runMerger combines the runs of training rows into groups of the log. A group is
-// identified by the start of its first run. One batch of copied rows per portion is in
-// memory, since the runs of a portion are usually read sequentially.
+// runMerger combines the runs of training rows into groups of the log. The start of its first run
+// identifies a group. For each portion, one batch of copied rows is in memory; one is enough, since
+// the runs of a portion are usually read sequentially.
 type runMerger struct {
 	*runCollector
 	order *joiner.RowOrder // nil: runs stay in the order of their portions
@@ -44,8 +44,8 @@ func (m *runMerger) release() {
 	}
 }
 
-// groupOf returns the start of the rows of a training row's runs, and adds them
-// unless they are there.
+// groupOf returns the start of the group with the rows of a training row's runs. If the group does
+// not exist, groupOf adds it.
 func (m *runMerger) groupOf(runs []run, count int64) (int32, error) {
 	identity := int64(runs[0].portion)<<32 + runs[0].from + 1
 	if m.findGroup(identity) {
@@ -88,8 +88,8 @@ func (m *runMerger) addRuns(runs []run) error {
 	return nil
 }
 
-// addMerged adds the rows of runs in the order of the order columns; ties are in the
-// order of the runs.
+// addMerged adds the rows of runs, merged by the order columns. Rows that tie stay in the order of
+// their runs.
 func (m *runMerger) addMerged(runs []run) error {
 	left := slices.Clone(runs)
 	for len(left) > 0 {
@@ -117,15 +117,15 @@ func (m *runMerger) addMerged(runs []run) error {
 	return nil
 }
 
-// before reports whether the first row of a run precedes that of another run, which
-// wins a tie.
+// before reports whether the first row of run r precedes the first row of run s. It returns false
+// for a tie.
 func (m *runMerger) before(a *copiedRows, r run, b *copiedRows, s run) bool {
 	return m.order.Compare(a.rows, int(r.from-a.at.from), b.rows, int(s.from-b.at.from)) < 0
 }
 
-// batchWith returns the batch with a row that was copied of a portion. It replaces the
-// portion's previous batch; added rows may refer to that one, so they are written
-// first.
+// batchWith returns the batch that has a given row copied from a portion. The batch replaces the
+// portion's previous batch in memory. Added rows may refer to the previous batch, so they are
+// written first.
 func (m *runMerger) batchWith(portion int, row int64) (*copiedRows, error) {
 	if x := m.open[portion]; x != nil {
 		if row >= x.at.from && row < x.at.from+x.at.rows {

@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// writeAll writes the matches of training rows that take all their staging rows. The rows
-// of a group are spread over portions. So the matching rows of each portion are copied
-// first, in runs; then the runs of each training row are combined: in the order of the
-// portions, which is that of arrival, or merged by the order columns. A round has as
-// many training rows as fit in memory with their runs.
+// writeAll writes the matches of training rows if the rule returns all matches. The rows of a group
+// are spread over portions. So the matching rows of each portion are first copied, in runs. Then
+// the runs of each training row are combined: they are concatenated in the order of the portions,
+// in which the rows arrived, or merged by the order columns. A round has as many training rows as
+// fit in memory together with their runs.
 func (p *matchPass) writeAll(ctx context.Context, training, staging portion, w *logWriter) error {
 	w.setRowSize(staging.bytes() / staging.rows())
 	return p.eachRound(training, runSize, func(round portion, store Store) error {
@@ -46,16 +46,15 @@ func (p *matchPass) allRound(ctx context.Context, training, staging portion, sto
 	return c.writeEntries(ctx)
 }
 
-// run is the staging rows that one training row takes of one portion, in their
-// order.
+// run is the staging rows of one portion that match one training row, in order.
 type run struct {
 	portion int
-	from    int64 // among the rows that were copied of the portion
+	from    int64 // the run's first row among the rows that were copied from the portion
 	rows    int64
-	time    int64 // of the rows, if the rule has a time
+	time    int64 // the time of the rows, if the rule has a time
 }
 
-// runSize bounds the bytes of a run, its list, and an entry.
+// runSize is an upper bound of the bytes of a run, its list, and an entry.
 const runSize = 96
 
 // runCollector collects the runs of a round of training rows.
@@ -63,7 +62,7 @@ type runCollector struct {
 	*logWriter
 	runs   [][]run       // by training row
 	checks []int32       // by training row
-	copies []*Partitions // by portion, the rows that were copied of it
+	copies []*Partitions // by portion: the rows that were copied from it
 	bytes  int64         // reserved
 }
 
@@ -108,13 +107,13 @@ func (c *runCollector) collect(ctx context.Context, built *joiner.BuildSide, tra
 	return p.rows, err
 }
 
-// portionRuns holds the runs of one portion. Training rows that take the same rows of it
-// share one run.
+// portionRuns holds the runs of one portion. Training rows that match the same rows of the portion
+// share a run.
 type portionRuns struct {
 	number int
-	time   func(row int32) int64 // of a staging row; nil if the rule has no time
-	rows   []int32               // of all runs, run by run
-	begun  map[int32]int64       // by a run's first reference, its start in rows
+	time   func(row int32) int64 // returns the time of a staging row; nil if the rule has no time
+	rows   []int32               // the rows of all runs, run by run
+	begun  map[int32]int64       // by reference of the training row: where its run starts in rows
 }
 
 // runOf returns the run of a training row that has a match.
@@ -138,8 +137,7 @@ func (p *portionRuns) runOf(f *found, row int) run {
 	return r
 }
 
-// addRun adds a run to those of a training row, of which only those of the latest time
-// are kept.
+// addRun adds a run to the runs of a training row. Only runs with the latest time are kept.
 func addRun(runs []run, r run) []run {
 	switch {
 	case len(runs) == 0 || runs[0].time == r.time:
@@ -181,7 +179,7 @@ func (c *runCollector) copyRows(from portion, rows []int32, to *Partitions) erro
 	return nil
 }
 
-// copyBatch writes rows of a portion, whose batches are given, as one batch.
+// copyBatch writes rows of a portion as one batch. batches has the portion's batches.
 func (c *runCollector) copyBatch(from portion, batches []arrow.RecordBatch, rows []int32, to *Partitions) error {
 	segments := make([][]batch.Segment, to.schema.NumFields())
 	last := -1
@@ -231,10 +229,10 @@ func (c *runCollector) writeEntries(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.flush() // before the batches of added rows are released
+	return c.flush() // must be done before the batches of added rows are released
 }
 
-// dictionaryRows returns stored rows as a dictionary's struct.
+// dictionaryRows returns stored rows as a struct array, in the form of a dictionary.
 func (c *runCollector) dictionaryRows(b arrow.RecordBatch) *array.Struct {
 	rows := int(b.NumRows())
 	var fields []arrow.ArrayData

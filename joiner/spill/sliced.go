@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Sliced holds staging rows that do not fit in memory: they are on local disk, in
-// slices by a hash of their key, each small enough to be loaded as a
-// [joiner.BuildSide]. It is immutable and reference counted, and any number of joins can
-// use it at once.
+// Sliced holds staging rows that do not fit in memory. The rows are on local disk, divided into
+// slices by a hash of their key. A slice should be small enough to be loaded as a
+// [joiner.BuildSide]. A Sliced is immutable and reference counted, and any number of joins can use
+// it at once.
 type Sliced struct {
 	parts  *Partitions
 	spec   joiner.BuildSpec // with the positions of the stored columns
@@ -24,11 +24,10 @@ type Sliced struct {
 	opts   Options
 }
 
-// Slice reads staging rows, as [joiner.Build] does, and writes them to local disk. The
-// caller releases the result; after an error nothing is held. The rows and errors of its
-// joins are those of the build side that Build would have made, except that a dictionary
-// holds only the rows to which a batch refers. A custom strategy needs all rows in memory,
-// so rows with one are Exhausted.
+// Slice reads staging rows like [joiner.Build], and writes them to local disk. The caller releases
+// the result; after an error nothing is held. Joins with the result have the same rows and errors
+// as joins with the build side that Build would make, but a dictionary holds only the rows to which
+// a batch refers. With a custom strategy, which needs all rows in memory, the error is Exhausted.
 func Slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Options) (*Sliced, error) {
 	s, err := slice(ctx, in, spec, opts)
 	return s, fault.Op(err, "write the build side %s to local disk", spec.Name)
@@ -56,8 +55,8 @@ func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 	return s, nil
 }
 
-// setSchema builds a build side from a stream without rows: it has the schema of those with
-// rows, and fails with their errors before any row is read.
+// setSchema builds a build side from a stream without rows, and takes its schema and row 0. If the
+// stream's columns do not fit the spec, this fails before any row is read.
 func (s *Sliced) setSchema(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
 	in.Open = func(context.Context) (array.RecordReader, error) {
 		return batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil), nil
@@ -85,7 +84,7 @@ func columnsRead(in joiner.Input, spec joiner.BuildSpec) []int {
 	return slices.Compact(columns)
 }
 
-// moved maps positions in a stream to positions among its kept columns.
+// moved converts positions of columns in a stream to positions among the stream's kept columns.
 func moved(positions, kept []int) []int {
 	out := make([]int, len(positions))
 	for i, p := range positions {
@@ -94,7 +93,7 @@ func moved(positions, kept []int) []int {
 	return out
 }
 
-// movedSpec is moved for the positions of a spec.
+// movedSpec returns a spec whose positions are converted like those of moved.
 func movedSpec(spec joiner.BuildSpec, kept []int) joiner.BuildSpec {
 	spec.OrderBy = slices.Clone(spec.OrderBy)
 	for i, o := range spec.OrderBy {
@@ -113,7 +112,7 @@ type keyPartitioner struct {
 	time    *int  // nil if rows have no time
 	columns []int // to be kept
 	slices  int
-	check   func(*arrow.Schema) error // called with the stream's schema, before it is used; may be nil
+	check   func(*arrow.Schema) error // called first with the stream's schema; may be nil
 	reader  *joiner.KeyReader
 }
 
@@ -136,7 +135,7 @@ func (p *keyPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 // Bytes returns the bytes of the rows on disk.
 func (s *Sliced) Bytes() int64 { return s.parts.Bytes() }
 
-// Retain adds a reference. The caller holds one already.
+// Retain adds a reference. The caller must already hold a reference.
 func (s *Sliced) Retain() { s.parts.Retain() }
 
 // Release removes a reference. It is safe for concurrent use. The last one frees the disk
@@ -148,17 +147,16 @@ func (s *Sliced) Release() {
 	}
 }
 
-// ProbedBy returns the rows as one join probes them, with a reference of their own.
-// training returns the training rows of that join a second time, in the same order, with
-// their key columns (Key) and, if the rule has a time, the time column (the only one of
-// Columns). It is read in NewMatcher. spilled is called with the bytes that the join
-// writes to local disk.
+// ProbedBy returns a Probeable of the rows for one join. The Probeable holds a reference to s.
+// training is another stream of the join's training rows, in the same order. It has their key
+// columns (Key) and, if the rule has a time, the time column as the only one of Columns. NewMatcher
+// reads it. spilled is called with the number of bytes that the join writes to local disk.
 func (s *Sliced) ProbedBy(training joiner.Input, spilled func(bytes int64)) joiner.Probeable {
 	s.Retain()
 	return &probedSlices{Sliced: s, training: training, spilled: spilled}
 }
 
-// probedSlices is a Sliced as one join probes it.
+// probedSlices is the Probeable of a Sliced for one join.
 type probedSlices struct {
 	*Sliced
 	training joiner.Input
@@ -176,7 +174,7 @@ func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner
 	}
 	r, err := newLogReader(log)
 	if err != nil {
-		return nil, err // with a nil interface, not a nil *logReader
+		return nil, err // returns a nil interface instead of a nil *logReader
 	}
 	return r, nil
 }

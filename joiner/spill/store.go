@@ -14,12 +14,12 @@ import (
 
 // Store is a list of batches outside of memory. Its methods are safe for concurrent use.
 type Store interface {
-	// Append writes a batch, which it borrows, and returns its number. The error is
-	// Exhausted if and only if there is no room for the batch.
+	// Append writes a batch and returns its number. The batch still belongs to the caller. The
+	// error is Exhausted if and only if there is no room for the batch.
 	Append(b arrow.RecordBatch) (int, error)
 	// Read reads a batch. The caller releases it.
 	Read(number int) (arrow.RecordBatch, error)
-	// Size returns the bytes of memory that Read of the batch takes.
+	// Size returns the bytes of memory that a batch takes once Read has returned it.
 	Size(number int) int64
 	// Bytes returns the number of bytes written.
 	Bytes() int64
@@ -27,8 +27,8 @@ type Store interface {
 	Release()
 }
 
-// ErrDiskFull is matched by the errors of rows for which a store had no room (see
-// errors.Is), in contrast to rows that are Exhausted for lack of memory.
+// ErrDiskFull matches (see errors.Is) errors that are Exhausted because a store had no room. It
+// does not match errors that are Exhausted because of a lack of memory.
 var ErrDiskFull = errors.New("no room on local disk")
 
 // diskFullError is an error of a store that had no room.
@@ -40,18 +40,16 @@ func (e diskFullError) Unwrap() error { return e.error }
 // Is reports whether the error is ErrDiskFull.
 func (e diskFullError) Is(target error) bool { return target == ErrDiskFull }
 
-// Options are the joiner's options, a store for rows that do not fit in memory, and the
-// memory for working with them.
+// Options has the joiner's options, and options for rows that do not fit in memory.
 type Options struct {
 	joiner.Options
-	// Disk returns an empty store; what is its name in errors.
+	// Disk returns an empty store. what is the name of the store in errors.
 	Disk func(what string) (Store, error)
-	// WorkingMemory is the memory to aim at, in bytes. 0 means a quarter of the budget,
-	// less if more than two streams are open, or 64 MiB if the budget is
-	// unlimited.
+	// WorkingMemory is the target for the memory to use, in bytes. 0 means a quarter of the budget,
+	// or less if more than two streams are open. If the budget is unlimited, 0 means 64 MiB.
 	WorkingMemory int64
-	// ExpectedBytes is the expected memory of the rows; 0 is unknown. It only
-	// determines the number of slices.
+	// ExpectedBytes is the expected memory of the rows; 0 means unknown. It only affects the number
+	// of slices.
 	ExpectedBytes int64
 }
 
@@ -81,8 +79,8 @@ const (
 	minSlices   = 2
 	usualSlices = 32 // if the size of the rows is unknown
 	maxSlices   = 256
-	// sliceShare is the reciprocal of the share of working memory for the rows of a slice;
-	// the rest is for the copy of a column, and for an index.
+	// sliceShare is the reciprocal of the share of working memory for the rows of a slice. The rest
+	// is for copying a column and for an index.
 	sliceShare = 3
 )
 
@@ -97,16 +95,16 @@ func (o Options) slices() int {
 // storedBatch is a batch in a store.
 type storedBatch struct {
 	number int
-	from   int64 // rows of the list before it
+	from   int64 // number of rows before it in the list
 	rows   int64 // at least one
-	bytes  int64 // of memory, when it is read
+	bytes  int64 // memory that it takes when it is read
 }
 
 // batchList is a list of batches in a store.
 type batchList struct {
 	batches portion
 	rows    int64
-	bytes   int64 // of memory, when all batches are read
+	bytes   int64 // memory that all batches together take when they are read
 }
 
 // append writes a batch to the store, and adds it to the list.
@@ -142,7 +140,8 @@ func (p portion) bytes() (sum int64) {
 	return sum
 }
 
-// upTo returns as many of the first batches as stay within a limit, but at least one.
+// upTo returns as many of the first batches as have at most the given total size, but at least one
+// batch.
 func (p portion) upTo(limit int64, size func(storedBatch) int64) portion {
 	sum := int64(0)
 	for i, x := range p {

@@ -12,18 +12,17 @@ import (
 // portions, one after the other; training rows are processed in rounds, and all portions
 // are loaded for each round.
 
-// writeWinners writes the matches of training rows that take at most one staging row each.
-// Of each portion it keeps the rows that win in it; the overall winners are among
-// those. There are at most two per training row, so a round has as many training rows as
-// fit in memory with two staging rows each.
+// writeWinners writes the matches of training rows if the rule chooses at most one staging row for
+// each. It keeps the rows that win within each portion; the overall winners are among these rows. A
+// round has as many training rows as fit in memory together with two staging rows each.
 func (p *matchPass) writeWinners(ctx context.Context, training, staging portion, w *logWriter) error {
 	return p.eachRound(training, 2*p.sliced.parts.rowSize(), func(round portion, store Store) error {
 		return p.winnersRound(ctx, round, staging, store, w)
 	})
 }
 
-// eachRound calls do with as many training rows at a time as fit in memory, given the bytes
-// for each, and with a store for the round.
+// eachRound divides training rows into rounds that fit in memory, given the bytes that each row
+// needs. It calls do with each round and a store for the round.
 func (p *matchPass) eachRound(training portion, rowBytes int64, do func(round portion, store Store) error) error {
 	for len(training) > 0 {
 		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return rowBytes * x.rows })
@@ -66,9 +65,9 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 	return p.writeMatches(ctx, built, training, w)
 }
 
-// markWinners marks the staging rows that training rows take. Of several matches it marks the first
-// and the last, which shows that there are several, and which, and the row that ties with the
-// chosen one.
+// markWinners marks the staging rows that are chosen for training rows. If a training row has
+// several matches, it also marks the first and the last of them, so that the matches of all
+// portions still show that there are several. It also marks a row that ties with the chosen row.
 func (f *found) markWinners(wins []bool) {
 	for i, ref := range f.refs {
 		if ref == 0 {
@@ -116,9 +115,9 @@ func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool,
 	return reader.Err()
 }
 
-// eachPortion loads staging rows in order, as many at a time as fit, and calls see with
-// each build side. If a portion does not fit, later ones are half as large; if a single
-// batch does not fit, it waits for memory.
+// eachPortion loads staging rows in order, in portions that fit in memory, and calls see with the
+// build side of each portion. If a portion does not fit, it and all later portions are halved. If a
+// single batch does not fit, eachPortion waits for memory.
 func (p *matchPass) eachPortion(ctx context.Context, staging portion, see func(built *joiner.BuildSide, rows portion) error) error {
 	waited := false
 	for len(staging) > 0 {

@@ -51,21 +51,23 @@ type Options struct {
 	MinFiles int
 	// FileBytes is the target size of files. Files below three quarters of it are small.
 	FileBytes int64
-	// SetBytes is the maximum size of a set of several files. The limit is WideSet times larger if
-	// equality deletes on a set also apply to later files.
+	// SetBytes is the maximum size of a set of several files. If equality deletes on the files of a
+	// set also apply to later files, the limit is WideSet times larger.
 	SetBytes int64
 	// AnyOrder allows rewrites to change the order of the rows of a key.
 	AnyOrder bool
-	// Once reports whether each key of a file is known to occur in only one row of the table; nil:
-	// no file. Partitions with only such files are rewritten in any order.
+	// Once reports whether it is known that each key of a file occurs in only one row of the table.
+	// Nil means that this is not known for any file. Partitions with only such files are rewritten
+	// in any order.
 	Once func(f catalog.File) bool
-	// Leave reports whether a file must not be rewritten; nil: no file.
+	// Leave reports whether a file must not be rewritten. If it is nil, every file may be
+	// rewritten.
 	Leave func(f catalog.File) bool
 }
 
-// WideSet is the factor by which a set may exceed Options.SetBytes if its equality deletes also
-// apply to the files after it. The new files get the sequence number of the deletes that were
-// applied to them, so these files can only be rewritten together.
+// WideSet is the factor by which a set may exceed Options.SetBytes if the equality deletes on its
+// files also apply to later files. New files get the sequence number of the equality deletes that
+// were applied to their rows, so all files to which these deletes apply must be rewritten together.
 const WideSet = 16
 
 // RewriteSet is a set of files whose rows become new files, sorted together.
@@ -300,8 +302,8 @@ func (s *selecting) freely(files []catalog.File, mixed bool) {
 	end()
 }
 
-// span returns the lowest sequence number of some files, and the highest of the files and the
-// equality deletes on them.
+// span returns the lowest sequence number of some files, and the highest sequence number of these
+// files and of the equality deletes that apply to them.
 func span(files []catalog.File) (low, high int64) {
 	low = files[0].Sequence
 	for _, f := range files {

@@ -33,8 +33,9 @@ type fileRun struct {
 	files []catalog.File
 }
 
-// extends reports whether the run can take the files of the next sequence number: it does not
-// exceed the size limit, and no file of another partition lies between.
+// extends reports whether the files of the next sequence number can be added to the run. They can
+// if the run then does not exceed the size limit, and no file of another partition has a sequence
+// number in between.
 func (r *fileRun) extends(commit []catalog.File) bool {
 	all := slices.Concat(r.files, commit)
 	low, high := span(all)
@@ -95,10 +96,10 @@ func (s *selecting) together() bool {
 	return true
 }
 
-// inPlace reports whether new files take the places of the old ones in the order of locations,
-// among the files of their sequence number. They do if all old files are in the folder of the new
-// ones, and no file of another partition with this number is in that folder, below it, or in a
-// folder above it.
+// inPlace reports whether the new files take the places of the old files when all files with their
+// sequence number are ordered by location. They do if all old files are in the folder of the new
+// files, and no file of another partition with this sequence number is in that folder, below it, or
+// in a folder above it.
 func (r *fileRun) inPlace(files []catalog.File, sequence int64) bool {
 	folder := r.Folder(files[0].Partition) + "/"
 	for _, f := range files {

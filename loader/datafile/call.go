@@ -37,7 +37,7 @@ func (o Options) Defaults() Options {
 	return o
 }
 
-// share returns 1/of of the budget of one call, within bounds.
+// share returns the part 1/of of one call's budget, limited to the range from least to most.
 func (o Options) share(of, least, most int64) int64 {
 	limit := o.Budget.Limit()
 	if limit < 0 {
@@ -90,7 +90,7 @@ type Call struct {
 	options Options
 	report  func(Progress)
 
-	mu     sync.Mutex // guards what follows, and is held while report runs
+	mu     sync.Mutex // guards the fields below, and is held while report runs
 	at     Progress
 	memory int64 // size in memory of the rows that were read
 }
@@ -113,7 +113,7 @@ func (c *Call) count(step Step, change func(*Progress)) {
 // Commits reports that the caller is about to commit the files.
 func (c *Call) Commits() { c.count(CommitFiles, func(*Progress) {}) }
 
-// WillWrite adds to the number of rows that the call will write, which its progress has.
+// WillWrite adds to the number of rows that the call will write, for its Progress.
 func (c *Call) WillWrite(rows int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 type fieldNumbers struct {
 	last    int // the last id that is used
 	version int // format version of the table
-	// required keeps fields inside of lists, maps and structs required that are not nullable; otherwise
-	// all of them but the keys of maps become optional.
+	// required determines which fields inside of lists, maps and structs become required: if it is
+	// true, the fields that are not nullable; otherwise, only the keys of maps.
 	required bool
 }
 
@@ -32,7 +32,7 @@ func (n *fieldNumbers) next() int {
 	return n.last
 }
 
-// isRequired reports whether a field inside of a type becomes a required one.
+// isRequired reports whether a field inside of a type becomes a required field.
 func (n *fieldNumbers) isRequired(f arrow.Field) bool { return n.required && !f.Nullable }
 
 // column returns an optional column for a field, and the field's type with field ids. The type of

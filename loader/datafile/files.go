@@ -11,11 +11,11 @@ import (
 	"github.com/penstock/penstock/loader/upload"
 )
 
-// Bounds of the memory for writing a file: a row group, and the sample of rows that determines the
-// encodings and is encoded in many ways at once.
+// Bounds of the memory for sorting rows and for writing a file: a row group, and the sample of rows
+// that determines the encodings. The sample is encoded in many ways at once.
 const (
 	sortShare                         = 2                     // rows are sorted in 1/sortShare of the budget of one call
-	groupShare, minGroup, maxGroup    = 32, 1 << 20, 64 << 20 // of the budget, and bytes
+	groupShare, minGroup, maxGroup    = 32, 1 << 20, 64 << 20 // reciprocal of the share of the budget, and bounds in bytes
 	sampleShare, minSample, maxSample = 64, 64 << 10, 8 << 20
 	maxSampleRows                     = 20_000
 )

@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// fixedLengths maps kinds of types to the partition field of that kind, for types whose values have
-// a fixed length in manifests. In a manifest, all types of a kind have the same name. The library
-// that writes manifests cannot write two different types with the same name, and PyIceberg cannot
-// read a name that is used twice.
+// fixedLengths has the partition fields whose values have a fixed length in manifests, by the kind
+// of their type. In a manifest, all types of such a kind have the same name. A table may have only
+// one field of each kind, because the library that writes manifests cannot write two different
+// types with the same name, and PyIceberg cannot read a name that is used twice.
 type fixedLengths map[string]string
 
 // add adds a field. It returns Invalid if there is already a field of the same kind.

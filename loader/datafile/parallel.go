@@ -13,9 +13,10 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// A partition that is written concurrently takes up to writerGroups times the bytes of a row group: the pages of an open row
-// group are held up to six times, and so is the sample of rows. Small row groups do not make it smaller than minWriter, since
-// the tables of compression are not charged.
+// Writing a partition concurrently takes memory of up to writerGroups times the bytes of a row
+// group: up to six copies of the open row group's pages are held, and up to six copies of the
+// sample of rows. The minimum is minWriter even for small row groups, since the tables of
+// compression are not charged to the budget.
 const (
 	writerGroups = 16
 	minWriter    = 128 << 20 // bytes
@@ -58,7 +59,7 @@ type partitionWriters struct {
 	*Files
 	sorted *extsort.Sorted
 	parts  []*partitionFiles
-	first  int           // the partition that chooses encodings for the ones after it
+	first  int           // the partition that chooses the encodings for all partitions after it
 	ended  chan struct{} // closed when the first partition was written or has failed
 	left   []bool        // partitions that were not written, since there was too little memory to write several concurrently
 }
@@ -89,7 +90,7 @@ func (w *partitionWriters) choiceOf(i int) *write.EncodingChoice {
 		return nil
 	}
 	if i > w.first && !isClosed(w.choice.Made()) {
-		return nil // it has too few rows
+		return nil // the partition has too few rows
 	}
 	return &w.choice
 }
@@ -121,7 +122,7 @@ func (w *partitionWriters) parallel(ctx context.Context, writers int) error {
 	return group.Wait()
 }
 
-// one writes a partition, or marks it as left if there is too little memory.
+// one writes a partition. If there is too little memory, it marks the partition as left.
 func (w *partitionWriters) one(ctx context.Context, i int) error {
 	if i > w.first {
 		select {

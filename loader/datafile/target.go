@@ -62,7 +62,7 @@ type MatchOptions struct {
 	Lineage []catalog.Field
 }
 
-// Match matches the columns of rows to those of a table in some state.
+// Match matches the columns of rows to the columns of a table in some state.
 //
 // If columns do not fit, the error is Invalid and lists all of them.
 func Match(input *arrow.Schema, state *commit.TableState, o MatchOptions) (*Target, error) {
@@ -116,8 +116,9 @@ func (t *Target) AsWritten(declared int) *Target {
 	return &out
 }
 
-// SameFiles reports whether files that were written for one target are files for the other too: the
-// folder, the columns with their ids, the partitions and the order of the rows are the same.
+// SameFiles reports whether files that were written for one target also fit the other target. This
+// is so if the folder, the columns with their ids, the partitions and the order of the rows are the
+// same.
 func (t *Target) SameFiles(o *Target) bool {
 	typed := func(a, b targetColumn) bool {
 		return a.id == b.id && a.field.Name == b.field.Name && arrow.TypeEqual(a.field.Type, b.field.Type, arrow.CheckMetadata())

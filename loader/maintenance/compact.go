@@ -102,11 +102,11 @@ type compacting struct {
 	tables  Tables
 	name    string          // the table's name in its catalog
 	made    map[string]bool // the locations of files that this call wrote
-	once    map[string]bool // by location, for files whose keys were counted: whether each key occurs in only one row
+	once    map[string]bool // by location, for files whose keys were counted: whether each of their keys occurs in only one row
 	names   dataFileNames
 	all     int           // files to rewrite at the start
 	allRows int64         // stored rows of these files
-	group   *compactGroup // the group of the last attempt to commit
+	group   *compactGroup // the group that the last attempt tried to commit
 	result  CompactionResult
 }
 
@@ -176,8 +176,8 @@ type compactGroup struct {
 	token    string                     // of the commit
 	rows     *datafile.Call             // sorts and writes the rows
 	target   *datafile.Target           // of the new files
-	files    []catalog.File             // with the position deletes that name them
-	listed   map[string]catalog.Deletes // by location: all deletes of the files for which dropOthersDeletes dropped some
+	files    []catalog.File             // have only the position deletes that name them
+	listed   map[string]catalog.Deletes // by location, for files for which dropOthersDeletes dropped deletes: all deletes of the file
 	read     *catalog.Table             // with the name that users give it
 	columns  []catalog.Field            // to read, including row lineage
 	selected compact.FileSelection

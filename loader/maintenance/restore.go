@@ -26,7 +26,8 @@ type Restoration struct {
 	// Partition selects partitions, as in Compaction. Without texts, the whole table is restored.
 	Partition []string
 	// CheckKeys returns an error if the restored rows repeat keys. It is called before files are
-	// written if only some partitions are restored; nil: keys are not checked.
+	// written, but only if some and not all partitions are restored. If it is nil, keys are not
+	// checked.
 	CheckKeys func(ctx context.Context, r RestoredFiles) error
 	// DryRun writes nothing.
 	DryRun bool
@@ -154,7 +155,7 @@ type restoreAttempt struct {
 	// unchanged is the number of files that stay.
 	unchanged int
 	rows      *datafile.Call   // sorts and writes the restored rows
-	lacked    map[string][]int // by location: the promoted columns that files lack which are rewritten
+	lacked    map[string][]int // by location of files to rewrite: the promoted columns that they lack
 }
 
 // compare compares the files of the snapshot and of the branch.
@@ -196,8 +197,8 @@ func (c *restoring) compare(ctx context.Context, state *commit.TableState) (o *r
 	return o, o.checkColumns(ctx)
 }
 
-// checkKeys checks the keys of restored partitions. The keys of a whole table are those of the
-// snapshot.
+// checkKeys checks the keys of restored partitions. If the whole table is restored, no check is
+// needed, because the table then has exactly the keys of the snapshot.
 func (o *restoreAttempt) checkKeys(ctx context.Context) error {
 	if o.request.CheckKeys == nil || len(o.request.Partition) == 0 || len(o.restored) == 0 {
 		return nil

@@ -124,9 +124,9 @@ func promotionsOf(state *commit.TableState, s commit.TableSchema, columns []stri
 	return out, nil
 }
 
-// takenBack reports whether the promotion of a column was undone: some schema has a promoted column
-// of that name, and the current schema has no column of that name or has the one that the promoted
-// column replaced.
+// takenBack reports whether the promotion of a column was undone. This is so if some schema has a
+// promoted column of that name, and the current schema has either no column of that name or the
+// column that the promoted column had replaced.
 func takenBack(state *commit.TableState, current commit.TableSchema, name string) bool {
 	at := slices.IndexFunc(current.Fields, func(f catalog.Field) bool { return f.Name == name })
 	for _, s := range state.Schemas {

@@ -23,8 +23,7 @@ func describe(old commit.DataFile, f rewritten) commit.DataFile {
 	return out
 }
 
-// joined merges old and more, but ignores the entries of old for ids that are keys of the third
-// map.
+// joined merges old and more. It ignores entries of old whose ids are keys of the map `of`.
 func joined[V any](old, more map[int]V, of map[int]int64) map[int]V {
 	out := make(map[int]V, len(old)+len(more))
 	maps.Copy(out, old)

@@ -15,7 +15,7 @@ func (p *promoting) finish(ctx context.Context, a *transaction.Attempt) error {
 	if made, err := p.rewrite(ctx); made || err != nil {
 		return err
 	}
-	schema, err := p.reserve(ctx) // others may have added columns since
+	schema, err := p.reserve(ctx) // other writers may have added columns since
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,9 @@ func filePrefix(id string, first int) string {
 // maxName is the number of bytes that a file name may have in local file systems.
 const maxName = 255
 
-// hasPromotion reports whether a file has the columns of the promotion with a prefix: that
-// promotion wrote the file, or a later one copied such a file. This package names all such files.
+// hasPromotion reports whether a file has the columns of the promotion that has the given prefix.
+// This is so if that promotion wrote the file, or if a later promotion copied a file with these
+// columns. The names of all such files come from this package.
 func hasPromotion(location, prefix string) bool {
 	own, ok := catalog.ReplacementPrefix(location)
 	if !ok {
@@ -33,8 +34,8 @@ func hasPromotion(location, prefix string) bool {
 	return len(parts) > unmarkedParts && slices.Contains(parts[unmarkedParts:], strings.TrimPrefix(prefix, commit.OwnPrefix))
 }
 
-// unmarkedParts is the number of parts of a prefix before the marks: two for the promotion's own,
-// one for the attempt, and one for the file number.
+// unmarkedParts is the number of parts of a file name's prefix before the marks: two for the
+// promotion, one for the attempt, and one for the file number.
 const unmarkedParts = 4
 
 // has reports whether a file has the new columns.

@@ -81,7 +81,7 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 	if p.made, err = p.prepare(ctx); p.made || err != nil {
 		return err
 	}
-	p.held.Release() // of the last attempt
+	p.held.Release() // the Handle of the previous attempt
 	if p.held, err = p.hold(ctx); err != nil {
 		return err
 	}

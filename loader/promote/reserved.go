@@ -25,7 +25,8 @@ type earlier struct {
 	columns []madeColumn // by field id
 }
 
-// last returns the highest field id. Later promotions have higher ones.
+// last returns the highest field id of the promotion's columns. Later promotions have higher field
+// ids.
 func (e earlier) last() int { return e.columns[len(e.columns)-1].ID }
 
 // attempt returns the number of restarts with the same snapshots.
@@ -67,8 +68,8 @@ func promotions(schemas []commit.TableSchema) []earlier {
 	return out
 }
 
-// continued returns the definition of an earlier promotion of the same entries, with the same
-// meaning, or nil if there is none to resume.
+// continued returns the definition of an earlier promotion that can be resumed: it promoted the
+// same entries with the same definitions. It returns nil if there is no such promotion.
 func (p *defining) continued(ctx context.Context, current *definition) (*definition, error) {
 	if p.request.Earlier == Restart {
 		return nil, nil //nolint:nilnil // there is none
@@ -88,10 +89,10 @@ func (p *defining) continued(ctx context.Context, current *definition) (*definit
 			equal = equal && pins[name].Whole()
 		}
 		if !equal || !p.isOf(e, &d) {
-			continue // of other entries, or of entries with another meaning
+			continue // it promoted other entries, or entries with other definitions
 		}
 		if p.isCurrent(e) {
-			return nil, nil //nolint:nilnil // it is complete, and this one replaces its columns
+			return nil, nil //nolint:nilnil // it is complete, and the new promotion replaces its columns
 		}
 		if p.request.Earlier == ContinueEqual {
 			return nil, unlikeEarlier(p.request.Dataset.Training.Table, e, current)
@@ -106,7 +107,8 @@ func (p *defining) continued(ctx context.Context, current *definition) (*definit
 	return nil, nil //nolint:nilnil // there is none
 }
 
-// unlikeEarlier returns the error for an unfinished promotion with values of other snapshots.
+// unlikeEarlier returns the error for an unfinished earlier promotion that has values of other
+// snapshots.
 func unlikeEarlier(table string, e earlier, current *definition) error {
 	var differ []string
 	for _, name := range slices.Sorted(maps.Keys(current.pins)) {
@@ -119,7 +121,7 @@ func unlikeEarlier(table string, e earlier, current *definition) error {
 		WithRemedy("continue with its values with --continue, or begin again with the current ones with --restart")
 }
 
-// numberAs assigns the columns the field ids of an earlier promotion.
+// numberAs assigns the field ids of an earlier promotion to the columns.
 func (d *definition) numberAs(e earlier, state *commit.TableState) error {
 	like := *state
 	like.LastColumn = e.columns[0].ID - 1

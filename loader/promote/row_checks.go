@@ -20,13 +20,13 @@ import (
 type rowChecks struct {
 	options   Options
 	compared  map[string]bool // files whose new columns were compared with the join
-	matchedAt int64           // the snapshot whose rows passed the rules of the entries; 0: none
+	matchedAt int64           // the snapshot whose rows passed the rules of the entries; 0: no snapshot yet
 }
 
 // matches joins the keys of the training rows if an entry has a rule that can fail: for missing
 // keys, for too few matches and, in a dry run, for duplicate keys, which otherwise fail the
-// rewrite. It does not reread rows that it checked earlier and that were only moved to other files
-// since.
+// rewrite. It does not check rows again that it has checked and that were since only moved to other
+// files.
 func (c *rowChecks) matches(ctx context.Context, t trainingTable, of *definition, dryRun bool) error {
 	d := of.checked
 	fails := func(s dataset.Staging) bool {
@@ -144,7 +144,7 @@ func (c *rowChecks) sample(files []catalog.File) map[string]bool {
 	out := map[string]bool{}
 	seen, taken := int64(0), int64(0)
 	for _, f := range fresh {
-		// Take a file if too small a share of the rows was taken so far.
+		// Take a file if the share of rows taken so far is too small.
 		if rows <= compareRows || taken*rows <= seen*compareRows {
 			out[f.Location], taken = true, taken+f.Rows
 		}
@@ -178,7 +178,7 @@ func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition
 	return rawTable{Catalog: c.options.Catalog, name: t.shown, table: &renamed}, nil
 }
 
-// equal returns an error if a stored column of a batch differs from the joined one.
+// equal returns an error if a stored column of a batch differs from the joined column.
 func equal(t trainingTable, of *definition, b arrow.RecordBatch) error {
 	for _, c := range of.columns {
 		want, got := column(b, c.name), column(b, c.storedName())

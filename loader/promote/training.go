@@ -33,7 +33,7 @@ func (t trainingTable) madeBefore(d *definition) bool {
 	return slices.ContainsFunc(promotions(t.state.Schemas), func(e earlier) bool { return t.isOf(e, d) && t.isCurrent(e) })
 }
 
-// isOf reports whether an earlier promotion has the given definition.
+// isOf reports whether an earlier promotion had the given definition.
 func (t trainingTable) isOf(e earlier, d *definition) bool {
 	return identity(t.state.Table.Pin.UUID, d, e.attempt()) == e.id
 }
@@ -86,8 +86,8 @@ func (t trainingTable) folderOf(location string) string {
 
 // replacementName returns the name of a file's replacement, which begins with the prefix of the
 // promotion and the given number. The name has a mark for each earlier promotion whose columns the
-// file has, because the replacement has them too. The marks of the oldest ones are left out if the
-// name would be too long: then these promotions write the file again if they are repeated.
+// file has, because the replacement has them too. If the name would be too long, the marks of the
+// oldest promotions are left out. If such a promotion is repeated, it writes the file again.
 func (t trainingTable) replacementName(f catalog.File, prefix, number string) string {
 	parts := []string{prefix, number}
 	name := catalog.ReplacementName(strings.Join(parts, "-"), f)

@@ -98,8 +98,8 @@ type splitRun struct {
 	rows  int64
 }
 
-// runs divides a plan into runs of whole files. Each run but the last has at least the given number
-// of rows. Splits that share a file are in the same run.
+// runs divides a plan into runs of whole files. Each run except the last has at least the given
+// number of rows. Splits that share a file are in the same run.
 func (v *valuePlan) runs(rows int64) ([]splitRun, error) {
 	var out []splitRun
 	open := splitRun{}

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 )
 
-// agree checks that an existing table has the layout of the request, and that its key can equal the
-// key of the table in the request's Like.
+// agree checks that an existing table has the layout that the request asks for, and that its key
+// columns can be compared with those of the table in the request's Like.
 func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 	table := t.State.Table
 	has := fieldsOf(table, table.Specs[t.State.Spec])
@@ -35,8 +35,8 @@ func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 	return nil
 }
 
-// agreeOnBuckets checks the number of buckets in the request, which is a number or that of the
-// table in Like.
+// agreeOnBuckets checks that the table has the requested number of buckets. The request has this
+// number itself, or names in Like a table that has it.
 func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []partitionBy) error {
 	field, buckets := "buckets", c.request.Buckets
 	if c.request.Like != "" {
@@ -72,8 +72,8 @@ func (c *staging) otherLayout(field, how string, has []string, asked string) err
 		WithRemedy("leave it out, or stage to a new table")
 }
 
-// equals checks that the type of each key column can equal that of the column of the same name in
-// l. columns is the table that rows are staged to.
+// equals checks that the values of each key column can equal the values of the column with the same
+// name in l. columns is the table that rows are staged to.
 func (l likeTable) equals(columns *catalog.Table, key []string) error {
 	for _, name := range key {
 		ours, ok := columns.Field(name)

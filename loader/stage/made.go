@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/transaction"
 )
 
-// made reports whether an earlier call made the change, and records its snapshot. It fails if the table may not be written to.
+// made reports whether an earlier call made the change. If so, it records the change's snapshot. It
+// fails if the table may not be written to.
 func (c *staging) made(ctx context.Context) (bool, error) {
 	made, ok, err := c.earlier(ctx)
 	if ok {
@@ -74,14 +75,15 @@ func (c *staging) has(ctx context.Context, sorted *extsort.Sorted) (bool, error)
 	return c.made(ctx)
 }
 
-// writtenRows are the rows of a call, and what becomes of other rows: the digest in summaries is of both.
+// writtenRows are the rows of a call, and whether they replace other rows. The digest in summaries
+// covers both.
 type writtenRows struct {
 	replaces bool
 	rows     string
 }
 
-// unlessMade returns nil if an equal call made the change in the meantime, so that the error is about its rows. Otherwise, it
-// returns the error.
+// unlessMade returns nil if an equal call has made the change in the meantime: then the error is
+// only due to that call's rows. Otherwise, it returns the error.
 func (c *staging) unlessMade(ctx context.Context, err error) error {
 	if !c.added.Once {
 		return err

@@ -18,12 +18,12 @@ type DatasetReader struct {
 	Training string // the training table, as the dataset names it
 	// Key has the columns by which the dataset joins the table. It is empty if the table is the training table.
 	Key []dataset.KeyPair
-	// Unique is true if the dataset fails on several rows of a key. Rows that differ in column Time
-	// are allowed; "" is no column.
+	// Unique is true if the dataset fails if a key has several rows. Rows of a key that differ in
+	// the column Time are allowed, unless Time is "".
 	Unique bool
 	Time   string
 	// Aligned is true if the dataset joins each training partition to only one partition of the
-	// table. Then each partition may have a row of the same key.
+	// table. In that case, several partitions may have a row with the same key.
 	Aligned bool
 }
 
@@ -35,8 +35,9 @@ func (r DatasetReader) String() string {
 	return "dataset " + r.Dataset
 }
 
-// checkReaders checks that the columns by which datasets join the table have types that can equal
-// those of the training tables. Training tables that do not exist are skipped.
+// checkReaders checks that the types of the columns by which datasets join the table can be
+// compared with the types of the training tables' columns. Training tables that do not exist are
+// skipped.
 func (c *staging) checkReaders(ctx context.Context) error {
 	loaded := map[string]*catalog.Table{}
 	for _, r := range c.readers {
@@ -125,13 +126,13 @@ func columnOf(t *datafile.Target, name string) int {
 // uniqueColumns are columns whose combined values must be unique.
 type uniqueColumns struct {
 	columns []int  // in the target's Fitted, ascending
-	aligned bool   // only rows of one partition are compared
-	needs   string // the reader that needs this, as the subject of a sentence
+	aligned bool   // rows are compared only within one partition
+	needs   string // the reader that needs unique values, as the subject of a sentence
 }
 
-// unique returns the columns whose values must be unique: the key of each dataset that fails
-// otherwise. If no dataset reads the table and the call names the key, the columns are those of the
-// key and of the sort order.
+// unique returns the sets of columns whose values must be unique: the key columns of each dataset
+// that fails otherwise. If no dataset reads the table and the call names the key, the columns are
+// those of the key and of the sort order.
 func (c *staging) unique() []uniqueColumns {
 	if c.request.AllowDuplicates {
 		return nil
@@ -174,7 +175,7 @@ func (r DatasetReader) unique(t *datafile.Target) (uniqueColumns, bool) {
 	return out, r.Unique && len(out.columns) > 0
 }
 
-// equal reports whether both make the same check. Their needs may differ.
+// equal reports whether u and o require the same check. The field needs may differ.
 func (u uniqueColumns) equal(o uniqueColumns) bool {
 	return u.aligned == o.aligned && slices.Equal(u.columns, o.columns)
 }

@@ -146,8 +146,8 @@ func covers(of, spec catalog.Spec) bool {
 	return true
 }
 
-// coarseValues returns a text that identifies a partition's values of the coarse fields of spec.
-// The values are those of the fields of the second spec.
+// coarseValues returns a text that identifies a partition by its values for the coarse fields of
+// spec. values are the partition's values for the fields of the spec `of`.
 func coarseValues(spec, of catalog.Spec, values []any) string {
 	var text strings.Builder
 	for _, p := range spec {

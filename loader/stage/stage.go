@@ -37,7 +37,7 @@ func (s *Stager) Stage(ctx context.Context, o CallOptions, request dataset.Table
 // staging is one call of Stage.
 type staging struct {
 	*Stager
-	onlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error) // nil: all
+	onlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error) // nil: keeps all rows
 	readers  []DatasetReader
 	request  dataset.TableWrite
 	shown    string // the table's name in the caller's request; request.Table is its name in its catalog
@@ -51,8 +51,8 @@ type staging struct {
 	empty    bool             // this call has created the table without a snapshot
 	branches bool             // the branch is new and begins at the target's snapshot
 	checks   []*keyCheck      // one for each set of columns whose values must be unique
-	digest   *rowdigest.Rows  // of the rows that are kept
-	added    commit.AddedRows // after all rows are read
+	digest   *rowdigest.Rows  // digest of the kept rows
+	added    commit.AddedRows // set after all rows are read
 	result   WriteResult
 }
 

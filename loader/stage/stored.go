@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// StoredRows are rows of files of an earlier snapshot, which are to be rows of the table again.
+// StoredRows are rows of files of an earlier snapshot that are to be added to the table again.
 type StoredRows struct {
 	Table   string             // as users write it
 	State   *commit.TableState // the current state of the branch
@@ -23,9 +23,9 @@ type StoredRows struct {
 	Removed []string           // locations of current files that are removed by the same change
 }
 
-// CheckStored makes the checks of Stage for repeated keys among stored rows, and between them and
-// the rows of the current files that stay. It returns Invalid for keys that a reader does not
-// accept, and the errors of reading files.
+// CheckStored checks keys like Stage: it looks for keys that occur repeatedly among the stored
+// rows, or both in stored rows and in rows of the current files that stay. It returns Invalid for
+// keys that a reader does not accept, and the errors of reading files.
 func (s *Stager) CheckStored(ctx context.Context, readers []DatasetReader, rows StoredRows) error {
 	tables, name, err := s.options.Route(rows.Table)
 	if err != nil {

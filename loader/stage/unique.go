@@ -30,10 +30,10 @@ const (
 type keyCheck struct {
 	uniqueColumns
 	call   *staging
-	schema *arrow.Schema // of the columns and, if aligned, the number of the partition
+	schema *arrow.Schema // schema of the columns and, if aligned, of the partition's number
 	sorter *extsort.Sorter
-	sorted *extsort.Sorted // after finish
-	bounds keyBounds       // after finish
+	sorted *extsort.Sorted // set by finish
+	bounds keyBounds       // set by finish
 	parts  partitionNumbers
 	seen   map[string]bool // locations of files of the table whose keys were compared
 }
@@ -236,7 +236,8 @@ func (r *repeatedKeys) within() string {
 
 const allowRepeated = "read them with duplicates: last and order_by in the dataset's entry, or allow them with allow_duplicates (--allow-duplicates)"
 
-// inRows returns the error for keys that several of the new rows have, or nil if there are none.
+// inRows returns the error for keys that occur in several new rows, or nil if there are no such
+// keys.
 func (r *repeatedKeys) inRows() error {
 	if r.keys == 0 {
 		return nil
@@ -257,7 +258,7 @@ func (r *repeatedKeys) inTable() error {
 		WithRemedy("%s, %s", r.check.call.advice("leave out the rows that the table has, replace its partitions with mode replace"), allowRepeated)
 }
 
-// advice returns what a caller can do about repeated keys: the given text for new rows.
+// advice returns a remedy for repeated keys. For newly staged rows, it is the given text.
 func (c *staging) advice(staged string) string {
 	if c.stored {
 		return "restore the whole table, or the partitions that have these keys now too"
@@ -275,11 +276,11 @@ func plural(n int64, one, several string) string {
 // keyCursor iterates over sorted keys, and skips keys with a null. The caller releases it.
 type keyCursor struct {
 	check *keyCheck
-	rows  *extsort.PartitionReader // nil: there are none
+	rows  *extsort.PartitionReader // nil: there are no rows
 	spec  *sortkey.KeySpec
 	batch arrow.RecordBatch
 	at    *sortkey.RowKeys
-	held  *budget.Reservation // the memory of at
+	held  *budget.Reservation // reserved for at
 	row   int
 }
 

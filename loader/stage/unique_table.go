@@ -141,10 +141,10 @@ func (v *boundedValue) value() *expr.Value {
 // touchedParts determines which files may have keys of the new rows.
 type touchedParts struct {
 	state       *commit.TableState
-	fields      []catalog.Field // of the key
+	fields      []catalog.Field // key columns of the table
 	check       *keyCheck
-	parts       []extsort.Partition // of the new rows; nil: unknown
-	least, most *expr.Value         // of the first column of the new rows; nil: unknown
+	parts       []extsort.Partition // partitions of the new rows; nil: unknown
+	least, most *expr.Value         // bounds of the first key column of the new rows; nil: unknown
 }
 
 // mayHaveKeys reports whether a file may have keys of the new rows.
@@ -302,7 +302,7 @@ func (k *keyCheck) numberOf(table *catalog.Table, f catalog.File, rows int) arro
 	return b.NewArray()
 }
 
-// compare fails if found has some of the new keys.
+// compare fails if any of the new keys is in found.
 func (k *keyCheck) compare(ctx context.Context, found *extsort.Sorted) error {
 	ours, err := k.open(ctx, k.sorted)
 	if err != nil {
