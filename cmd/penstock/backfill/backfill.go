@@ -1,10 +1,11 @@
-// Package backfill generates Spark SQL that creates and fills a staging table for a feature, and
-// the dataset that reads this table. The layout of the staging table follows that of a training
-// table.
+// Package backfill generates a Spark SQL script that creates and fills a staging table for a
+// feature. It also generates a dataset that reads this table. The layout of the staging table is
+// derived from the layout of the training table.
 //
 // Add adds features to a dataset, Replace gives a column new values, and Remove removes a column.
-// Each function binds the resulting dataset to its tables, decodes it, and fails if the script
-// could not work. The package is pure: the tables are arguments, and nothing is executed.
+// Each of these functions checks its result: it binds the new dataset to its tables, decodes it,
+// and returns an error if the script could not work. The package only computes: the tables are
+// arguments, and nothing is executed.
 package backfill
 
 import (
@@ -21,13 +22,13 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Target is the dataset whose feature is backfilled, with its tables.
+// Target is the dataset that gets or loses a feature, with its tables.
 type Target struct {
 	Dataset  dataset.Dataset // with its name
 	Training *catalog.Table
-	Staging  []*catalog.Table          // one per entry of the dataset
+	Staging  []*catalog.Table          // the staging table of each entry of the dataset
 	Others   []dataset.Dataset         // the other datasets of the config file
-	SQLName  func(table string) string // returns the dotted name of a table in Spark; nil: the names in the dataset
+	SQLName  func(table string) string // returns the dotted name of a table in Spark; nil: tables have the same names in Spark as in the dataset
 }
 
 // Feature is a column to backfill.
@@ -40,9 +41,9 @@ type Feature struct {
 type StagingPlan struct {
 	Table     string // its name: [catalog.]namespace.table
 	Features  []Feature
-	Key       []string // columns of the training table; nil: the dataset's key, or the bucketed columns
-	Buckets   int      // of the key; 0: the number of the training table
-	Unaligned bool     // whether a row applies to all partitions of the training table
+	Key       []string // columns of the training table; nil: the dataset's key or, if it has no key, the columns that the training table is bucketed by
+	Buckets   int      // the number of buckets of the key; 0: as many as the training table has
+	Unaligned bool     // whether a row of the staging table applies to all partitions of the training table
 	Sort      []string // columns of the staging table; nil: its key
 }
 
@@ -63,9 +64,9 @@ func Add(to Target, p StagingPlan) (*Script, error) {
 	return s.script(to, to.Dataset, to.Staging, nil)
 }
 
-// Replace returns the script that gives column old of the dataset the values of a new feature. The
-// plan must have exactly one feature. The feature gets a new column, which the dataset renames to
-// old.
+// Replace returns the script that replaces the values of the dataset's column old by the values of
+// a new feature. The plan must have exactly one feature. The script adds a column for the feature,
+// and the dataset gives this column the name old.
 func Replace(in Target, p StagingPlan, old string) (*Script, error) {
 	if len(p.Features) != 1 {
 		return nil, fault.New(fault.Invalid, "one column replaces a column, but the plan has %d", len(p.Features))
@@ -91,7 +92,8 @@ func Replace(in Target, p StagingPlan, old string) (*Script, error) {
 	return s.script(in, d, tables, swapInStaging(in, found))
 }
 
-// Remove returns the script that removes a column from the dataset, and from its table.
+// Remove returns the script that removes a column from the dataset, and from the table that has the
+// column.
 func Remove(from Target, column string) (*Script, error) {
 	found, err := from.find(column)
 	if err != nil {
@@ -129,18 +131,20 @@ func Remove(from Target, column string) (*Script, error) {
 	return &Script{SQL: from.removal(t, found, len(d.Staging) < len(from.Dataset.Staging)), Dataset: d}, nil
 }
 
-// alike reports whether a and b are the same table with the same schema. Both then lose a column
-// that is dropped. If entries read a table at several refs, each ref has its own *catalog.Table.
+// alike reports whether a and b are the same table with the same schema, so that both lose a column
+// that is dropped. a and b may be different pointers, because entries that read a table at
+// different refs have different *catalog.Table values.
 func alike(a, b *catalog.Table) bool {
 	return a == b || a.Pin.UUID == b.Pin.UUID && a.Pin.Schema == b.Pin.Schema && (a.Pin.UUID != "" || a.Name == b.Name)
 }
 
-// alsoLost returns a column other than the given one that t has and now lacks, and reports whether
-// there is one.
+// alsoLost compares the columns of dataset t with those of its changed form, now. It returns a
+// column that t has and now does not have, other than the given column, and reports whether there
+// is such a column.
 func (t Target) alsoLost(now Target, column string) (string, bool) {
 	before, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {
-		return "", false // unreachable: find has bound it
+		return "", false // unreachable: find has bound the same dataset without an error
 	}
 	after, err := resolve.Bind(now.Dataset.Defaults(), now.Training, now.Staging)
 	if err != nil {
@@ -158,8 +162,9 @@ func inUse(t *catalog.Table, found resolve.Output, why string) error {
 	return fault.New(fault.Invalid, "column %s of %s cannot be removed: %s", found.Field.Name, t.Name, why).In(t.Name, "")
 }
 
-// find returns the column of the dataset with the given name. The column must come from a table, and must not be promoted: then
-// the training table has its values, and neither a change of the entry nor of the entry's table changes the column.
+// find returns the column of the dataset with the given name. The column must come from a table,
+// and must not be promoted. The values of a promoted column are in the training table, so a change
+// of the staging entry, or of the entry's table, does not change the column.
 func (t Target) find(name string) (resolve.Output, error) {
 	d := t.Dataset.Defaults()
 	r, err := resolve.Bind(d, t.Training, t.Staging)
@@ -190,8 +195,9 @@ func (t Target) find(name string) (resolve.Output, error) {
 	return resolve.Output{}, e.WithRemedy("penstock datasets %s lists its columns", t.Dataset.Name)
 }
 
-// without returns the dataset without a column of a staging entry, and the tables of the remaining
-// entries. It also removes the entry if it no longer affects the result.
+// without removes a column of a staging entry from the dataset. If the entry then no longer affects
+// the result of the dataset, without also removes the entry. It returns the new dataset, and the
+// tables of its entries.
 func (t Target) without(o resolve.Output) (dataset.Dataset, []*catalog.Table) {
 	d := t.Dataset.Defaults()
 	d.Staging = slices.Clone(d.Staging)
@@ -237,7 +243,8 @@ func withoutField(t *catalog.Table, gone catalog.Field) *catalog.Table {
 	return &out
 }
 
-// check returns an error if a dataset cannot be bound to its tables, or its canonical form cannot be decoded.
+// check returns an error if a dataset cannot be bound to its tables, or if its canonical form
+// cannot be decoded.
 func check(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) error {
 	if _, err := resolve.Bind(d.Defaults(), training, staging); err != nil {
 		return err

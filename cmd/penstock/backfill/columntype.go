@@ -14,8 +14,8 @@ import (
 // maxDepth is the maximum nesting of a column's type.
 const maxDepth = 50
 
-// plainTypes returns the types without parameters, by their Iceberg names and by those Spark SQL
-// names that have no other meaning in Iceberg.
+// plainTypes returns the types without parameters, by name. The names are those of Iceberg, and
+// those of Spark SQL unless Iceberg uses the same name for another type.
 func plainTypes() map[string]arrow.DataType {
 	long, local := arrow.PrimitiveTypes.Int64, &arrow.TimestampType{Unit: arrow.Microsecond}
 	return map[string]arrow.DataType{
@@ -30,11 +30,11 @@ func utc() *arrow.TimestampType {
 	return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
 }
 
-// typesServed lists the valid types for error messages.
+// typesServed is the list of valid types in error messages.
 const typesServed = "boolean, int, long, float, double, date, timestamp, timestamptz, string, binary, decimal(P, S), list<T>, map<K, V> or struct<NAME: T, …>"
 
-// ParseFeature parses NAME:TYPE, where TYPE is an Iceberg type: timestamp has no time zone. A name
-// that contains a colon must be in backticks.
+// ParseFeature parses NAME:TYPE. TYPE is an Iceberg type, so timestamp has no time zone, unlike in
+// Spark SQL. A name that contains a colon must be in backticks.
 func ParseFeature(text string) (Feature, error) {
 	p := typeParser{rest: text}
 	f, err := p.field(0)
@@ -53,7 +53,8 @@ type typeParser struct{ rest string }
 
 func (p *typeParser) blanks() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-// take removes sign from the beginning of the text, after blanks, and reports whether it was there.
+// take removes blanks and then sign from the beginning of the text, and reports whether sign was
+// there.
 func (p *typeParser) take(sign string) bool {
 	p.blanks()
 	var ok bool
@@ -61,7 +62,8 @@ func (p *typeParser) take(sign string) bool {
 	return ok
 }
 
-// must is like take, but returns an error if sign is missing.
+// must removes blanks and then sign from the beginning of the text. It returns an error if sign is
+// not there.
 func (p *typeParser) must(sign string) error {
 	if p.take(sign) {
 		return nil
@@ -69,8 +71,8 @@ func (p *typeParser) must(sign string) error {
 	return fmt.Errorf("%q is missing before %q", sign, fault.Shorten(p.rest, 20))
 }
 
-// name parses a name up to a colon, or a name in backticks. In the latter, two backticks stand for
-// one.
+// name parses a name that ends before a colon, or a name in backticks. Within backticks, two
+// backticks stand for one.
 func (p *typeParser) name() (string, error) {
 	p.blanks()
 	out := ""

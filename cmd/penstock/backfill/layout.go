@@ -16,15 +16,15 @@ import (
 type stagingLayout struct {
 	table    *catalog.Table
 	entry    dataset.Staging
-	terms    []string // of PARTITIONED BY
+	terms    []string // the terms of the PARTITIONED BY clause
 	bucketed bool     // whether the training table is bucketed by the key
 	aligned  string   // the column of the aligned partition; "": partitions are not aligned
 	sort     []string
-	leftOut  []string // partition fields of the training table that the staging table lacks, with reasons
-	advice   []string // about the training table
+	leftOut  []string // texts that name the partition fields of the training table that the staging table does not have, with the reasons
+	advice   []string // advice about the training table, for the script's reader
 }
 
-// lay returns the layout of the staging table for a plan.
+// lay returns the layout of the staging table that a plan describes.
 func (p StagingPlan) lay(to Target) (*stagingLayout, error) {
 	s := &stagingLayout{
 		table: &catalog.Table{Name: p.Table, Specs: map[int]catalog.Spec{}},
@@ -68,8 +68,8 @@ func (s *stagingLayout) add(name string, t arrow.DataType) int {
 	return id
 }
 
-// keys adds the columns of the key, and returns the staging columns by the field ids of the
-// training columns.
+// keys adds the columns of the key to the staging table. It returns these columns, each under the
+// field id of the training column that it corresponds to.
 func (s *stagingLayout) keys(to Target, p StagingPlan) (map[int]catalog.Field, error) {
 	names := p.Key
 	if names == nil {
@@ -99,8 +99,8 @@ func (s *stagingLayout) keys(to Target, p StagingPlan) (map[int]catalog.Field, e
 	return columns, nil
 }
 
-// columnName returns the name of a training column in a staging table: its name without those of
-// enclosing structs.
+// columnName returns the name that a training column has in a staging table. It is the column's own
+// name, without the names of the structs that contain the column.
 func columnName(t *catalog.Table, f catalog.Field) string {
 	if slices.ContainsFunc(t.Fields, func(top catalog.Field) bool { return top.ID == f.ID }) {
 		return f.Name
@@ -117,7 +117,7 @@ func newestSpec(t *catalog.Table) catalog.Spec {
 	return t.Specs[newest]
 }
 
-// bucketed returns the columns that the newest spec of a table buckets by.
+// bucketed returns the names of the columns by which the newest spec of a table buckets.
 func bucketed(t *catalog.Table) []string {
 	var out []string
 	for _, f := range newestSpec(t) {
@@ -165,9 +165,10 @@ func (s *stagingLayout) partitions(training *catalog.Table, p StagingPlan, keys 
 	return nil
 }
 
-// alignedColumn returns the field id of the column whose partitions a staging table can be aligned
-// by: the first date or timestamp, or else the first column that is partitioned by its values. It
-// returns 0 if there is none.
+// alignedColumn chooses the training column whose partitions the staging table is aligned with, and
+// returns the column's field id. It chooses the first partition column that is a date or a
+// timestamp or, if there is no such column, the first column that is partitioned by its values. It
+// returns 0 if there is no such column either.
 func alignedColumn(t *catalog.Table, spec catalog.Spec, keys map[int]catalog.Field) int {
 	byValue := 0
 	for _, f := range spec {
@@ -202,8 +203,8 @@ func whyLeftOut(f catalog.PartitionField, unaligned bool) string {
 	}
 }
 
-// align aligns the staging table by the partitions of a training column, and returns the staging
-// column. The first call adds that column.
+// align aligns the staging table with the partitions of a training column, and returns the
+// corresponding column of the staging table. The first call of align adds this column.
 func (s *stagingLayout) align(t *catalog.Table, source catalog.Field) catalog.Field {
 	name := columnName(t, source)
 	if s.aligned == "" {
@@ -216,8 +217,8 @@ func (s *stagingLayout) align(t *catalog.Table, source catalog.Field) catalog.Fi
 	return s.table.Fields[at]
 }
 
-// adviseSpecs adds advice if the training table has specs that do not partition by the aligned
-// column. Files of such specs cannot be aligned.
+// adviseSpecs adds advice if the training table has a partition spec without the aligned column.
+// Files with such a spec cannot be aligned.
 func (s *stagingLayout) adviseSpecs(t *catalog.Table, source catalog.Field) {
 	for _, spec := range t.Specs {
 		if !slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Source == source.ID }) {
@@ -228,7 +229,7 @@ func (s *stagingLayout) adviseSpecs(t *catalog.Table, source catalog.Field) {
 	}
 }
 
-// partition adds a partition field of a column.
+// partition adds a partition field to the staging table: transform t of column of.
 func (s *stagingLayout) partition(t catalog.Transform, of catalog.Field) {
 	s.table.Specs[0] = append(s.table.Specs[0], catalog.PartitionField{
 		ID: 1000 + len(s.table.Specs[0]), Source: of.ID, Name: fmt.Sprintf("%s_%s", of.Name, t.Kind), Transform: t,
@@ -236,7 +237,8 @@ func (s *stagingLayout) partition(t catalog.Transform, of catalog.Field) {
 	s.terms = append(s.terms, term(t, quoted(of.Name)))
 }
 
-// checkBuckets checks the number of buckets of a plan against that of the training table.
+// checkBuckets returns an error if the number of buckets in a plan is invalid, or does not fit the
+// number of buckets of the training table.
 func (s *stagingLayout) checkBuckets(t *catalog.Table, spec catalog.Spec, p StagingPlan, keys map[int]catalog.Field) error {
 	var counts []int
 	for _, f := range spec {
@@ -268,7 +270,8 @@ func (s *stagingLayout) checkBuckets(t *catalog.Table, spec catalog.Spec, p Stag
 // maxBuckets is the maximum number of buckets of a staging table.
 const maxBuckets = 1 << 16
 
-// nearestCounts returns the nearest numbers below and above b that divide n or are a multiple of n.
+// nearestCounts proposes two numbers of buckets near b: the nearest number below b, and the nearest
+// number above b, that divides n or is a multiple of n.
 func nearestCounts(n, b int) string {
 	if b > n {
 		return fmt.Sprintf("%d or %d", b/n*n, (b/n+1)*n)
@@ -300,7 +303,8 @@ func (s *stagingLayout) checkColumns() error {
 	return nil
 }
 
-// order sets the columns that the rows of a partition are sorted by.
+// order sets the columns by which the rows of a partition are sorted. By default, these are the
+// columns of the key.
 func (s *stagingLayout) order(columns []string) error {
 	if columns == nil {
 		for _, k := range s.entry.Key {

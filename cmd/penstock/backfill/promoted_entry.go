@@ -15,15 +15,15 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// promotedEntry is the SQL query of a staging entry. The query numbers the rows of each key, and
-// the join takes the first of them.
+// promotedEntry is the SQL query that reads the rows of a staging entry. The query numbers the rows
+// of each key, and the join takes the row with number 1.
 type promotedEntry struct {
 	alias    string
 	entry    dataset.Staging
 	training *catalog.Table
 	staging  *catalog.Table
-	pairs    []sqlPair // conditions for the key and the aligned partition
-	values   []string  // expressions of the promoted staging columns; column valueN of the query is the Nth
+	pairs    []sqlPair // the join conditions for the columns of the key, and for the aligned partition
+	values   []string  // the expressions of the promoted staging columns; the Nth is column valueN of the query
 	lenient  bool      // whether the dataset filters its training rows
 	guarded  bool      // whether one of the values already contains the entry's checks
 }
@@ -49,13 +49,14 @@ func newPromotedEntry(alias string, s dataset.Staging, training, staging *catalo
 	return e, e.align(*s.Align)
 }
 
-// refused returns the error for an entry that cannot be printed as SQL.
+// refused returns the error for an entry whose promotion cannot be printed as SQL.
 func (e *promotedEntry) refused(format string, args ...any) error {
 	return fault.InvalidField("entries", "entry %s %s", e.entry.Name, fmt.Sprintf(format, args...)).
 		WithRemedy("promote it without --print: promote writes the values that reading the dataset returns")
 }
 
-// check returns an error if the entry cannot be promoted by Spark SQL.
+// check returns an error if the entry cannot be promoted, or if its promotion cannot be printed as
+// Spark SQL.
 func (e *promotedEntry) check() error {
 	s := e.entry
 	switch {
@@ -77,8 +78,9 @@ func (e *promotedEntry) check() error {
 	return nil
 }
 
-// align adds a condition for the aligned partition. It supports only identity partitions, aligned
-// to the same value or to a number of days before.
+// align adds the join condition for the aligned partition. It supports only partitions by the
+// identity transform. A partition must be aligned with the partition of the same value, or of a
+// date a fixed number of days before.
 func (e *promotedEntry) align(a dataset.Align) error {
 	ours, theirs := partitionedBy(e.training, a.Training), partitionedBy(e.staging, a.Staging)
 	if ours == nil || theirs == nil {
@@ -99,8 +101,8 @@ func (e *promotedEntry) align(a dataset.Align) error {
 	return nil
 }
 
-// partitionedBy returns the named column if every partition spec has an identity transform of it;
-// otherwise nil.
+// partitionedBy returns the column with a name if every partition spec of the table has an identity
+// transform of this column. Otherwise it returns nil.
 func partitionedBy(t *catalog.Table, name string) *catalog.Field {
 	at := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.Name == name })
 	if at < 0 {
@@ -116,8 +118,8 @@ func partitionedBy(t *catalog.Table, name string) *catalog.Field {
 	return &t.Fields[at]
 }
 
-// staged returns the name of a staging column in the query, and adds the column if the query lacks
-// it.
+// staged returns the name that a staging column has in the query. If the query does not have the
+// column yet, staged adds it.
 func (e *promotedEntry) staged(f catalog.Field) string {
 	column := "s." + sqlColumn(e.staging, f)
 	at := slices.Index(e.values, column)
@@ -128,8 +130,8 @@ func (e *promotedEntry) staged(f catalog.Field) string {
 	return fmt.Sprintf("%s.value%d", e.alias, at+1)
 }
 
-// overlay returns the value of a training column after a staging column replaces it in matched
-// rows.
+// overlay returns the expression of a training column whose values a staging column replaces in
+// matched rows.
 func (e *promotedEntry) overlay(f catalog.Field, value string) string {
 	staged := e.staged(f)
 	if !e.entry.Nulls.Replace() {
@@ -138,7 +140,7 @@ func (e *promotedEntry) overlay(f catalog.Field, value string) string {
 	return e.guard(fmt.Sprintf("if(%s.place IS NULL, %s, %s)", e.alias, value, staged))
 }
 
-// value returns the value of a new column.
+// value returns the expression of a new column.
 func (e *promotedEntry) value(o resolve.Output, of string) (string, error) {
 	if o.Matched {
 		return e.guard(e.alias + ".place IS NOT NULL"), nil
@@ -182,8 +184,8 @@ func sqlText(text string) string {
 	return "'" + text + "'"
 }
 
-// guard wraps the entry's checks around the first of its values, so that the statement fails where
-// reading the dataset would fail.
+// guard adds the entry's checks to an expression, so that the statement fails if reading the
+// dataset would fail. Only the first expression of the entry gets the checks.
 func (e *promotedEntry) guard(value string) string {
 	if e.guarded {
 		return value
@@ -204,7 +206,7 @@ func (e *promotedEntry) guard(value string) string {
 	return "CASE " + strings.Join(checks, " ") + " ELSE " + value + " END"
 }
 
-// join writes the LEFT JOIN with the query of the entry.
+// join writes the LEFT JOIN that joins the query of the entry to the training table.
 func (e *promotedEntry) join(b *strings.Builder, in Target) {
 	table := in.sqlTable(e.staging.Name)
 	at := version(e.entry.Ref)
@@ -235,7 +237,8 @@ func (e *promotedEntry) join(b *strings.Builder, in Target) {
 		strings.Join(present, " AND "), e.alias, strings.Join(on, " AND "), e.alias)
 }
 
-// order returns an ORDER BY list that puts the chosen row of a key first.
+// order returns the ORDER BY list by which the row that the entry chooses comes first among the
+// rows of its key.
 func (e *promotedEntry) order() string {
 	last := e.entry.Duplicates.TakeLast()
 	direction := func(descending bool) string {

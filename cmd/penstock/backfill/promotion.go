@@ -43,14 +43,15 @@ func Promote(in Target, entries []string) (string, error) {
 // overwriting is an INSERT OVERWRITE statement under construction.
 type overwriting struct {
 	target  Target
-	dataset dataset.Dataset // with only the promoted entries
+	dataset dataset.Dataset // the dataset, but with only the entries that are promoted
 	tables  []*catalog.Table
 	inputs  []*promotedEntry
 	added   []string // definitions of the new columns
-	values  []string // expressions of all columns, including new ones, with AS and the column's name
+	values  []string // the expressions of all columns, including new columns; each ends with AS and the column's name
 }
 
-// choose copies the entries to promote from the dataset, in the order of the dataset.
+// choose copies the entries with the given names from the dataset, in the order that they have in
+// the dataset.
 func (p *overwriting) choose(names []string) error {
 	d := p.target.Dataset.Defaults()
 	already := resolve.PromotedNames(d, p.target.Training)
@@ -130,7 +131,8 @@ func (p *overwriting) text() string {
 	return strings.TrimSuffix(b.String(), "\n") + ";\n"
 }
 
-// sorted writes the statement that sets the order of the rewritten rows, unless the table declares a sort order.
+// sorted writes the statement that sets the order in which the rewritten rows are written. It
+// writes nothing if the table already has a sort order.
 func (p *overwriting) sorted(b *strings.Builder, table string) {
 	b.WriteString("\n")
 	if len(p.target.Training.SortOrders) > 0 {

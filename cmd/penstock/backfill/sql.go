@@ -40,7 +40,7 @@ func (t Target) sqlTable(table string) string {
 	return strings.Join(parts, ".")
 }
 
-// term returns a partition transform, applied to a column, in Spark SQL.
+// term returns the Spark SQL for a partition transform of a column.
 func term(t catalog.Transform, column string) string {
 	switch t.Kind {
 	case catalog.Identity, catalog.Other:
@@ -55,7 +55,7 @@ func term(t catalog.Transform, column string) string {
 	return column
 }
 
-// describeField returns the text that describes a partition field in comments.
+// describeField returns the text that describes a partition field in the comments of a script.
 func describeField(f catalog.PartitionField, column string) string {
 	if f.Transform.Kind == catalog.Other {
 		return f.Name
@@ -63,11 +63,12 @@ func describeField(f catalog.PartitionField, column string) string {
 	return term(f.Transform, column)
 }
 
-// statement is the prefix that marks a text as SQL, which comment keeps on one line.
+// statement is the prefix of a text that is an SQL statement. The function comment writes such a
+// text on one line.
 const statement = "  "
 
-// comment writes each text as one or more comment lines. Line breaks and tabs in names become
-// spaces.
+// comment writes each text as one or more comment lines. Line breaks and tabs in a text become
+// spaces, because names may contain them.
 func comment(b *strings.Builder, indent string, texts ...string) {
 	const width = 96
 	for _, text := range texts {
@@ -87,8 +88,9 @@ func comment(b *strings.Builder, indent string, texts ...string) {
 	}
 }
 
-// script adds the new entry to d, checks the resulting dataset, and returns it with the script of
-// the layout. tables are the tables of d's entries. The further comments are printed last.
+// script adds the layout's entry to dataset d, and checks the resulting dataset. It returns this
+// dataset and the SQL that creates and fills the staging table. tables are the tables of d's
+// entries. The texts in further are comments at the end of the SQL.
 func (s *stagingLayout) script(to Target, d dataset.Dataset, tables []*catalog.Table, further []string) (*Script, error) {
 	d.Staging = append(slices.Clone(d.Staging), s.entry)
 	if err := check(d, to.Training, append(slices.Clone(tables), s.table)); err != nil {
@@ -141,7 +143,8 @@ func (s *stagingLayout) create(b *strings.Builder, table string) {
 	b.WriteString(");\n")
 }
 
-// sorted writes the statement that sets the order in which rows are written.
+// sorted writes the statement that sets the order in which the rows of the staging table are
+// written.
 func (s *stagingLayout) sorted(b *strings.Builder, table string) {
 	b.WriteString("\n")
 	comment(b, "", "Rows are shuffled by partition, so that each partition gets few files, and are sorted within each partition: tables that are sorted by the key are merged without an index.")
@@ -155,7 +158,7 @@ func (s *stagingLayout) sorted(b *strings.Builder, table string) {
 	fmt.Fprintf(b, "ALTER TABLE %s WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY %s;\n", table, strings.Join(columns, ", "))
 }
 
-// insert writes the statement that fills the table.
+// insert writes the statement that fills the staging table.
 func (s *stagingLayout) insert(b *strings.Builder, table string) {
 	b.WriteString("\n")
 	rows := "one row for each key"
@@ -179,7 +182,8 @@ func (s *stagingLayout) insert(b *strings.Builder, table string) {
 	fmt.Fprintf(b, "INSERT INTO %s\nSELECT %s\nFROM <source>\nWHERE %s;\n", table, strings.Join(columns, ", "), strings.Join(keys, " AND "))
 }
 
-// swapInTraining returns comments for a new column that replaces a column of the training table.
+// swapInTraining returns the comments of a script whose new column replaces a column of the
+// training table.
 func swapInTraining(in Target, added string, old resolve.Output) []string {
 	table := in.sqlTable(in.Training.Name)
 	return []string{
@@ -190,7 +194,8 @@ func swapInTraining(in Target, added string, old resolve.Output) []string {
 	}
 }
 
-// swapInStaging returns comments for a new column that replaces a column of a staging table.
+// swapInStaging returns the comments of a script whose new column replaces a column of a staging
+// table.
 func swapInStaging(in Target, old resolve.Output) []string {
 	t := in.Staging[old.Table]
 	return append([]string{
@@ -227,8 +232,8 @@ func (t Target) readers(table *catalog.Table) []string {
 	return []string{"Other datasets of the config file that read this table: " + strings.Join(names, ", ") + "."}
 }
 
-// removal returns the script that removes a column. all means that the dataset reads nothing else
-// from the column's table.
+// removal returns the script that removes a column from its table. all means that the column's
+// staging entry was removed from the dataset, because it read nothing else.
 func (t Target) removal(table *catalog.Table, o resolve.Output, all bool) string {
 	var b strings.Builder
 	name := t.sqlTable(table.Name)

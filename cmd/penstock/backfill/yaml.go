@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/proposal"
 )
 
-// Text returns the SQL of the script, followed by the dataset as comments.
+// Text returns the SQL of the script, followed by comments with the dataset as YAML.
 func (s *Script) Text() string {
 	var b strings.Builder
 	b.WriteString(s.SQL)
@@ -28,7 +28,7 @@ func (s *Script) YAML() string {
 		Staging  []json.RawMessage `json:"staging"`
 	}
 	if err := json.Unmarshal(s.Dataset.Canonical(), &of); err != nil {
-		return "" // unreachable: check has decoded this JSON
+		return "" // unreachable: check has decoded the same JSON without an error
 	}
 	var b strings.Builder
 	b.WriteString("# The dataset for the config file. It replaces any dataset of the same name.\ndatasets:\n  " + proposal.Plainly(s.Dataset.Name) + ":\n")
@@ -55,13 +55,13 @@ func flow(text []byte) string {
 	var b strings.Builder
 	type level struct {
 		object bool
-		n      int // tokens so far
+		n      int // how many names and values of this list or object came so far
 	}
 	var open []level
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return b.String() // the end
+			return b.String() // the end of the JSON
 		}
 		if delimiter, ok := token.(json.Delim); ok && (delimiter == ']' || delimiter == '}') {
 			b.WriteString(delimiter.String())

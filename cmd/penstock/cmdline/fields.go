@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// AddFields adds a flag for each field that has a help text. The flag sets the field of into.
+// AddFields adds a flag for each of the fields that has a help text. The flag sets this field in
+// the value that into points to.
 func AddFields[S any](c *cobra.Command, into *S, fields []dataset.Field[S]) {
 	for _, f := range fields {
 		if f.Flag.Help == "" {
@@ -29,7 +30,7 @@ type fieldValue[S any] struct {
 	field dataset.Field[S]
 	into  *S
 	given string
-	items []string // of a list
+	items []string // the items so far, if the field is a list
 }
 
 // String implements pflag.Value.
@@ -86,7 +87,8 @@ func Items(text string) []string {
 	return out
 }
 
-// wantedError describes the values that a flag accepts.
+// wantedError is the error for an invalid value of a flag. Its text describes the values that the
+// flag accepts.
 type wantedError string
 
 func (e wantedError) Error() string { return "want " + string(e) }

@@ -1,7 +1,9 @@
-// Package cmdline parses command lines and queries made of flags, and describes mistakes in them.
+// Package cmdline parses command lines, makes queries from flags, and describes mistakes in the use
+// of commands.
 //
-// A mistake in the use of a command is an Error. It names the flag or argument, the nearest valid
-// one, and the remedy. The values of a query are checked by the server, as for all clients.
+// A mistake in the use of a command is an Error. Its text names the wrong flag or argument, the
+// most similar valid one, and the remedy. The values of a query are not checked here: the server
+// checks them, as it does for all clients.
 package cmdline
 
 import (
@@ -21,10 +23,12 @@ func (e Error) Unwrap() error { return e.Err }
 // Errorf returns an Error with a formatted message.
 func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
 
-// errFlagFollows means that the value of a flag begins with --, so it is probably the next flag.
+// errFlagFollows is the error for a flag whose value begins with --. The value was probably
+// forgotten, and what follows is the next flag.
 var errFlagFollows = errors.New("a flag follows")
 
-// repeatedText is the value of a flag that may be given several times.
+// repeatedText is the value of a flag that may be repeated. It collects the text of each
+// repetition.
 type repeatedText struct {
 	values *[]string
 	shape  string
@@ -45,7 +49,8 @@ func (t repeatedText) Set(given string) error {
 // Type implements pflag.Value.
 func (t repeatedText) Type() string { return t.shape }
 
-// text is the value of a flag. Help shows its shape, as in "--listen HOST:PORT".
+// text is the value of a flag that has a text. The help of a command shows the shape of the value,
+// as in "--listen HOST:PORT".
 type text struct {
 	value *string
 	shape string

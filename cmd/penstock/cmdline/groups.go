@@ -14,7 +14,7 @@ import (
 // FlagGroup is a group of flags that the help of a command lists together.
 type FlagGroup struct {
 	Title string
-	Flags []string // in the order of the help
+	Flags []string // the names of the flags, in the order in which the help lists them
 }
 
 // ungrouped is the title of flags without a group.
@@ -22,12 +22,12 @@ const ungrouped = "Other"
 
 // Layout of the help of grouped flags, in characters.
 const (
-	helpWidth = 100 // of a line
-	helpText  = 30  // where the text of a flag begins
+	helpWidth = 100 // the width of a line
+	helpText  = 30  // the column where the text of a flag begins
 )
 
-// SetGroups makes the help of a command list its flags in groups. Flags without a group come last,
-// so that no flag is missing.
+// SetGroups makes the help of a command list its flags in groups. Flags that are in no group are
+// listed last, so that no flag is missing from the help.
 func SetGroups(c *cobra.Command, groups []FlagGroup) {
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		var b strings.Builder
@@ -47,7 +47,8 @@ func SetGroups(c *cobra.Command, groups []FlagGroup) {
 	})
 }
 
-// write writes the flags of a group. It omits hidden flags and those that the command lacks.
+// write writes the flags of a group. It omits hidden flags, and flags that the command does not
+// have.
 func (g FlagGroup) write(b *strings.Builder, flags *pflag.FlagSet) {
 	title := "\n" + g.Title + ":\n"
 	for _, name := range g.Flags {
@@ -82,7 +83,8 @@ func writeFlag(b *strings.Builder, f *pflag.Flag) {
 	}
 }
 
-// brief returns the usage of a flag up to its first semicolon, and its default.
+// brief returns the usage text of a flag up to the first semicolon, followed by the default of the
+// flag.
 func brief(usage string) string {
 	text, byDefault := usage, ""
 	if at := strings.LastIndex(usage, " (default"); at >= 0 {

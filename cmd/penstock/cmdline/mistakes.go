@@ -45,8 +45,9 @@ func FlagError(c *cobra.Command, err error) error {
 	return Error{err}
 }
 
-// nearestFlag returns the end of a message that proposes a flag of a command in place of an
-// unknown one; "" if none is near.
+// nearestFlag returns the end of an error message about an unknown flag. It proposes the most
+// similar flag of the command, or says that the name is a field of the query. It returns "" if
+// neither applies.
 func nearestFlag(c *cobra.Command, name string) string {
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
@@ -66,12 +67,12 @@ func nearestFlag(c *cobra.Command, name string) string {
 	return ""
 }
 
-// CheckDashes returns an Error if a long flag is written with one dash: pflag would read it
-// as shorthand letters. It also returns the command that args name.
+// CheckDashes returns an Error if a long flag is written with one dash, because pflag would read
+// the flag's name as shorthand letters. It also returns the command that args name.
 func CheckDashes(root *cobra.Command, args []string) (*cobra.Command, error) {
 	command, rest, err := root.Find(args)
 	if err != nil {
-		return root, nil //nolint:nilerr // cobra reports it better
+		return root, nil //nolint:nilerr // cobra returns a better error for an unknown command
 	}
 	for _, arg := range rest {
 		name, one := strings.CutPrefix(arg, "-")
@@ -86,7 +87,8 @@ func CheckDashes(root *cobra.Command, args []string) (*cobra.Command, error) {
 	return command, nil
 }
 
-// AtMostOne accepts the name of one dataset, or none.
+// AtMostOne returns an Error if a command has more than one argument. The argument is the name of a
+// dataset.
 func AtMostOne(c *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
@@ -94,7 +96,7 @@ func AtMostOne(c *cobra.Command, args []string) error {
 	return Errorf("%s takes one DATASET; %q is a second one%s", c.CommandPath(), args[1], asFile(args[1]))
 }
 
-// NoArguments accepts flags only.
+// NoArguments returns an Error if a command has arguments other than flags.
 func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -102,8 +104,8 @@ func NoArguments(c *cobra.Command, args []string) error {
 	return Errorf("%s takes no arguments, such as %q%s", c.CommandPath(), args[0], asFile(args[0]))
 }
 
-// asFile returns the end of a message that proposes --config, if an argument has the name of
-// a config file.
+// asFile returns the end of an error message about an argument. If the argument looks like the name
+// of a config file, this text proposes --config.
 func asFile(arg string) string {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
 		return fmt.Sprintf("\n  to name a config file, write --config %s", arg)

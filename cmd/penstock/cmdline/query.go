@@ -20,18 +20,19 @@ type Query struct {
 	command *cobra.Command
 	query   *string
 	with    *[]string
-	fields  []dataset.About // with a flag in this command
+	fields  []dataset.About // the fields for which this command has a flag
 }
 
-// NewQuery adds the flags of a whole query.
+// NewQuery adds the flag --query to a command, and the flags for all fields of a query.
 func NewQuery(c *cobra.Command) Query { return newQuery(c, func(string) bool { return true }) }
 
-// NewRows adds only the flags that select rows.
+// NewRows adds the flag --query to a command, and of the flags for fields only --with and --filter.
 func NewRows(c *cobra.Command) Query {
 	return newQuery(c, func(field string) bool { return field == "with" || field == "filter" })
 }
 
-// newQuery adds the flag for a whole query, and the flags of the fields for which has returns true.
+// newQuery adds the flag --query to a command, and the flags for the fields for which has returns
+// true.
 func newQuery(c *cobra.Command, has func(field string) bool) Query {
 	q := Query{command: c, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
 	for _, field := range dataset.QueryFields() {
@@ -57,8 +58,8 @@ func newQuery(c *cobra.Command, has func(field string) bool) Query {
 // flagOf returns the name of the flag that sets a field.
 func flagOf(field dataset.About) string { return strings.ReplaceAll(field.Name, "_", "-") }
 
-// read returns the JSON of a flag: the text itself, or the content of @FILE or of standard input
-// (-).
+// read returns the JSON that the value of a flag stands for. The value @FILE stands for the content
+// of a file, the value - for standard input, and any other value for itself.
 func read(name, given string, stdin io.Reader) ([]byte, error) {
 	var out []byte
 	var err error
@@ -77,7 +78,8 @@ func read(name, given string, stdin io.Reader) ([]byte, error) {
 	return out, nil
 }
 
-// JSON returns the query of a command line. A flag may read it, or a part of it, from stdin.
+// JSON returns the query that a command line describes. The query or its cursor is read from stdin
+// if the value of the flag is -.
 func (q Query) JSON(args []string, stdin io.Reader) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if *q.query != "" {
@@ -117,7 +119,7 @@ func (q Query) anyGiven() bool {
 	return slices.ContainsFunc(q.fields, func(f dataset.About) bool { return q.command.Flags().Changed(flagOf(f)) })
 }
 
-// put calls set for each field that a flag sets.
+// put calls set with each field that a flag sets, and the field's value.
 func (q Query) put(set func(string, any), stdin io.Reader) error {
 	for _, field := range q.fields {
 		flag := q.command.Flags().Lookup(flagOf(field))
@@ -156,7 +158,8 @@ func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, er
 	return text, nil
 }
 
-// parseCursor reads the cursor that the value of --cursor contains or names.
+// parseCursor returns the cursor that the value of --cursor contains, or that is in the file or
+// standard input that the value names.
 func parseCursor(given string, stdin io.Reader) (json.RawMessage, error) {
 	text, err := read("cursor", given, stdin)
 	if err != nil {
@@ -169,7 +172,8 @@ func parseCursor(given string, stdin io.Reader) (json.RawMessage, error) {
 	return text, nil
 }
 
-// entriesOf returns the staging entries of --with: JSON objects, or names of tables.
+// entriesOf returns the staging entries that the values of --with describe. A value is either an
+// entry as a JSON object, or the name of a table.
 func entriesOf(given []string) ([]any, error) {
 	out := make([]any, len(given))
 	for i, text := range given {
@@ -186,7 +190,7 @@ func entriesOf(given []string) ([]any, error) {
 	return out, nil
 }
 
-// parseShard parses i/n, or /n for all shards.
+// parseShard parses a value of --shard: i/n is shard i of n shards, and /n is all n shards.
 func parseShard(text string) (map[string]int, error) {
 	index, of, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(of)
@@ -203,7 +207,7 @@ func parseShard(text string) (map[string]int, error) {
 	return map[string]int{"index": i, "of": n}, nil
 }
 
-// parseEvery parses w/n.
+// parseEvery parses a value of --every, w/n.
 func parseEvery(text string) (map[string]int, error) {
 	step, of, _ := strings.Cut(text, "/")
 	w, err := strconv.Atoi(step)

@@ -8,7 +8,7 @@ import (
 // plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Quote returns a text as one word of a command line of a POSIX shell.
+// Quote quotes a text, if necessary, so that a POSIX shell reads it as one word of a command line.
 func Quote(text string) string {
 	if plainWord.MatchString(text) {
 		return text
@@ -16,7 +16,7 @@ func Quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Join returns words as a command line of a POSIX shell.
+// Join quotes words, if necessary, and returns them as a command line for a POSIX shell.
 func Join(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -1,8 +1,8 @@
 // Package jwks fetches the keys of a token issuer.
 //
-// The keys are fetched at the start, every five minutes, and when a token names an unknown key.
-// After each fetch, the next one waits at least ten seconds. If a fetch fails, the previous keys
-// stay in use; package issuer limits their age.
+// The keys are fetched when the server starts, then every five minutes, and when a token names an
+// unknown key. Between two fetches, there are at least ten seconds. If a fetch fails, the previous
+// keys stay in use, until package issuer refuses them because of their age.
 package jwks
 
 import (
@@ -33,11 +33,11 @@ type Remote struct {
 	log    *slog.Logger
 	client *http.Client
 	wanted chan struct{}
-	pause  time.Duration // the constant pause, except in tests
-	last   time.Time     // when the last successful fetch started; used only by the goroutine that fetches
+	pause  time.Duration // the value of the constant pause, except in tests
+	last   time.Time     // when the last successful fetch started; only the goroutine that fetches uses it
 }
 
-// Setter accepts new keys, and the time when their fetch started.
+// Setter is a function that accepts new keys, and the time when the fetch of these keys started.
 type Setter func(text []byte, asOf time.Time) error
 
 // New returns a Remote that passes the keys at a URL to set. The URL must be https, or http on the
@@ -49,8 +49,8 @@ func New(at string, set Setter, clock func() time.Time, log *slog.Logger) (*Remo
 	}
 	client := &http.Client{
 		Timeout: timeout,
-		// Redirects are not followed, because they could lead to a host that the operator did not
-		// choose.
+		// Redirects are not followed, because a redirect could lead to a host that the operator did
+		// not choose.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Remote{url: at, set: set, clock: clock, log: log, client: client, wanted: make(chan struct{}, 1), pause: pause}, nil

@@ -1,7 +1,7 @@
 // Package statustext writes the status of a server as one screen of text.
 //
-// Rates and shares of waiting time cover the time since an earlier status of the same server or,
-// without one, since each stream began.
+// If there is an earlier status of the same server, rates and shares of waiting time are measured
+// since that status. Otherwise they are measured since each stream began.
 package statustext
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// maxStreams is the number of streams on one screen.
+// maxStreams is the maximum number of streams on one screen.
 const maxStreams = 30
 
 // unknown is the text of a cell without a value.
@@ -112,7 +112,8 @@ func datasetOf(one flight.StreamStatus) string {
 	return one.Dataset
 }
 
-// done returns the share of the steps that were sent or, if their number is unknown, of the rows.
+// done returns how much of a stream was sent, in percent of its steps. If the number of steps is
+// unknown, it returns the percentage of the rows.
 func done(one flight.StreamStatus) string {
 	part, whole := one.Step, one.Steps
 	if whole < 0 {
@@ -138,14 +139,14 @@ func state(one flight.StreamStatus) string {
 	return "works"
 }
 
-// difference is the change of a stream between two statuses.
+// difference is how much the counts of a stream have grown between two statuses.
 type difference struct {
 	ms, rows, bytes int64
 	waited          flight.WaitedTime
 }
 
-// change returns the difference between a status and an earlier one. The zero value is the status
-// of a stream that has not begun.
+// change returns the difference between the status now and the earlier status before. A zero before
+// means that the stream began in between, or that there is no earlier status.
 func change(now, before flight.StreamStatus) difference {
 	a, b := now.Waited, before.Waited
 	return difference{
@@ -156,7 +157,8 @@ func change(now, before flight.StreamStatus) difference {
 	}
 }
 
-// perSecond returns an amount per second; false if no time has passed.
+// perSecond divides an amount by the seconds between the two statuses. It returns false if no time
+// has passed.
 func (d difference) perSecond(amount int64) (int64, bool) {
 	if d.ms <= 0 {
 		return 0, false
@@ -180,8 +182,8 @@ func (d difference) byteRate() string {
 	return fault.Size(n)
 }
 
-// shares returns the shares of time that a stream waited, by cause. Shares below one percent are
-// omitted.
+// shares returns, for each cause of waiting, the share of the time for which the stream waited.
+// Shares below one percent are omitted.
 func (d difference) shares() string {
 	var out []string
 	for _, one := range []struct {
@@ -200,7 +202,7 @@ func (d difference) shares() string {
 	return strings.Join(out, ", ")
 }
 
-// span returns a time in its two largest units.
+// span returns the text of a duration in its two largest units.
 func span(ms int64) string {
 	const hour, day = 60 * 60, 24 * 60 * 60
 	switch s := ms / 1000; {

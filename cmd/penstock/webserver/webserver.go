@@ -1,10 +1,11 @@
-// Package webserver is the HTTP server of metrics. It limits connections, and refuses some requests
-// of browsers.
+// Package webserver is the HTTP server of metrics. It limits connections, and refuses requests that
+// a web page of another site makes.
 //
-// Metrics on the loopback need no credentials. A browser on the same machine can reach them, and so
-// can requests from any page that it shows. Browsers hide the answers from pages of other sites,
-// except after DNS rebinding, which makes the name of the page's site resolve to the loopback. Such
-// requests have that name as their Host, never an IP address.
+// Metrics on the loopback need no credentials. Therefore every web page that a browser on the same
+// machine shows can send requests to them. Normally, the browser hides the answers from pages of
+// other sites. It does not if an attacker uses DNS rebinding, which makes the name of the page's
+// site resolve to the loopback. The Host header of such a request is that name, never an IP
+// address, so the server refuses unknown names.
 package webserver
 
 import (
@@ -27,11 +28,11 @@ const (
 	// idleTimeout is how long a connection may wait for the next request. Prometheus sends one every 15 to 60 seconds.
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	maxBodyBytes   = 64 << 10 // of requests; the only bodies are addresses of functions, for /debug/pprof/symbol
+	maxBodyBytes   = 64 << 10 // the maximum body of a request; only requests to /debug/pprof/symbol have one: addresses of functions
 	maxConnections = 64
 )
 
-// New returns a server for a handler. It logs failures of connections.
+// New returns a server for a handler. The server logs failures of connections.
 func New(handler http.Handler, log *slog.Logger) *http.Server {
 	var open openConnections
 	return &http.Server{
@@ -41,8 +42,9 @@ func New(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// sameSite refuses requests that pages of other sites make, such as those for images. Such a page
-// could not see the answer, but could start a costly profile. Links from other sites are allowed.
+// sameSite refuses the requests that pages of other sites cause, for example to load an image. Such
+// a page could not see the answer, but it could start a costly profile. Requests that follow a link
+// on another site are allowed.
 func sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
@@ -53,8 +55,8 @@ func sameSite(next http.Handler) http.Handler {
 	})
 }
 
-// ForLoopback refuses requests whose Host is a name other than localhost and the one in the
-// setting.
+// ForLoopback returns a handler that refuses requests with an unknown name in the Host header. The
+// known names are localhost, and the host name in the address of the metrics.
 func ForLoopback(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !local(r.Host, name) {
@@ -67,8 +69,9 @@ func ForLoopback(name string, next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a Host header is valid for a server on the loopback: an IP address,
-// localhost, the given name, or no header, because browsers always send it.
+// local reports whether a Host header is valid for a server on the loopback. Valid headers contain
+// an IP address, localhost, or the given name. A request without the header is valid too: it is not
+// from a browser, because browsers always send the header.
 func local(host, name string) bool {
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		host = bare
@@ -78,15 +81,15 @@ func local(host, name string) bool {
 	return host == "" || err == nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, name)
 }
 
-// openConnections holds the open connections of a server. The connection that has been in its state
-// for the longest time comes first.
+// openConnections holds the open connections of a server. They are sorted by the time of their last
+// change of state, the earliest first.
 type openConnections struct {
 	mu   sync.Mutex
 	open []net.Conn
 }
 
-// changed records the new state of a connection. If there are more than maxConnections, it closes
-// the first one, so that slow clients cannot lock out Prometheus.
+// changed records that a connection has a new state. If there are more than maxConnections
+// connections, it closes the first one, so that slow clients cannot lock out Prometheus.
 func (c *openConnections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +99,7 @@ func (c *openConnections) changed(conn net.Conn, state http.ConnState) {
 	}
 	c.open = append(c.open, conn)
 	if len(c.open) > maxConnections {
-		go c.open[0].Close() //nolint:errcheck // closing TLS takes time if the client does not read
+		go c.open[0].Close() //nolint:errcheck // in a goroutine, because closing a TLS connection takes time if the client does not read
 		c.open = slices.Delete(c.open, 0, 1)
 	}
 }
