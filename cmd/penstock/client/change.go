@@ -8,9 +8,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
-// Change calls a long-running action. It sends the body as JSON, or unchanged if it is a []byte,
-// calls report with the server's messages, and decodes the result into out. After a failure, out
-// may describe the part of the change that was made.
+// Change calls an action that may run for a long time. It sends the body as JSON; a body of type
+// []byte is sent unchanged. It calls report with each message about progress that the server sends,
+// and decodes the result into out. After a failure, out may describe a part of the change that was
+// committed.
 func (c *Client) Change(ctx context.Context, action string, body, out any, report func(progress.Message)) error {
 	text, err := bodyOf(action, body)
 	if err != nil {
@@ -50,7 +51,8 @@ type Move struct {
 	Branch string `json:"branch,omitempty"` // "": main
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
-	// Undone lists the snapshots that the undo of a last change removes from the branch, newest first.
+	// Undone lists the snapshots that undoing the last change removes from the branch, the newest
+	// first.
 	Undone []history.Entry `json:"undone,omitempty"`
 }
 
@@ -59,14 +61,14 @@ func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, e
 	return out, c.actJSON(ctx, "publish", map[string]string{"table": table, "branch": branch}, &out)
 }
 
-// Undo moves a branch from the snapshot made.To back to the snapshot made.From, and returns that
-// move.
+// Undo undoes the move made: it moves the branch from snapshot made.To back to snapshot made.From.
+// It returns this move back.
 func (c *Client) Undo(ctx context.Context, made Move) (back Move, err error) {
 	return back, c.actJSON(ctx, "undo", made, &back)
 }
 
-// LastChange returns the move that would undo Penstock's last change to a branch of a table ("" is
-// main). Nothing is moved.
+// LastChange returns the move that would undo Penstock's last change to a branch of a table, but
+// does not move the branch. The branch "" is main.
 func (c *Client) LastChange(ctx context.Context, table, branch string) (back Move, err error) {
 	body := map[string]any{"table": table, "dry_run": true}
 	if branch != "" {

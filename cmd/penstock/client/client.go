@@ -1,9 +1,11 @@
-// Package client calls a Flight server on behalf of the commands, as any other client would.
+// Package client calls a Flight server on behalf of the commands. It uses the same protocol as any
+// other client.
 //
-// Queries are JSON; only the server checks them. Every failure is a *fault.Error (decoded from the
-// details that the server sends, or an explanation why no Penstock server answered) or the error of
-// an ended context. A stream fails if it lacks its report or if the report has another number of
-// rows: rows are never lost silently.
+// Queries are JSON, and only the server checks them. If the context of a call has ended, the call
+// returns the context's error. Every other failure is a *fault.Error. It is decoded from the
+// details that the server sends, or explains why no Penstock server answered. A stream fails if it
+// ends without a report, or if its number of rows differs from the number in the report, so that no
+// row is lost silently.
 package client
 
 import (
@@ -34,17 +36,17 @@ import (
 // Client calls one server.
 type Client struct {
 	flight arrowflight.Client
-	name   string       // of the server, in error messages
-	end    func() error // shuts down a server in this process; nil for any other
+	name   string       // the name of the server in error messages
+	end    func() error // shuts down the server if it is in this process; otherwise nil
 
-	target   string      // of gRPC
+	target   string      // the target of the gRPC connection
 	tls      *tls.Config // nil: connections are not encrypted
 	versions *versions
 }
 
-// Dial returns a client of the server at a URI. It connects with the first call. If a version
-// mismatch may explain a failure, its remedy names the server's version and the given version of
-// this program.
+// Dial returns a client of the server at a URI. The client connects when the first call is made.
+// version is the version of this program. If the server has a different version, and this may
+// explain a failure, the failure's remedy names both versions.
 func Dial(uri string, security Security, version string) (*Client, error) {
 	target, encrypted, err := target(uri)
 	if err != nil {
@@ -62,10 +64,11 @@ func Dial(uri string, security Security, version string) (*Client, error) {
 	return c, nil
 }
 
-// Local returns a client of a server in this process, which it connects to with dial. Messages have
-// at most maxMessage bytes. Close also calls end, which shuts the server down.
+// Local returns a client of a server in this process. The client connects with the function dial,
+// and accepts messages of at most maxMessage bytes. Close also calls end, which shuts the server
+// down.
 func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end func() error) (*Client, error) {
-	c, err := connect("passthrough:///in-process", maxMessage, // gRPC's scheme without name resolution
+	c, err := connect("passthrough:///in-process", maxMessage, // with the scheme passthrough, gRPC does not resolve the name
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 	if err != nil {
@@ -87,7 +90,7 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 	return &Client{flight: c, versions: heard}, nil
 }
 
-// Close closes the connection, and shuts the server down if it is in this process.
+// Close closes the connection. If the server is in this process, Close also shuts it down.
 func (c *Client) Close() error {
 	err := c.flight.Close()
 	if c.end != nil {
@@ -96,13 +99,13 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Dataset is one dataset as ListFlights describes it.
+// Dataset describes a dataset with the facts that ListFlights returns.
 type Dataset struct {
 	Name    string
-	Rows    int64 // -1: unknown before reading
+	Rows    int64 // the number of rows; -1: not known before the rows are read
 	Schema  *arrow.Schema
 	Staging []string
-	Err     *fault.Error // why it cannot be read; nil if it can
+	Err     *fault.Error // why the dataset cannot be read; nil if it can be read
 }
 
 // Datasets lists the datasets of the server, including those that cannot be read.
@@ -145,7 +148,8 @@ func datasetOf(f *arrowflight.FlightInfo) Dataset {
 	return one
 }
 
-// Explain returns the plan of a query as text: one screen or, with splits, everything.
+// Explain returns the plan of a query as text. The text is a summary of about one screen or, with
+// splits, the whole plan.
 func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string, error) {
 	action := "explain"
 	if splits {
@@ -155,7 +159,8 @@ func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string
 	return string(text), err
 }
 
-// Verify returns the server's report on the keys of a query's tables. It calls report with the server's messages.
+// Verify returns the server's report on the keys of a query's tables. It calls report with each
+// message about progress that the server sends.
 func (c *Client) Verify(ctx context.Context, query []byte, report func(progress.Message)) (*loader.Verification, error) {
 	var found loader.Verification
 	if err := c.Change(ctx, "verify_progress", query, &found, report); err != nil {
@@ -167,7 +172,7 @@ func (c *Client) Verify(ctx context.Context, query []byte, report func(progress.
 	return &found, nil
 }
 
-// Status returns the status of the server, decoded and as the JSON that the server sent.
+// Status returns the status of the server twice: decoded, and as the JSON that the server sent.
 func (c *Client) Status(ctx context.Context) (out flight.ServerStatus, sent json.RawMessage, err error) {
 	sent, err = c.act(ctx, "status", nil)
 	if err != nil {
@@ -188,12 +193,12 @@ func (c *Client) CacheList(ctx context.Context) (out flight.CacheList, err error
 	return out, c.actJSON(ctx, "cache_ls", nil, &out)
 }
 
-// CacheDrop drops the cached columns of a table, or the whole cache if table is "".
+// CacheDrop drops the cached columns of a table. If table is "", it drops the whole cache.
 func (c *Client) CacheDrop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
 	return out, c.actJSON(ctx, "cache_drop", map[string]string{"table": table}, &out)
 }
 
-// actJSON calls an action whose body and result are JSON; a nil body is empty.
+// actJSON calls an action whose body and result are JSON. A nil body is sent as an empty body.
 func (c *Client) actJSON(ctx context.Context, name string, body, into any) error {
 	sent, err := bodyOf(name, body)
 	if err != nil {
@@ -209,7 +214,7 @@ func (c *Client) actJSON(ctx context.Context, name string, body, into any) error
 	return nil
 }
 
-// bodyOf returns the body of an action as JSON; nil is empty.
+// bodyOf returns the body of an action as JSON. For nil, it returns an empty body.
 func bodyOf(action string, body any) ([]byte, error) {
 	if body == nil {
 		return nil, nil
@@ -229,8 +234,8 @@ func (c *Client) unread(format string, args ...any) error {
 	return c.versions.compared(fault.New(fault.Internal, format, args...))
 }
 
-// act calls an action and returns its results, concatenated. Its failures do not begin
-// with the name of the action, which the user knows from the command.
+// act calls an action and returns its results, concatenated. It removes the name of the action from
+// the beginning of a failure's message, because the user knows the name from the command.
 func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, error) {
 	var out []byte
 	err := c.each(ctx, name, body, func(answer []byte) error {
@@ -243,7 +248,7 @@ func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, err
 	return out, nil
 }
 
-// each calls an action and passes each of its results to take.
+// each calls an action, and calls take with each result of the action.
 func (c *Client) each(ctx context.Context, name string, body []byte, take func([]byte) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -275,7 +280,7 @@ func (c *Client) Plan(ctx context.Context, query []byte) (summary json.RawMessag
 	return described.GetAppMetadata(), schema, nil
 }
 
-// describe returns a query's FlightInfo and its schema.
+// describe returns the FlightInfo of a query, and the schema in it.
 func (c *Client) describe(ctx context.Context, query []byte) (*arrowflight.FlightInfo, *arrow.Schema, error) {
 	var trailer metadata.MD
 	described, err := c.flight.GetFlightInfo(ctx,
@@ -291,9 +296,10 @@ func (c *Client) describe(ctx context.Context, query []byte) (*arrowflight.Fligh
 }
 
 // Open plans a query and returns the rows of its shards. Nothing is read before the first Next.
-// With wire auto, all batches are plain, so that they have one schema, although each stream could
-// choose its own wire. All shards are read from this server, whatever locations the endpoints name:
-// any server with the same keys redeems their tickets.
+// With `wire: auto`, each stream could choose a different wire. Open then asks for plain batches,
+// so that the batches of all streams have one schema. It reads all shards from this server, even if
+// the endpoints name other locations, because a server can redeem all tickets that were signed with
+// its keys.
 func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
 	query, wire := fixedWire(query)
 	described, schema, err := c.describe(ctx, query)
@@ -307,8 +313,9 @@ func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
 	return out, nil
 }
 
-// fixedWire returns the wire that a query names, and the query without the wire auto. It returns an
-// undecodable query unchanged: the server reports the error.
+// fixedWire returns the wire that a query names. If the wire is auto, it removes the wire from the
+// query, and returns "" as the wire. If a query cannot be decoded, fixedWire returns it unchanged,
+// and the server will report the error.
 func fixedWire(query []byte) (fixed []byte, wire string) {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(query, &fields) != nil || json.Unmarshal(fields["wire"], &wire) != nil || wire != "auto" {

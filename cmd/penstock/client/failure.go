@@ -14,9 +14,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// fault converts the gRPC error and the trailer of a call. If ctx has ended, it returns the error
-// of ctx. Otherwise it returns the failure that the server sent in the trailer or, without one, a
-// failure of the gRPC error's kind. If no Penstock server answered, that failure says why.
+// fault converts the gRPC error of a call to a failure. If ctx has ended, it returns the error of
+// ctx. If the trailer has the details of a failure, it returns this failure. Otherwise, it returns
+// a failure whose kind follows from the gRPC code. If no Penstock server answered, the failure says
+// why.
 func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -42,14 +43,14 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 		e.Message = "no server answers: " + trimStatus(e.Message)
 		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}
-	if s.Code() == codes.Unimplemented { // a Penstock server sends details with it
+	if s.Code() == codes.Unimplemented { // a Penstock server would have sent details with this code
 		e.Op, e.Message = "connect to "+c.name, "this address is not a Penstock server: "+e.Message
 		return e.WithRemedy("use the address that penstock serve prints on standard output")
 	}
 	return e
 }
 
-// trimStatus removes the text that gRPC puts around an operating system error of a connection.
+// trimStatus removes the text that gRPC puts around the operating system's error for a connection.
 func trimStatus(message string) string {
 	message = strings.TrimPrefix(message, "connection error: desc = ")
 	if inner, err := strconv.Unquote(message); err == nil {
@@ -58,9 +59,9 @@ func trimStatus(message string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "Error while dialing: ")
 }
 
-// broken converts the error of a stream that failed after a number of rows. When a server ends a
-// stream with a failure, it sends details in the trailer. If there are no details, the server or
-// the connection was lost.
+// broken converts the error of a stream that failed after the given number of rows. A server that
+// ends a stream with a failure sends details in the trailer. If the stream became unavailable
+// without details, the server or the connection to it was lost, and the returned failure says so.
 func (c *Client) broken(ctx context.Context, err error, trailer metadata.MD, rows int64) error {
 	e := c.fault(ctx, err, trailer)
 	var gone *fault.Error
@@ -80,7 +81,7 @@ func trimName(err error, action string) error {
 	return err
 }
 
-// kindOf returns the kind for the gRPC code of a failure without details.
+// kindOf returns the kind of a failure that has a gRPC code but no details.
 func kindOf(code codes.Code) fault.Kind {
 	switch code {
 	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:

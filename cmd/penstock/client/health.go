@@ -22,13 +22,13 @@ func Health(ctx context.Context, uri string) error {
 	}
 	transport := insecure.NewCredentials()
 	if encrypted {
-		transport = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}) //nolint:gosec // no secret is sent
+		transport = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}) //nolint:gosec // no secret is sent, so the server's identity does not matter
 	}
 	connection, err := grpc.NewClient(target, grpc.WithTransportCredentials(transport))
 	if err != nil {
 		return fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
 	}
-	defer connection.Close() //nolint:errcheck // it was only asked
+	defer connection.Close() //nolint:errcheck // the connection was used for one question only
 	answer, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 	if err != nil {
 		return fault.New(fault.Unavailable, "%s does not answer: %s", fault.RedactURI(uri), status.Convert(err).Message()).

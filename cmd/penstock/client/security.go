@@ -21,13 +21,13 @@ import (
 // Security names the files that authenticate the server and this client. Certificates and keys are
 // in PEM form; "" means no file.
 type Security struct {
-	CA        string // of the server's certificate; "": the system's CAs
-	Cert, Key string // of this client
-	Token     string // of this client, read again for each call
+	CA        string // the CA of the server's certificate; "": the CAs that the system trusts
+	Cert, Key string // the certificate of this client, and its key
+	Token     string // the file with the token of this client; it is read again for each call
 }
 
-// options returns the dial options for a gRPC target, and the TLS configuration, which is nil if
-// the connection is not encrypted.
+// options returns the options to dial a gRPC target, and the TLS configuration of the connection.
+// The TLS configuration is nil if the connection is not encrypted.
 func (s Security) options(target string, encrypted bool) ([]grpc.DialOption, *tls.Config, error) {
 	if !encrypted && s.CA+s.Cert+s.Key != "" {
 		return nil, nil, fault.InvalidField("uri", "connects without TLS, and certificates are given").WithRemedy("write grpc+tls://host:port")
@@ -75,7 +75,7 @@ func (f tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]st
 }
 
 // RequireTransportSecurity implements credentials.PerRPCCredentials. It returns false because
-// Security.options allows tokens without TLS only to this machine.
+// Security.options has already checked this: without TLS, a token may be sent only to this machine.
 func (tokenFile) RequireTransportSecurity() bool { return false }
 
 // config returns the TLS configuration.
@@ -101,12 +101,13 @@ func (s Security) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// probeTimeout bounds the time to check whether a server uses TLS.
+// probeTimeout is the time limit for checking whether a server uses TLS.
 const probeTimeout = 2 * time.Second
 
-// explainTLS rewrites a connection failure that TLS explains, and reports whether it did. If server
-// and client disagree on TLS, the error often says only that the connection broke. Therefore
-// explainTLS opens another connection, on which it sends no data.
+// explainTLS checks whether TLS is the reason for the failure of a connection. If so, it changes
+// the failure's message and remedy, and returns true. If server and client do not agree on whether
+// to use TLS, the error of the failed connection often says only that the connection was closed.
+// Therefore explainTLS opens another connection, on which it sends no data.
 func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
 	switch {
 	case c.target == "" || strings.HasPrefix(c.target, "unix:") || strings.Contains(e.Message, "connection refused"):
@@ -114,7 +115,7 @@ func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
 	case c.tls != nil:
 		return c.explainHandshake(e, e.Message) || c.explainHandshake(e, probe(ctx, c.target, c.tls))
 	}
-	answer := probe(ctx, c.target, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent
+	answer := probe(ctx, c.target, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // no data is sent, so the server's identity does not matter
 	if answer != "" && !strings.Contains(answer, "remote error: tls:") {
 		return false
 	}
@@ -123,7 +124,8 @@ func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
 	return true
 }
 
-// explainHandshake is like explainTLS, for the error text of a handshake.
+// explainHandshake checks whether the text of an error is about a failed TLS handshake. If so, it
+// changes the message and remedy of e, and returns true.
 func (c *Client) explainHandshake(e *fault.Error, text string) bool {
 	text = trimStatus(text)
 	switch {
@@ -142,8 +144,8 @@ func (c *Client) explainHandshake(e *fault.Error, text string) bool {
 	return true
 }
 
-// probe makes a TLS connection to an address and waits for the server's first bytes. It returns the
-// error as text, or "" if there is none.
+// probe opens a TLS connection to an address and waits for the server's first bytes. It returns the
+// text of the error, or "" if there is no error.
 func probe(ctx context.Context, address string, config *tls.Config) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -153,10 +155,10 @@ func probe(ctx context.Context, address string, config *tls.Config) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer conn.Close() //nolint:errcheck // nothing was sent
+	defer conn.Close() //nolint:errcheck // no data was sent
 	until, _ := ctx.Deadline()
 	if err = conn.SetReadDeadline(until); err == nil {
-		_, err = conn.Read(make([]byte, 1)) // in TLS 1.3, the server checks the client's certificate after the client has finished its handshake
+		_, err = conn.Read(make([]byte, 1)) // in TLS 1.3, the server checks the client's certificate only after the client's part of the handshake has ended
 	}
 	if err != nil {
 		return err.Error()

@@ -12,15 +12,16 @@ import (
 // Report holds the counts that a server sends in the last message of a stream.
 type Report struct {
 	Rows     int64             `json:"rows"`
-	Requests int64             `json:"requests"` // requests in Rows; 0 unless batches consist of whole requests
+	Requests int64             `json:"requests"` // the number of requests that Rows belong to; 0 unless batches consist of whole requests
 	Staging  map[string]Counts `json:"staging"`
 }
 
-// Counts holds the number of training rows, and of those that matched one staging table.
+// Counts holds the number of training rows, and how many of them matched a row of one staging
+// table.
 type Counts struct {
 	Rows    int64  `json:"rows"`
 	Matched int64  `json:"matched"`
-	Warning string `json:"warning"` // the first that a stream reported
+	Warning string `json:"warning"` // the first warning that a stream reported, or ""
 }
 
 // parseReport decodes the JSON of a report.
@@ -48,22 +49,23 @@ func (r *Report) add(other Report) {
 // until the next call of Next or Release.
 type Shards struct {
 	Schema  *arrow.Schema
-	Grouped bool   // a row is a request
-	Planned int64  // rows of all streams; -1: unknown
-	Total   Report // of the streams that have ended
+	Grouped bool   // whether each row of the batches is a request
+	Planned int64  // the number of rows of all streams; -1: unknown
+	Total   Report // the sum of the reports of the streams that have ended
 
-	pending []func() (*stream, error) // open the remaining streams, in order
-	open    *stream                   // nil before, between and after streams
+	pending []func() (*stream, error) // functions that open the remaining streams, in the order of the streams
+	open    *stream                   // the stream that is being read; nil before, between and after streams
 	err     error
 }
 
-// Err returns the error that made Next return false, or nil if all streams were read.
+// Err returns the error because of which Next returned false, or nil if Next returned false because
+// all streams were read.
 func (s *Shards) Err() error { return s.err }
 
 // RecordBatch returns the batch that Next moved to.
 func (s *Shards) RecordBatch() arrow.RecordBatch { return s.open.RecordBatch() }
 
-// Cursor returns the cursor after the batch that Next moved to, as JSON.
+// Cursor returns, as JSON, the cursor for the position after the batch that Next moved to.
 func (s *Shards) Cursor() []byte { return s.open.LatestAppMetadata() }
 
 // Next moves to the next batch that has rows.
@@ -90,7 +92,8 @@ func (s *Shards) Next() bool {
 	return false
 }
 
-// finish checks and releases a stream that has no more batches.
+// finish checks the open stream, which has no more batches, adds its report to Total, and releases
+// it.
 func (s *Shards) finish() {
 	if s.err = s.open.Err(); s.err == nil {
 		var r Report

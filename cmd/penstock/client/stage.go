@@ -19,8 +19,9 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// Stage sends rows to a table, as one change. It calls report with the server's messages, from another goroutine that ends
-// before Stage returns. If the rows end with an error, nothing is written.
+// Stage sends rows to the server, which writes them to a table as one change. Stage calls report
+// with each message about progress that the server sends. It does so in another goroutine, which
+// ends before Stage returns. If reading the rows fails, the server writes nothing.
 func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows array.RecordReader, report func(progress.Message)) (stage.WriteResult, error) {
 	text, err := json.Marshal(map[string]any{"stage": command})
 	if err != nil {
@@ -34,12 +35,12 @@ func (c *Client) Stage(ctx context.Context, command dataset.TableWrite, rows arr
 	}
 	schema := arrowflight.NewRecordWriter(stream, ipc.WithSchema(rows.Schema()))
 	schema.SetFlightDescriptor(&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: text})
-	_ = schema.Close() // sends the schema; the server's answers explain a failure
+	_ = schema.Close() // this sends the schema; if it fails, the server's answers explain the failure
 	a := &stageAnswers{client: c, stream: stream, progress: report, limit: make(chan int64, 1), ended: make(chan struct{})}
 	go a.receive(ctx)
 	if limit, begun := <-a.limit; begun {
 		if err := send(stream, rows, limit); err != nil {
-			end() // without the number of all rows, the server writes nothing
+			end() // the server has not received the number of all rows, so it writes nothing
 			<-a.ended
 			return stage.WriteResult{}, err
 		}
@@ -59,7 +60,7 @@ type stageAnswers struct {
 	client   *Client
 	stream   arrowflight.FlightService_DoPutClient
 	progress func(progress.Message)
-	limit    chan int64    // gets the maximum bytes of a message when the server is ready for rows; closed at the end
+	limit    chan int64    // receives the maximum bytes of a message when the server is ready for rows; closed when the call has ended
 	ended    chan struct{} // closed when the call has ended, and err and result are final
 	err      error
 	result   *stage.WriteResult
@@ -95,7 +96,7 @@ func (a *stageAnswers) all(ctx context.Context) error {
 		case message.Begin != nil:
 			select {
 			case a.limit <- message.Begin.MaxMessage:
-			default: // repeated: ignored
+			default: // the server has sent the message before; the repetition is ignored
 			}
 		case message.Progress != nil:
 			a.progress(*message.Progress)
@@ -105,7 +106,7 @@ func (a *stageAnswers) all(ctx context.Context) error {
 	}
 }
 
-// withoutSchema sends all messages except the first, which has the schema.
+// withoutSchema sends all messages except the first one, because the schema in it was sent before.
 type withoutSchema struct {
 	arrowflight.DataStreamWriter
 	begun bool
@@ -120,9 +121,9 @@ func (w *withoutSchema) Send(m *arrowflight.FlightData) error {
 	return w.DataStreamWriter.Send(m)
 }
 
-// send sends all rows in messages of at most limit bytes, then their number. It returns the error
-// of rows or of the connection. If the server has ended the call, send returns nil: the server's
-// answers say why.
+// send sends all rows in messages of at most limit bytes, and then the number of rows. It returns
+// an error if reading the rows or sending them fails. If the server has ended the call, send
+// returns nil, because the server's answers contain the reason.
 func send(stream arrowflight.FlightService_DoPutClient, rows array.RecordReader, limit int64) error {
 	w := arrowflight.NewRecordWriter(&withoutSchema{DataStreamWriter: stream}, ipc.WithSchema(rows.Schema()))
 	sent := int64(0)
@@ -145,7 +146,8 @@ func send(stream arrowflight.FlightService_DoPutClient, rows array.RecordReader,
 	return gone(stream.CloseSend())
 }
 
-// gone converts the error of sending rows. It returns nil if the server has ended the call.
+// gone converts an error of sending rows. It returns nil if the error is io.EOF, which means that
+// the server has ended the call.
 func gone(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
@@ -153,8 +155,8 @@ func gone(err error) error {
 	return fault.New(fault.Unavailable, "send rows: %w", err).WithRemedy("repeat the command with the same --token")
 }
 
-// sendBatch sends a batch in parts of about half of limit. The server refuses a row that is too
-// large.
+// sendBatch sends a batch in parts of about half of limit bytes. A part has at least one row; if a
+// single row is too large, the server refuses it.
 func sendBatch(w *arrowflight.Writer, b arrow.RecordBatch, limit int64) error {
 	parts := 2*batch.Size(b)/max(limit, 1) + 1
 	step := max(b.NumRows()/parts, 1)

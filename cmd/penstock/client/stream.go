@@ -11,12 +11,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// get redeems a ticket. grouped means that a row of the stream is a request.
+// get redeems a ticket and returns its stream. grouped is true if each row of the stream is a
+// request.
 func (c *Client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bool) (*stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	calls, err := c.flight.DoGet(ctx, ticket)
 	if err != nil {
-		err = c.fault(ctx, err, nil) // before cancel, since fault checks ctx
+		err = c.fault(ctx, err, nil) // called before cancel, because fault checks whether ctx has ended
 		cancel()
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func (c *Client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bo
 type stream struct {
 	*arrowflight.Reader
 	client  *Client
-	ctx     context.Context //nolint:containedctx // the call's, as long as the stream
+	ctx     context.Context //nolint:containedctx // the context of the call, which ends with the stream
 	cancel  context.CancelFunc
 	calls   arrowflight.FlightService_DoGetClient
 	grouped bool
@@ -44,8 +45,8 @@ type stream struct {
 	failure error
 }
 
-// Recv implements arrowflight.DataStreamReader. It does not pass messages without an Arrow header
-// to the reader: the last of them has the report.
+// Recv implements arrowflight.DataStreamReader. It keeps messages without an Arrow header from the
+// reader. The last message of this kind contains the report.
 func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	for {
 		message, err := s.calls.Recv()
@@ -77,7 +78,7 @@ func (s *stream) Next() bool {
 	return true
 }
 
-// Err returns why the stream ended early, or nil.
+// Err returns the error because of which the stream ended early, or nil if it did not.
 func (s *stream) Err() error {
 	if s.failure != nil {
 		return s.failure
@@ -91,8 +92,8 @@ func (s *stream) Release() {
 	s.Reader.Release()
 }
 
-// Report returns the server's report of the stream. It fails if the stream had no report, or if the
-// report has another number of rows.
+// Report returns the server's report on the stream. It returns an error if the server sent no
+// report, or if the number of received rows differs from the number in the report.
 func (s *stream) Report() (Report, error) {
 	if s.last == nil {
 		return Report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.client.name)

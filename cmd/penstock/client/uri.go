@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/hostport"
 )
 
-// DefaultPort is the port that servers listen on by default. Errors propose it for a URI without a port.
+// DefaultPort is the port that servers listen on by default. If a URI has no port, the error
+// proposes this port.
 const DefaultPort = "8815"
 
 // example is the remedy for a URI that does not identify a server.
@@ -45,7 +46,8 @@ func target(uri string) (of string, encrypted bool, err error) {
 	return address, scheme == "grpc+tls", nil
 }
 
-// splitURI returns the scheme of a URI (grpc if it has none) and the rest.
+// splitURI returns the scheme of a URI, and the rest of the URI. If the URI has no scheme, the
+// scheme is grpc.
 func splitURI(uri string) (scheme, address string) {
 	scheme, address, found := strings.Cut(uri, "://")
 	if !found {
@@ -59,11 +61,12 @@ func isPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// schemes are the schemes of a server's URI.
+// schemes returns the valid schemes of a server's URI.
 func schemes() []string { return []string{"grpc", "grpc+tcp", "grpc+tls", "grpc+unix"} }
 
-// checkURI returns an error for a URI with an unknown scheme or without a host or port. It does not
-// assume the default port, since another server may listen there. target checks for other faults.
+// checkURI returns an error for a URI with an unknown scheme, or without a host or a port. For a
+// URI without a port, it does not use the default port, because another server may listen on that
+// port. The function target checks URIs for other faults.
 func checkURI(uri string) error {
 	scheme, address := splitURI(uri)
 	switch path, socket := strings.CutPrefix(uri, "unix://"); {

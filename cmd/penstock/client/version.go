@@ -12,9 +12,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// versions holds the version of this program and that of the server, which the server sends in response headers.
+// versions holds the version of this program and the version of the server. The server sends its
+// version in response headers.
 type versions struct {
-	own    string // "": unknown, and not compared
+	own    string // the version of this program; "": unknown, so that versions are not compared
 	server atomic.Pointer[string]
 }
 
@@ -31,7 +32,7 @@ func (v *versions) note(headers metadata.MD) {
 }
 
 // unary records the server's version from the headers of a unary call.
-func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error { //nolint:revive // gRPC's type has these arguments
+func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error { //nolint:revive // gRPC's type prescribes these arguments
 	var headers metadata.MD
 	err := call(ctx, method, asked, answer, conn, append(options, grpc.Header(&headers))...)
 	v.note(headers)
@@ -39,7 +40,7 @@ func (v *versions) unary(ctx context.Context, method string, asked, answer any, 
 }
 
 // stream records the server's version from the headers of a streaming call.
-func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:revive // gRPC's type has these arguments
+func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:revive // gRPC's type prescribes these arguments
 	answers, err := open(ctx, of, conn, method, options...)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.C
 	return &notingStream{ClientStream: answers, versions: v}, nil
 }
 
-// notingStream is a stream that records the server's version when the first message arrives.
+// notingStream is a stream that stores the server's version when the first message arrives.
 type notingStream struct {
 	grpc.ClientStream
 	versions *versions
@@ -59,16 +60,17 @@ func (s *notingStream) RecvMsg(answer any) error {
 	err := s.ClientStream.RecvMsg(answer)
 	if !s.noted {
 		s.noted = true
-		if headers, err := s.Header(); err == nil { // headers arrive before the first message, or never
+		if headers, err := s.Header(); err == nil { // after the first message, headers have arrived or will never arrive
 			s.versions.note(headers)
 		}
 	}
 	return err
 }
 
-// compared returns e. It adds the versions of the server and this program to the remedy if they
-// differ and may explain the failure: the server refused a query, or its answer cannot be read.
-// Commits in versions are ignored.
+// compared returns e, and may change its remedy. If the server and this program have different
+// versions, and this may explain the failure, compared adds both versions to the remedy. Different
+// versions may explain that the server refused a query, or that its answer cannot be read. The
+// commits in versions are not compared.
 func (v *versions) compared(e *fault.Error) *fault.Error {
 	server := v.server.Load()
 	if server == nil || v.own == "" || number(*server) == number(v.own) {

@@ -12,9 +12,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Bounds of Arrow files: a batch has at most the budget divided by arrowShare, but this limit is at
-// least arrowLeast and at most arrowMost bytes. Slices have arrowRows rows, and the read buffer has
-// arrowBuffer bytes. Files begin with arrowFile, and streams with arrowStreams.
+// The maximum bytes of a batch in an Arrow file are the memory budget divided by arrowShare, but at
+// least arrowLeast and at most arrowMost. Slices of batches have at most arrowRows rows, and the
+// read buffer has arrowBuffer bytes. An Arrow file begins with arrowFile, and an Arrow stream
+// begins with arrowStreams.
 const (
 	arrowShare              = 32
 	arrowLeast, arrowMost   = 64 << 20, 1 << 30
@@ -47,11 +48,11 @@ func (o Options) arrow(ctx context.Context, f File) (array.RecordReader, error) 
 	}), nil
 }
 
-// arrowSlices splits batches, which may have millions of rows, into slices.
+// arrowSlices splits batches into slices, because a batch may have millions of rows.
 type arrowSlices struct {
 	name string
 	rows array.RecordReader
-	from int64 // the next row of the current batch
+	from int64 // the first row of the current batch that is not in a slice yet
 }
 
 // batch returns the next slice, or nil at the end.
@@ -61,7 +62,7 @@ func (a *arrowSlices) batch() (arrow.RecordBatch, error) {
 			if err := a.rows.Err(); err != nil {
 				return nil, fault.Op(err, "read %s", a.name)
 			}
-			return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
+			return nil, nil //nolint:nilnil // batch.FromFunc expects nil at the end
 		}
 	}
 	b, from := a.rows.RecordBatch(), a.from

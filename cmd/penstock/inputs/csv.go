@@ -22,11 +22,12 @@ type csvRowsOf struct {
 	in *csv.Reader
 }
 
-// csv returns the rows of a CSV file, whose first line names the columns. o.Types returns the types
-// of the columns.
+// csv returns the rows of a CSV file. The first line of the file names the columns, and o.Types
+// returns the types of the columns.
 //
-// Errors: Invalid for a text that is not a value of its column's type (the error has its position),
-// for a line with another number of fields than the first line, and for columns without a type.
+// csv returns an error of kind Invalid if a text is not a value of its column's type, if a line
+// does not have as many fields as the first line, or if a column has no type. An error about a text
+// has the text's position.
 func (o Options) csv(ctx context.Context, f File) (array.RecordReader, error) {
 	file, err := o.textFile(ctx, f)
 	if err != nil {
@@ -82,7 +83,7 @@ func (r *csvRowsOf) begin(ctx context.Context, o Options) error {
 	return nil
 }
 
-// broken returns the error of a file that cannot be read.
+// broken converts an error of the CSV reader to the error for a file that cannot be read.
 func (r *csvRowsOf) broken(err error) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		return e

@@ -1,9 +1,11 @@
-// Package inputs finds and reads the files whose rows penstock stage writes to a table.
+// Package inputs finds and reads files for the command penstock stage, which writes the rows of the
+// files to a table.
 //
-// A name is a local file or folder, a file:// URI, a location on remote storage, a pattern of these
-// with *, ? or [, or "-" for standard input. Files are in Parquet, CSV, JSON lines or Arrow IPC format. Find
-// resolves names to files, and Open returns the rows of all files as one reader; the files must
-// have the same columns. Errors name the file, and no row is skipped silently.
+// The user names files. A name is the path of a local file or folder, a file:// URI, a location on
+// remote storage, or "-" for standard input. A path, URI or location with *, ? or [ is a pattern.
+// Files are in Parquet, CSV, JSON lines or Arrow IPC format. Find resolves names to files. Open
+// returns one reader of the rows of all files, which must have the same columns. Errors name the
+// file, and no row is skipped silently.
 package inputs
 
 import (
@@ -18,38 +20,39 @@ import (
 
 // Options configure Find and Open.
 type Options struct {
-	// Remote returns the store of a location that is not local. Folders can be listed only if the
-	// store is a store.FolderLister.
+	// Remote returns the store of a location on remote storage. Folders and patterns are supported
+	// only if the store is a store.FolderLister.
 	Remote func(ctx context.Context, location string) (store.Store, error)
-	// Budget is charged for the memory of reading; nil is unlimited.
+	// Budget is the memory budget from which readers reserve memory; nil means no limit.
 	Budget *budget.Budget
-	// Threads is the number of parts of local files that are read concurrently.
+	// Threads is how many parts of local Parquet files are read at the same time.
 	Threads int
-	// Types returns the types of the columns of CSV files, of JSON lines and of folder names. It may
-	// be nil. It is called only if there are such columns.
+	// Types returns the known columns with their types. Columns of CSV files, of JSON lines and of
+	// folder names get these types. Types may be nil. It is called only if there are such columns.
 	Types func(ctx context.Context) ([]arrow.Field, error)
-	// Stdin is read for the name "-", in the format StdinFormat: "arrow", the default, "csv" or
-	// "jsonl".
+	// Stdin is the standard input, which is read for the name "-". StdinFormat is its format:
+	// "arrow" (the default), "csv" or "jsonl".
 	Stdin       *bufio.Reader
 	StdinFormat string
-	// NoFolderColumns ignores columns in the names of folders, such as day=2026-01-01.
+	// NoFolderColumns is true if values in the names of folders, such as day=2026-01-01, are not
+	// read as columns.
 	NoFolderColumns bool
-	// Opened, unless nil, is called after a Parquet file is opened, with its number of rows and the
-	// number of files that are not open yet.
+	// Opened is called after a Parquet file was opened, with the number of rows of the file and the
+	// number of files that are not open yet. It may be nil.
 	Opened func(rows int64, left int)
 }
 
-// File is a file to read.
+// File is a file that is to be read.
 type File struct {
 	// Name is the path or the location of the file.
 	Name string
 	// Size is the length in bytes, or store.SizeUnknown.
 	Size int64
 
-	stdin bool // standard input; the name is stdinName
+	stdin bool // whether the file is standard input, with stdinName as its name
 }
 
-// stdinName is the name of standard input in errors. On the command line, it is "-".
+// stdinName is the name of standard input in errors. On the command line, its name is "-".
 const stdinName = "standard input"
 
 // remote reports whether the file is on remote storage.

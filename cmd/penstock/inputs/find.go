@@ -12,17 +12,17 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// maxFiles bounds the files of one call.
+// maxFiles is the maximum number of files in one call of Find.
 const maxFiles = 1_000_000
 
-// Find resolves names to files. A folder includes files at any depth. Files of a folder or a
-// pattern are sorted by name. In folders, Find skips entries whose names begin with a dot, or with
-// an underscore unless they contain "=".
+// Find resolves names to files. For a folder, it returns the files at any depth. Files of a folder
+// or a pattern are sorted by name. In folders, Find skips an entry if its name begins with a dot.
+// It also skips an entry if its name begins with an underscore and does not contain "=".
 //
-// Errors: NotFound for a name or a pattern that matches no file; Invalid for a folder without
-// files, for the folder of a Delta, Hudi or Iceberg table, for a file that is named twice, and for
-// a symbolic link, found inside a folder, that points to a folder; Exhausted for more than maxFiles
-// files.
+// Find returns an error of kind NotFound if a name or a pattern matches no file. It returns an
+// error of kind Invalid for a folder without files, for the folder of a Delta, Hudi or Iceberg
+// table, for a file that is named twice, and for a symbolic link to a folder that is inside a
+// folder. It returns an error of kind Exhausted if there are more than maxFiles files.
 func Find(ctx context.Context, names []string, o Options) ([]File, error) {
 	f := &finder{options: o, seen: map[string]bool{}}
 	for _, name := range names {
@@ -33,7 +33,7 @@ func Find(ctx context.Context, names []string, o Options) ([]File, error) {
 	return f.files, nil
 }
 
-// finder collects files.
+// finder collects the files for the names of one call of Find.
 type finder struct {
 	options Options
 	files   []File
@@ -87,8 +87,8 @@ func (f *finder) local(ctx context.Context, name string) ([]File, error) {
 	return nil, localError(err, path)
 }
 
-// localPath returns the path of a local name. The path of a file:// URI is percent-decoded only if
-// no file has the undecoded path.
+// localPath returns the path that a local name stands for. If the name is a file:// URI, its path
+// is percent-decoded, unless a file exists at the undecoded path.
 func localPath(name string) (string, error) {
 	if store.Scheme(name) != "file" {
 		return name, nil
@@ -113,7 +113,8 @@ func localError(err error, path string) error {
 	return fault.New(fault.Unavailable, "%w", err).In("", path).WithRemedy("check the permissions of the folder, and the disk")
 }
 
-// skipped reports whether an entry of a folder is ignored, as Spark and Hive do.
+// skipped reports whether an entry of a folder is skipped because of its name. Spark and Hive skip
+// the same names.
 func skipped(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
 }
@@ -134,7 +135,8 @@ func noMatch(pattern string) error {
 }
 
 // tableLog returns an error if an entry of a folder belongs to the metadata of a Delta, Hudi or
-// Iceberg table: the folder of such a table may have files that are not part of the table.
+// Iceberg table. The files in the folder of such a table are not read, because some of them may not
+// be part of the table.
 func tableLog(folder, entry string) error {
 	refuse := func(kind, remedy string) error {
 		return fault.New(fault.Invalid, "folder %s is a table in %s format: some of its files may hold rows that the table does not have", folder, kind).

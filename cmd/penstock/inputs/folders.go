@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// nullFolder is the text of a null in the name of a folder, as Hive writes it.
+// nullFolder is the text that Hive writes for a null in the name of a folder.
 const nullFolder = "__HIVE_DEFAULT_PARTITION__"
 
 // folderValue is the value of a column in the name of a folder, as in day=2026-01-01.
@@ -33,7 +33,7 @@ func (v folderValue) append(b array.Builder) error {
 	return appendText(b, v.text)
 }
 
-// folderValues returns the values in the names of a file's folders.
+// folderValues returns the values in the names of the folders that contain a file.
 func folderValues(name string) ([]folderValue, error) {
 	var out []folderValue
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
@@ -56,15 +56,16 @@ func folderValues(name string) ([]folderValue, error) {
 	return out, nil
 }
 
-// folderColumns holds the columns in the names of folders, and the value of each column for each
-// file.
+// folderColumns holds the columns that the names of folders contain. For each file, it holds the
+// value of each of these columns.
 type folderColumns struct {
 	fields []arrow.Field
-	values [][]folderValue // of each file
+	values [][]folderValue // for each file, the values of the columns
 }
 
-// folderColumns returns the columns in the names of the folders of files. Types that o.Types does
-// not return are inferred from all values, as in Spark: int, long, date or string.
+// folderColumns returns the columns that the names of the files' folders contain. If o.Types does
+// not return the type of a column, the type is inferred from all values of the column, as in Spark,
+// and is int, long, date or string.
 func (o Options) folderColumns(ctx context.Context, files []File) (*folderColumns, error) {
 	out := &folderColumns{}
 	for i, f := range files {
@@ -98,7 +99,7 @@ func (o Options) folderColumns(ctx context.Context, files []File) (*folderColumn
 	return out, nil
 }
 
-// infer returns the first of int, long, date and string that fits all values of a column.
+// infer returns the first of the types int, long, date and string that fits all values of a column.
 func (c *folderColumns) infer(column int) arrow.DataType {
 	for _, t := range []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.FixedWidthTypes.Date32} {
 		if c.check(column, t, nil) == nil {
@@ -108,8 +109,8 @@ func (c *folderColumns) infer(column int) arrow.DataType {
 	return arrow.BinaryTypes.String
 }
 
-// check returns an error if a value of a column cannot be read as a type. The error names the file
-// of the value, unless files is nil.
+// check returns an error if a value of a column cannot be read as type t. The error names the file
+// that has the value, unless files is nil.
 func (c *folderColumns) check(column int, t arrow.DataType, files []File) error {
 	if !readable(t) {
 		return fault.New(fault.Invalid, "column %s of the folders cannot be read as %s", c.values[0][column].column, t).
@@ -136,18 +137,19 @@ func (c *folderColumns) check(column int, t arrow.DataType, files []File) error 
 	return nil
 }
 
-// withFolders adds the columns of folders to rows.
+// withFolders reads the rows of files, and adds the columns of the files' folders.
 type withFolders struct {
 	rows    fileRows
 	files   []File
 	columns *folderColumns
 	schema  *arrow.Schema
-	at      []int // for each column of the folders, its column in the files, or -1
+	at      []int // for each column of the folders, the index of the same column in the files, or -1
 	held    *budget.Reservation
 }
 
-// with returns rows with the columns of their folders. It takes ownership of rows, even if it
-// fails.
+// with returns a reader of rows that adds the columns of folders. If the files also have such a
+// column, its values in each file must equal the value in the file's folder. The method owns rows
+// after the call, even if it fails.
 func (c *folderColumns) with(ctx context.Context, rows fileRows, files []File, memory *budget.Budget) (array.RecordReader, error) {
 	if len(c.fields) == 0 {
 		return rows, nil
@@ -207,12 +209,13 @@ func (w *withFolders) batch(ctx context.Context) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(w.schema, columns, b.NumRows()), nil
 }
 
-// constantBytes bounds the bytes of one value, without its text.
+// constantBytes is the maximum memory of one value, in addition to the bytes of its text.
 const constantBytes = 32
 
-// repeat returns an array that repeats one value. Its memory is reserved until the next batch.
+// repeat returns an array that repeats one value. The memory of the array is reserved until the
+// next batch is read.
 func (w *withFolders) repeat(ctx context.Context, v folderValue, t arrow.DataType, rows int) (arrow.Array, error) {
-	const growth = 3 // a builder doubles its buffers while it grows
+	const growth = 3 // a builder holds the old buffer and one of twice the size while it grows
 	if err := w.held.GrowWait(ctx, growth*int64(rows)*int64(constantBytes+len(v.text))); err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// jsonValues is the number of values of a batch after which no other row begins. Nulls of fields
-// that an object lacks count as values.
+// When a batch has jsonValues values or more, it gets no more rows. If an object does not have a
+// field, the null of this field counts as a value.
 const jsonValues = 256 << 10
 
 // jsonLines reads the rows of a file of JSON lines: one object per line.
@@ -24,17 +24,18 @@ type jsonLines struct {
 	*textFile
 	in      *bufio.Reader
 	columns []arrow.Field
-	refused map[string]arrow.DataType // columns of types that cannot be read from JSON
+	refused map[string]arrow.DataType // the types of the columns that cannot be read from JSON, by the column's name
 	line    int                       // the number of the current line
-	values  int64                     // of the current batch
+	values  int64                     // the number of values of the current batch
 	charged int64                     // the number of values whose memory is reserved
 }
 
-// jsonLines returns the rows of a file of JSON lines. The columns are those for which o.Types
-// returns types.
+// jsonLines returns the rows of a file of JSON lines. The rows have the columns that o.Types
+// returns, except columns whose type cannot be read from JSON.
 //
-// Errors: Invalid for a line that is not one JSON object, for a field that is not a column, and for
-// a value that is not one of its column's type. The error names the line.
+// jsonLines returns an error of kind Invalid if a line is not one JSON object, if a field is not
+// one of these columns, or if a value does not have the type of its column. The error names the
+// line.
 func (o Options) jsonLines(ctx context.Context, f File) (array.RecordReader, error) {
 	known, err := o.types(ctx)
 	if err != nil {

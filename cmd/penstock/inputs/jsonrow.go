@@ -15,19 +15,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// jsonRow appends the values of one JSON object to builders. Values have the forms in which
+// jsonRow appends the values of one JSON object to builders. It accepts values in the form in which
 // penstock cat writes them.
 type jsonRow struct {
 	line  []byte
 	in    *json.Decoder
-	count func(values int) error // called before values are appended
+	count func(values int) error // called with the number of values, before they are appended
 }
 
-// jsonValueError is the error for an object that is not a row.
+// jsonValueError is the error for a line that is not a row.
 type jsonValueError struct {
-	syntax  string // why the text is not one JSON object; "" if it is
-	unknown bool   // whether there is no column or field of the path
-	path    string // of the column
+	syntax  string // why the line is not one JSON object; "" if it is one
+	unknown bool   // whether no column or field has the path
+	path    string // the path of the column or field
 	text    string // the value
 	of      arrow.DataType
 }
@@ -43,7 +43,7 @@ func newJSONRow(line []byte, count func(values int) error) *jsonRow {
 	return &jsonRow{line: line, in: in, count: count}
 }
 
-// whole appends the object. Fields that it lacks are null.
+// whole appends all values of the object. A column is null if the object does not have its field.
 func (r *jsonRow) whole(columns []arrow.Field, builder func(i int) array.Builder) error {
 	if !utf8.Valid(r.line) {
 		return &jsonValueError{syntax: "is not UTF-8"}
@@ -72,7 +72,7 @@ func (r *jsonRow) token() (json.Token, error) {
 	return token, nil
 }
 
-// object appends the fields of an object whose brace was read.
+// object appends the fields of an object. The opening brace of the object was read before.
 func (r *jsonRow) object(fields []arrow.Field, builder func(i int) array.Builder, path string) error {
 	seen := make([]bool, len(fields))
 	for r.in.More() {
@@ -112,7 +112,7 @@ func (r *jsonRow) name() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return token.(string), nil //nolint:forcetypeassert // the decoder returns nothing else here
+	return token.(string), nil //nolint:forcetypeassert // at this place, the decoder returns only strings
 }
 
 // null appends a null, and a null for each field of a struct.
@@ -124,7 +124,7 @@ func (r *jsonRow) null(b array.Builder, t arrow.DataType) error {
 	return nil
 }
 
-// nullsOf returns the number of values that a null of a type takes.
+// nullsOf returns how many values a null of a type counts as.
 func nullsOf(t arrow.DataType) int {
 	values := 1
 	switch t := t.(type) {
@@ -177,7 +177,8 @@ func (r *jsonRow) value(b array.Builder, t arrow.DataType, path string) error {
 	return nil
 }
 
-// shown returns the text of the value that begins at an offset, as far as it was read, shortened.
+// shown returns the text of the value that begins at an offset, for an error. The text is
+// shortened, and ends where the decoder has read to.
 func (r *jsonRow) shown(from int64) string {
 	const maxShown = 64
 	text := strings.Trim(string(r.line[from:r.in.InputOffset()]), ":, \t")
@@ -187,7 +188,7 @@ func (r *jsonRow) shown(from int64) string {
 	return text
 }
 
-// items appends the items of a list whose bracket was read.
+// items appends the items of a list. The opening bracket of the list was read before.
 func (r *jsonRow) items(b array.Builder, t arrow.DataType, path string) error {
 	for r.in.More() {
 		if err := r.value(b, t, path); err != nil {
@@ -198,7 +199,7 @@ func (r *jsonRow) items(b array.Builder, t arrow.DataType, path string) error {
 	return err
 }
 
-// pairs appends the entries of a map, which is a list of pairs.
+// pairs appends the entries of a map. In JSON, a map is a list of pairs.
 func (r *jsonRow) pairs(b *array.MapBuilder, t *arrow.MapType, path string) error {
 	for r.in.More() {
 		from := r.in.InputOffset()
@@ -220,7 +221,8 @@ func (r *jsonRow) pairs(b *array.MapBuilder, t *arrow.MapType, path string) erro
 	return err
 }
 
-// pair appends the key and the value of a pair whose bracket was read. It returns false for a list of another length.
+// pair appends the key and the value of a pair. The opening bracket of the pair was read before.
+// pair returns false if the list does not have exactly two items.
 func (r *jsonRow) pair(b *array.MapBuilder, t *arrow.MapType, path string) (bool, error) {
 	nulls := b.KeyBuilder().NullN()
 	if !r.in.More() {
@@ -245,7 +247,8 @@ func (r *jsonRow) pair(b *array.MapBuilder, t *arrow.MapType, path string) (bool
 	return true, err
 }
 
-// scalar appends a value without parts, and reports whether it is one of the builder's type.
+// scalar appends a value that is not a list, map or struct, and reports whether the value has the
+// type of the builder.
 func (r *jsonRow) scalar(b array.Builder, token json.Token) bool {
 	switch v := token.(type) {
 	case bool:
@@ -265,13 +268,14 @@ func (r *jsonRow) scalar(b array.Builder, token json.Token) bool {
 	return false
 }
 
-// intact reports whether a text has the characters that the line has: the decoder replaces halves of
-// characters in escapes.
+// intact reports whether a text has the same characters as the line. It does not if an escape in
+// the line has only half of a surrogate pair, which the decoder replaces by U+FFFD.
 func (r *jsonRow) intact(text string) bool {
 	return !strings.ContainsRune(text, utf8.RuneError) || bytes.ContainsRune(r.line, utf8.RuneError) || bytes.Contains(bytes.ToLower(r.line), []byte(`\ufffd`))
 }
 
-// appendJSONText appends a value that JSON has as a string.
+// appendJSONText appends a value whose JSON is a string, and reports whether the string is such a
+// value.
 func appendJSONText(b array.Builder, text string) bool {
 	switch b := b.(type) {
 	case *array.Int32Builder, *array.Int64Builder, *array.BooleanBuilder:

@@ -40,14 +40,14 @@ func walk(ctx context.Context, folder string) (files []File, err error) {
 			return nil, err
 		}
 		if files = append(files, found...); len(files) > maxFiles {
-			return files, nil // Find refuses them
+			return files, nil // there are too many files, so Find returns an error
 		}
 	}
 	return files, nil
 }
 
-// entry returns the files of an entry of a folder. Links to files are followed. Links to folders
-// are errors, since they may form a cycle.
+// entry returns the files that an entry of a folder stands for. It follows a symbolic link to a
+// file. A symbolic link to a folder is an error, because such links may form a cycle.
 func entry(ctx context.Context, name string, e os.DirEntry) ([]File, error) {
 	if e.IsDir() {
 		return walk(ctx, name)
@@ -63,9 +63,10 @@ func entry(ctx context.Context, name string, e os.DirEntry) ([]File, error) {
 	return []File{{Name: name, Size: stat.Size()}}, nil
 }
 
-// matching returns the local files that match a pattern, and the files in folders that match it.
+// matching returns the local files that match a pattern. If a folder matches, it returns the files
+// in the folder.
 func matching(ctx context.Context, pattern string) ([]File, error) {
-	at := []string{""} // the paths that match the parts so far
+	at := []string{""} // the paths that match the parts of the pattern so far
 	if strings.HasPrefix(pattern, "/") {
 		at = []string{"/"}
 	}
@@ -141,8 +142,8 @@ func matchingIn(ctx context.Context, folder, part string) ([]string, error) {
 	return out, nil
 }
 
-// matches reports whether a name matches one part of a pattern. A name that is skipped in folders
-// matches only a part that begins with the same character.
+// matches reports whether a name matches one part of a pattern. A name that Find skips in folders
+// matches only if the part begins with the same dot or underscore.
 func matches(part, name string) (bool, error) {
 	ok, err := path.Match(part, name)
 	if err != nil {

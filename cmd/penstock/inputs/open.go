@@ -16,8 +16,9 @@ import (
 	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
-// Number of concurrent reads from remote storage, and bytes per request. Requests are slow, so they
-// are fewer and larger than for local disks.
+// At least remoteThreads reads from remote storage run at the same time, and a request reads about
+// remoteBuffer bytes. Each request takes long, so more requests run at the same time than reads of
+// a local disk, and each of them reads more.
 const (
 	remoteThreads = 8
 	remoteBuffer  = 1 << 20
@@ -26,16 +27,16 @@ const (
 // fileRows reads the rows of files, file by file.
 type fileRows interface {
 	array.RecordReader
-	// File returns the index of the current batch's file. A batch has rows of one file only.
+	// File returns the index of the file that the current batch is from. A batch has rows of one file only.
 	File() int
 }
 
-// Open returns the rows of files, in their order. All files must have the columns of the first
-// file, in any order. Columns of folders are added, unless o.NoFolderColumns is set. The caller
-// releases the reader.
+// Open returns the rows of files, in the order of the files. All files must have the same columns
+// as the first file, in any order. Columns in the names of folders are added, unless
+// o.NoFolderColumns is set. The caller releases the reader.
 //
-// Errors: those of foreign.Open, Options.csv, Options.jsonLines and Options.arrow; Invalid for files of several
-// formats.
+// Open returns an error of kind Invalid if the files have different formats. It also returns the
+// errors of foreign.Open, Options.csv, Options.jsonLines and Options.arrow.
 func Open(ctx context.Context, files []File, o Options) (array.RecordReader, error) {
 	folders := &folderColumns{}
 	if !o.NoFolderColumns {
@@ -51,7 +52,7 @@ func Open(ctx context.Context, files []File, o Options) (array.RecordReader, err
 	return folders.with(ctx, rows, files, o.Budget)
 }
 
-// Patterns of file names for each format.
+// For each format, the pattern of the names of its files.
 var (
 	csvName     = regexp.MustCompile(`(?i)\.csv(\.gz|\.zst)?$`)
 	jsonName    = regexp.MustCompile(`(?i)\.(jsonl|ndjson|json)(\.gz|\.zst)?$`)
@@ -70,7 +71,8 @@ const (
 	formatArrow
 )
 
-// open opens files in their format.
+// open determines the format of files, which must be the same for all files, and returns their
+// rows.
 func (o Options) open(ctx context.Context, files []File) (fileRows, error) {
 	var first format
 	for i, f := range files {
@@ -159,7 +161,7 @@ func (o Options) stdinFormat() (format, error) {
 	return is, nil
 }
 
-// types returns the columns whose types are known.
+// types returns the columns whose types are known, with their types.
 func (o Options) types(ctx context.Context) ([]arrow.Field, error) {
 	if o.Types == nil {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// remote returns the files of a location on remote storage: a folder, whose location ends with a
-// slash, a pattern, or one file.
+// remote returns the files that a location on remote storage stands for. A location that ends with
+// a slash is a folder, a location with *, ? or [ is a pattern, and any other location is one file.
 func (f *finder) remote(ctx context.Context, location string) ([]File, error) {
 	files, err := f.options.store(ctx, location)
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *finder) remote(ctx context.Context, location string) ([]File, error) {
 	return found, nil
 }
 
-// list returns the files of a folder that match a pattern; all files for "".
+// list returns the files of a folder that match a pattern. All files match the pattern "".
 func list(ctx context.Context, files store.Store, folder, pattern string) (found []File, err error) {
 	lister, ok := files.(store.FolderLister)
 	if !ok {
@@ -69,7 +69,8 @@ func list(ctx context.Context, files store.Store, folder, pattern string) (found
 	return found, err
 }
 
-// wanted reports whether a file below a folder matches a pattern, and is not skipped.
+// wanted reports whether a file at any depth below a folder matches a pattern and is not skipped
+// because of its name. below is the file's path relative to the folder.
 func wanted(folder, below, pattern string) (bool, error) {
 	var patterns []string
 	if pattern != "" {
@@ -99,7 +100,7 @@ func wanted(folder, below, pattern string) (bool, error) {
 // oneRemote returns a file on remote storage, or NotFound if it does not exist.
 func oneRemote(ctx context.Context, files store.Store, location string) ([]File, error) {
 	object, err := files.Open(ctx, location, store.SizeUnknown)
-	if fault.KindOf(err) == fault.Corrupt { // stores assume that metadata names each file, so a missing file is Corrupt
+	if fault.KindOf(err) == fault.Corrupt { // stores expect files that table metadata names, so their error for a missing file has kind Corrupt
 		return nil, fault.New(fault.NotFound, "%w", errors.New(fault.As(err).Message)).In("", location).
 			WithRemedy("check the name of the file; the name of a folder ends with a slash")
 	}
@@ -117,7 +118,7 @@ func (o Options) store(ctx context.Context, location string) (store.Store, error
 	return o.Remote(ctx, location)
 }
 
-// remoteContent reads a file on remote storage, with the context of openRemote.
+// remoteContent reads a file on remote storage. Its reads use the context of openRemote.
 type remoteContent struct {
 	io.ReaderAt
 	io.Closer
@@ -133,8 +134,8 @@ type readerAt func(p []byte, off int64) (int, error)
 // ReadAt implements io.ReaderAt.
 func (f readerAt) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
 
-// openRemote opens a file on remote storage. Each read allocates a buffer, since a store may still
-// write to the buffer of an abandoned read.
+// openRemote opens a file on remote storage. Each read allocates a new buffer, because after a read
+// was abandoned, the store may still write to its buffer.
 func (o Options) openRemote(ctx context.Context, f File) (foreign.Content, error) {
 	files, err := o.store(ctx, f.Name)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/parquet/foreign"
 )
 
-// opener opens the rows of one file. The caller releases them.
+// opener is a function that opens a file and returns a reader of its rows. The caller releases the
+// reader.
 type opener func(ctx context.Context, f File) (array.RecordReader, error)
 
 // sequence reads files one after the other.
@@ -21,8 +22,8 @@ type sequence struct {
 	open    opener
 	current array.RecordReader // nil before the first file and after the last
 	schema  *arrow.Schema
-	columns []int // of the current file: the index for each column of the schema
-	number  int   // of the current file
+	columns []int // for each column of the schema, its index in the current file
+	number  int   // the index of the current file
 }
 
 // inSequence returns the rows of files, one file after the other. All files must have the columns
@@ -46,7 +47,7 @@ func (s *sequence) close() {
 	}
 }
 
-// next opens the next file, or returns io.EOF.
+// next opens the next file. It returns io.EOF if there is no next file.
 func (s *sequence) next(ctx context.Context) (err error) {
 	s.close()
 	if s.number++; s.number == len(s.files) {
@@ -72,7 +73,7 @@ func (s *sequence) batch(ctx context.Context) (arrow.RecordBatch, error) {
 		if err := s.current.Err(); err != nil {
 			return nil, err
 		}
-		if err := s.next(ctx); err == io.EOF { //nolint:errorlint // next returns it as it is
+		if err := s.next(ctx); err == io.EOF { //nolint:errorlint // next returns io.EOF unwrapped
 			return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
 		} else if err != nil {
 			return nil, err

@@ -15,9 +15,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Bounds of files of text, in this order: rows and bytes of a batch, bytes of a row, bytes of the
-// read buffer, bytes per fixed-width value while a batch is built, and the memory and the zstd
-// window of a decompressor.
+// Limits for files of text. A batch has at most textRows rows, and gets no more rows when it has
+// textBytes bytes of text. A row has at most textRowBytes bytes. The read buffer has textBuffer
+// bytes. While a batch is built, a value of a fixed width takes at most textValue bytes. A
+// decompressor takes at most unzipBytes bytes, and its zstd window has at most zstdWindow bytes.
 const (
 	textRows     = 8192
 	textBytes    = 1 << 20
@@ -37,8 +38,8 @@ type textFile struct {
 	closers []func()
 }
 
-// rowLimit reads a file and fails in a row that is too long: after an unclosed quote, for example,
-// the rest of the file is one row.
+// rowLimit reads a file, and returns an error if a row is too long. After an unclosed quote, for
+// example, the rest of the file would be one row.
 type rowLimit struct {
 	io.Reader
 	left int64
@@ -56,7 +57,8 @@ func (l *rowLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// textFile opens a file, and reserves the memory to read its rows. The caller closes it.
+// textFile opens a file, and reserves the memory that reading its rows needs. The caller closes the
+// textFile.
 func (o Options) textFile(ctx context.Context, f File) (*textFile, error) {
 	held, err := o.Budget.Reserve("a file of text to stage", 0)
 	if err != nil {

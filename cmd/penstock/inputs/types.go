@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// typeNames returns the types, except decimals, that can be parsed from texts, by their Iceberg
-// names.
+// typeNames returns, by their Iceberg names, the types whose values can be parsed from texts.
+// Decimals are not among them, because their names have parameters.
 func typeNames() map[string]arrow.DataType {
 	return map[string]arrow.DataType{
 		"boolean": arrow.FixedWidthTypes.Boolean, "int": arrow.PrimitiveTypes.Int32, "long": arrow.PrimitiveTypes.Int64,
@@ -26,10 +26,11 @@ func typeNames() map[string]arrow.DataType {
 	}
 }
 
-// typeRemedy is the remedy that lists the types.
+// typeRemedy is the remedy of errors about --schema. It lists the valid types.
 const typeRemedy = "write it as 'id: long, price: decimal(9,2)', with boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz, string or uuid"
 
-// schemaColumn matches a column of --schema, such as "price: decimal(9,2)", and the comma after it.
+// schemaColumn matches a column in the value of --schema, such as "price: decimal(9,2)", with the
+// comma that follows it.
 var schemaColumn = regexp.MustCompile(`^\s*([^:,]+?)\s*:\s*(\w+)\s*(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?\s*(?:,|$)`)
 
 // ParseTypes parses the types of columns from a text such as "id: long, price: decimal(9,2)". It
@@ -78,8 +79,9 @@ var (
 	digits      = regexp.MustCompile(`^[+-]?\d+$`)
 )
 
-// appendText parses a text as the type of a builder and appends the value. The text must match
-// exactly: values are not rounded, and numbers are not accepted as dates or times.
+// appendText parses a text as a value of a builder's type, and appends the value. It returns an
+// error unless the type can represent the text exactly: values are not rounded, and numbers are not
+// accepted as dates or times.
 func appendText(b array.Builder, text string) error {
 	switch b := b.(type) {
 	case *array.StringBuilder:
@@ -87,7 +89,7 @@ func appendText(b array.Builder, text string) error {
 		return nil
 	case *array.Int32Builder:
 		n, err := strconv.ParseInt(text, 10, 32)
-		b.Append(int32(n)) //nolint:gosec // within 32 bits, or an error
+		b.Append(int32(n)) //nolint:gosec // a number that does not fit into 32 bits is an error
 		return err
 	case *array.Int64Builder:
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -95,7 +97,7 @@ func appendText(b array.Builder, text string) error {
 		return err
 	case *extensions.UUIDBuilder:
 		id, err := uuid.Parse(text)
-		if err != nil || len(text) != len(id.String()) { // the library accepts other forms
+		if err != nil || len(text) != len(id.String()) { // the library also accepts other forms of UUIDs
 			return errNotValue
 		}
 		b.Append(id)

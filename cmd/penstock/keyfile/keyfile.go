@@ -1,5 +1,5 @@
-// Package keyfile reads files that control access, and checks the permissions of other users on
-// them.
+// Package keyfile reads files that control access to a server. It checks what other users may do
+// with these files.
 package keyfile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Use states what other users may do with a file.
+// Use is what a file is used for, which determines what other users may do with it.
 type Use int
 
 const (
@@ -22,8 +22,10 @@ const (
 // maxBytes is the maximum size of a file.
 const maxBytes = 16 << 20
 
-// Read reads the file at path; setting names it in errors. It refuses a file that users other than
-// this one and root own or may write, and a secret file that other users may read.
+// Read reads the file at path. setting is the name of the file's setting, for errors. Other users
+// means users other than this one and root. Read refuses a file that another user owns or that
+// other users may write. It refuses a secret file that other users may access in any way, except as
+// described for usableByOthers.
 func Read(setting, path string, use Use) ([]byte, error) {
 	failed := func(err error) error {
 		return fault.New(fault.Invalid, "read the file of %s: %w", setting, err).In("", path).WithRemedy("set %s to a file that this user may read", setting)

@@ -1,9 +1,9 @@
 // Package proposal proposes datasets for the tables of a catalog, and writes them as a config
 // file.
 //
-// It reads only metadata. It derives datasets from the names and buckets of tables, and proposes
-// those that can be planned; the others are listed with the reason. WithoutSecrets replaces secrets
-// by environment variables, so that the file holds none.
+// It reads only metadata. It derives datasets from the names and buckets of tables. It proposes the
+// datasets that can be planned, and lists the others with the reason. WithoutSecrets replaces
+// secrets by references to environment variables, so that the file contains no secrets.
 package proposal
 
 import (
@@ -24,7 +24,7 @@ type Catalog interface {
 	List(ctx context.Context) ([]string, error)
 }
 
-// Planner plans queries, such as *loader.Loader.
+// Planner plans queries. *loader.Loader is a Planner.
 type Planner interface {
 	Plan(ctx context.Context, query dataset.Query) (loader.Planned, error)
 }
@@ -35,14 +35,14 @@ type Proposal struct {
 	Datasets []dataset.Dataset
 
 	known   map[string]*catalog.Table
-	rows    map[string]int64 // by table; only of counted tables
-	skipped []string         // omitted tables and datasets, with reasons
+	rows    map[string]int64 // the numbers of rows by table; only for tables whose rows were counted
+	skipped []string         // texts that name the omitted tables and datasets, with the reasons
 }
 
 const (
-	maxSurveyed = 2000 // tables
-	maxAlone    = 20   // maximum number of datasets of one table
-	maxComment  = 300  // characters
+	maxSurveyed = 2000 // the maximum number of tables whose metadata is read
+	maxAlone    = 20   // the maximum number of datasets that have only one table
+	maxComment  = 300  // the maximum number of characters of a comment
 )
 
 // Survey reads the metadata of a catalog's tables, and proposes datasets.
@@ -88,13 +88,14 @@ func Survey(ctx context.Context, of Catalog, planner Planner) (*Proposal, error)
 	return p, p.keepPlannable(ctx, planner)
 }
 
-// LeftOut returns the omitted tables and datasets, with reasons.
+// LeftOut returns texts that name the omitted tables and datasets, with the reasons.
 func (p *Proposal) LeftOut() []string { return p.skipped }
 
-// isUnnameable reports whether datasets cannot name a table because its name contains r.
+// isUnnameable reports whether datasets cannot refer to tables whose names contain the character r.
 func isUnnameable(r rune) bool { return r <= ' ' || r == 0x7f || r == '"' || r == '`' }
 
-// count returns the number of rows in a table's files, or 0 if the files cannot be listed.
+// count returns the sum of the numbers of rows in a table's data files, or 0 if the files cannot be
+// listed.
 func (p *Proposal) count(ctx context.Context, of catalog.Catalog, t *catalog.Table) int64 {
 	if rows, ok := p.rows[t.Name]; ok {
 		return rows
@@ -110,7 +111,8 @@ func (p *Proposal) count(ctx context.Context, of catalog.Catalog, t *catalog.Tab
 	return rows
 }
 
-// alone returns datasets that have only a training table, for the first maxAlone tables.
+// alone returns a dataset for each of the first maxAlone tables. These datasets have only a
+// training table.
 func alone(tables []*catalog.Table) []dataset.Dataset {
 	var out []dataset.Dataset
 	for _, t := range tables[:min(len(tables), maxAlone)] {

@@ -9,15 +9,16 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Secret is a value that a config file refers to by an environment variable.
+// Secret is a secret value. The config file contains the name of an environment variable in its
+// place.
 type Secret struct {
 	Variable string
-	Property string // description of the value
+	Property string // a description of the value for the user
 	Value    string
 }
 
-// WithoutSecrets replaces secret values by environment variables. Values that already refer to a
-// variable stay unchanged.
+// WithoutSecrets replaces secret values by references to environment variables. Values that already
+// refer to a variable stay unchanged.
 func WithoutSecrets(given []dataset.Property) (written []dataset.Property, secrets []Secret) {
 	for _, p := range given {
 		hide := func(value string, what string) string {
@@ -47,7 +48,8 @@ func isSecret(name string) bool {
 		strings.HasPrefix(name, "header.")
 }
 
-// hidePassword hides the password in a URI, or the whole URI if it contains other secrets.
+// hidePassword hides the password in a URI. If the URI contains other secrets, hidePassword hides
+// the whole URI.
 func hidePassword(uri string, hide func(value, what string) string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	who, where, ok := strings.Cut(rest, "@")
@@ -60,7 +62,7 @@ func hidePassword(uri string, hide func(value, what string) string) string {
 	return hide(uri, "")
 }
 
-// variableOf returns the name of the environment variable for a secret of a property.
+// variableOf returns the name of the environment variable for a secret in a property.
 func variableOf(property, what string) string {
 	name := regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(property, "_")
 	if what != "" {

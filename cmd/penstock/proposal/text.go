@@ -24,7 +24,8 @@ func CatalogText(properties []dataset.Property) string {
 	return b.String()
 }
 
-// Plainly returns a name as a YAML string, with quotes only if YAML could misread it.
+// Plainly returns a name as a YAML string. It adds quotes only if YAML could misread the name
+// without them.
 func Plainly(name string) string {
 	plain := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.\-]*$`).MatchString(name)
 	if plain && !slices.Contains([]string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(name)) {
@@ -62,7 +63,8 @@ func (p *Proposal) Config(properties []dataset.Property) string {
 	return b.String()
 }
 
-// dataset writes one dataset. The first dataset gets comments on optional fields.
+// dataset writes one dataset. If it is the first dataset of the file, dataset also writes comments
+// on optional fields.
 func (p *Proposal) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
 	fmt.Fprintf(b, "  %s:\n    training:\n      table: %s  # %s\n", Plainly(d.Name), Plainly(d.Training.Table), p.about(p.known[d.Training.Table]))
 	if first {
@@ -107,8 +109,9 @@ func (p *Proposal) staging(b *strings.Builder, entry dataset.Staging, first bool
 	}
 }
 
-// timesText returns a comment that proposes a point-in-time join on the first pair of date or
-// timestamp columns of equal type, or "" if there is none.
+// timesText returns a comment that proposes a point-in-time join. It chooses the first pair of a
+// staging column and a training column that both are dates or both are timestamps of the same type.
+// It returns "" if there is no such pair.
 func timesText(training, staging *catalog.Table) string {
 	for _, s := range staging.Fields {
 		for _, t := range training.Fields {
@@ -134,8 +137,8 @@ func columnsText(t *catalog.Table) string {
 	return cutText(strings.Join(columns, ", "))
 }
 
-// about describes a table by its number of rows, if they were counted, and its newest partition
-// spec.
+// about describes a table in a few words: its number of rows, if the rows were counted, and its
+// newest partition spec.
 func (p *Proposal) about(t *catalog.Table) string {
 	var parts []string
 	if rows, ok := p.rows[t.Name]; ok {
