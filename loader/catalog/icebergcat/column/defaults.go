@@ -15,14 +15,14 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// initialDefaults are the initial defaults of a schema's fields, by field id, as decoded
-// from the text of the metadata: iceberg-go's own are inexact, as it decodes numbers to
+// initialDefaults has the initial defaults of a schema's fields, by field id, decoded from the text
+// of the metadata. The defaults that iceberg-go decodes are inexact, because it decodes numbers as
 // floats.
 type initialDefaults map[int]any
 
-// Defaults returns the initial defaults of a schema's fields, by field id: what the fields
-// mean in files that lack them. It reads them from the text of the table's metadata, which
-// is charged to file. See catalog.Table.
+// Defaults returns the initial defaults of a schema's fields, by field id: the values that the
+// fields have in files that lack them. It decodes them from the text of the table's metadata, and
+// charges the memory for that to file. See catalog.Table.
 func Defaults(file metafile.Allowance, text []byte, schema *iceberg.Schema) (map[int]arrow.Array, error) {
 	fields := withDefaults(nil, schema.Fields())
 	if len(fields) == 0 {
@@ -62,8 +62,8 @@ func withDefaults(out, fields []iceberg.NestedField) []iceberg.NestedField {
 	return out
 }
 
-// field appends the initial default of a field. The default of a struct is written
-// without its fields: each has a default of its own or is null.
+// field appends the initial default of a field. The default of a struct does not contain the values
+// of its fields: each of these has its own default or is null.
 func (d initialDefaults) field(b array.Builder, f iceberg.NestedField) error {
 	value, there := d[f.ID]
 	t, isStruct := f.Type.(*iceberg.StructType)
@@ -103,7 +103,8 @@ func (m metadata) unreadable(err error) error {
 	return m.corrupt("metadata of table %s cannot be read: %w", m.file.Table, err)
 }
 
-// schemaText is what a schema, or a nested type in one, contains of defaults.
+// schemaText has the parts of a schema, or of a nested type in a schema, that lead to the initial
+// defaults.
 type schemaText struct {
 	ID     *int        `json:"schema-id"`
 	Fields []fieldText `json:"fields"`
@@ -119,13 +120,13 @@ type fieldText struct {
 
 // defaults reads the initial defaults of a schema.
 func (m metadata) defaults(schema int) (initialDefaults, error) {
-	// Decoding copies the text twice: into the schemas and into the fields.
+	// Decoding copies the text twice: once into the schemas, and once into their fields.
 	if err := m.file.Charge(2 * int64(len(m.text))); err != nil {
 		return nil, err
 	}
 	var all struct {
 		Schemas []schemaText `json:"schemas"`
-		Schema  *schemaText  `json:"schema"` // of format version 1, beside the list or instead of it
+		Schema  *schemaText  `json:"schema"` // in format version 1, in addition to the list or instead of it
 	}
 	if err := json.Unmarshal(m.text, &all); err != nil {
 		return nil, m.unreadable(err)
@@ -160,7 +161,7 @@ func (m metadata) collect(into initialDefaults, in schemaText) error {
 	}
 	for _, t := range types {
 		if !bytes.HasPrefix(t, []byte("{")) {
-			continue // the name of a type
+			continue // a primitive type, which is only a name
 		}
 		var nested schemaText
 		if err := json.Unmarshal(t, &nested); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// appendSingle appends a value that is serialized as in Iceberg's metadata and was decoded
-// with numbers as json.Number (specification, "JSON Single-Value Serialization"). A
-// serialization of another type, or a value that the type cannot represent, is an error:
-// values are never rounded or truncated.
+// appendSingle appends a value from Iceberg's metadata (see the specification, "JSON Single-Value
+// Serialization"). V is the decoded JSON value, in which numbers are json.Number. If v is not a
+// serialization of type t, or the type cannot represent the value exactly, appendSingle returns an
+// error: it never rounds or truncates.
 func appendSingle(b array.Builder, t iceberg.Type, v any) error {
 	switch t := t.(type) {
 	case *iceberg.StructType:
@@ -44,7 +44,7 @@ func appendSingle(b array.Builder, t iceberg.Type, v any) error {
 	return noneOf(t, v)
 }
 
-// noneOf returns the error for a value that its type cannot represent.
+// noneOf returns the error for a value that is not a value of its type.
 func noneOf(t iceberg.Type, v any) error { return fmt.Errorf("%v is no %s", v, t) }
 
 func appendNumber(b array.Builder, t iceberg.Type, text string) error {
@@ -112,7 +112,7 @@ func appendText(b array.Builder, t iceberg.Type, text string) error {
 	return nil
 }
 
-// appendBytes appends bytes that are written as hexadecimal digits or as a UUID.
+// appendBytes appends bytes, given as hexadecimal digits or as the text of a UUID.
 func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 	var value []byte
 	var err error
@@ -121,7 +121,7 @@ func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 		id, err = uuid.Parse(text)
 		value = id[:]
 		if len(text) != len(uuid.Nil.String()) {
-			return false // another form that the library accepts
+			return false // a form of UUIDs that only the library accepts
 		}
 	} else {
 		value, err = hex.DecodeString(text)
@@ -133,7 +133,7 @@ func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 	case *array.BinaryBuilder:
 		b.Append(value)
 	case *array.FixedSizeBinaryBuilder:
-		if len(value) != b.Type().(*arrow.FixedSizeBinaryType).ByteWidth { //nolint:forcetypeassert // it is of that type
+		if len(value) != b.Type().(*arrow.FixedSizeBinaryType).ByteWidth { //nolint:forcetypeassert // b is a builder of this type
 			return false
 		}
 		b.Append(value)
@@ -141,8 +141,9 @@ func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 	return true
 }
 
-// appendSingleStruct appends a struct in a list or a map, whose fields are written by
-// field id. All must be there: the specification does not define a missing one.
+// appendSingleStruct appends a struct that is inside a list or a map. The JSON object has its
+// fields by field id. All fields must be present, because the specification does not say what a
+// missing field means.
 func appendSingleStruct(b *array.StructBuilder, t *iceberg.StructType, v any) error {
 	fields, ok := v.(map[string]any)
 	if !ok || len(fields) != len(t.FieldList) {
@@ -206,7 +207,8 @@ func appendNullable(b array.Builder, t iceberg.Type, required bool, v any) error
 	}
 }
 
-// maxExponent bounds the exponent of a decimal, which has at most 38 digits.
+// maxExponent is the largest exponent that a decimal's text may have. It suffices, because a
+// decimal has at most 38 digits.
 const maxExponent = 100
 
 var decimalForm = regexp.MustCompile(`^([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$`)
@@ -220,7 +222,7 @@ func unscaled(text string, t iceberg.DecimalType) (*big.Int, bool) {
 	}
 	exponent := 0
 	if parts[4] != "" {
-		exponent, _ = strconv.Atoi(parts[4]) // of at most three digits
+		exponent, _ = strconv.Atoi(parts[4]) // the pattern allows at most three digits
 	}
 	n, ok := new(big.Int).SetString(parts[1]+parts[2]+parts[3], 10)
 	if !ok || exponent > maxExponent || exponent < -maxExponent {
@@ -253,7 +255,7 @@ var (
 	clockForm = regexp.MustCompile(`^(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?$`)
 )
 
-// daysOf returns the days from 1970 to a date of the proleptic Gregorian calendar.
+// daysOf returns the number of days from 1970-01-01 to a date of the proleptic Gregorian calendar.
 func daysOf(text string) (int64, bool) {
 	parts := dateForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -266,10 +268,10 @@ func daysOf(text string) (int64, bool) {
 	if at.Month() != time.Month(month) || at.Day() != day {
 		return 0, false // such as February 30
 	}
-	return at.Unix() / secondsPerDay, true // of midnight
+	return at.Unix() / secondsPerDay, true // at is midnight in UTC
 }
 
-// clock returns the time of a day in units of 1/perSecond seconds.
+// clock parses the time of a day, and returns it in units of 1/perSecond seconds.
 func clock(text string, perSecond int64) (int64, bool) {
 	parts := clockForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -286,8 +288,8 @@ func clock(text string, perSecond int64) (int64, bool) {
 	return (hour*3600+minute*60+second)*perSecond + nanos/finest, true
 }
 
-// instant returns a timestamp in the unit of its type. The text of a timestamp with a zone
-// ends with the offset of UTC; without a zone it has no offset.
+// instant parses a timestamp, and returns it in the unit of its type. If the type has a time zone,
+// the text must end with the offset of UTC; otherwise it must have no offset.
 func instant(text string, t *arrow.TimestampType) (int64, bool) {
 	perSecond := int64(microsPerSecond)
 	if t.Unit == arrow.Nanosecond {

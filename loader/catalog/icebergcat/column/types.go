@@ -1,5 +1,5 @@
-// Package column translates the columns of Iceberg schemas to Arrow: their types, and the
-// initial defaults of columns that older files lack.
+// Package column converts the columns of Iceberg schemas to Arrow: their types, and the initial
+// defaults that columns have in older files, which lack them.
 package column
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// utc is the time zone of every timestamp with one.
+// utc is the time zone of every timestamp type with a time zone.
 const utc = "UTC"
 
-// Convert returns columns as users see them. A column whose type this version does not
-// serve has the Arrow type null: Catalog.Files refuses to read it.
+// Convert converts columns to the form that users see. If this version does not support a column's
+// type, its Arrow type is null, and Catalog.Files returns an error if the column is to be read.
 func Convert(fields []iceberg.NestedField) []catalog.Field {
 	if len(fields) == 0 {
 		return nil
@@ -52,13 +52,15 @@ func Served(t iceberg.Type) bool {
 	return ok
 }
 
-// MaxDepth is the deepest nesting of a column's type: Arrow's messages have 64 levels, of which the wire forms use some.
+// MaxDepth is the maximum number of levels of a column's type. Arrow's messages can have 64 levels,
+// and Penstock's stream formats need some of them.
 const MaxDepth = 60
 
-// TooDeep reports whether a type has more levels than MaxDepth. A map has two more than its values.
+// TooDeep reports whether a type has more levels than MaxDepth. A map has two levels more than its
+// keys or values.
 func TooDeep(t iceberg.Type) bool { return deeper(t, MaxDepth) }
 
-// deeper reports whether a type has more than a number of levels.
+// deeper reports whether a type has more levels than the given number.
 func deeper(t iceberg.Type, levels int) bool {
 	if levels <= 0 {
 		return true
@@ -80,8 +82,9 @@ func All(schema *iceberg.Schema) []iceberg.NestedField {
 	return slices.Concat(schema.Fields(), Nested(schema))
 }
 
-// Nested returns the primitive columns in a schema's structs, at any depth that is served, but not
-// those in lists and maps. Each is named by its path, and required if all on the path are.
+// Nested returns the primitive columns inside the structs of a schema, down to the supported depth,
+// but not those in lists and maps. The name of each is its path, and it is required if all fields
+// on the path are required.
 func Nested(schema *iceberg.Schema) []iceberg.NestedField {
 	var out []iceberg.NestedField
 	for _, f := range schema.Fields() {
@@ -111,7 +114,7 @@ func appendInside(out []iceberg.NestedField, parent iceberg.NestedField) []icebe
 	return out
 }
 
-// fieldMetadata chooses the metadata of the nested fields of an Arrow type.
+// fieldMetadata says which metadata the nested fields of an Arrow type get.
 type fieldMetadata int
 
 const (
@@ -169,7 +172,7 @@ func convertField(f iceberg.NestedField, as fieldMetadata) (arrow.Field, bool) {
 	return out, ok
 }
 
-// convertPlain maps the types without parameters.
+// convertPlain converts a type that has no parameters.
 func convertPlain(t iceberg.Type) (arrow.DataType, bool) {
 	switch t.(type) {
 	case iceberg.BooleanType:

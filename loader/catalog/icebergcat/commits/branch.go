@@ -39,7 +39,7 @@ func (w *TableWriter) moveRef(ctx context.Context, move commit.Move) error {
 	return fault.Op(err, "move branch %s of table %s", move.Ref, move.Table)
 }
 
-// moveOnce makes an attempt. It returns true if the branch is where it should be.
+// moveOnce makes one attempt. It returns true if the branch is at the wanted snapshot.
 func (w *writing) moveOnce(ctx context.Context, move commit.Move) (bool, error) {
 	held := w.source.Hold(w.table)
 	defer held.Release()
@@ -78,8 +78,8 @@ func (w *writing) moveOnce(ctx context.Context, move commit.Move) (bool, error) 
 	return made, err
 }
 
-// moved settles attempts of a move that was made: those whose metadata file is not in the
-// table's history.
+// moved settles the attempts of a change that was made: attempts whose metadata file is not in the
+// table's metadata log were not committed.
 func (w *writing) moved(meta *metadata.Loaded) {
 	made := map[string]bool{meta.File.Location: true}
 	for entry := range meta.PreviousFiles() {
@@ -90,7 +90,7 @@ func (w *writing) moved(meta *metadata.Loaded) {
 	}
 }
 
-// look loads a table for a decision about its branches.
+// look loads a table and returns the move that decide returns for its metadata.
 func (w *TableWriter) look(ctx context.Context, table string, decide func(*metadata.Loaded) (commit.Move, error)) (commit.Move, error) {
 	if err := w.MayWrite(table); err != nil {
 		return commit.Move{}, err
@@ -129,10 +129,10 @@ func (w *TableWriter) Publish(ctx context.Context, table, branch string) (commit
 	return move, fault.Op(err, "publish branch %s of table %s", branch, table)
 }
 
-// maxNamed bounds the snapshots that an error names.
+// maxNamed is the maximum number of snapshots that an error names.
 const maxNamed = 10
 
-// since names the ancestors of a snapshot that a branch does not have.
+// since lists a snapshot and its ancestors up to the first one that the branch has, for an error.
 func since(m *metadata.Loaded, from int64, branch string) string {
 	has := map[int64]bool{}
 	if head, err := m.Head(branch); err == nil {
@@ -150,7 +150,7 @@ func since(m *metadata.Loaded, from int64, branch string) string {
 	return strings.Join(names, ", ")
 }
 
-// Undo takes a move of a branch back. See commit.Brancher.
+// Undo reverses a move of a branch. See commit.Brancher.
 func (w *TableWriter) Undo(ctx context.Context, made commit.Move) error {
 	back, err := w.look(ctx, made.Table, func(m *metadata.Loaded) (commit.Move, error) {
 		at, err := m.At(made.Ref)
@@ -174,8 +174,9 @@ func (w *TableWriter) Undo(ctx context.Context, made commit.Move) error {
 	return fault.Op(err, "undo snapshot %d of table %s", made.To, made.Table)
 }
 
-// leads returns Conflict unless a branch can have been moved as a move says: forward, or, if it had no snapshot, main to a
-// first snapshot. A snapshot that expired after it was undone is not checked.
+// leads returns Conflict if a move cannot have happened. It can have happened if From is an
+// ancestor of To; or, if From is 0, if the branch is not main or To has no parent. If To no longer
+// exists, because it was undone and has expired, leads does not check the move.
 func leads(m *metadata.Loaded, made commit.Move) error {
 	to := m.SnapshotByID(made.To)
 	if to == nil {
@@ -197,8 +198,9 @@ func leads(m *metadata.Loaded, made commit.Move) error {
 		In(made.Table, "").WithRemedy("name the snapshots as the publish or the stage printed them; %s", listed(m))
 }
 
-// committedSince returns the Conflict of a move that cannot be taken back, with the snapshots
-// that others committed since.
+// committedSince returns the error Conflict for a move that cannot be reversed. It lists the
+// snapshots that were committed since, or the table's snapshots if the branch no longer descends
+// from To.
 func committedSince(m *metadata.Loaded, made commit.Move, at int64) error {
 	var names []string
 	for s := range m.Ancestors(m.SnapshotByID(at)) {

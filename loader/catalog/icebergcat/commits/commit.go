@@ -22,21 +22,22 @@ var (
 	_ commit.Brancher  = (*TableWriter)(nil)
 )
 
-// committing is one call of Commit. Attempts share one snapshot id, so a retry finds the one that
-// landed and no catalog can apply two.
+// committing is one call of Commit. All attempts use the same snapshot id. So a later attempt finds
+// the snapshot if an earlier attempt was committed after all, and no catalog can apply two
+// attempts.
 type committing struct {
 	writing
-	tables *TableWriter // creates the table; nil: the change is only looked for
+	tables *TableWriter // creates the table; nil if the call only looks for the change
 	change commit.Change
 	id     int64
 }
 
 // Commit makes a change. See commit.Committer.
 //
-// Each attempt loads the table. If the branch has the change, by its token or by its snapshot
-// id, the call is done. Otherwise it writes the files of a new snapshot and commits, on the
-// condition that the branch has not moved. If it has, or if the outcome is unknown, another
-// attempt begins.
+// Each attempt loads the table. If the branch already has the change, which it recognizes by the
+// token, the snapshot id or the digest of the rows, the call is done. Otherwise, it writes the
+// files of a new snapshot and commits, on the condition that the branch has not moved. If the
+// branch has moved, or if the outcome is unknown, another attempt follows.
 func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
 	change.Branch = cmp.Or(change.Branch, commit.Main)
 	err := w.MayWrite(change.Table)
@@ -62,7 +63,8 @@ func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.
 	return out, fault.Op(err, "commit to table %s", change.Table)
 }
 
-// once makes an attempt. It returns false if another one should follow.
+// once makes one attempt. It returns done = false without an error if another attempt should
+// follow.
 func (p *committing) once(ctx context.Context) (out commit.Committed, done bool, err error) {
 	held := p.source.Hold(p.table)
 	defer held.Release()
@@ -114,7 +116,8 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 	return out, made, err
 }
 
-// begins returns the snapshot that the new one comes after, and where the branch is: 0 if it does not exist.
+// begins returns the parent of the new snapshot, and the id of the snapshot that the branch is at,
+// which is 0 if the branch does not exist.
 func (p *committing) begins(meta *metadata.Loaded) (*icetable.Snapshot, int64, error) {
 	head, err := meta.Head(p.change.Branch)
 	if p.change.Begin == 0 || fault.KindOf(err) != fault.NotFound {
@@ -127,8 +130,9 @@ func (p *committing) begins(meta *metadata.Loaded) (*icetable.Snapshot, int64, e
 	return head, 0, nil
 }
 
-// unloaded returns the error of an attempt that could not load the table. While the outcome
-// of an earlier attempt is unknown, it is tried again.
+// unloaded returns the error of an attempt that could not load the table because of err. If the
+// outcome of an earlier attempt is unknown, it returns nil a few times, so that the table is loaded
+// again.
 func (p *committing) unloaded(ctx context.Context, err error) error {
 	if fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil || !p.uncertain() {
 		return err
@@ -139,7 +143,7 @@ func (p *committing) unloaded(ctx context.Context, err error) error {
 	return nil
 }
 
-// result describes a snapshot that has the change.
+// result returns the Committed for the snapshot that has the change.
 func (p *committing) result(s *icetable.Snapshot) commit.Committed {
 	if s == nil {
 		return commit.Committed{}
@@ -154,7 +158,7 @@ func (p *committing) result(s *icetable.Snapshot) commit.Committed {
 	return out
 }
 
-// summaryOf returns an entry of a snapshot's summary, or "".
+// summaryOf returns the value of an entry of a snapshot's summary, or "" if there is none.
 func summaryOf(s *icetable.Snapshot, entry string) string {
 	if s.Summary == nil {
 		return ""
@@ -162,8 +166,8 @@ func summaryOf(s *icetable.Snapshot, entry string) string {
 	return s.Summary.Properties[entry]
 }
 
-// find returns the snapshot that has the change, or nil: by its id, its token or its rows. It returns the errors of
-// byToken and byRows.
+// find looks for the snapshot that has the change, by the snapshot id, the token and the rows of
+// the change. It returns nil if there is none. It returns the errors of byToken and byRows.
 func (p *committing) find(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
 	made := meta.SnapshotByID(p.id)
 	var err error
@@ -179,8 +183,10 @@ func (p *committing) find(meta *metadata.Loaded, head *icetable.Snapshot) (*icet
 	return made, err
 }
 
-// byToken returns the snapshot with the change's token, or nil. It returns Conflict if the change is in another branch or was
-// undone, and Expired if the snapshots that would have it are gone.
+// byToken returns the snapshot of the branch that has the change's token, or nil if no snapshot has
+// it. It returns Conflict if only a snapshot outside the branch has the token, because the change
+// is in another branch or was undone. It returns Expired if a snapshot with the token may have
+// existed and expired.
 func (p *committing) byToken(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
 	oldest, cut := head, false
 	for s := range meta.Ancestors(head) {
@@ -204,11 +210,13 @@ func (p *committing) byToken(meta *metadata.Loaded, head *icetable.Snapshot) (*i
 		WithRemedy("check whether the table has the rows; if not, commit them with a new token")
 }
 
-// byRows returns the latest snapshot that added the rows of the change, if the branch still has them, or nil. A change that
-// replaces partitions is made again if any rows were added or removed since, and its partitions then have its rows
-// alone. For another change, it returns Conflict if rows were removed since: some of its rows may be among them, and others not.
+// byRows returns the latest snapshot of the branch that added the rows of the change, if the branch
+// still has them; otherwise nil. If the change replaces partitions, and a later snapshot added or
+// removed any rows, byRows returns nil, so that the change is made again: afterwards, its
+// partitions have only its rows. For any other change, byRows returns Conflict if a later snapshot
+// removed rows, because some of the change's rows may be among them.
 func (p *committing) byRows(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
-	var removed *icetable.Snapshot // the last one that may have removed rows
+	var removed *icetable.Snapshot // the latest snapshot that may have removed rows
 	for s := range meta.Ancestors(head) {
 		switch {
 		case summaryOf(s, commit.SummaryRows) != p.change.Rows.Digest:
@@ -244,8 +252,9 @@ func changesRows(s *icetable.Snapshot) (adds, removes bool) {
 	return true, true
 }
 
-// latestForgotten returns the newest token time that expiry may already have dropped, given the oldest snapshot that is kept.
-// No snapshot is older than its token, and no snapshot with a token is older than its parent.
+// latestForgotten returns the latest time that a token of an expired snapshot can have, given the
+// oldest snapshot that still exists. The reasons are that no snapshot is older than its token, and
+// that no snapshot with a token is older than its parent.
 func latestForgotten(oldest *icetable.Snapshot) time.Time {
 	at := time.UnixMilli(oldest.TimestampMs)
 	if oldest.Summary == nil || oldest.Summary.Properties[commit.SummaryToken] == "" {
@@ -254,7 +263,7 @@ func latestForgotten(oldest *icetable.Snapshot) time.Time {
 	return at
 }
 
-// found settles the attempts, given the snapshot that has the change.
+// found settles all attempts, given the snapshot that has the change.
 func (p *committing) found(made *icetable.Snapshot) {
 	for _, a := range p.attempts {
 		if a.list == made.ManifestList {

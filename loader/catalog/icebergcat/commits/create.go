@@ -24,7 +24,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// MayCreate checks a new table before its rows are read. See commit.Committer.
+// MayCreate checks a new table, so that errors occur before its rows are read. See
+// commit.Committer.
 func (w *TableWriter) MayCreate(table commit.NewTable) (folder string, err error) {
 	if err := w.MayWrite(table.Table); err != nil {
 		return "", err
@@ -38,13 +39,13 @@ func (w *TableWriter) mayCreate(table commit.NewTable) (folder string, err error
 	if err != nil {
 		return "", err
 	}
-	if _, ours := w.source.Locator.(locator.Swapper); !ours { // others choose the location themselves
+	if _, ours := w.source.Locator.(locator.Swapper); !ours { // other catalogs choose the location themselves
 		return "", nil
 	}
 	return w.newLocation(of, form.table.Location)
 }
 
-// defined returns the name and the form of a new table.
+// defined checks a new table. It returns the table for the locator, and its tableForm.
 func defined(table commit.NewTable) (locator.Table, *tableForm, error) {
 	parts, err := catalog.Parts(table.Table)
 	if err != nil {
@@ -95,7 +96,8 @@ func (w *TableWriter) create(ctx context.Context, table commit.NewTable) error {
 	return err
 }
 
-// newCopies is the number of copies of the metadata of a new table: as written, and twice while it is parsed.
+// newCopies is the number of copies of a new table's metadata that are charged: the content of the
+// file, and two copies for parsing it.
 const newCopies = 3
 
 // insert writes the metadata file of a new table, and records its location.
@@ -108,8 +110,8 @@ func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of loc
 	return File(ctx, w.source, file, content, func() (locator.Outcome, error) { return tables.Insert(ctx, of, to) })
 }
 
-// newMetadata returns the location and the content of the first metadata file of a new table, given
-// the function that returns the table's uuid for its folder.
+// newMetadata returns the location and the content of the first metadata file of a new table. The
+// function id returns the table's uuid, given its folder.
 func (w *TableWriter) newMetadata(of locator.Table, form *tableForm, id func(folder string) uuid.UUID, held *budget.Reservation) (to string, content []byte, err error) {
 	location, err := w.newLocation(of, form.table.Location)
 	if err != nil {
@@ -127,9 +129,11 @@ func (w *TableWriter) newMetadata(of locator.Table, form *tableForm, id func(fol
 	return location + "/" + metadata.Folder + "/00000-" + commit.MetadataID() + metafile.Suffix(""), content, nil
 }
 
-// unsaved returns the metadata of a new table, without snapshots, which the catalog does not have
-// yet. The uuid of the table follows from its folder and the token of the change: if the process dies
-// before the catalog has the table, the files that a repeated call leaves aside are the table's own.
+// unsaved returns the metadata, without snapshots, of a new table that the catalog does not have
+// yet. The uuid of the table is computed from its folder and the token of the change. If the
+// process ends before the catalog has the table, and the call is repeated with the token, the table
+// has the same uuid. So the files that the first call left in the folder are recognized as files of
+// this table.
 func (w *TableWriter) unsaved(table commit.NewTable, token string, held *budget.Reservation) (*metadata.Loaded, error) {
 	of, form, err := defined(table)
 	if err != nil {
@@ -151,8 +155,10 @@ func (w *TableWriter) unsaved(table commit.NewTable, token string, held *budget.
 	return w.source.Unsaved(table.Table, to, content, held)
 }
 
-// newLocation returns the folder of a new table: as given, or below the catalog's warehouse. No two names give the same folder, or
-// one inside another's: programs that remove orphaned files of a table take all files in its folder.
+// newLocation returns the folder of a new table: the given location, or else a folder below the
+// catalog's warehouse. For two different names, the folders below the warehouse are never the same,
+// and never inside each other, because programs that remove the orphan files of a table consider
+// all files in its folder.
 func (w *TableWriter) newLocation(of locator.Table, given string) (string, error) {
 	if given == "" && w.warehouse == "" {
 		return "", fault.InvalidField("location", "table %s has no location, and the catalog has no warehouse to put it into", of.Name).In(of.Name, "").
@@ -163,7 +169,7 @@ func (w *TableWriter) newLocation(of locator.Table, given string) (string, error
 			WithRemedy("choose a name without slashes")
 	}
 	last := len(of.Parts) - 1
-	usual := strings.TrimRight(w.warehouse, "/") + "/" + strings.Join(of.Parts[:last], ".") + "/" + of.Parts[last] // as PyIceberg does
+	usual := strings.TrimRight(w.warehouse, "/") + "/" + strings.Join(of.Parts[:last], ".") + "/" + of.Parts[last] // PyIceberg's layout
 	location := strings.TrimRight(cmp.Or(given, usual), "/")
 	if w.source.Prefixes.Contain(location + "/") {
 		return location, nil
@@ -172,7 +178,7 @@ func (w *TableWriter) newLocation(of locator.Table, given string) (string, error
 		WithRemedy("name a location below them, or list its folder in allowed_prefixes of the catalog's block")
 }
 
-// tableForm is a new table, as metadata and requests have it.
+// tableForm is a new table in the form that metadata files and requests use.
 type tableForm struct {
 	table     commit.NewTable
 	schema    schemaForm
@@ -201,13 +207,13 @@ type sortForm struct {
 	Nulls     string `json:"null-order"`
 }
 
-// The first id of a partition field, and the format version of a table that names none.
+// The id of the first partition field, and the default format version.
 const (
 	firstPartitionID = 1000
 	defaultVersion   = 2
 )
 
-// newForm checks a new table.
+// newForm checks a new table, and returns its tableForm.
 func newForm(table commit.NewTable) (*tableForm, error) {
 	table.Version = cmp.Or(table.Version, defaultVersion)
 	if table.Version < 1 || table.Version > metadata.LineageVersion {
@@ -249,7 +255,7 @@ func newForm(table commit.NewTable) (*tableForm, error) {
 	return out, nil
 }
 
-// applies returns an error if a column has no such transform.
+// applies returns an error if the transform is unknown or cannot be applied to the column.
 func applies(schema *iceberg.Schema, field, transform string, column int) *fault.Error {
 	f, known := schema.FindFieldByID(column)
 	if !known {
@@ -263,7 +269,7 @@ func applies(schema *iceberg.Schema, field, transform string, column int) *fault
 	return nil
 }
 
-// metadata returns the metadata of the new table.
+// metadata returns the content of the metadata file of the new table.
 func (f *tableForm) metadata(location string, id uuid.UUID, now time.Time) ([]byte, error) {
 	order := func(id int, fields []sortForm) map[string]any {
 		return map[string]any{"order-id": id, "fields": fields}
@@ -300,7 +306,7 @@ func (f *tableForm) properties() map[string]string {
 	return f.table.Properties
 }
 
-// request returns the request for the table in a REST catalog.
+// request returns the body of the request that creates the table in a REST catalog.
 func (f *tableForm) request(name, location string) ([]byte, error) {
 	properties := map[string]string{"format-version": strconv.Itoa(f.table.Version)}
 	maps.Copy(properties, f.table.Properties)

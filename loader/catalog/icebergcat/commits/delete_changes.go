@@ -56,7 +56,7 @@ func (s *preparing) addDeletes(ctx context.Context) ([]iceberg.ManifestFile, err
 	return out, nil
 }
 
-// mayDelete returns an error for a delete file that the table cannot have.
+// mayDelete returns an error if the table cannot have the delete file.
 func (s *preparing) mayDelete(d catalog.DeleteFile) error {
 	vector := d.Kind == catalog.DeletionVector
 	switch version := s.new.Version; {
@@ -70,8 +70,9 @@ func (s *preparing) mayDelete(d catalog.DeleteFile) error {
 	return s.meta.May("delete file", d.Location)
 }
 
-// form returns what manifests of a partition spec have in common. Their schema is the current
-// one or, if that no longer has the columns of the spec, the last one that does.
+// form returns the ManifestForm for manifests with the given partition spec. Its schema is the
+// current one. If the current schema no longer has the columns of the spec, it is the latest schema
+// that has them.
 func (s *preparing) form(spec int) (manifests.ManifestForm, error) {
 	of, ok := s.specs[spec]
 	if !ok {
@@ -85,7 +86,7 @@ func (s *preparing) form(spec int) (manifests.ManifestForm, error) {
 			return manifests.ManifestForm{Spec: of, Schema: schema}, nil
 		}
 	}
-	return manifests.ManifestForm{Spec: of, Schema: s.schema}, nil // the encoder says what is missing
+	return manifests.ManifestForm{Spec: of, Schema: s.schema}, nil // the encoder returns an error that names the missing column
 }
 
 // hasSources reports whether a schema has all columns that a partition spec derives values from.
@@ -98,7 +99,7 @@ func hasSources(schema *iceberg.Schema, spec iceberg.PartitionSpec) bool {
 	return true
 }
 
-// checkRows returns Invalid if a rewrite does not have the rows that it should have.
+// checkRows returns Invalid if the numbers of rows that a rewrite adds and removes do not match.
 func (s *preparing) checkRows() error {
 	added, removed := s.counts.added.rows, s.counts.removed.rows
 	if s.change.Mode != commit.Rewrite || removed-added == s.change.DroppedRows {
@@ -108,9 +109,10 @@ func (s *preparing) checkRows() error {
 		s.table, removed, added, s.change.DroppedRows).In(s.table, "").WithRemedy("write all rows of the removed files again but those that were deleted, and no others")
 }
 
-// checkApplied returns an error if a removed delete file that names its data file applies to a file
-// that stays, or if the change drops more rows than can have been deleted. It reads the branch's
-// manifests only if the change removes delete files or drops rows.
+// checkApplied returns an error if a delete file to remove applies to a data file that stays, or if
+// DroppedRows is larger than the number of rows that can have been deleted. It does not check
+// position deletes that may apply to several data files. It reads the branch's manifests only if
+// the change removes delete files or has DroppedRows.
 func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gone *removing) error {
 	if len(gone.deletes) == 0 && s.change.DroppedRows == 0 {
 		return nil
@@ -126,7 +128,7 @@ func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gon
 		return err
 	}
 	for _, f := range s.change.Add {
-		if f.Sequence > 0 || f.Snapshot != 0 { // other files are newer than all deletes
+		if f.Sequence > 0 || f.Snapshot != 0 { // no deletes apply to other files, because they are newer than all deletes
 			all.Data = append(all.Data, catalog.File{Location: f.Location, Rows: f.Rows, Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition})
 		}
 	}
@@ -153,11 +155,11 @@ func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gon
 	return nil
 }
 
-// spansFiles reports whether a delete file may apply to several data files, so that only its
-// content says to which.
+// spansFiles reports whether a delete file is a file of position deletes that may apply to several
+// data files. Only its content tells to which.
 func spansFiles(d *catalog.DeleteFile) bool { return d.Kind == catalog.PositionDeletes && d.Data == "" }
 
-// mayBeDeleted returns the largest number of deleted rows that a data file can have.
+// mayBeDeleted returns the maximum number of rows that the delete files of a data file can delete.
 func mayBeDeleted(f catalog.File) int64 {
 	n := int64(0)
 	for _, d := range f.Deletes.All(f.Sequence) {

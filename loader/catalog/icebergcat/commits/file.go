@@ -15,11 +15,13 @@ import (
 	"github.com/penstock/penstock/loader/catalog/tablestore"
 )
 
-// maxRemoving bounds the time to remove a file, even after the context has ended.
+// maxRemoving is the maximum time for removing files. It also applies if the context of the call
+// has already ended.
 const maxRemoving = 10 * time.Second
 
-// File writes a metadata file, whose content has been charged, reads it back, and calls commit to make it current. If that
-// failed, the file is removed. If its outcome is unknown, the file stays: if it is an orphan, it is small, and maintenance removes
+// File writes a metadata file, reads it back, and calls commit, which makes it current. The caller
+// has charged the memory of content. If the commit certainly failed, File removes the file. If the
+// outcome is unknown, the file stays; it may be an orphan, but it is small, and maintenance removes
 // orphan files.
 func File(ctx context.Context, source *metadata.Source, file metafile.Allowance, content []byte, commit func() (locator.Outcome, error)) (locator.Outcome, error) {
 	files, err := source.Files.Store(ctx, file.Location)
@@ -42,8 +44,9 @@ func File(ctx context.Context, source *metadata.Source, file metafile.Allowance,
 	return outcome, err
 }
 
-// confirm reads a written file back. If the catalog named a missing or incomplete file, the table could not be read any more, and
-// a proxy may have acknowledged the write although it did not reach the storage.
+// confirm reads a written file back, and returns an error if its content is not what was written: a
+// proxy may have acknowledged a write that never reached the storage. If the catalog then named a
+// missing or incomplete file, nobody could read the table any more.
 func confirm(ctx context.Context, source *metadata.Source, from tablestore.Opener, file metafile.Allowance, content []byte) error {
 	there, err := source.Read(ctx, from, file)
 	if err == nil && !bytes.Equal(there, content) {

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/revision"
 )
 
-// preparing is what the parts of an attempt have in common.
+// preparing has the state of one attempt of a commit, while its files are written.
 type preparing struct {
 	*committing
 	meta    *metadata.Loaded
@@ -28,12 +28,12 @@ type preparing struct {
 	schema  *iceberg.Schema // with the columns that the change adds
 	specs   map[int]iceberg.PartitionSpec
 	new     manifests.NewSnapshot
-	files   int // manifests written
+	files   int // number of manifests that were written
 	counts  snapshotCounts
 }
 
-// prepare checks the change against the table, writes the files of a new snapshot, and
-// returns what to change in the metadata.
+// prepare checks the change against the table, writes the files of a new snapshot, and returns the
+// revision of the metadata.
 func (p *committing) prepare(ctx context.Context, meta *metadata.Loaded, head *icetable.Snapshot, a *attempt) (r revision.Revision, err error) {
 	if err := meta.Servable(); err != nil {
 		return r, err
@@ -75,8 +75,9 @@ func (p *committing) prepare(ctx context.Context, meta *metadata.Loaded, head *i
 	return r, err
 }
 
-// checkFields returns Conflict if a file has statistics of a column that no schema of the table has. Files may have
-// columns of a schema that is to become current later.
+// checkFields returns Conflict if a file has statistics of a column that no schema of the table
+// has. The column may be in a schema that will become current later. It returns Invalid if a file
+// has a sequence number that the table has not used yet.
 func (s *preparing) checkFields() error {
 	schemas := append(slices.Clone(s.meta.Schemas()), s.schema)
 	for _, f := range s.change.Add {
@@ -94,7 +95,7 @@ func (s *preparing) checkFields() error {
 	return nil
 }
 
-// add writes manifests of the added files: one for each partition spec.
+// add writes the manifests of the added data files, one for each partition spec.
 func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	bySpec := map[int][]iceberg.ManifestEntry{}
 	for _, f := range s.change.Add {
@@ -134,13 +135,14 @@ func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	return out, nil
 }
 
-// Bytes charged for an added file, twice for what is encoded, and for each of its statistics.
+// Numbers of bytes that are charged for an added file, including two copies of its encoded entry,
+// and for each of its statistics.
 const (
 	perAdded  = 2 << 10
 	perMetric = 96
 )
 
-// manifest writes a manifest.
+// manifest writes a manifest, and returns its entry for the manifest list.
 func (s *preparing) manifest(ctx context.Context, form manifests.ManifestForm, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
 	location := fmt.Sprintf("%s/%s-%s-m%d.avro", metadataFolder(s.meta), s.prefix, uuid.NewString(), s.files)
 	s.files++
@@ -154,7 +156,7 @@ func (s *preparing) manifest(ctx context.Context, form manifests.ManifestForm, e
 	return file, s.write(ctx, s.meta, s.attempt, location, content)
 }
 
-// metadataProperty names the folder of new metadata files.
+// metadataProperty is the table property that names the folder of new metadata files.
 const metadataProperty = "write.metadata.path"
 
 // metadataFolder returns the folder of the table's new manifests.
@@ -189,9 +191,9 @@ func (s *preparing) list(ctx context.Context, files []iceberg.ManifestFile) (*re
 	return out, nil
 }
 
-// time returns the snapshot's time in milliseconds: not before the token's, so that the
-// snapshots that are kept tell which tokens may have been forgotten, and not before the
-// table's last change, which other readers require.
+// time returns the snapshot's time in milliseconds. It is not before the time of the token, so that
+// latestForgotten can conclude from the remaining snapshots which tokens may have expired. It is
+// also not before the table's last change, because other readers require this.
 func (s *preparing) time() int64 {
 	out := max(s.source.Now().UnixMilli(), s.meta.LastUpdatedMillis())
 	if s.head != nil {

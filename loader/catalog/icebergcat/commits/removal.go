@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// remove returns the manifests of the branch without the files to remove. Manifests that have
-// none of them are carried over as they are.
+// remove returns the manifests of the branch after the removal of files. It writes a new manifest
+// for each manifest that has files to remove, and keeps the others.
 func (s *preparing) remove(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	gone := newRemoving(s.change)
 	if s.head == nil {
@@ -70,7 +70,8 @@ func (s *preparing) listing(snapshot int64) (*listing.Listing, error) {
 	return l, err
 }
 
-// without returns a manifest without files to remove, and records those that it had.
+// without returns the manifest m without the files to remove, and records in gone which of them m
+// had.
 func (s *preparing) without(ctx context.Context, l *listing.Listing, m iceberg.ManifestFile, gone *removing) (iceberg.ManifestFile, error) {
 	held := s.source.Hold(s.table)
 	defer held.Release()
@@ -100,8 +101,8 @@ func (s *preparing) without(ctx context.Context, l *listing.Listing, m iceberg.M
 	return s.manifest(ctx, form, append(kept, taken...))
 }
 
-// checkDeletes returns Conflict if deletes were committed after the change's base that apply
-// to removed files: their rows would be back.
+// checkDeletes returns Conflict if deletes that apply to removed files were committed after the
+// change's Base: the change would bring the deleted rows back.
 func (s *preparing) checkDeletes(ctx context.Context, head *listing.Listing, now []iceberg.ManifestFile) error {
 	if s.change.Base == s.head.SnapshotID {
 		return nil
@@ -144,7 +145,7 @@ func (s *preparing) checkDeletes(ctx context.Context, head *listing.Listing, now
 	return nil
 }
 
-// deletesOf returns the names of the delete files of each data file of a snapshot.
+// deletesOf returns, by the location of each data file of a snapshot, the text of deleteNames.
 func (s *preparing) deletesOf(ctx context.Context, l *listing.Listing) (map[string]string, error) {
 	t, err := s.source.TableAt(ctx, s.meta, dataset.TablePin{
 		UUID: s.meta.TableUUID().String(), Snapshot: l.Snapshot.SnapshotID, Schema: l.Schema.ID, Mapping: dataset.NoMapping,
@@ -163,7 +164,8 @@ func (s *preparing) deletesOf(ctx context.Context, l *listing.Listing) (map[stri
 	return out, nil
 }
 
-// deleteNames returns what identifies the deletes of a file.
+// deleteNames returns a text that identifies the delete files of a data file: their sorted
+// locations.
 func deleteNames(f catalog.File) string {
 	var names []string
 	for _, d := range f.Deletes.All(f.Sequence) {

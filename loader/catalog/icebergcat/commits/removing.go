@@ -11,11 +11,11 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
 )
 
-// removing is what a change removes, and what of it was not found yet.
+// removing has the files that a change removes, and those of them that were not found yet.
 type removing struct {
 	files, deletes map[string]bool // all, by location
-	left           map[string]bool // data files that were not found
-	leftDeletes    map[string]bool // delete files that were not found
+	left           map[string]bool // locations of data files that were not found yet
+	leftDeletes    map[string]bool // locations of delete files that were not found yet
 }
 
 func newRemoving(change commit.Change) *removing {
@@ -30,10 +30,10 @@ func newRemoving(change commit.Change) *removing {
 	return out
 }
 
-// none reports whether nothing is removed.
+// none reports whether the change removes no files.
 func (r *removing) none() bool { return len(r.files)+len(r.deletes) == 0 }
 
-// concerns reports whether a manifest may have files to remove.
+// concerns reports whether a manifest may have entries of files to remove.
 func (r *removing) concerns(m iceberg.ManifestFile) bool {
 	if m.ManifestContent() == iceberg.ManifestContentDeletes {
 		// Only format version 3 has deletion vectors, which are removed with their data files.
@@ -60,7 +60,7 @@ func (r *removing) took(d iceberg.DataFile) {
 	}
 }
 
-// missing are the locations that were not found.
+// missing returns the locations of the files that were not found.
 func (r *removing) missing() []string {
 	return append(slices.Sorted(maps.Keys(r.left)), slices.Sorted(maps.Keys(r.leftDeletes))...)
 }

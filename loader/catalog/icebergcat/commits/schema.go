@@ -16,9 +16,11 @@ var _ commit.SchemaEditor = (*TableWriter)(nil)
 type editing struct {
 	writing
 	uuid string
-	// next returns what to send, or nil if the table is as it should be.
+	// next returns the revision to send to the catalog, or nil if the table already has the wanted
+	// schemas.
 	next func(meta *metadata.Loaded) (*revision.Revision, error)
-	// settled is what an attempt rests on: once it has another value, the attempt cannot be made any more.
+	// state returns a value that each attempt depends on. Once it has changed, an earlier attempt
+	// can no longer be committed.
 	state func(meta *metadata.Loaded) int64
 }
 
@@ -81,7 +83,7 @@ func (w *TableWriter) SetSchema(ctx context.Context, move commit.SchemaMove) err
 	return fault.Op(w.run(ctx, e), "set the schema of table %s", move.Table)
 }
 
-// setsFrom returns Conflict if a table is not where a move of its schema begins.
+// setsFrom returns Conflict if schema move.From is not current, or main is not at move.Head.
 func setsFrom(m *metadata.Loaded, move commit.SchemaMove) error {
 	if at := m.CurrentSchema().ID; at != move.From {
 		return fault.New(fault.Conflict, "schema %d of table %s is current, not schema %d", at, m.Name, move.From).In(m.Name, "").
@@ -95,7 +97,7 @@ func setsFrom(m *metadata.Loaded, move commit.SchemaMove) error {
 	return err
 }
 
-// run makes attempts until the table is as it should be.
+// run makes attempts until the table has the wanted schemas.
 func (w *TableWriter) run(ctx context.Context, e *editing) error {
 	ctx, done, err := w.takeTurn(ctx, e.table)
 	if err != nil {
@@ -105,8 +107,9 @@ func (w *TableWriter) run(ctx context.Context, e *editing) error {
 	return e.repeat(ctx, "the schemas of table "+e.table+" were not changed", e.once)
 }
 
-// once makes an attempt. It returns true if the table is as it should be; after a commit, the
-// next attempt finds out, since the catalog chooses the ids of schemas.
+// once makes one attempt. It returns true if the table has the wanted schemas. After a commit, it
+// returns false, and the next attempt looks at the table: only then is the id of an added schema
+// known, because the catalog chooses it.
 func (e *editing) once(ctx context.Context) (bool, error) {
 	held := e.source.Hold(e.table)
 	defer held.Release()

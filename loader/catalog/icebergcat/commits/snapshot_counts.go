@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// snapshotCounts are the numbers in a snapshot's summary.
+// snapshotCounts has the numbers for a snapshot's summary.
 type snapshotCounts struct {
 	added, removed fileCounts
 	partitions     map[string]bool
 }
 
-// fileCounts are numbers of files and of what they have.
+// fileCounts has the numbers of files and the sums of their rows, bytes and deletes.
 type fileCounts struct {
 	files, rows, bytes   int64 // bytes are of data and delete files
 	deletes, vectors     int64 // delete files, and how many of these are deletion vectors
@@ -30,7 +30,8 @@ func (c *snapshotCounts) add(f commit.DataFile) {
 	c.change(f.Spec, f.Partition)
 }
 
-// addDeletes counts added deletes. Of a file with several deletion vectors, each counts its own bytes.
+// addDeletes counts an added delete file or deletion vector. For each vector in a file, it counts
+// the bytes of this vector.
 func (c *snapshotCounts) addDeletes(d catalog.DeleteFile) {
 	c.added.delete(d.Kind, d.Rows, d.Size())
 	c.change(d.Spec, d.Partition)
@@ -75,8 +76,8 @@ func (c *snapshotCounts) change(spec int, partition any) {
 	c.partitions[fmt.Sprint(spec, partition)] = true
 }
 
-// describe writes the numbers into a summary. Totals are those of the parent, changed; where
-// the parent has none, they are left out.
+// describe writes the numbers into a summary. It computes the totals from those of the parent. It
+// leaves out a total that the parent's summary does not have.
 func (c *snapshotCounts) describe(out map[string]string, parent *icetable.Snapshot) {
 	added, removed := c.added, c.removed
 	for name, n := range map[string]int64{

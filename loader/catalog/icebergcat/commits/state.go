@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// State returns the state of a table that a change starts from. See commit.Committer.
+// State returns the state of a table from which a change is derived. See commit.Committer.
 func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.TableState, error) {
 	held := w.source.Hold(table)
 	defer held.Release()
@@ -65,10 +65,12 @@ func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.
 	}, nil
 }
 
-// Made returns the snapshot of a branch that contains a change, by its token or by its rows, or false if there is none. Only
-// the Table, Branch, Token, Fresh and Rows of the change are used. It returns the errors of Commit: Conflict if the change was
-// undone, is in another branch, or has rows of which some may have been removed since; and Expired if it may have been made in
-// a snapshot that no longer exists. It writes nothing, but returns Forbidden for a table that may not be changed.
+// Made looks for the snapshot of a branch that has a change, by the change's token and rows, and
+// returns false if there is none. It uses only the fields Table, Branch, Token, Fresh and Rows of
+// the change. It returns the errors of Commit: Conflict if the change was undone, is in another
+// branch, or has rows of which some may have been removed since; and Expired if the change may have
+// been made by a snapshot that no longer exists. Made writes nothing, but returns Forbidden for a
+// table that may not be changed.
 func (w *TableWriter) Made(ctx context.Context, change commit.Change) (commit.Committed, bool, error) {
 	if err := w.MayWrite(change.Table); err != nil {
 		return commit.Committed{}, false, err
@@ -97,8 +99,8 @@ func (w *TableWriter) Made(ctx context.Context, change commit.Change) (commit.Co
 
 // FileStore returns a store that writes and removes data files of a table. It uses the credentials
 // that the catalog grants for files in the folder, and refuses locations where files of the table
-// may not lie. The caller uses it only for files below the folder. The table may be one that a
-// change will create (commit.Change), if the catalog does not choose its folder.
+// may not be. The caller must use it only for files below the folder. The table need not exist yet
+// if a change will create it (see commit.Change.Creates).
 func (w *TableWriter) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
 	if err := w.MayWrite(table); err != nil {
 		return nil, err

@@ -20,11 +20,12 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// MaxUnknown bounds the attempts with an unknown outcome, each of which may take as long as the timeout.
+// MaxUnknown is the maximum number of attempts with an unknown outcome. Each of them may take as
+// long as the timeout.
 const MaxUnknown = 3
 
-// Bounds of a commit: the number of attempts, the first and the longest wait between them,
-// and the time for all of them. See also MaxUnknown.
+// Limits of a commit: the number of attempts, the first and the longest wait between attempts, and
+// the time for all attempts. See also MaxUnknown.
 const (
 	maxCommitTries = 64
 	commitWait     = 25 * time.Millisecond
@@ -32,8 +33,8 @@ const (
 	commitLimit    = 10 * time.Minute
 )
 
-// refMarks separate the name of a table from a branch, tag or commit of the whole catalog, in table
-// names of catalogs such as Nessie.
+// refMarks are the characters that separate the name of a table from the name of a branch, tag or
+// commit of the whole catalog, in table names of catalogs such as Nessie.
 const refMarks = "@#"
 
 // TableWriter changes the tables of the namespaces that a catalog may write to. It is safe for concurrent use.
@@ -42,18 +43,18 @@ type TableWriter struct {
 	namespaces []string
 	warehouse  string   // the folder of new tables; "" if there is none
 	refs       bool     // names may have refMarks
-	turns      sync.Map // has a channel for each table that was changed: see takeTurn
+	turns      sync.Map // a channel for each table that was changed, by name: see takeTurn
 }
 
-// New returns the TableWriter of a catalog, for the tables of some namespaces. New tables are
-// created below the folder warehouse, which is "" if there is none. With refs, table names may have
-// refMarks.
+// New returns the TableWriter of a catalog, for the tables of the given namespaces. New tables are
+// created below the folder warehouse, which is "" if there is none. If refs is true, a refMark in a
+// table's name separates the name from a ref of the catalog; such tables may not be changed.
 func New(source *metadata.Source, namespaces []string, warehouse string, refs bool) *TableWriter {
 	return &TableWriter{source: source, namespaces: namespaces, warehouse: warehouse, refs: refs}
 }
 
-// unwritable returns the error of a change in a read-only catalog. Opening such a catalog for
-// writing already fails, so that this error is a fault of Penstock.
+// unwritable returns the error for a change of a table in a catalog that cannot be written to. The
+// error is Internal, because such a catalog cannot be opened with writes allowed.
 func unwritable(table string) error {
 	return fault.New(fault.Internal, "table %s is in a read-only catalog", table).In(table, "")
 }
@@ -76,9 +77,9 @@ func (w *TableWriter) MayWrite(table string) error {
 		WithRemedy("list %s in writes.namespaces of the catalog's block", namespace)
 }
 
-// takeTurn waits until no other call of this process changes the table: concurrent calls would only
-// make each other's commits fail. It returns the context of the call, which ends after commitLimit.
-// The caller calls done at the end.
+// takeTurn waits until no other call of this process is changing the table, because concurrent
+// calls would only make each other's commits fail. It returns the context for the call, which ends
+// after commitLimit. The caller must call done at the end of the call.
 func (w *TableWriter) takeTurn(given context.Context, table string) (ctx context.Context, done func(), err error) {
 	ctx, cancel := context.WithTimeout(given, commitLimit)
 	found, _ := w.turns.LoadOrStore(table, make(chan struct{}, 1))
@@ -94,23 +95,23 @@ func (w *TableWriter) takeTurn(given context.Context, table string) (ctx context
 
 // attempt is one attempt to commit, and the files that were written for it.
 type attempt struct {
-	parent  int64 // where the branch was
+	parent  int64 // the snapshot that the branch was at
 	files   []string
 	list    string // the manifest list, if there is a new snapshot
 	outcome locator.Outcome
-	sent    bool // to the catalog
-	settled bool // it was not committed, and will never be
+	sent    bool // whether the attempt was sent to the catalog
+	settled bool // whether it is certain that the attempt was not committed and never will be
 }
 
 // writing is one call that changes a table.
 type writing struct {
 	source   *metadata.Source
 	table    string
-	prefix   string // of the names of files
+	prefix   string // the beginning of the names of the files
 	attempts []*attempt
-	unknown  int              // attempts with an unknown outcome
-	refused  error            // of the last attempt, if the catalog refused it
-	at       string           // the state of the table then
+	unknown  int              // number of attempts with an unknown outcome
+	refused  error            // the error of the last attempt, if the catalog refused it
+	at       string           // the state of the table when it was refused
 	last     *metadata.Loaded // the table as it was loaded last
 }
 
@@ -141,16 +142,16 @@ func (w *writing) untilDone(ctx context.Context, unchanged string, once func(con
 		In(w.table, "").WithRemedy("try again")
 }
 
-// begin adds an attempt.
+// begin adds a new attempt to the call.
 func (w *writing) begin(parent int64) *attempt {
 	a := &attempt{parent: parent}
 	w.attempts = append(w.attempts, a)
 	return a
 }
 
-// settle determines which attempts were not committed. The caller has checked that the table has no
-// snapshot of these attempts, and head is the branch's current snapshot. A request that was sent
-// earlier could still succeed, unless the branch has moved since.
+// settle marks the attempts that were not committed and never will be. The caller has checked that
+// the table does not have the change of these attempts. Head is the branch's current snapshot: a
+// request that was sent earlier can still succeed only as long as the branch has not moved.
 func (w *writing) settle(head int64) {
 	for _, a := range w.attempts {
 		a.settled = a.outcome != locator.Committed && (a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent)
@@ -162,13 +163,13 @@ func (w *writing) uncertain() bool {
 	return slices.ContainsFunc(w.attempts, func(a *attempt) bool { return a.sent && !a.settled && a.outcome != locator.Committed })
 }
 
-// clean removes the files of attempts that were not committed. Files that cannot be removed stay;
-// they do no harm.
+// clean removes the files of the attempts that were not committed. Files that cannot be removed
+// stay; they do no harm.
 func (w *writing) clean(ctx context.Context, meta *metadata.Loaded) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
 	defer cancel()
 	for _, a := range w.attempts {
-		if a.sent && !a.settled { // made, or not known
+		if a.sent && !a.settled { // committed, or perhaps committed
 			continue
 		}
 		for _, location := range a.files {
@@ -189,8 +190,8 @@ func (w *writing) writer(ctx context.Context, meta *metadata.Loaded, location st
 	return store.OperationsOf(files), nil
 }
 
-// write writes a file and reads it back: if the catalog named a missing or incomplete file, the
-// table could not be read any more. The caller has charged content to the budget.
+// write writes a file of an attempt and reads it back (see confirm). The caller has charged the
+// memory of content.
 func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, location string, content []byte) error {
 	if err := meta.May("file", location); err != nil {
 		return err
@@ -255,12 +256,12 @@ func (w *writing) located(meta *metadata.Loaded) (locator.Table, error) {
 	return locator.Table{Name: w.table, Parts: parts, Most: w.source.Most, Charge: meta.File.Charge}, err
 }
 
-// outcome records the outcome of an attempt. It returns an error if there must be no further
-// attempt.
+// outcome records the outcome of an attempt, and reports whether the change was made. It returns an
+// error if no further attempt may follow.
 func (w *writing) outcome(meta *metadata.Loaded, a *attempt, outcome locator.Outcome, err error) (made bool, failed error) {
 	a.outcome = outcome
-	// A swap of locations is requested only once, so its response is final; an update may have been
-	// sent more than once.
+	// A Swapper sends a request only once, so its outcome is final. An Updater may have sent the
+	// request more than once.
 	if _, swaps := w.source.Locator.(locator.Swapper); swaps {
 		a.settled = outcome == locator.Lost || outcome == locator.Refused
 	}
@@ -273,7 +274,8 @@ func (w *writing) outcome(meta *metadata.Loaded, a *attempt, outcome locator.Out
 		if !a.sent {
 			return false, err
 		}
-		// A catalog also refuses a snapshot that another branch's commit has outdated.
+		// The refusal is not final: a catalog also refuses a snapshot if a commit to another branch
+		// came first. So the table is loaded again; if it has not changed, the refusal is returned.
 		w.refused, w.at = err, state(meta)
 		return false, nil
 	case locator.Unknown:
@@ -284,7 +286,7 @@ func (w *writing) outcome(meta *metadata.Loaded, a *attempt, outcome locator.Out
 	return false, nil
 }
 
-// state identifies the state of a table that was loaded.
+// state returns a text that identifies the state of a loaded table.
 func state(m *metadata.Loaded) string {
 	return fmt.Sprintf("%s %d %d %d", m.File.Location, m.LastUpdatedMillis(), m.LastSequenceNumber(), m.NextRowID())
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// blockSize is written to manifests of format version 1, which require it. Readers ignore it.
+// blockSize is the value of a field that manifests of format version 1 must have, and that readers
+// ignore.
 const blockSize = 64 << 20
 
-// Data converts a data file. It returns an error if a partition value is missing or is none
-// that the spec can have.
+// Data converts a data file. It returns an error if a partition value is missing, or if the
+// partition spec cannot have the value.
 func (form ManifestForm) Data(f commit.DataFile, version int) (iceberg.DataFile, error) {
 	partition, err := form.partition(f.Partition)
 	if err != nil {
@@ -44,9 +45,9 @@ func (form ManifestForm) Data(f commit.DataFile, version int) (iceberg.DataFile,
 	return b.Build(), nil
 }
 
-// Deletes converts position deletes of one data file, or a deletion vector. The data file of position
-// deletes is named by the bounds of the locations: manifests of format version 2 that iceberg-go
-// writes have no references.
+// Deletes converts position deletes of one data file, or a deletion vector. For position deletes,
+// it sets both bounds of the location column to the location of their data file, because iceberg-go
+// writes no reference to the data file into manifests of format version 2.
 func (form ManifestForm) Deletes(d catalog.DeleteFile) (iceberg.DataFile, error) {
 	partition, err := form.partition(d.Partition)
 	if err != nil {
@@ -68,7 +69,7 @@ func (form ManifestForm) Deletes(d catalog.DeleteFile) (iceberg.DataFile, error)
 	return b.LowerBoundValues(bounds).UpperBoundValues(bounds).Build(), nil
 }
 
-// partition converts partition values, which are given for all fields but void ones.
+// partition converts partition values. There is one for each field of the spec except void fields.
 func (form ManifestForm) partition(values []any) (map[int]any, error) {
 	types := form.Spec.PartitionType(form.Schema).FieldList
 	if len(types) != form.Spec.NumFields() {
@@ -102,7 +103,8 @@ func (form ManifestForm) partition(values []any) (map[int]any, error) {
 	return out, nil
 }
 
-// typed converts a value as catalog.File has it to iceberg-go's.
+// typed converts a partition value from the type that catalog.File documents to iceberg-go's type.
+// It returns false if that is not possible.
 func typed(v any, to iceberg.Type) (any, bool) {
 	switch v := v.(type) {
 	case nil:

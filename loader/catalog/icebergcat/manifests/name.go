@@ -7,8 +7,9 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// avroSpec returns a partition spec whose field names are names of Avro, as other writers replace them. Readers find
-// partition values by field id.
+// avroSpec returns a partition spec in which all field names are valid in Avro: it replaces the
+// other characters in the same way as other writers. Readers find partition values by field id, not
+// by name.
 func avroSpec(spec iceberg.PartitionSpec) iceberg.PartitionSpec {
 	var fields []iceberg.PartitionField
 	for i := range spec.NumFields() {
@@ -19,7 +20,8 @@ func avroSpec(spec iceberg.PartitionSpec) iceberg.PartitionSpec {
 	return iceberg.NewPartitionSpecID(spec.ID(), fields...)
 }
 
-// avroName returns a name with letters, digits and underscores of ASCII only, which does not begin with a digit.
+// avroName returns a valid Avro name for a field: it has only ASCII letters, digits and
+// underscores, and does not begin with a digit.
 func avroName(name string) string {
 	var out strings.Builder
 	for i, c := range name {

@@ -1,6 +1,6 @@
 // Package manifests encodes the manifests and the manifest list of a new snapshot, with
-// iceberg-go's writers. It reads and writes no files and knows no table: what it needs is
-// given as values.
+// iceberg-go's writers. It neither reads nor writes files, and does not look at the table: callers
+// pass everything that it needs.
 package manifests
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// NewSnapshot is what the files of a new snapshot have in common.
+// NewSnapshot has what all manifests of a new snapshot have in common.
 type NewSnapshot struct {
 	Version  int // format version: 1, 2 or 3
 	ID       int64
@@ -20,15 +20,15 @@ type NewSnapshot struct {
 	FirstRow int64 // the table's next row id; unused below version 3
 }
 
-// ManifestForm is what the entries of one manifest have in common.
+// ManifestForm has what all entries of one manifest have in common.
 type ManifestForm struct {
 	Spec    iceberg.PartitionSpec
 	Schema  *iceberg.Schema
 	Content iceberg.ManifestContent // data files or delete files
 }
 
-// Encode returns a manifest, and its entry in the manifest list. Each entry is written with its
-// status. All of them are of the form's partition spec and content.
+// Encode returns the content of a manifest, and its entry for the manifest list. All entries must
+// have the partition spec and the content type of form. Each is written with its status.
 func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceberg.ManifestEntry) ([]byte, iceberg.ManifestFile, error) {
 	var out bytes.Buffer
 	writer, err := iceberg.NewManifestWriter(s.Version, &out, avroSpec(form.Spec), form.Schema, s.ID, iceberg.WithManifestWriterContent(form.Content))
@@ -53,9 +53,11 @@ func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceber
 	return out.Bytes(), withBounds(file, form), nil
 }
 
-// withBounds returns a new manifest whose bounds of partition values hold for all readers. The library encodes empty
-// bounds as absent ones, and readers skip a manifest without bounds: they take all of its values for nulls. Of two zeros
-// it takes the first, but engines differ in their order: -0.0 is a lower bound, and 0.0 an upper one.
+// withBounds returns a manifest whose bounds of partition values are correct for all readers. It
+// corrects two things that the library does. First, the library writes an empty bound as if there
+// were none, and readers that see no bounds assume that all values are null, so they would skip the
+// manifest. Second, the library treats -0.0 and 0.0 as equal and keeps the one that comes first,
+// but some engines order them: a lower bound of zero must be -0.0, and an upper bound 0.0.
 func withBounds(m iceberg.ManifestFile, form ManifestForm) iceberg.ManifestFile {
 	partitions := m.Partitions()
 	types := form.Spec.PartitionType(form.Schema).FieldList
@@ -77,7 +79,8 @@ func withBounds(m iceberg.ManifestFile, form ManifestForm) iceberg.ManifestFile 
 		AddedRows(m.AddedRows()).ExistingRows(m.ExistingRows()).DeletedRows(m.DeletedRows()).Partitions(partitions).Build()
 }
 
-// withSign gives a bound that is a zero of a floating-point number a sign. Its last byte has the sign in the highest bit.
+// withSign sets the sign of a floating-point bound that is zero. The sign is the highest bit of the
+// last byte.
 func withSign(bound *[]byte, negative bool) {
 	if bound == nil || len(*bound) == 0 {
 		return
@@ -108,8 +111,8 @@ func add(writer *iceberg.ManifestWriter, e iceberg.ManifestEntry) error {
 	return fmt.Errorf("entry status %d is unknown", e.Status())
 }
 
-// EncodeList returns the manifest list of the snapshot, and the number of row ids that it
-// assigns: 0 below version 3.
+// EncodeList returns the content of the snapshot's manifest list, and the number of row ids that
+// the list assigns, which is 0 below version 3.
 func (s NewSnapshot) EncodeList(files []iceberg.ManifestFile) (content []byte, rows int64, err error) {
 	var out bytes.Buffer
 	writer, err := s.list(&out)
@@ -140,8 +143,8 @@ func (s NewSnapshot) list(out *bytes.Buffer) (*iceberg.ManifestListWriter, error
 	return nil, fmt.Errorf("format version %d is unknown", s.Version)
 }
 
-// Added returns the entry of an added file. Sequence is the data sequence number of its rows;
-// 0 is that of the snapshot.
+// Added returns the manifest entry of an added file. Sequence is the data sequence number of its
+// rows. If it is 0, they get the sequence number of the snapshot.
 func (s NewSnapshot) Added(file iceberg.DataFile, sequence int64) iceberg.ManifestEntry {
 	var explicit *int64
 	if sequence > 0 && s.Version > 1 {
@@ -150,9 +153,11 @@ func (s NewSnapshot) Added(file iceberg.DataFile, sequence int64) iceberg.Manife
 	return iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.ID, explicit, nil, file)
 }
 
-// WithAge returns the entry of a file that is added with rows of a given age: those that an earlier
-// snapshot added without a sequence number, or with a sequence number (0 is that of this snapshot). The
-// entry of the former is one of an existing file, because added files have the snapshot of their commit.
+// WithAge returns the manifest entry of an added file whose rows have a given age. If snapshot is
+// not 0, it is the earlier snapshot that added the rows without a sequence number; the entry then
+// has the status of an existing file, because an added file would get the id of this snapshot. If
+// snapshot is 0, sequence is the data sequence number of the rows, and 0 stands for that of this
+// snapshot.
 func (s NewSnapshot) WithAge(file iceberg.DataFile, sequence, snapshot int64) iceberg.ManifestEntry {
 	if snapshot == 0 {
 		return s.Added(file, sequence)
@@ -161,8 +166,9 @@ func (s NewSnapshot) WithAge(file iceberg.DataFile, sequence, snapshot int64) ic
 	return iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &snapshot, &none, &s.Sequence, file)
 }
 
-// Without returns the entries of a manifest for a snapshot that removes some of its files,
-// and which of the files it removed. Entries of files that were removed before are left out.
+// Without returns the new entries of a manifest for a snapshot that removes some of its files: kept
+// has the entries of the files that stay, and gone those of the removed files. It leaves out the
+// entries of files that earlier snapshots removed.
 func (s NewSnapshot) Without(entries []iceberg.ManifestEntry, removes func(iceberg.DataFile) bool) (kept, gone []iceberg.ManifestEntry) {
 	for _, e := range entries {
 		sequence := e.SequenceNum()
@@ -178,8 +184,8 @@ func (s NewSnapshot) Without(entries []iceberg.ManifestEntry, removes func(icebe
 	return kept, gone
 }
 
-// Live returns the manifests that have live files. Others only say what earlier snapshots
-// removed.
+// Live returns the manifests that have live files. The other manifests only list files that earlier
+// snapshots removed.
 func Live(files []iceberg.ManifestFile) []iceberg.ManifestFile {
 	return slices.DeleteFunc(slices.Clone(files), func(m iceberg.ManifestFile) bool {
 		return m.AddedDataFiles() == 0 && m.ExistingDataFiles() == 0

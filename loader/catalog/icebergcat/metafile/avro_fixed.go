@@ -5,21 +5,21 @@ import (
 	"errors"
 )
 
-// maxNesting bounds how deeply values are nested. Iceberg nests six levels.
+// maxNesting is the maximum depth of nested values. Iceberg uses six levels.
 const maxNesting = 64
 
 // avroWalk skips over the records of a block without decoding them.
 type avroWalk struct {
 	block   []byte
 	at      int
-	steps   int                // left, which bounds values of zero bytes
+	steps   int                // remaining steps, which limit the number of values of zero bytes
 	lengths bool               // whether each formFixed is preceded by its length
 	fixed   bool               // whether there was a formFixed
-	keep    func(from, to int) // called with the bytes before each length, if not nil
+	keep    func(from, to int) // if not nil, called with the range of bytes before each length
 	kept    int
 }
 
-// over reports whether a block holds exactly the given number of records.
+// over reports whether a block consists of exactly the given number of records of type t.
 func (w *avroWalk) over(t *avroType, records int64) bool {
 	const perByte = 8
 	w.steps = perByte*len(w.block) + perByte*zeroRecords
@@ -31,7 +31,8 @@ func (w *avroWalk) over(t *avroType, records int64) bool {
 	return w.at == len(w.block)
 }
 
-// value skips a value. It returns false if the block ends within it or if it is malformed.
+// value skips a value. It returns false if the block ends inside the value or if the value is
+// malformed.
 func (w *avroWalk) value(t *avroType, nesting int) bool {
 	if w.steps--; w.steps < 0 || nesting == 0 {
 		return false
@@ -87,8 +88,9 @@ func (w *avroWalk) skipFixed(size int64) bool {
 	return w.skip(size)
 }
 
-// items skips an array or a map: a sequence of blocks, each with its number of items,
-// up to the number 0. After a negative number comes the block's length in bytes.
+// items skips an array or a map. It is a sequence of blocks, each of which begins with its number
+// of items; the number 0 ends the sequence. If the number is negative, the length of the block in
+// bytes follows, and then as many items as its absolute value says.
 func (w *avroWalk) items(t *avroType, nesting int) bool {
 	for {
 		n, ok := w.number()
@@ -132,11 +134,12 @@ func (w *avroWalk) number() (int64, bool) {
 	return v, true
 }
 
-// withoutLengths returns a block of records whose values of formFixed follow the schema.
-// Iceberg's Java library, versions 1.8 to 1.12, writes the length of such a value before
-// it, as for bytes (apache/iceberg#17501); other writers and older versions follow the
-// schema. Files do not say how they were written, but the records fill the block's bytes
-// exactly in one way only. A block that fits neither way is left to the decoder.
+// withoutLengths returns a block of records in which all values of formFixed are written as the
+// schema says. Versions 1.8 to 1.12 of Iceberg's Java library write the length of each such value
+// before it, like for bytes (apache/iceberg#17501); other writers and older versions do not. Files
+// do not say which way they were written, but only one way makes the records fill the block
+// exactly. If neither way does, withoutLengths leaves the block as it is, and the decoder reports
+// the error.
 func (c *Container) withoutLengths(block []byte, records int64) ([]byte, error) {
 	declared, prefixed := avroWalk{block: block}, avroWalk{block: block, lengths: true}
 	fits := declared.over(c.form.fixed, records)

@@ -14,15 +14,15 @@ import (
 // The kinds of Avro types that have names or contain other types.
 const (
 	avroRecord = "record"
-	avroError  = "error" // a record by another name
+	avroError  = "error" // another name for a record
 	avroFixed  = "fixed"
 	avroEnum   = "enum"
 	avroArray  = "array"
 	avroMap    = "map"
 )
 
-// The names of manifest fields and the attributes of Avro schemas that lead to the
-// fields of a partition.
+// The names of manifest fields, and of attributes of Avro schemas, on the path to the partition
+// fields.
 const (
 	dataFileField  = "data_file"
 	partitionField = "partition"
@@ -41,7 +41,7 @@ const (
 type avroSchema struct {
 	root    any
 	named   map[string]avroNamed // by full name
-	changed bool                 // whether it differs from the text in the file
+	changed bool                 // whether the schema was changed, so that it differs from the text in the file
 }
 
 // avroNamed is the definition of a named type.
@@ -50,27 +50,28 @@ type avroNamed struct {
 	space string // the namespace of the names in it
 }
 
-// recordForm is what the schema of an Avro file says about its records.
+// recordForm has what is known about the records of an Avro file from its schema.
 type recordForm struct {
 	written []byte    // the text of the schema
 	text    []byte    // the schema as passed to the decoder
-	record  int64     // charged for each record, beyond the bytes of its block
-	fixed   *avroType // of the records, if they contain values of formFixed; else nil
+	record  int64     // charged for each record, in addition to the bytes of its block
+	fixed   *avroType // the type of the records, if they contain values of formFixed; else nil
 }
 
-// maxRemembered is the longest schema that is remembered, in bytes. A manifest's has
-// about 6,000, and 100 more for each partition field.
+// maxRemembered is the length in bytes of the longest schema that is remembered. The schema of a
+// manifest has about 6,000 bytes, and about 100 more for each partition field.
 const maxRemembered = 64 << 10
 
-// partitionValues is how many partition values perRecord covers. A field has two, as it
-// may be null.
+// partitionValues is the number of partition values that perRecord includes. A partition field
+// counts as two values, because it may be null.
 const partitionValues = 64
 
-// Schemas remembers the last schema, because the manifests of a table have few of them.
-// Its zero value is ready. It is safe for concurrent use.
+// Schemas remembers the schema that was parsed last, because the manifests of a table have only a
+// few different schemas. Its zero value is ready to use. It is safe for concurrent use.
 type Schemas struct{ last atomic.Pointer[recordForm] }
 
-// of returns the form of a file's records. Parsing is charged to the file.
+// of returns the recordForm for the text of a file's schema. The memory for parsing is charged to
+// a.
 func (r *Schemas) of(a Allowance, text []byte) (*recordForm, error) {
 	if last := r.last.Load(); last != nil && bytes.Equal(last.written, text) {
 		return last, nil
@@ -80,7 +81,7 @@ func (r *Schemas) of(a Allowance, text []byte) (*recordForm, error) {
 	}
 	remembered := len(text) <= maxRemembered
 	if remembered {
-		text = bytes.Clone(text) // it is part of the file
+		text = bytes.Clone(text) // otherwise the text would keep the whole file in memory
 	}
 	out, err := formOf(text)
 	if err == nil && remembered {
@@ -89,9 +90,10 @@ func (r *Schemas) of(a Allowance, text []byte) (*recordForm, error) {
 	return out, err
 }
 
-// formOf reads the schema of an Avro file. In a few bytes, types that refer to each other
-// can give a record more values than fit in memory, without a byte of data. So a record
-// with more values than the text has bytes is an error.
+// formOf parses the schema of an Avro file. With types that refer to each other, a schema of a few
+// bytes can define a record that has more values than fit in memory, while the record takes no byte
+// in the file. So formOf returns an error if a record has more values than the text of the schema
+// has bytes.
 func formOf(text []byte) (*recordForm, error) {
 	schema, err := parseAvroSchema(text)
 	if err != nil {
@@ -135,9 +137,9 @@ func parseAvroSchema(text []byte) (*avroSchema, error) {
 	return out, nil
 }
 
-// collect records the definitions in a node. It returns false if a name is defined twice.
-// A repeated definition of the same fixed type is allowed and becomes a reference, because
-// PyIceberg 0.12 defines such a type for each field.
+// collect records the definitions of named types in a node. It returns false if a name is defined
+// twice. The same fixed type may be defined again; such a definition becomes a reference, because
+// PyIceberg 0.12 defines the same type at each field.
 func (s *avroSchema) collect(node any, space string) bool {
 	switch node := node.(type) {
 	case []any:
@@ -166,7 +168,7 @@ func (s *avroSchema) collect(node any, space string) bool {
 	}
 }
 
-// sameFixed reports whether two definitions are of the same fixed type.
+// sameFixed reports whether two definitions define the same fixed type.
 func sameFixed(a, b map[string]any) bool {
 	same := func(name string) bool {
 		switch a[name].(type) {
@@ -183,7 +185,7 @@ func isNamed(kind string) bool {
 	return kind == avroRecord || kind == avroError || kind == avroFixed || kind == avroEnum
 }
 
-// children returns the types that a type of a kind contains.
+// children returns the types inside a type of the given kind.
 func children(node map[string]any, kind string) []any {
 	switch kind {
 	case avroArray:
@@ -213,8 +215,8 @@ func fieldsOf(record map[string]any) []map[string]any {
 	return out
 }
 
-// fullName returns the full name of a definition in a namespace, and the namespace of
-// the names in it.
+// fullName returns the full name of a definition that is in a namespace, and the namespace for the
+// names inside the definition.
 func fullName(node map[string]any, space string) (name, inside string) {
 	name, _ = node[nameAttr].(string)
 	if at := strings.LastIndexByte(name, '.'); at >= 0 {
@@ -254,7 +256,7 @@ func (s *avroSchema) definition(node any, space string) (avroNamed, bool) {
 	return out, ok
 }
 
-// partition returns the record of a manifest's partition values.
+// partition returns the definition of the record that has a manifest's partition values.
 func (s *avroSchema) partition() (avroNamed, bool) {
 	at, ok := s.definition(s.root, "")
 	for _, name := range []string{dataFileField, partitionField} {
@@ -281,9 +283,9 @@ func (s *avroSchema) partition() (avroNamed, bool) {
 //     define a type once, and iceberg-go looks for the logical type of a field only at the
 //     field itself, so it would leave the values of the second field unconverted.
 //
-// docs/upstream has the same fix as a patch for iceberg-go. The definition that replaces a
-// reference has a bounded length, whatever it refers to. Fields that do not follow the
-// specification are left alone.
+// docs/upstream has the same fix as a patch for iceberg-go. The length of a definition that
+// replaces a reference is limited, whatever the reference refers to. Fields that do not follow the
+// specification are not changed.
 func (s *avroSchema) mend(partition avroNamed) {
 	fields := fieldsOf(partition.node)
 	names, seen := make([]string, len(fields)), map[int]bool{}
@@ -294,7 +296,7 @@ func (s *avroSchema) mend(partition avroNamed) {
 		}
 		names[i], seen[id] = "_"+strconv.Itoa(id), true
 	}
-	// Either all are renamed or none, so that no new name collides with an old one.
+	// Either all fields are renamed or none, so that no new name is equal to an old one.
 	renamed := slices.ContainsFunc(fields, func(f map[string]any) bool {
 		name, _ := f[nameAttr].(string)
 		return !isAvroName(name)
@@ -327,8 +329,8 @@ func isAvroName(name string) bool {
 	return name != ""
 }
 
-// defined returns the type of a field, with each reference to a fixed type replaced by a
-// definition whose name begins with the field's.
+// defined returns the type of a field in which each reference to a fixed type is replaced with a
+// definition. The name of the definition begins with the field's name.
 func (s *avroSchema) defined(node any, space, field string) any {
 	if branches, ok := node.([]any); ok {
 		for i, branch := range branches {
@@ -374,7 +376,7 @@ const (
 	logicalUUID    = "uuid"
 )
 
-// integer returns a number in a schema's JSON.
+// integer converts a JSON number of a schema. It returns false if v is not an integer.
 func integer(v any) (int, bool) {
 	number, ok := v.(json.Number)
 	n, err := strconv.Atoi(number.String())

@@ -2,15 +2,15 @@ package metafile
 
 import "math"
 
-// avroType is what a type of an Avro file says about where its values end.
+// avroType has the parts of an Avro type that are needed to find the end of its values.
 type avroType struct {
 	form  avroForm
 	size  int         // of a fixed
 	inner []*avroType // of a record, a union, an array or a map
-	width int         // values in a value: the maximum of a union, those of one item of an array or map
+	width int         // number of values inside a value: of a union, the maximum; of an array or map, those of one item
 }
 
-// avroForm is how a value is written.
+// avroForm is the way in which a value is encoded.
 type avroForm int
 
 const (
@@ -19,7 +19,7 @@ const (
 	formNumber                  // int, long, enum: a varint
 	formFour                    // float
 	formEight                   // double
-	formSized                   // bytes, string: a length and as many bytes
+	formSized                   // bytes, string: a length, and then as many bytes
 	formExact                   // a fixed that is a decimal or a UUID
 	formFixed                   // any other fixed
 	formRecord
@@ -48,22 +48,22 @@ func plainForm(name string) (avroForm, bool) {
 	}
 }
 
-// typeCompiler compiles a schema to avroTypes, each named type once.
+// typeCompiler converts a schema to avroTypes. It converts each named type once.
 type typeCompiler struct {
 	*avroSchema
-	done  map[string]*avroType // of named types
-	fixed bool                 // whether there is a formFixed
+	done  map[string]*avroType // named types that were converted, by full name
+	fixed bool                 // whether a type has formFixed
 }
 
-// compile returns the compiler of a schema, and the type of its records. It returns false
-// if the schema refers to a type that it does not define.
+// compile converts a schema. It returns the type of the schema's records, and the compiler, which
+// has the named types. It returns false if the schema refers to a type that it does not define.
 func (s *avroSchema) compile() (*typeCompiler, *avroType, bool) {
 	c := &typeCompiler{avroSchema: s, done: map[string]*avroType{}}
 	root, ok := c.typeOf(s.root, "")
 	return c, root, ok
 }
 
-// typeOf compiles a node. It returns false for a node that is not a schema.
+// typeOf converts a node of a schema. It returns false for a node that is not a schema.
 func (c *typeCompiler) typeOf(node any, space string) (*avroType, bool) {
 	switch node := node.(type) {
 	case string:
@@ -108,8 +108,8 @@ func (c *typeCompiler) compound(form avroForm, nodes []any, space string) (*avro
 	return out, true
 }
 
-// namedType compiles the definition of a named type, or resolves a reference to one. A
-// record may refer to itself, with a width of 1 there.
+// namedType converts the definition of a named type, or resolves a reference to one. A record may
+// refer to itself; such a reference counts as a width of 1.
 func (c *typeCompiler) namedType(node any, space string) (*avroType, bool) {
 	of, ok := c.definition(node, space)
 	if !ok {

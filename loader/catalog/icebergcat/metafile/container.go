@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// An Avro object container file is "Obj" and 1, a map of metadata, a sync marker of
-// 16 bytes, and blocks: the number of records, the number of bytes, the records,
-// packed by the codec that the metadata names, and the marker again. Numbers are
-// zigzag varints. See "Object Container Files" in the Avro specification, 1.12.
+// An Avro object container file begins with "Obj" and a byte 1, a map of metadata, and a sync
+// marker of 16 bytes. Blocks follow. Each block has the number of its records, the number of its
+// bytes, the records, compressed with the codec that the metadata names, and the sync marker again.
+// Numbers are zigzag varints. See "Object Container Files" in the Avro specification, 1.12.
 const (
 	containerMagic = "Obj\x01"
 	codecKey       = "avro.codec"
@@ -23,41 +23,42 @@ const (
 	schemaKey      = "schema"  // of the table, as JSON, in a manifest
 	contentKey     = "content" // of a manifest: "data" or "deletes"
 	markBytes      = 16
-	// zeroRecords bounds the records of zero bytes in a block, as iceberg-go's
-	// decoder does.
+	// zeroRecords is the maximum number of records of zero bytes in a block. It is that of
+	// iceberg-go's decoder.
 	zeroRecords = 4 << 10
-	// maxEntries bounds the entries of a file's metadata. Iceberg writes ten.
+	// maxEntries is the maximum number of entries of a file's metadata. Iceberg writes ten.
 	maxEntries = 4 << 10
-	// maxBlock is the largest unpacked block that iceberg-go's decoder accepts.
+	// maxBlock is the size of the largest unpacked block that iceberg-go's decoder accepts.
 	maxBlock = 64 << 20
 )
 
-// Container passes an Avro file on to a decoder, unpacked, because iceberg-go does not
-// limit what it unpacks. Each block is charged, with the number of records that it
-// claims, before the decoder sees it. It is an io.Reader; the caller closes it.
+// Container unpacks an Avro file and passes it on to a decoder, because iceberg-go does not limit
+// the memory that it uses when it unpacks a file. Before the decoder receives a block, the memory
+// for it and for the number of records that it claims to have is charged. A Container is an
+// io.Reader. The caller closes it.
 type Container struct {
 	unpacked
-	perByte int64 // charged for a byte of the records
+	perByte int64 // charged for each byte of the records
 	codec   codec
 	Schema  []byte      // of the table when the file was written; nil if unknown
 	form    *recordForm // of the records
-	shorter []byte      // the last block without the lengths before its fixed values, if it had any
+	shorter []byte      // a buffer for the last block without the lengths before its fixed values
 	rest    []byte      // the file from the next block on
 	mark    []byte      // the file's sync marker
 	largest int         // length of the largest block so far
 	// Read returns ready, block and trail, in this order.
 	ready, block, trail []byte
-	err                 error // ended reading
+	err                 error // the error that ended reading
 }
 
 // ReadOptions configures how an Avro file is read.
 type ReadOptions struct {
 	PerByte int64    // charged for each byte of the records
 	Schemas *Schemas // shared by the files of a table
-	Content string   // of a manifest, if its header does not say; "" for a manifest list
+	Content string   // the content type of a manifest, used if its header does not have it; "" for a manifest list
 }
 
-// NewContainer reads a file's header.
+// NewContainer reads the header of a file, and returns its Container.
 func NewContainer(a Allowance, content []byte, how ReadOptions) (*Container, error) {
 	c := &Container{unpacked: unpacked{Allowance: a}, perByte: how.PerByte}
 	rest, ok := bytes.CutPrefix(content, []byte(containerMagic))
@@ -81,10 +82,12 @@ func NewContainer(a Allowance, content []byte, how ReadOptions) (*Container, err
 	}
 	metadata[avroSchemaKey] = c.form.text
 	if how.Content != "" && len(metadata[contentKey]) == 0 {
-		// The manifest list has it too. Iceberg's Java library reads only that.
+		// The manifest list says it too. Iceberg's Java library reads it only there, so some
+		// writers leave it out of the header.
 		metadata[contentKey] = []byte(how.Content)
 	}
-	// The decoder accepts no value of more than 1 MiB: the schema of a few thousand columns.
+	// The schema is removed from the header, because the decoder accepts no value of more than 1
+	// MiB, and the schema of a few thousand columns is larger.
 	c.Schema = metadata[schemaKey]
 	delete(metadata, schemaKey)
 	c.ready = append(encodeMetadata(metadata), c.mark...)
@@ -94,7 +97,7 @@ func NewContainer(a Allowance, content []byte, how ReadOptions) (*Container, err
 // Close releases the codec's memory.
 func (c *Container) Close() { c.codec.close() }
 
-// Read reads the unpacked file.
+// Read reads the next bytes of the unpacked file.
 func (c *Container) Read(p []byte) (int, error) {
 	for len(c.ready)+len(c.block)+len(c.trail) == 0 && c.err == nil {
 		c.err = c.next()
@@ -109,8 +112,8 @@ func (c *Container) Read(p []byte) (int, error) {
 	return 0, c.err
 }
 
-// Failure returns the error that ended Read, if that is why the decoder failed, or
-// else the decoder's own error.
+// Failure returns the reason why the decoder failed: the error of Read if there was one other than
+// io.EOF, and else the decoder's own error.
 func (c *Container) Failure(decoder error) error {
 	if c.err != nil && !errors.Is(c.err, io.EOF) {
 		return c.err
@@ -118,7 +121,7 @@ func (c *Container) Failure(decoder error) error {
 	return decoder
 }
 
-// next unpacks the next block, or returns io.EOF at the end of the file.
+// next unpacks the next block. It returns io.EOF at the end of the file.
 func (c *Container) next() error {
 	if len(c.rest) == 0 {
 		return io.EOF
@@ -180,7 +183,7 @@ func (c *Container) metadata() (map[string][]byte, error) {
 		if entries == 0 {
 			return out, nil
 		}
-		if entries < 0 { // the length in bytes follows
+		if entries < 0 { // the length of the block in bytes follows
 			if _, err := c.number(); err != nil {
 				return nil, err
 			}
@@ -251,7 +254,8 @@ func encodeMetadata(metadata map[string][]byte) []byte {
 	return append(out, 0)
 }
 
-// noEnd keeps the end of a block from being taken for the end of the file.
+// noEnd replaces io.EOF with another error, so that the end of a block is not mistaken for the end
+// of the file.
 func noEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compression is how a metadata.json file is packed.
+// compression is the compression of a metadata.json file.
 type compression int
 
 const (
@@ -18,8 +18,8 @@ const (
 	zstandard
 )
 
-// compressionOf returns how a metadata file is packed, from its name in either of the
-// forms that writers use.
+// compressionOf returns the compression of a metadata file, from its name. Some writers put .gz or
+// .zstd before .metadata.json, others after it.
 func compressionOf(location string) compression {
 	for of, name := range map[compression]string{uncompressed: "", gzipped: "gz", zstandard: "zstd"} {
 		if name != "" && (strings.HasSuffix(location, "."+name+".metadata.json") || strings.HasSuffix(location, "metadata.json."+name)) {
@@ -29,7 +29,8 @@ func compressionOf(location string) compression {
 	return uncompressed
 }
 
-// Suffix returns the end of a metadata file's name, for one that is packed as another is.
+// Suffix returns the end of the name for a metadata file that has the same compression as the file
+// at location.
 func Suffix(location string) string {
 	return map[compression]string{uncompressed: "", gzipped: ".gz", zstandard: ".zstd"}[compressionOf(location)] + ".metadata.json"
 }
@@ -58,7 +59,7 @@ func (a Allowance) Text(content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// Pack packs metadata.json for a file of a name.
+// Pack compresses metadata.json in the way that the name in location says.
 func Pack(location string, text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	switch compressionOf(location) {

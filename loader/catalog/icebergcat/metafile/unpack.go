@@ -16,18 +16,19 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// minBuffer is the first size of a buffer for unpacked bytes.
+// minBuffer is the initial size of a buffer for unpacked bytes.
 const minBuffer = 64 << 10
 
-// unpacked is a buffer that charges its memory before it grows. Its zero value is empty.
+// unpacked is a buffer for unpacked bytes that charges its memory before it grows. Its zero value
+// is empty.
 type unpacked struct {
 	Allowance
 	bytes []byte
-	total int64 // bytes unpacked so far, of all blocks
+	total int64 // bytes of all blocks that were unpacked so far
 }
 
-// room returns the free part of the buffer behind the bytes in use. It enlarges the
-// buffer if there is none.
+// room returns the free part of the buffer after the used bytes. If no part is free, it enlarges
+// the buffer.
 func (u *unpacked) room(used int) ([]byte, error) {
 	if used < cap(u.bytes) {
 		return u.bytes[used:cap(u.bytes)], nil
@@ -43,7 +44,7 @@ func (u *unpacked) room(used int) ([]byte, error) {
 	return u.bytes[used:], nil
 }
 
-// fill replaces the content of the buffer by all of r.
+// fill replaces the content of the buffer with everything that r returns.
 func (u *unpacked) fill(r io.Reader) error {
 	u.bytes = u.bytes[:0]
 	used := 0
@@ -84,7 +85,7 @@ func (u *unpacked) exactly(n int64) error {
 
 // codec unpacks the blocks of an Avro file.
 type codec interface {
-	// unpack replaces the content of the buffer by an unpacked block.
+	// unpack unpacks a block, and replaces the content of the buffer with the result.
 	unpack(into *unpacked, block []byte) error
 	close()
 }
@@ -109,7 +110,7 @@ func (a Allowance) codecOf(name string) (codec, error) {
 	}
 }
 
-// nullCodec reads blocks that are not packed. It needs no buffer.
+// nullCodec returns blocks that are not compressed. It does not copy them.
 type nullCodec struct{}
 
 func (nullCodec) unpack(into *unpacked, block []byte) error {
@@ -125,7 +126,7 @@ func (nullCodec) close() {}
 type flateCodec struct{ reader io.ReadCloser }
 
 func (d *flateCodec) unpack(into *unpacked, block []byte) error {
-	if err := d.reader.(flate.Resetter).Reset(bytes.NewReader(block), nil); err != nil { //nolint:forcetypeassert // compress/flate promises it
+	if err := d.reader.(flate.Resetter).Reset(bytes.NewReader(block), nil); err != nil { //nolint:forcetypeassert // the documentation of compress/flate promises this
 		return err
 	}
 	return into.fill(d.reader)

@@ -6,14 +6,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow bounds the window that a Zstandard frame may require, in bytes. Writers use
-// at most 8 MiB, except with settings for archives.
+// maxWindow is the largest window that a Zstandard frame may require, in bytes. Writers use at most
+// 8 MiB, except with settings that are meant for archives.
 const maxWindow = 64 << 20
 
-// zstdWindow returns the bytes that a decoder allocates for the largest window of some frames. The decoder refuses
-// windows of more than maxWindow.
+// zstdWindow returns the number of bytes that a decoder allocates for the largest window of the
+// given frames. It returns an error if a window is larger than maxWindow; the decoder refuses such
+// windows too.
 func zstdWindow(frames []byte) (int64, error) {
-	const beside = 1 << 20 // the decoder takes as much again, and this much at most
+	const beside = 1 << 20 // the decoder allocates as much again, but at most this much
 	largest := uint64(0)
 	for len(frames) > 0 {
 		var h zstd.Header
@@ -45,7 +46,8 @@ func zstdWindow(frames []byte) (int64, error) {
 	return int64(largest + min(largest, beside)), nil //nolint:gosec // bounded above
 }
 
-// zstdBlocks returns the bytes of the blocks at the beginning of a text, up to the last one of their frame.
+// zstdBlocks returns the number of bytes of the blocks at the beginning of text, up to and
+// including the last block of the frame.
 func zstdBlocks(text []byte) (bytes int64, err error) {
 	const headBytes, repeated = 3, 1
 	for last := false; !last; {
@@ -54,7 +56,7 @@ func zstdBlocks(text []byte) (bytes int64, err error) {
 		}
 		head := int64(text[bytes]) | int64(text[bytes+1])<<8 | int64(text[bytes+2])<<16
 		size := head >> 3
-		if head>>1&3 == repeated { // one byte, which the block has size times
+		if head>>1&3 == repeated { // the block is one byte, which the decoder repeats size times
 			size = 1
 		}
 		last = head&1 == 1

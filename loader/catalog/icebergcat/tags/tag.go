@@ -22,8 +22,8 @@ const (
 	maxTagWait  = 4 * time.Second
 )
 
-// Until is how long a tag should keep a snapshot. A tag that lasts until Least or longer is
-// not changed; otherwise it is set to last until Wanted.
+// Until says how long a tag should keep a snapshot. If the tag lasts until Least or longer, it is
+// not changed. Otherwise, it is set to last until Wanted.
 type Until struct{ Least, Wanted time.Time }
 
 // Tagger commits tags that keep pinned snapshots from expiring. It is safe for concurrent use.
@@ -32,7 +32,7 @@ type Tagger struct {
 	kind   string // the type of the catalog
 }
 
-// New returns the Tagger of a catalog of a type.
+// New returns the Tagger of a catalog. Kind is the type of the catalog.
 func New(source *metadata.Source, kind string) *Tagger { return &Tagger{source: source, kind: kind} }
 
 // Tags returns an error if tags cannot be committed to the catalog.
@@ -45,13 +45,13 @@ func (g *Tagger) Tags() error {
 		WithRemedy("leave pin_tags out, or keep the tables in a catalog of type sql or rest")
 }
 
-// Tag keeps the snapshot of a pinned table from expiring with a tag, and returns when the tag
-// expires. Expiring snapshots removes a tag once its snapshot is older than the tag's maximum
-// age, and then the snapshot, unless something else references it.
+// Tag sets a tag that keeps the snapshot of a pinned table from expiring, and returns the time when
+// the tag expires. A job that expires snapshots removes the tag once the snapshot is older than the
+// tag's maximum age. It then also removes the snapshot, unless another ref needs it.
 //
-// A commit is retried if another one came first or if its outcome is unknown. If others keep
-// committing, it returns Conflict. If the table, snapshot or schema no longer exists, the
-// error is as in At. If the catalog or its storage refuses, it is Unavailable.
+// The commit is retried if another commit came first or if the outcome is unknown. Tag returns
+// Conflict if other writers keep committing, the errors of Source.At if the table, the snapshot or
+// the schema no longer exists, and Unavailable if the catalog or its storage refuses a request.
 func (g *Tagger) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
 	unknown := 0
 	for try := range maxTagTries {
@@ -75,8 +75,8 @@ func (g *Tagger) Tag(ctx context.Context, t *catalog.Table, until Until) (time.T
 		t.Name, t.Pin.Snapshot, maxTagTries).In(t.Name, "").WithRemedy("try again")
 }
 
-// tagOnce loads the table and commits the tag if necessary. With Committed, the tag lasts
-// until the returned time. Errors before the commit are Refused.
+// tagOnce loads the table and commits the tag if necessary. If the outcome is Committed, the tag
+// lasts until the returned time. If an error occurs before the commit, the outcome is Refused.
 func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (time.Time, locator.Outcome, error) {
 	held := g.source.Hold(t.Name)
 	defer held.Release()
@@ -108,7 +108,7 @@ func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (ti
 			return ends, locator.Committed, nil
 		}
 	}
-	// The age counts from the snapshot, not from the tag. It is rounded up, so that the tag
+	// The maximum age is that of the snapshot, not of the tag. It is rounded up, so that the tag
 	// lasts at least until the wanted time.
 	tag.MaxAge = max((until.Wanted.Sub(time.UnixMilli(snapshot.TimestampMs)) + time.Millisecond - 1).Truncate(time.Millisecond), time.Millisecond)
 	outcome, err := g.commit(ctx, meta, tag)
