@@ -37,13 +37,12 @@ func canCast(from, to arrow.DataType) bool {
 	}
 }
 
-// Cast returns the values of an array as another type, with memory from mem, or
-// from the Go heap if mem is nil. An array that has the type already is retained
-// and returned. Nulls stay null. Fractions become the nearest float. Otherwise, a
-// value that would change is Invalid: a number out of range, a fraction as an
-// integer, an integer that a float cannot represent, a timestamp with a time of
-// day as a date. A timestamp without zone counts as UTC. A pair of types that
-// canCast does not support is Internal.
+// Cast returns the values of an array as another type, with memory from mem, or from the Go heap if
+// mem is nil. An array that has the type already is retained and returned. Nulls stay null. A
+// number with a fraction that is cast to floats becomes the nearest float. Any other value that the
+// cast would change results in Invalid: a number out of range, a fraction as an integer, an integer
+// that a float cannot represent, a timestamp with a time of day as a date. A timestamp without time
+// zone counts as UTC. For a pair of types that canCast does not support, Cast returns Internal.
 func Cast(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Array, error) {
 	from := a.DataType()
 	if arrow.TypeEqual(from, to) {
@@ -94,12 +93,12 @@ func castList(a arrow.Array, to *arrow.ListType, mem memory.Allocator) (arrow.Ar
 	return array.MakeFromData(out), nil
 }
 
-// casting is the state of one call of Cast. Its methods return the first row whose
-// value would change, or -1.
+// casting is the state of one call of Cast. Each method returns the first row whose value the cast
+// would change, or -1 if there is none.
 type casting struct {
 	to    arrow.DataType
 	out   []byte
-	valid []byte // of the result; nil: no nulls
+	valid []byte // validity bits of the result; nil: no nulls
 }
 
 func (c casting) array(a arrow.Array) int {
@@ -129,7 +128,7 @@ func (c casting) array(a arrow.Array) int {
 	}
 }
 
-// each casts all values. Values under nulls become zero.
+// each casts all values with the function one. Values under nulls become zero.
 func each[T, U any](c casting, src []T, one func(T) (U, bool)) int {
 	dst := view[U](c.out)[:len(src)]
 	for i, v := range src {
@@ -165,7 +164,7 @@ const (
 	limit64 = 1 << 63
 )
 
-// holds reports whether a float is exactly an integer.
+// holds reports whether a float equals an integer exactly.
 func holds(f float64, v int64) bool { return f < limit64 && int64(f) == v }
 
 func castFloats[T float32 | float64](c casting, src []T) int {
@@ -224,7 +223,8 @@ func rescaled(v, from, to int64) (int64, bool) {
 	return scaled, scaled/(from/to) == v
 }
 
-// decimals casts decimals through exact fractions, except for small ones.
+// decimals casts decimals by way of exact fractions, except for small decimals, for which floats
+// are exact enough.
 func (c casting) decimals(a *array.Decimal128) int {
 	scale := int(a.DataType().(*arrow.Decimal128Type).Scale)
 	src := a.Values()

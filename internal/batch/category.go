@@ -15,8 +15,9 @@ import (
 
 // GatherCodes returns the rows of segments of texts or binary values as one coded column with int32
 // codes, whose dictionary has the values of these rows and no others, in the order of their first
-// row. It depends only on the rows, not on the form of the sources. Codes of nulls are 0, also where
-// the dictionary is empty since all rows are null. It fails as Gather does.
+// row. The result depends only on the rows, not on whether the sources are coded. Codes of nulls
+// are 0, even if the dictionary is empty because all rows are null. GatherCodes returns the same
+// errors as Gather.
 func (g *Gatherer) GatherCodes(values arrow.DataType, segments []Segment) (arrow.Array, error) {
 	inputs, rows, err := g.inputs(values, segments)
 	if err != nil {
@@ -39,14 +40,16 @@ func (g *Gatherer) GatherCodes(values arrow.DataType, segments []Segment) (arrow
 	return array.MakeFromData(data), nil
 }
 
-// SizeOfCodes returns an upper bound of the bytes that GatherCodes of the same segments allocates, and of
-// the working memory that it takes besides until it returns. It fails as Gather does.
+// SizeOfCodes returns an upper bound of the bytes that GatherCodes allocates for the result with
+// the same segments, and of the working memory that it needs in addition until it returns. It
+// returns the same errors as Gather.
 func (g *Gatherer) SizeOfCodes(values arrow.DataType, segments []Segment) (bytes, working int64, err error) {
 	inputs, rows, err := g.inputs(values, segments)
 	if err != nil {
 		return 0, 0, err
 	}
-	// At most one value per row, and per value of the dictionaries.
+	// The bound assumes a distinct value in each row, and counts codes for each value of the
+	// dictionaries.
 	bytes = g.size(values, inputs, int64(rows)) + g.allocatedSize(int64(rows*arrow.Int32SizeBytes))
 	working = int64(rows)*recodingValue + int64(unsafe.Sizeof(categories{}))
 	seen := map[arrow.ArrayData]bool{}
@@ -72,11 +75,12 @@ func (g *Gatherer) AllocatedCodes(of arrow.Array) int64 {
 	return bytes
 }
 
-// categories is a set of values that have codes, in the order in which they were added.
+// categories is a set of values. Their codes are their numbers in the order in which they were
+// added.
 type categories struct {
 	known   map[string]int32 // keys are in the memory of the sources
 	ordered []string         // the values by code
-	bytes   int64            // of all values
+	bytes   int64            // total size of all values
 	codes   map[arrow.ArrayData][]int32
 	recent  [1 << recentBits]recentCode
 }
@@ -100,7 +104,7 @@ func (c *categories) code(value string) int32 {
 // noCode marks a value of a dictionary that has no code yet.
 const noCode = -1
 
-// of returns the codes of a dictionary's values; noCode for those that have none yet.
+// of returns the codes of a dictionary's values. Values that have no code yet have noCode.
 func (c *categories) of(dictionary arrow.ArrayData) []int32 {
 	codes := c.codes[dictionary]
 	if codes == nil {
@@ -166,12 +170,12 @@ func translated[C code](c *categories, dictionary arrow.ArrayData, of coded, cod
 	}
 }
 
-// textRows is the rows of a source that is not coded.
+// textRows has the rows of a source that is not coded.
 type textRows struct {
 	*categories
-	offsets []int32 // of the rows from base on
+	offsets []int32 // offsets of the rows, starting with row 0
 	values  []byte
-	valid   []byte // validity bits, of which that of row 0 is at base; nil if no row is null
+	valid   []byte // validity bits, of which bit base belongs to row 0; nil if no row is null
 	base    int
 }
 
@@ -208,10 +212,12 @@ type recentCode struct {
 	set   bool
 }
 
-// recentBits is the base-2 logarithm of the number of values of which the codes are found without the map.
+// recentBits is the base-2 logarithm of the number of recent values, whose codes are found without
+// the map.
 const recentBits = 8
 
-// slotOf returns the place of a value among the recent ones: a hash of its length, its first and its last bytes.
+// slotOf returns the place of a value among the recent values: a hash of its length, its first
+// bytes and its last bytes.
 func slotOf(value []byte) uint64 {
 	h, n := uint64(len(value)), len(value)
 	switch {

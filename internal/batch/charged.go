@@ -28,7 +28,7 @@ type Attachment interface{ Release() }
 type charge struct {
 	holders atomic.Int64
 	held    *budget.Reservation
-	under   *charge // of the batch whose memory a view uses besides its own; nil: none
+	under   *charge // for a view: the charge of the batch whose memory the view also uses; otherwise nil
 }
 
 func (c *charge) release() {
@@ -47,15 +47,15 @@ func (c *charge) all(f func(*charge)) {
 	}
 }
 
-// NewCharged takes ownership of a reservation for a batch and returns the batch to
-// use instead. The caller's reference is now to that one, and the reservation ends
-// with its last reference.
+// NewCharged takes ownership of a batch b and of the reservation of its memory, and returns the
+// batch to use instead. The caller's reference to b becomes a reference to the returned batch. The
+// last release of the returned batch releases the reservation.
 func NewCharged(b arrow.RecordBatch, held *budget.Reservation) *Charged {
 	c := &charge{held: held}
 	return c.of(b)
 }
 
-// of adds a holder of the charge.
+// of returns a Charged for a batch that is a new holder of the charge.
 func (c *charge) of(b arrow.RecordBatch) *Charged {
 	c.holders.Add(1)
 	out := &Charged{RecordBatch: b, charge: c}
@@ -63,14 +63,15 @@ func (c *charge) of(b arrow.RecordBatch) *Charged {
 	return out
 }
 
-// Bytes returns the reserved bytes that the batch keeps.
+// Bytes returns the number of reserved bytes that the batch keeps.
 func (c *Charged) Bytes() int64 {
 	sum := int64(0)
 	c.charge.all(func(one *charge) { sum += one.held.Held() })
 	return sum
 }
 
-// Reserved is a reservation that batches keep: all that keep the same one have equal IDs.
+// Reserved describes a reservation that a batch keeps. Batches that keep the same reservation
+// return equal IDs for it.
 type Reserved struct {
 	ID    any
 	Bytes int64
@@ -83,15 +84,15 @@ func (c *Charged) Reserved() []Reserved {
 	return all
 }
 
-// MarkInFlight marks the batch as handed to the network: it will be released without
-// further action.
+// MarkInFlight marks the batch as passed to the network, which will release it without further
+// action by a stream.
 func (c *Charged) MarkInFlight() { c.charge.all(func(one *charge) { one.held.MarkInFlight() }) }
 
 // MarkStalled marks the batch as stalled: the network does not accept it.
 func (c *Charged) MarkStalled() { c.charge.all(func(one *charge) { one.held.MarkStalled() }) }
 
-// Share ends the count of the reservations against a peer's share, see budget.Reservation. It is
-// called before the batch is used by more than one goroutine.
+// Share makes the reservations of the batch no longer count against a peer's share (see
+// budget.Reservation). It must be called before more than one goroutine uses the batch.
 func (c *Charged) Share() { c.charge.all(func(one *charge) { one.held.Share() }) }
 
 // Retain adds a reference.
@@ -113,18 +114,19 @@ func (c *Charged) Release() {
 	}
 }
 
-// Attach calls renew with the value that is attached to the batch, nil if there is none, and attaches
-// what it returns: the same, or another one, if renew has released the first. Other callers wait meanwhile.
-// The last Release of the batch releases the value. The caller has a reference to the batch.
+// Attach calls renew with the value that is attached to the batch, or nil if there is none, and
+// attaches the value that renew returns. If renew returns another value, it must have released the
+// first. Other calls of Attach wait meanwhile. The last Release of the batch releases the attached
+// value. The caller must have a reference to the batch.
 func (c *Charged) Attach(renew func(Attachment) Attachment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attached = renew(c.attached)
 }
 
-// View takes ownership of a batch b over memory of this one, and returns the batch to use instead,
-// which shares the reservation. own is the reservation of memory that b has besides; nil: none. View takes
-// ownership of it too.
+// View takes ownership of a batch b that uses memory of this batch, and returns the batch to use
+// instead of b. That batch shares the reservation. If b also has memory of its own, own is the
+// reservation of that memory, of which View takes ownership, too; otherwise own is nil.
 func (c *Charged) View(b arrow.RecordBatch, own *budget.Reservation) *Charged {
 	if own == nil {
 		return c.charge.of(b)

@@ -11,13 +11,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// minSegmentRun is the minimum mean length of runs of one source that are gathered
-// as segments of their own.
+// minSegmentRun is the minimum mean length of runs of rows of one source for which each run is
+// gathered as a segment.
 const minSegmentRun = 16
 
-// Choose returns an array of type dt whose row i is row at[i] of
-// sources[which[i]]. Memory comes from mem. It takes the types that Gather
-// takes, and fails as that does.
+// Choose returns an array of type dt whose row i is row at[i] of sources[which[i]]. Memory comes
+// from mem. It supports the same types as Gather, and returns the same errors.
 func Choose(dt arrow.DataType, sources []arrow.Array, which, at []int32, mem memory.Allocator) (arrow.Array, error) {
 	c, err := NewChoice(len(sources), which, at, mem)
 	if err != nil {
@@ -31,11 +30,11 @@ func Choose(dt arrow.DataType, sources []arrow.Array, which, at []int32, mem mem
 type Choice struct {
 	mem       memory.Allocator
 	which, at []int32
-	highest   []int32 // by source: the highest selected row; -1 for none
-	runs      int     // maximal runs of rows of one source
-	// indices are the selected rows grouped by source; those of source i are
-	// indices[ends[i]:ends[i+1]]. order[i] is the position of row i of the result
-	// in indices. All are nil until groupBySource.
+	highest   []int32 // by source: the highest selected row; -1 if no row is selected
+	runs      int     // number of maximal runs of rows of one source
+	// indices are the selected rows, grouped by source; the rows of source i are
+	// indices[ends[i]:ends[i+1]]. order[i] is the position in indices of row i of the result.
+	// groupBySource sets all three, which are nil before.
 	ends, indices, order []int32
 }
 
@@ -79,7 +78,7 @@ func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
 	return bytes, err
 }
 
-// Column makes one column of the result from that column of all sources.
+// Column returns one column of the result, given this column of all sources.
 func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, error) {
 	for i, s := range sources {
 		if int(c.highest[i]) >= s.Len() {
@@ -103,13 +102,14 @@ func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, 
 	return Gather(dt, []Segment{{Values: first, Indices: c.order}}, c.mem)
 }
 
-// groupsBySource reports whether runs are short. Rows that spanSources does not support are then gathered
-// source by source, and put into order: two copies cost less than many short runs.
+// groupsBySource reports whether runs are short. If so, rows that spanSources does not support are
+// gathered source by source and then put into order: two copies cost less than many short runs.
 func (c *Choice) groupsBySource() bool {
 	return c.runs*minSegmentRun > len(c.which) && c.runs > len(c.highest)
 }
 
-// segments returns the rows by run, or by source if they are grouped.
+// segments returns a segment for each run of rows of one source, or one for each source if the rows
+// are grouped by source.
 func (c *Choice) segments(sources []arrow.Array) []Segment {
 	if c.groupsBySource() {
 		c.groupBySource()
@@ -151,8 +151,8 @@ func (c *Choice) groupBySource() {
 	}
 }
 
-// width returns the width of a type whose values fixed copies one by one; false for
-// other types, and for long runs, which are gathered faster.
+// width returns the width of a type whose values the method fixed copies one by one. It returns
+// false for other types, and if runs are long, because gathering is faster for long runs.
 func (c *Choice) width(dt arrow.DataType) (int64, bool) {
 	width, ok := plainWidth(dt)
 	switch width {
@@ -186,7 +186,7 @@ func (c *Choice) fixed(dt arrow.DataType, width int, sources []arrow.Array) arro
 	return array.MakeFromData(data)
 }
 
-// choose is the hot loop of a shuffle.
+// choose copies the chosen values. It is the hot loop of a shuffle.
 func choose[T any](out []T, c *Choice, sources []arrow.Array) {
 	values := make([][]T, len(sources))
 	nullable := false
@@ -202,7 +202,7 @@ func choose[T any](out []T, c *Choice, sources []arrow.Array) {
 		}
 		return
 	}
-	var zero T // bytes under nulls may be another stream's, left in pooled memory
+	var zero T // bytes under nulls may be left from another stream that used the same pooled memory
 	for i, w := range c.which {
 		out[i] = zero
 		if sources[w].IsValid(int(c.at[i])) {

@@ -16,7 +16,7 @@ type spanSource struct {
 	of      arrow.Array // nil: no row is null
 }
 
-// span returns the items of a row. A null has none.
+// span returns the range of items of a row, which is empty for a null.
 func (s *spanSource) span(row int32) (from, to int) {
 	if s.of != nil && s.of.IsNull(int(row)) {
 		return 0, 0
@@ -24,8 +24,8 @@ func (s *spanSource) span(row int32) (from, to int) {
 	return int(s.offsets[row]), int(s.offsets[row+1])
 }
 
-// spanSources returns the sources of a column and the width of its items, if its rows are chosen one by one: they are
-// spans of bytes, and runs are short.
+// spanSources returns the sources of a column and the width of its items. It returns false unless
+// the rows are chosen one by one, which is the case if they are spans of bytes and runs are short.
 func (c *Choice) spanSources(dt arrow.DataType, sources []arrow.Array) (spans []spanSource, width int, ok bool) {
 	if c.runs*minSegmentRun <= len(c.which) {
 		return nil, 0, false
@@ -48,7 +48,7 @@ func (c *Choice) spanSources(dt arrow.DataType, sources []arrow.Array) (spans []
 			return nil, 0, false
 		}
 		if s.Len() == 0 {
-			continue // it may have no buffers
+			continue // an empty array may have no buffers
 		}
 		items, ok := itemBytes(s.Data(), width)
 		if !ok {
@@ -92,7 +92,7 @@ func (c *Choice) spansSize(spans []spanSource, width int) int64 {
 	return bytes
 }
 
-// chosenSpans chooses rows that are spans, with one copy of each.
+// chosenSpans chooses rows that are spans, and copies each span once.
 func (c *Choice) chosenSpans(dt arrow.DataType, sources []arrow.Array, spans []spanSource, width int) (arrow.Array, error) {
 	g := gathering{mem: c.mem, remedy: remedyBatch}
 	defer g.close()

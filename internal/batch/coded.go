@@ -9,13 +9,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// A column of texts or binary values may be coded: it then is a dictionary array whose indices, the
-// codes, are of uint8, uint16 or int32, and whose dictionary has the values, without nulls. All
-// codes are within the dictionary, except the codes of nulls, which are undefined. Schemas and the
-// types of structs name the type of the values; only an array, or a batch's own schema, shows
-// whether it is coded. Gather, Choose, SameRow and ValueBytes take both forms, and return values.
+// A column of texts or binary values may be coded: it is then a dictionary array. The array's
+// indices, which are called codes, have the type uint8, uint16 or int32; the dictionary has the
+// values, and no nulls. All codes are within the dictionary, except the codes of nulls, which are
+// undefined. The schema of a stream and the types of structs name the type of the values. Only the
+// array itself, or the schema of a single batch, shows whether a column is coded. Gather, Choose,
+// SameRow and ValueBytes accept columns in both forms. The results of Gather and Choose are not
+// coded.
 
-// Coded returns the type of a coded column with int32 codes, given that of its values.
+// Coded returns the type of a coded column with int32 codes, given the type of its values.
 func Coded(values arrow.DataType) *arrow.DictionaryType {
 	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: values}
 }
@@ -23,8 +25,8 @@ func Coded(values arrow.DataType) *arrow.DictionaryType {
 // MayBeCoded reports whether columns of a type may be coded.
 func MayBeCoded(dt arrow.DataType) bool { return dt.ID() == arrow.STRING || dt.ID() == arrow.BINARY }
 
-// ValueType returns the type of a column's values: of a coded one, that of its dictionary;
-// otherwise the type itself.
+// ValueType returns the type of a column's values. For a coded column this is the type of the
+// dictionary; otherwise it is the column's type.
 func ValueType(dt arrow.DataType) arrow.DataType {
 	if d, ok := dt.(*arrow.DictionaryType); ok && MayBeCoded(d.ValueType) {
 		return d.ValueType
@@ -40,8 +42,8 @@ func isCoded(data arrow.ArrayData) bool {
 // IsCoded reports whether a column is coded.
 func IsCoded(a arrow.Array) bool { return isCoded(a.Data()) }
 
-// FormOf returns a stream's schema with the types that the columns of one batch have: some of them
-// may be coded.
+// FormOf returns a stream's schema, but with the types of the given columns of one batch, some of
+// which may be coded.
 func FormOf(schema *arrow.Schema, columns []arrow.Array) *arrow.Schema {
 	if !slices.ContainsFunc(columns, IsCoded) {
 		return schema
@@ -55,8 +57,8 @@ func FormOf(schema *arrow.Schema, columns []arrow.Array) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// SameValues reports whether batches of one schema may belong to a stream of the other: they
-// differ at most in which columns are coded.
+// SameValues reports whether a batch with the schema of may belong to a stream with the schema
+// stream: the schemas differ at most in which columns are coded.
 func SameValues(of, stream *arrow.Schema) bool {
 	if of == stream {
 		return true
@@ -73,7 +75,8 @@ func SameValues(of, stream *arrow.Schema) bool {
 	return true
 }
 
-// OwnSize is Size without the dictionaries of columns, which other batches share.
+// OwnSize is Size without the dictionaries of the batch's columns, which the batch shares with
+// other batches.
 func OwnSize(b arrow.RecordBatch) int64 { return OwnArraySize(b.Columns()...) }
 
 // OwnArraySize is the OwnSize of a batch of these columns.
@@ -88,14 +91,14 @@ func OwnArraySize(columns ...arrow.Array) int64 {
 // coded is a coded source of a gathering.
 type coded struct {
 	codes   []byte  // of the rows from base on
-	offsets []int32 // of the dictionary
-	values  []byte  // to which offsets refer
+	offsets []int32 // offsets of the dictionary's values
+	values  []byte  // bytes of the dictionary's values
 	valid   []byte  // validity bits, of which that of row 0 is at base; nil if no row is null
 	base    int
 }
 
-// codedOf returns the parts of a coded column, and the width of its codes in bytes. Row 0 is row
-// base of its buffers.
+// codedOf returns the parts of a coded column, and the width of its codes in bytes. Row 0 of the
+// result is row base of the column's buffers.
 func codedOf(data arrow.ArrayData, base int) (c coded, width int) {
 	width = data.DataType().(*arrow.DictionaryType).IndexType.(arrow.FixedWidthDataType).Bytes()
 	dictionary := data.Dictionary()
@@ -105,7 +108,7 @@ func codedOf(data arrow.ArrayData, base int) (c coded, width int) {
 	return c, width
 }
 
-// codedInput is codedOf with the validity of an input.
+// codedInput is codedOf for an input, and also sets the validity bits.
 func codedInput(p input) (c coded, width int) {
 	c, width = codedOf(p.data, p.base)
 	if p.nullness() != noNulls {
@@ -114,10 +117,10 @@ func codedInput(p input) (c coded, width int) {
 	return c, width
 }
 
-// code is the type of a code.
+// code lists the types of codes.
 type code interface{ uint8 | uint16 | int32 }
 
-// spanOf returns the bytes [from, to) of a row's value. Nulls have none.
+// spanOf returns the range [from, to) of the bytes of a row's value, which is empty for a null.
 func spanOf[C code](c *coded, codes []C, row int) (from, to int) {
 	if c.valid != nil && bit(c.valid, c.base+row) == 0 {
 		return 0, 0
@@ -126,8 +129,8 @@ func spanOf[C code](c *coded, codes []C, row int) (from, to int) {
 	return int(c.offsets[at]), int(c.offsets[at+1])
 }
 
-// followCodes writes the end offsets of the values of the selected rows of a coded source,
-// starting after total bytes, and returns the number of their bytes.
+// followCodes writes the end offsets of the values of the selected rows of a coded source. The
+// first value starts after total bytes. followCodes returns the number of bytes of these values.
 func followCodes[O int32 | int64](ends []O, total int, p input) int {
 	switch c, width := codedInput(p); width {
 	case 1:
@@ -196,8 +199,8 @@ func copyCoded(dst []byte, p input) []byte {
 	}
 }
 
-// shortValue is the number of bytes that are copied at once for values that are at most as long,
-// where both sides have room: what is written too much is overwritten by the next value.
+// shortValue is the number of bytes that are copied at once for values of at most that length, if
+// source and destination have room for so many bytes. The next value overwrites the surplus.
 const shortValue = 16
 
 func copyValues[C code](dst []byte, c *coded, codes []C, of *selection) []byte {
@@ -252,8 +255,8 @@ func sameCoded(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	return true
 }
 
-// NewCoded returns a coded column, given the type of its codes, and its buffers: validity, which may
-// be nil, and codes. It checks neither these nor the dictionary, which has no nulls.
+// NewCoded returns a coded column, given the type of its codes, and its buffers: validity, which
+// may be nil, and codes. It does not check the buffers, nor that the dictionary has no nulls.
 func NewCoded(codeType arrow.DataType, dictionary arrow.ArrayData, buffers []*memory.Buffer, rows, nulls int) arrow.ArrayData {
 	values := dictionary.(*array.Data)
 	dt := &arrow.DictionaryType{IndexType: codeType, ValueType: values.DataType()}

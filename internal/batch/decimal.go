@@ -13,8 +13,8 @@ type decimal = decimal128.Num
 // maxPowerLong is the exponent of the largest power of ten in 64 bits.
 const maxPowerLong = 18
 
-// smallOf returns a decimal's unscaled value, and whether its absolute value and the
-// scale are within limits.
+// smallOf returns a decimal's unscaled value, and whether both its absolute value and the scale are
+// within the given limits.
 func smallOf(v decimal, scale int, maxValue int64, maxPower int) (int64, bool) {
 	n := int64(v.LowBits())
 	return n, v.HighBits() == n>>63 && -maxValue <= n && n <= maxValue && 0 <= scale && scale <= maxPower
@@ -31,7 +31,8 @@ func ratOf(v decimal, scale int) *big.Rat {
 	return new(big.Rat).SetFrac(v.BigInt(), power)
 }
 
-// singleOf returns the float32 nearest to a decimal; false if that is infinite.
+// singleOf returns the float32 that is nearest to a decimal. It returns false if that float is
+// infinite.
 func singleOf(v decimal, scale int) (float32, bool) {
 	if n, ok := smallOf(v, scale, maxExactSingle, maxPowerSingle); ok {
 		return float32(n) / float32(powerOfTen(scale)), true
@@ -40,8 +41,8 @@ func singleOf(v decimal, scale int) (float32, bool) {
 	return f, !infinite(f)
 }
 
-// wholeOf returns a decimal as an integer; false if it has a fraction or does not fit
-// in 64 bits.
+// wholeOf returns a decimal as an integer. It returns false if the decimal has a fraction or does
+// not fit in 64 bits.
 func wholeOf(v decimal, scale int) (int64, bool) {
 	if n, ok := smallOf(v, scale, math.MaxInt64, maxPowerLong); ok {
 		power := int64(1)

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// fixed gathers values of a fixed width in bytes. Values under nulls become zero:
-// their bytes may be another stream's, left in pooled memory.
+// fixed gathers values of a fixed width in bytes. Values under nulls become zero, because their
+// bytes may be left from another stream that used the same pooled memory.
 func (g *gathering) fixed(width int, inputs []input, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.buffer(rows * width)
 	b, valid := out.Bytes(), []byte(nil)
@@ -34,8 +34,8 @@ func (g *gathering) fixed(width int, inputs []input, rows int, validity *memory.
 	return out
 }
 
-// values gathers values of the width of T. Its loop over indices is the hottest of
-// a cut.
+// values gathers values of the width of T. Its loop over indices is the hottest loop when batches
+// are cut.
 func values[T any](all []T, inputs []input, valid []byte) {
 	dst := all
 	for _, p := range inputs {
@@ -101,18 +101,18 @@ func nulls(valid []byte, rows int) iter.Seq[int] {
 	}
 }
 
-// nullness tells which of the selected rows may be null.
+// nullness describes which of the selected rows may be null.
 type nullness int
 
 const (
 	noNulls    nullness = iota
-	firstNulls          // only selections of row 0
+	firstNulls          // only row 0, which is selected
 	someNulls
 )
 
 // nullness inspects the source. Sources whose only null is row 0, as WithFirst makes them, are a
-// separate case: a selection without row 0 has no nulls, and with it all columns of the source have
-// the same validity.
+// separate case: a selection without row 0 has no nulls, and for a selection with row 0 all columns
+// of the source have the same validity bits.
 func (p input) nullness() nullness {
 	if p.data == nil {
 		return someNulls
@@ -155,7 +155,7 @@ func (g *gathering) validity(inputs []input, rows int) bitmap {
 	return g.lastBitmap
 }
 
-// validityKey determines the validity bits of an input, unless it has someNulls.
+// validityKey identifies the validity bits of an input. It does not if its nullness is someNulls.
 type validityKey struct {
 	*selection
 	nullness

@@ -37,29 +37,28 @@ func (s Segment) Row(i int) int32 {
 // remedyBatch is the remedy for a batch that is too large for Arrow.
 const remedyBatch = "ask for a smaller batch_rows"
 
-// Gather returns one array of type dt with the segments' rows in order. Texts and binary
-// values may be coded in the source, and in fields of it; they are not in the result. Its
-// buffers come from mem, or from the Go heap if mem is nil, are aligned to 64
-// bytes, and are shared with no source. A validity buffer is present only if
-// there are nulls. Gather supports every type, nested to any depth, except
-// dictionaries, views, unions, run-end encodings and extensions of these. It fails with
-// Exhausted if 32-bit offsets overflow, and with Internal for a source of another
-// type or a row out of range.
+// Gather returns one array of type dt with the segments' rows in order. Columns of texts and binary
+// values may be coded in the sources, and so may fields of structs; they are not coded in the
+// result. The result's buffers come from mem, or from the Go heap if mem is nil. They are aligned
+// to 64 bytes, and not shared with any source. A validity buffer is present only if there are
+// nulls. Gather supports every type, nested to any depth, except dictionaries, views, unions,
+// run-end encodings and extensions of these. It fails with Exhausted if 32-bit offsets overflow,
+// and with Internal if a source has another type or a row is out of range.
 func Gather(dt arrow.DataType, segments []Segment, mem memory.Allocator) (arrow.Array, error) {
 	g := NewGatherer(mem)
 	defer g.Release()
 	return g.Gather(dt, segments)
 }
 
-// Gatherer gathers the columns of one batch. Columns that select rows by the same
-// Indices share the check of their range, and the validity bits of sources whose
-// only null is row 0. It is not safe for concurrent use.
+// Gatherer gathers the columns of one batch. For columns that select rows by the same Indices, the
+// range of these is checked once, and the validity bits of sources whose only null is row 0 are
+// shared. It is not safe for concurrent use.
 type Gatherer struct {
 	gathering
 }
 
-// indicesKey identifies indices by their address: they do not change during the
-// life of a Gatherer.
+// indicesKey identifies indices by their address, which is possible because they do not change
+// during the life of a Gatherer.
 type indicesKey struct {
 	first *int32
 	rows  int
@@ -77,8 +76,8 @@ func (g *Gatherer) Gather(dt arrow.DataType, segments []Segment) (arrow.Array, e
 	return g.one(dt, segments)
 }
 
-// Release releases the Gatherer's own references. It is idempotent, and the Gatherer can be used again: the ranges of
-// Indices that it has checked stay checked.
+// Release releases the Gatherer's own references. It is idempotent. The Gatherer can be used again,
+// and does not check the ranges of the same Indices again.
 func (g *Gatherer) Release() {
 	g.close()
 	g.last, g.lastBitmap = nil, bitmap{}
@@ -135,11 +134,11 @@ type input struct {
 type gathering struct {
 	mem          memory.Allocator // nil: plain memory of the Go heap
 	dictionaries bool             // whether dictionary columns are supported, by gathering their indices
-	remedy       string           // for offsets that overflow
+	remedy       string           // the remedy in the error for offsets that overflow
 	owned        []interface{ Release() }
 	freeSpans    [][]span
-	known        map[indicesKey]*selection // by the indices they were made of; nil: not cached
-	valuesOnly   bool                      // sizes exclude validity
+	known        map[indicesKey]*selection // selections by the indices of which they were made; nil: selections are not cached
+	valuesOnly   bool                      // whether sizes exclude validity
 	last         []validityKey             // the key of lastBitmap
 	lastBitmap   bitmap
 }
@@ -170,8 +169,8 @@ func (g *gathering) one(dt arrow.DataType, segments []Segment) (arrow.Array, err
 	return array.MakeFromData(column), nil
 }
 
-// inputs checks the segments against dt and their sources, and returns those with
-// rows.
+// inputs checks the segments against dt and their sources, and returns an input for each segment
+// that has rows.
 func (g *gathering) inputs(dt arrow.DataType, segments []Segment) ([]input, int, error) {
 	if err := g.check(dt); err != nil {
 		return nil, 0, err
@@ -217,7 +216,7 @@ func extent(indices []int32) (low, high int) {
 	return int(lowest), int(highest)
 }
 
-// check rejects unsupported types.
+// check returns an error for a type that is not supported.
 func (g *gathering) check(dt arrow.DataType) error {
 	switch dt := dt.(type) {
 	case *arrow.ListType, *arrow.LargeListType, *arrow.FixedSizeListType, *arrow.MapType:
@@ -312,7 +311,7 @@ func (g *gathering) fields(dt *arrow.StructType, inputs []input, rows int) ([]ar
 	return children, nil
 }
 
-// fieldInputs returns the inputs of field i, given those of the structs.
+// fieldInputs returns the inputs of field i, given the inputs of the structs.
 func fieldInputs(inputs []input, i int) []input {
 	inner := make([]input, len(inputs))
 	for k, p := range inputs {

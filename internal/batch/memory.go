@@ -12,8 +12,8 @@ import (
 // alignment is Arrow's recommended alignment of buffers, in bytes.
 const alignment = 64
 
-// buffer makes a buffer of n bytes that belongs to g. Its contents are undefined:
-// the caller writes every byte.
+// buffer makes a buffer of n bytes that belongs to g. Its contents are undefined, so the caller
+// must write every byte.
 func (g *gathering) buffer(n int) *memory.Buffer {
 	if g.mem == nil {
 		return memory.NewBufferBytes(uninitialized(n))
@@ -46,8 +46,8 @@ func uninitialized(n int) []byte {
 	return out
 }
 
-// aligned allocates room aligned bytes of the Go heap and returns size of them, at least one. They are not cleared.
-// The heap aligns many sizes by itself.
+// aligned allocates room bytes of the Go heap and returns the first size of them. The bytes are
+// aligned and not cleared. For many sizes the heap returns aligned memory anyway.
 func aligned(size, room int) []byte {
 	b := uncleared(room)
 	if !isAligned(b) {
@@ -57,8 +57,9 @@ func aligned(size, room int) []byte {
 	return b[:size:room]
 }
 
-// uncleared allocates n bytes, at least one. Go has no function for it, but strings.Builder grows without clearing;
-// if that changes, this is slower, but still correct.
+// uncleared allocates n bytes without clearing them; n is at least 1. Go has no function for this,
+// but strings.Builder grows without clearing. If that changes, uncleared becomes slower, but stays
+// correct.
 func uncleared(n int) []byte {
 	var b strings.Builder
 	b.Grow(n)
@@ -68,8 +69,8 @@ func uncleared(n int) []byte {
 
 func isAligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment == 0 }
 
-// view returns a buffer's bytes as values of type T, without an incomplete one at
-// the end. T has no pointers.
+// view returns a buffer's bytes as values of type T, without an incomplete value at the end. T must
+// not contain pointers.
 func view[T any](b []byte) []T {
 	var t T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))

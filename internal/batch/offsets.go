@@ -9,13 +9,14 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Lists and strings are gathered in two steps: first the new offsets, and with them
-// the runs of items or bytes to copy; then those runs, into one allocation. Runs
+// Lists and strings are gathered in two steps. The first step gathers the new offsets, and finds
+// the runs of items or bytes to copy. The second step copies these runs into one allocation. Runs
 // that are adjacent in the source are copied at once.
 
-// offsets gathers the offsets of lists or strings. It also returns the inputs for
-// the items: for each input with items, their spans, with data and base still those
-// of the parent. For coded strings they are the rows themselves, with the number of their bytes.
+// offsets gathers the offsets of lists or strings. It also returns the inputs for their items. For
+// each input that has items, such an input has the spans of the items, but still the data and base
+// of the list or string. For coded strings, the input has the selected rows instead of spans, and
+// their number of bytes as its number of rows.
 func offsets[O int32 | int64](g *gathering, inputs []input, rows int) (*memory.Buffer, []input, error) {
 	out := g.buffer((rows + 1) * widthOf[O]())
 	dst := view[O](out.Bytes())
@@ -129,7 +130,7 @@ func texts[O int32 | int64](g *gathering, inputs []input, rows int) ([]*memory.B
 	for i, p := range inner {
 		if isCoded(p.data) {
 			dst = copyCoded(dst, p)
-			inner[i].selection = &selection{} // its spans are those of the rows
+			inner[i].selection = &selection{} // its spans belong to the selection of the rows, and must not be recycled
 			continue
 		}
 		src := p.data.Buffers()[2].Bytes()

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// PackedSize returns the bytes that Pack of the same columns allocates.
+// PackedSize returns the number of bytes that Pack allocates for the same columns.
 func (g *Gatherer) PackedSize(columns [][]Segment) int64 {
 	return g.allocatedSize(int64(g.packedRows(columns)) * int64(len(columns)) * int64(arrow.Float32SizeBytes))
 }
@@ -22,12 +22,11 @@ func (g *Gatherer) packedRows(columns [][]Segment) int {
 	return rows
 }
 
-// Pack returns several numeric columns as one column of type dt, a fixed-size list
-// of float32: each row has one value of each column, in their order. Numbers become
-// the nearest float32, booleans 0 and 1. A null becomes fill; if fill is nil, a null
-// is Invalid, as is a finite number beyond float32. names are the names of the
-// columns, for errors. Columns of types that Cast does not convert to float32 are
-// Internal.
+// Pack returns several numeric columns as one column of type dt, a fixed-size list of float32: each
+// row has one value of each column, in their order. Numbers become the nearest float32, and
+// booleans 0 or 1. A null becomes fill. Pack returns Invalid for a null if fill is nil, and for a
+// finite number that float32 cannot represent as a finite number. It returns Internal for a column
+// of a type that Cast does not convert to float32. names are the names of the columns, for errors.
 func (g *Gatherer) Pack(dt arrow.DataType, names []string, columns [][]Segment, fill *float32) (arrow.Array, error) {
 	width, rows := len(columns), g.packedRows(columns)
 	values := g.buffer(rows * width * arrow.Float32SizeBytes)
@@ -51,7 +50,7 @@ func (g *Gatherer) Pack(dt arrow.DataType, names []string, columns [][]Segment, 
 	return array.MakeFromData(lists), nil
 }
 
-// packing writes one column to every width-th element of out, starting at the first.
+// packing writes one column to every width-th element of out, starting at the first element.
 type packing struct {
 	name  string
 	out   []float32
@@ -129,8 +128,8 @@ func fits[T int32 | int64 | float32 | float64](v T) bool {
 	return infinite(float64(v)) || !infinite(float32(v))
 }
 
-// packEach packs the selected rows of an array, with the value of each valid row as
-// each returns it. It returns the first row that cannot be packed, or -1.
+// packEach packs the selected rows of an array. The function each returns the value of a row that
+// is not null. It returns the first row that cannot be packed, or -1.
 func packEach(p *packing, a arrow.Array, sel *selection, each func(i int) (float32, bool)) int {
 	at := 0
 	one := func(i int) bool {

@@ -6,8 +6,9 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// poison fills poisoned memory, repeated: negative offsets, invalid UTF-8, implausible floats, and
-// both values of bits, so that a bitmap that was not written has nulls and values.
+// poison is the pattern that fills poisoned memory. Read as values, it is negative offsets, invalid
+// UTF-8 or implausible floats. It has both clear and set bits, so that a bitmap that was not
+// written has both nulls and values.
 const poison = "\x24\xdb\x24\xdb\x24\xdb\x24\xdb"
 
 // Poison is an allocator that overwrites memory that must not be read: freed memory,
@@ -19,8 +20,9 @@ type Poison struct{ under memory.Allocator }
 // NewPoison wraps an allocator in a Poison.
 func NewPoison(under memory.Allocator) *Poison { return &Poison{under: under} }
 
-// Default returns the allocator for code that is given none: Arrow's own. Invariant builds wrap it in a Poison, so that tests
-// find code that relies on its cleared memory. Allocations inside the Arrow library stay cleared: the library relies on that.
+// Default returns the allocator for code that is given none: Arrow's own. Invariant builds wrap it
+// in a Poison, so that tests find code that relies on its cleared memory. Memory that the Arrow
+// library allocates for itself stays cleared, because the library relies on that.
 func Default() memory.Allocator {
 	if invariant.On {
 		return NewPoison(memory.DefaultAllocator)

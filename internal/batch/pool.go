@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// The pool has eight size classes per power of two between these (in bits): 256, 288,
-// 320 … 512, 576 … bytes. So at most a ninth of newly allocated memory is unused, and
-// a fifth of reused memory, which is of the same class or the next one.
+// The pool has eight size classes for each power of two between minClassBits and maxClassBits: 256,
+// 288, 320 … 512, 576 … bytes. So at most a ninth of newly allocated memory is unused. Of reused
+// memory, which may be of the next larger class, at most a fifth is unused.
 const (
 	minClassBits    = 8  // 256 bytes
 	maxClassBits    = 26 // 64 MiB
@@ -36,8 +36,8 @@ const MaxFree = 96 << 20
 // in a Poison in invariant builds.
 func NewAllocator() Trimming { return NewBoundedAllocator(MaxFree) }
 
-// NewBoundedAllocator is like NewAllocator, with a lower maximum of freed bytes that
-// the pool keeps.
+// NewBoundedAllocator is like NewAllocator, but the pool keeps at most maxFree bytes of freed
+// memory.
 func NewBoundedAllocator(maxFree int64) Trimming {
 	pool := &Pool{maxFree: min(maxFree, MaxFree)}
 	if invariant.On {
@@ -46,14 +46,13 @@ func NewBoundedAllocator(maxFree int64) Trimming {
 	return pool
 }
 
-// Pool is an allocator that reuses freed memory, by size classes up to 64 MiB;
-// larger allocations use the Go heap directly. Memory is aligned to 64 bytes and
-// not cleared: this package and arrow-go's builders of plain columns write
-// everything that they use, but arrow-go's Parquet reader does not, so decoders
-// must clear it first. The pool keeps at most MaxFree bytes of freed memory, and
-// leaves the rest to the garbage collector. (A sync.Pool keeps what survives two
-// collections, which is most of the heap if they are rare.) Trim drops memory that
-// is not used for a while. The zero value is ready to use. A Pool is safe for
+// Pool is an allocator that reuses freed memory, by size classes up to 64 MiB; larger allocations
+// use the Go heap directly. Memory is aligned to 64 bytes and not cleared: this package and
+// arrow-go's builders of plain columns write everything that they use, but arrow-go's Parquet
+// reader does not, so decoders must clear it first. The pool keeps at most MaxFree bytes of freed
+// memory, and leaves the rest to the garbage collector. (A sync.Pool would keep freed memory until
+// the second garbage collection, and so most of the heap if collections are rare.) Trim drops
+// memory that is not used for a while. The zero value is ready to use. A Pool is safe for
 // concurrent use.
 type Pool struct {
 	maxFree int64 // maximum of free; 0: MaxFree
@@ -62,7 +61,7 @@ type Pool struct {
 	classes [classCount][]*byte // the starts of free blocks, in the order they were freed
 	idle    [classCount]int     // how many of the first blocks have been free since the last Trim
 	free    int64               // total bytes in classes
-	evict   int                 // the class to discard memory of next
+	evict   int                 // the class from which memory is discarded next
 	used    bool                // whether the pool was used since the last Trim
 }
 
@@ -100,7 +99,7 @@ func (p *Pool) Allocate(size int) []byte {
 	return aligned(size, room)
 }
 
-// pop returns free memory of a class or the next larger one, or nil.
+// pop returns free memory of a class or of the next larger class, or nil if there is none.
 func (p *Pool) pop(n int) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,12 +10,11 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// FromFunc makes a reader of a function. next returns the next batch, which the
-// reader owns and releases on the following Next or Release; nil is the end. next
-// is not called again after the end or an error, nor before the first Next.
-// release, which may be nil, is called once, when the last reference is released.
-// Retain and Release may be called from any goroutine, other methods from one at a
-// time.
+// FromFunc returns a reader whose batches come from a function. next returns the next batch, or nil
+// at the end. The reader owns the batch, and releases it on the following Next or Release. next is
+// not called before the first Next, nor again after the end or an error. release, which may be nil,
+// is called once, when the last reference to the reader is released. Retain and Release may be
+// called from any goroutine, other methods from one at a time.
 func FromFunc(schema *arrow.Schema, next func() (arrow.RecordBatch, error), release func()) array.RecordReader {
 	r := &funcReader{schema: schema, next: next, release: release}
 	r.refs.Store(1)
@@ -79,7 +78,7 @@ func (r *funcReader) releaseBatch() {
 
 func (r *funcReader) RecordBatch() arrow.RecordBatch { return r.batch }
 
-// Record is arrow-go's former name of RecordBatch.
+// Record does the same as RecordBatch, under the name that arrow-go used formerly.
 func (r *funcReader) Record() arrow.RecordBatch { return r.batch }
 
 func (r *funcReader) Err() error { return r.err }

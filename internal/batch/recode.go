@@ -10,8 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// recoding makes one coded column, with one dictionary, of the rows of several arrays. Some of the
-// arrays are coded, with different dictionaries; the others have values. Its result has the rows of
+// recoding turns the rows of several arrays into one coded column with one dictionary. Some of the
+// arrays may be coded, with different dictionaries. The result has the same rows as that of
 // WithFirst.
 type recoding struct {
 	values arrow.DataType
@@ -25,16 +25,16 @@ type recoding struct {
 	*categories
 }
 
-// recodingValue bounds the bytes that a recoding takes for a value or a row of its sources, besides
-// the result: an entry of the map, a string, and codes.
+// recodingValue bounds the bytes that a recoding takes for each value or row of its sources,
+// besides the result: an entry of the map, a string, and codes.
 const recodingValue = 96
 
-// maxNewValues is the part of the rows of arrays without codes, 1/maxNewValues, that may be values
-// that no dictionary has.
+// maxNewValues limits new values: at most 1/maxNewValues of the rows of an array that is not coded
+// may have values that were not known before.
 const maxNewValues = 4
 
-// RecodingBytes bounds the memory of Recode and its result. It returns false if no array is
-// coded; Recode is then useless.
+// RecodingBytes returns an upper bound of the memory that Recode and its result take. It returns
+// false if no array is coded, because Recode is useless then.
 func RecodingBytes(first arrow.Array, arrays []arrow.Array) (bytes int64, useful bool) {
 	seen := map[arrow.ArrayData]bool{}
 	rows, values := int64(1), int64(1)
@@ -67,10 +67,11 @@ func bytesOfTexts(d arrow.ArrayData) int64 {
 	return int64(offsets[d.Len()]) - int64(offsets[0])
 }
 
-// Recode returns the rows of arrays of texts or binary values after one leading row, as WithFirst
-// does, as a coded column with the distinct values: code 0 is the empty value, which nulls have. It
-// returns nil if the column would not be smaller than without codes, or has too many values. first
-// is nil or not coded. Memory comes from mem; RecodingBytes bounds it.
+// Recode returns the same rows as WithFirst, one leading row and then the rows of arrays of texts
+// or binary values, as a coded column. The dictionary has the distinct values, beginning with the
+// empty value; nulls have code 0. Recode returns nil if the column would not be smaller than
+// without codes, or has too many distinct values. first must be nil or not coded. Memory comes from
+// mem; RecodingBytes bounds its size.
 func Recode(values arrow.DataType, first arrow.Array, arrays []arrow.Array, mem memory.Allocator) arrow.Array {
 	r := &recoding{values: values, first: first, arrays: arrays, mem: mem, categories: newCategories()}
 	r.code("")
@@ -87,7 +88,7 @@ func Recode(values arrow.DataType, first arrow.Array, arrays []arrow.Array, mem 
 	}
 }
 
-// collect finds the distinct values. It returns false if there are too many.
+// collect finds the distinct values. It returns false if there are too many of them.
 func (r *recoding) collect() bool {
 	r.rows = 1
 	if r.first != nil && r.first.IsValid(0) {
@@ -140,7 +141,8 @@ func (r *recoding) codedBytes() int64 {
 	return int64(r.rows*r.width()) + int64((len(r.ordered)+1)*arrow.Int32SizeBytes) + r.bytes
 }
 
-// plainBytes returns the bytes of the result if it were not coded, likewise.
+// plainBytes returns how many bytes the result would have if it were not coded, except for its
+// validity.
 func (r *recoding) plainBytes() int64 {
 	sum := int64((r.rows + 1) * arrow.Int32SizeBytes)
 	for _, a := range r.arrays {
@@ -187,7 +189,7 @@ func (r *recoding) inputs() []input {
 	return inputs
 }
 
-// recodeRows writes the new codes of an array's rows. Those of nulls are 0.
+// recodeRows writes the new codes of an array's rows. The codes of nulls are 0.
 func recodeRows[C code](out []C, a arrow.Array, codes map[arrow.ArrayData][]int32) {
 	data := a.Data()
 	if !IsCoded(a) {

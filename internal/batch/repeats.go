@@ -23,9 +23,8 @@ func Repeats(a arrow.Array, same []bool) {
 	}
 }
 
-// KeyRepeats sets same[i] to whether row i has the key of the row before it: the same
-// value in each column, in the sense of SameRow, and no null. It is false for the first
-// row.
+// KeyRepeats sets same[i] to whether row i has the same key as the row before it: the same value in
+// each column, in the sense of SameRow, and no null. It sets same[0] to false.
 func KeyRepeats(key []arrow.Array, same []bool) {
 	for i := range same {
 		same[i] = true

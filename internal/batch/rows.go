@@ -10,7 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// minCopyRun is the minimum mean length of runs of kept rows that are copied as spans.
+// minCopyRun is the minimum mean length of runs of kept rows for which the runs are copied as
+// spans.
 const minCopyRun = 4
 
 // Filter returns the rows of a batch whose numbers are in keep, in ascending order,
@@ -49,7 +50,8 @@ func Filter(b arrow.RecordBatch, keep []int32, mem memory.Allocator) (arrow.Reco
 	return array.NewRecordBatch(b.Schema(), columns, int64(len(keep))), nil
 }
 
-// ascending returns a selection of ascending row numbers: spans if runs are long.
+// ascending returns a selection of rows whose numbers ascend. The selection has spans if runs are
+// long, and otherwise indices.
 func ascending(keep []int32) *selection {
 	runs := 0
 	for i, row := range keep {

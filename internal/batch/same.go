@@ -13,10 +13,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// SameRow reports whether row i of a and row j of b are identical: nulls equal only
-// nulls, regardless of the bytes under them, and floats compare by their bits. So
-// replacing one by a copy of the other changes nothing. Both arrays have the same
-// type, or are two forms of it (MayBeCoded). Rows of types that Gather does not support are never the same.
+// SameRow reports whether row i of a and row j of b are identical: nulls equal only nulls,
+// regardless of the bytes under them, and floats compare by their bits. So replacing one row by a
+// copy of the other changes nothing. Both arrays must have the same type, or the same type of
+// values if one of them is coded. Rows of types that Gather does not support are never the same.
 func SameRow(a arrow.Array, i int, b arrow.Array, j int) bool {
 	x, y := a.Data(), b.Data()
 	return sameRows(x, x.Offset()+i, y, y.Offset()+j, 1)

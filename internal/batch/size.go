@@ -13,7 +13,7 @@ import (
 // share counts once. A sliced buffer counts in full, since all of it stays in memory.
 func Size(b arrow.RecordBatch) int64 { return ArraySize(b.Columns()...) }
 
-// ArraySize returns the Size of a batch of these columns.
+// ArraySize returns the Size of a batch that has these columns.
 func ArraySize(columns ...arrow.Array) int64 {
 	m := measure{}
 	for _, c := range columns {
@@ -22,7 +22,7 @@ func ArraySize(columns ...arrow.Array) int64 {
 	return m.sum()
 }
 
-// measure has the length of the longest buffer at each address.
+// measure has the length of the longest buffer that begins at each address.
 type measure map[*byte]int64
 
 func (m measure) sum() (sum int64) {
@@ -84,10 +84,10 @@ func countNulls(a arrow.Array) {
 	}
 }
 
-// Retained counts the memory that retained arrays keep alive: for each buffer, the
-// number of arrays that refer to it. A slice of a buffer keeps all of it. It does not count
-// the dictionary of an array itself, which has an owner that has reserved it, but those of
-// its fields.
+// Retained counts the memory that retained arrays keep alive: for each buffer, the number of arrays
+// that refer to it. A slice of a buffer keeps all of it. It does not count the dictionary of an
+// array, which has another owner that has reserved its memory. It does count the dictionaries of an
+// array's fields.
 type Retained map[*memory.Buffer]int
 
 // Add adds arrays, and returns the bytes that no array kept before.
@@ -117,8 +117,9 @@ func (r Retained) count(arrays []arrow.Array, by int) int64 {
 	return bytes
 }
 
-// CopySize returns the total bytes of the arrays' distinct buffers, without parents:
-// an upper bound for a copy of all rows, if none is coded.
+// CopySize returns the total size of the arrays' distinct buffers. Of a slice of a larger buffer,
+// only the slice counts. If no array is coded, the result is an upper bound of the size of a copy
+// of all rows.
 func CopySize(arrays []arrow.Array) int64 {
 	seen, bytes := map[*memory.Buffer]bool{}, int64(0)
 	for _, a := range arrays {

@@ -109,14 +109,14 @@ func trimmed[O int32 | int64](g *gathering, a arrow.Array, cut func(from, to int
 	return out, nil
 }
 
-// whole copies the validity of an array.
+// whole returns a copy of the validity bits of an array.
 func (g *gathering) whole(a arrow.Array) bitmap {
 	all := &selection{spans: []span{{0, a.Len()}}, rows: a.Len()}
 	return g.validity([]input{{data: a.Data(), base: a.Data().Offset(), selection: all}}, a.Len())
 }
 
-// compact returns a list array without unreferenced items: those under nulls, and
-// before the first and after the last row.
+// compact returns a list array without items that no row has: items under nulls, and items before
+// those of the first row or after those of the last row.
 func compact(a arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	if a.Len() == 0 {
 		return Gather(a.DataType(), nil, mem)

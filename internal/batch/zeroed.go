@@ -7,9 +7,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Zeroed returns an allocator that clears the memory that under allocates. Code of the Arrow
-// library that leaves memory unwritten needs it: MakeArrayOfNull writes no buffer at all, and the
-// Parquet reader leaves the offsets of empty nested lists and the values under nulls.
+// Zeroed returns an allocator that clears the memory that under allocates. It is needed for code of
+// the Arrow library that does not write all memory that it allocates: MakeArrayOfNull writes no
+// buffer at all, and the Parquet reader does not write the offsets of empty nested lists and the
+// values under nulls.
 func Zeroed(under memory.Allocator) memory.Allocator { return zeroed{under} }
 
 type zeroed struct{ under memory.Allocator }
@@ -31,13 +32,13 @@ func (z zeroed) Reallocate(size int, b []byte) []byte {
 
 func (z zeroed) Free(b []byte) { z.under.Free(b) }
 
-// Nulls returns n nulls of a type, in memory of mem. The values under the nulls are zero. It replaces
-// array.MakeArrayOfNull, whose nulls are whatever mem allocates.
+// Nulls returns n nulls of a type, in memory from mem. The values under the nulls are zero. Use it
+// instead of array.MakeArrayOfNull, which leaves the content of the memory that mem allocates.
 func Nulls(t arrow.DataType, n int, mem memory.Allocator) arrow.Array {
 	return array.MakeArrayOfNull(Zeroed(mem), t, n)
 }
 
-// ResizeBits gives a buffer n bits, all clear.
+// ResizeBits sets the length of a buffer to n bits, and clears them.
 func ResizeBits(b *memory.Buffer, n int) {
 	b.Resize(int(bitutil.BytesForBits(int64(n))))
 	clear(b.Bytes())
