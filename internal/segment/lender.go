@@ -14,28 +14,29 @@ const minSize = 64 << 10
 // sizesPerPower is how many sizes of segments there are between two powers of two.
 const sizesPerPower = 8
 
-// maxSegments bounds the segments of a lender, each of which is an open file.
+// maxSegments bounds the number of segments of a lender. Each segment is an open file.
 const maxSegments = 1024
 
-// keptShare is the part of a lender's limit up to which segments keep their content instead of being
-// reused. Keeping more would cost page faults, and it would rarely be read again.
+// keptShare determines how much content is kept: segments without a holder keep their content as
+// long as they take at most 1/keptShare of the lender's limit; above that, they are reused. Keeping
+// more would cost page faults for new segments, and the content would rarely be read again.
 const keptShare = 8
 
-// Lender makes segments and reuses them: a new segment costs a page fault for each page that is
-// written. Their number and size are bounded, and the size is reserved in a budget. A segment is reused
-// only after its Loan has ended, and never if the Loan was marked by Discard. It is safe for concurrent
-// use.
+// Lender creates segments and reuses them, since writing to a new segment costs a page fault for
+// each page. The number of segments and their total size are bounded, and their size is reserved in
+// a budget. A segment is reused only after its Loan has ended, and never if the Loan was marked by
+// Discard. It is safe for concurrent use.
 type Lender struct {
 	budget *budget.Budget
-	limit  int64 // bytes of all segments
+	limit  int64 // maximum bytes of all segments
 
 	mu     sync.Mutex
-	free   []*lendable // those that were returned first, first
-	kept   []*Loan     // without a holder; those whose last holder left first, first
-	count  int         // of all segments
-	bytes  int64       // of all segments, free or lent
+	free   []*lendable // segments without a loan, in the order in which they were returned
+	kept   []*Loan     // loans without a holder whose content is kept, in the order in which their last holders left
+	count  int         // number of all segments
+	bytes  int64       // size of all segments, free, kept or lent
 	idle   int         // how many of free have been free since the last Trim
-	used   bool        // since the last Trim
+	used   bool        // whether Lend was called since the last Trim
 	closed bool
 }
 
@@ -45,16 +46,16 @@ type lendable struct {
 	held *budget.Reservation
 }
 
-// NewLender returns a lender whose segments take at most limit bytes, which b counts. Free segments are
-// closed if another reservation lacks room.
+// NewLender returns a lender whose segments take at most limit bytes. The bytes are reserved in b.
+// If another reservation lacks room, segments without a holder are closed.
 func NewLender(b *budget.Budget, limit int64) *Lender {
 	d := &Lender{budget: b, limit: limit}
 	b.OnPressure(d.giveUp)
 	return d
 }
 
-// LenderStats has the bytes of a lender's segments: those with holders, those without a holder whose
-// content is kept, and those that are free.
+// LenderStats has the bytes of a lender's segments: of segments with holders (Lent), of segments
+// without a holder whose content is kept (Kept), and of free segments (Free).
 type LenderStats struct{ Lent, Kept, Free int64 }
 
 // Stats returns the current bytes of segments.
@@ -70,7 +71,8 @@ func (d *Lender) Stats() LenderStats {
 }
 
 // Lend returns a segment of at least size bytes, whose content is undefined. It returns nil if the
-// limit or the budget leaves no room, or the system has no memory for it. The caller releases it.
+// limit or the budget leaves no room, or the system has no memory for it. The caller releases the
+// loan.
 func (d *Lender) Lend(size int) *Loan {
 	size = rounded(size)
 	if s := d.reuse(size); s != nil {
@@ -89,7 +91,8 @@ func (d *Lender) Lend(size int) *Loan {
 	return newLoan(d, s)
 }
 
-// rounded returns the size of the segments for size bytes: a segment is at most an eighth larger.
+// rounded returns the size of the segment that is used for size bytes. It is at most an eighth
+// larger than size.
 func rounded(size int) int {
 	if size <= minSize {
 		return minSize
@@ -106,8 +109,9 @@ func (d *Lender) keptBytes() (n int64) {
 	return n
 }
 
-// reuse takes a free segment of a size, the one that was returned last. If there is none, and enough
-// memory is kept, it takes the one that has been kept for longest.
+// reuse takes a free segment of the given size: the one that was returned last. If there is none,
+// and segments that keep their content take at least 1/keptShare of the limit, it takes the segment
+// of this size that has been kept for longest.
 func (d *Lender) reuse(size int) *lendable {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,8 +136,9 @@ func (d *Lender) remove(i int) {
 	}
 }
 
-// makeRoom counts size bytes, and reports whether they fit. It closes segments without a holder to make
-// room: free ones before kept ones, and the longest unused first.
+// makeRoom counts a new segment of size bytes, and reports whether it fits. To make room, it closes
+// segments without a holder: free segments before kept segments, and of each kind those that have
+// been unused for longest first.
 func (d *Lender) makeRoom(size int64) bool {
 	d.mu.Lock()
 	dropped := d.dropWhile(func() bool { return !d.fits(size) })
@@ -152,8 +157,9 @@ func (d *Lender) fits(size int64) bool { return d.bytes+size <= d.limit && d.cou
 // uncount removes a segment of size bytes from the counts. d.mu is held.
 func (d *Lender) uncount(size int) { d.count, d.bytes = d.count-1, d.bytes-int64(size) }
 
-// dropWhile removes segments without a holder from the lender, as long as more returns true and there
-// are any. The caller closes them. d.mu is held.
+// dropWhile removes segments without a holder from the lender, as long as more returns true and
+// there are such segments. The caller, which holds d.mu, closes the removed segments after it has
+// unlocked d.mu.
 func (d *Lender) dropWhile(more func() bool) (dropped []*lendable) {
 	for len(d.free)+len(d.kept) > 0 && more() {
 		dropped = append(dropped, d.drop())
@@ -161,8 +167,8 @@ func (d *Lender) dropWhile(more func() bool) (dropped []*lendable) {
 	return dropped
 }
 
-// drop removes the segment that was returned first: of the free ones if there are any, otherwise of the
-// kept ones. d.mu is held.
+// drop removes the free segment that was returned first or, if there are no free segments, the
+// segment that has been kept for longest. d.mu is held.
 func (d *Lender) drop() (s *lendable) {
 	if len(d.free) > 0 {
 		s = d.free[0]
@@ -174,7 +180,7 @@ func (d *Lender) drop() (s *lendable) {
 	return s
 }
 
-// create makes a segment, whose bytes are counted already.
+// create creates a segment. Its bytes must have been counted before.
 func (d *Lender) create(size int) (*lendable, error) {
 	held, err := d.budget.Reserve("batches in mapped memory", int64(size))
 	if err != nil {
@@ -205,8 +211,8 @@ func closeAll(dropped []*lendable) {
 	}
 }
 
-// Trim closes the segments that have been free since the previous Trim. It reports whether any was
-// lent since then.
+// Trim closes the segments that have been free since the previous Trim. It reports whether Lend was
+// called since then.
 func (d *Lender) Trim() (used bool) {
 	d.mu.Lock()
 	dropped := d.dropWhile(func() bool { return d.idle > 0 })
@@ -227,7 +233,8 @@ func (d *Lender) Close() {
 	closeAll(dropped)
 }
 
-// back takes a segment whose loan has ended, and returns it if it must be closed. d.mu is held.
+// back ends a loan. It makes the loan's segment free, or returns the segment if the caller must
+// close it. d.mu is held.
 func (d *Lender) back(l *Loan) (dropped []*lendable) {
 	l.ended = true
 	if l.discarded || d.closed {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Loan is the use of a segment of a lender by several holders. It begins with one, and ends when all
-// have called Release. If the content is kept, it can begin again until the lender needs the segment.
+// Loan is the use of a segment of a lender by one or more holders. It begins with one holder. When
+// all holders have called Release, it ends or, after Keep, keeps the segment's content. A kept loan
+// can get holders again until the lender needs the segment:
 //
 //	       Release of the last         Lend needs it, or Unkeep
 //	held ───────────────────────► kept ────────────────────────► ended
@@ -14,28 +15,28 @@ import (
 //	  └────────────────────────────┘
 //	             Revive
 //
-// Without Keep, the last Release ends it.
+// Without Keep, the last Release ends the loan.
 type Loan struct {
 	lender  *Lender
 	segment *lendable
 
-	// Under lender.mu.
+	// Guarded by lender.mu.
 	holders   int
-	keep      bool // as long as the lender does not need the segment
+	keep      bool // whether the content is kept after the last Release, until the lender needs the segment
 	discarded bool
 	ended     bool
 }
 
 func newLoan(d *Lender, s *lendable) *Loan { return &Loan{lender: d, segment: s, holders: 1} }
 
-// Memory returns the segment's memory. Only the code that got the loan from Lend writes to it, and
-// only before the first Send.
+// Memory returns the segment's memory. Only the code that got the loan from Lend may write to this
+// memory, and only before the first Send.
 func (l *Loan) Memory() []byte { return l.segment.Memory() }
 
-// Send sends a message, and the segment with it, as Owned.Send does.
+// Send sends a message together with the segment (see Owned.Send).
 func (l *Loan) Send(to *net.UnixConn, message []byte) error { return l.segment.Send(to, message) }
 
-// Retain adds a holder. The caller is one.
+// Retain adds a holder. The caller must be a holder.
 func (l *Loan) Retain() {
 	l.lender.mu.Lock()
 	defer l.lender.mu.Unlock()
@@ -58,8 +59,8 @@ func (l *Loan) Release() {
 	closeAll(dropped)
 }
 
-// Keep makes the segment keep its content after the last Release, until Unkeep is called or the lender
-// needs the segment. The caller is a holder.
+// Keep makes the segment keep its content after the last Release, until Unkeep is called or the
+// lender needs the segment. The caller must be a holder.
 func (l *Loan) Keep() {
 	l.lender.mu.Lock()
 	defer l.lender.mu.Unlock()
@@ -79,7 +80,8 @@ func (l *Loan) Unkeep() {
 	closeAll(dropped)
 }
 
-// Revive adds a holder to a loan whose content is kept, and reports whether it still is.
+// Revive adds a holder to a loan whose content is kept. It returns false if the content is no
+// longer kept.
 func (l *Loan) Revive() bool {
 	l.lender.mu.Lock()
 	defer l.lender.mu.Unlock()
@@ -91,16 +93,15 @@ func (l *Loan) Revive() bool {
 	return true
 }
 
-// Discard marks the segment: other processes may read it for longer than the loan. It is closed when
-// the loan ends, and never written to again.
+// Discard marks the segment because other processes may read it even after the loan has ended. A
+// marked segment is closed when its loan ends, and never written to again.
 func (l *Loan) Discard() {
 	l.lender.mu.Lock()
 	defer l.lender.mu.Unlock()
 	l.discarded = true
 }
 
-// unkept removes a loan from those that are kept without a holder, and reports whether it was among
-// them. d.mu is held.
+// unkept removes a loan from d.kept, and reports whether the loan was there. d.mu is held.
 func (d *Lender) unkept(l *Loan) bool {
 	i := slices.Index(d.kept, l)
 	if i >= 0 {
@@ -109,8 +110,8 @@ func (d *Lender) unkept(l *Loan) bool {
 	return i >= 0
 }
 
-// takeKept ends the loan that has been kept for longest, of those that match, and returns its segment;
-// nil if there is none. d.mu is held.
+// takeKept ends the loan that has been kept for longest among the kept loans whose segments match,
+// and returns its segment. It returns nil if there is no such loan. d.mu is held.
 func (d *Lender) takeKept(matches func(*lendable) bool) *lendable {
 	for i, l := range d.kept {
 		if matches(l.segment) {

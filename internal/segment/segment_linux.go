@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seals are the seals of a segment (fcntl(2)). F_SEAL_FUTURE_WRITE, which needs Linux 5.1, leaves
-// mappings writable that existed before, such as the owner's.
+// seals are the seals of a segment (fcntl(2)). With F_SEAL_FUTURE_WRITE, which needs Linux 5.1,
+// mappings that existed before, such as the owner's, stay writable.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 
 // Owned is memory that other processes can map. Only its owner can write to it.
@@ -44,7 +44,7 @@ func New(size int) (_ *Owned, err error) {
 // Memory returns the segment's memory, until Close.
 func (s *Owned) Memory() []byte { return s.memory }
 
-// Send sends a message of at least one byte, and the segment with it. The receiver maps it.
+// Send sends a message of at least one byte together with the segment, which the receiver maps.
 func (s *Owned) Send(to *net.UnixConn, message []byte) error {
 	n, _, err := to.WriteMsgUnix(message, unix.UnixRights(s.file), nil)
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 // byteColumn has values that are ordered by their bytes.
 type byteColumn struct {
 	nulls
-	offsets []int32 // of values in bytes; nil: all have the same width
+	offsets []int32 // offsets of the values in bytes; nil: all values have the same width
 	width   int
 	bytes   []byte
 }
 
-// chunkBytes is the number of bytes of a value in a chunk. The lowest byte of a chunk is
-// the number of bytes of the value that begin in it, plus one; it is moreBytes if others follow.
+// chunkBytes is the maximum number of bytes of a value in a chunk. The lowest byte of a chunk is
+// the number of bytes of the value in the chunk, plus one. If another chunk of the value follows,
+// the lowest byte is moreBytes instead.
 const (
 	chunkBytes = 7
 	moreBytes  = chunkBytes + 2
@@ -78,7 +79,8 @@ func (c *byteColumn) firstChunks(dst []uint64) {
 	}
 }
 
-// variableBytes returns the bytes of texts or binary values, from that of the first row.
+// variableBytes returns the bytes of texts or binary values, starting with the first byte of the
+// first row.
 func variableBytes(a interface {
 	Len() int
 	ValueBytes() []byte

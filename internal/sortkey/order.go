@@ -13,8 +13,8 @@ type ColumnOrder struct {
 	NullsFirst bool
 }
 
-// Supported reports whether columns of a type can be sorted by: booleans, int32, int64, floats,
-// dates, time64, timestamps, decimal128, utf8, binary and fixed_size_binary.
+// Supported reports whether rows can be sorted by columns of a type: booleans, int32, int64,
+// floats, dates, time64, timestamps, decimal128, utf8, binary and fixed_size_binary.
 func Supported(dt arrow.DataType) bool {
 	switch dt.ID() {
 	case arrow.BOOL, arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DATE32, arrow.TIME64, arrow.TIMESTAMP,
@@ -25,7 +25,8 @@ func Supported(dt arrow.DataType) bool {
 	}
 }
 
-// KeySpec is the order of rows: by its first column, then the next. It is immutable.
+// KeySpec is an order of rows: first by the first column, then by the next column, and so on. It is
+// immutable.
 type KeySpec struct {
 	columns []specColumn
 }
@@ -36,8 +37,8 @@ type specColumn struct {
 	order ColumnOrder
 }
 
-// NewKeySpec makes a KeySpec of columns and the order of each. It fails with Invalid if one of a column's
-// type cannot be sorted by.
+// NewKeySpec returns a KeySpec, given its columns and the order of each column. It returns Invalid
+// if rows cannot be sorted by the type of a column.
 func NewKeySpec(columns []arrow.Field, orders []ColumnOrder) (*KeySpec, error) {
 	if len(columns) != len(orders) {
 		return nil, fault.New(fault.Internal, "%d orders for %d columns", len(orders), len(columns))
@@ -58,7 +59,7 @@ func (s *KeySpec) RowBytes() int64 {
 	bytes := int64(0)
 	for _, c := range s.columns {
 		switch c.of.ID() {
-		case arrow.STRING, arrow.BINARY, arrow.FIXED_SIZE_BINARY: // they are read from the column itself
+		case arrow.STRING, arrow.BINARY, arrow.FIXED_SIZE_BINARY: // RowKeys read these values from the column itself
 		case arrow.DECIMAL128:
 			bytes += int64(arrow.Decimal128SizeBytes)
 		default:
@@ -68,8 +69,9 @@ func (s *KeySpec) RowBytes() int64 {
 	return bytes
 }
 
-// Keys returns the keys of the rows of a batch, given the columns of the KeySpec. It fails with Internal if
-// they have other types. The RowKeys must not be used after the columns are released.
+// Keys returns the keys of the rows of a batch, given the columns of the KeySpec. It returns
+// Internal if the columns have other types than those of the KeySpec. The RowKeys must not be used
+// after the columns are released.
 func (s *KeySpec) Keys(columns []arrow.Array) (*RowKeys, error) {
 	if len(columns) != len(s.columns) {
 		return nil, fault.New(fault.Internal, "%d columns to sort by, %d expected", len(columns), len(s.columns))
@@ -107,21 +109,22 @@ type RowKeys struct {
 	columns []keyColumn
 }
 
-// keyColumn is a column of RowKeys. All of one column of a KeySpec have the same type.
+// keyColumn is a column of RowKeys. All keyColumns of the same column of a KeySpec have the same Go
+// type.
 type keyColumn interface {
-	// chunk returns a chunk of a row's value. Chunk level+1 of rows is only read if their chunks up
-	// to level are equal, and more reports that there is one.
+	// chunk returns the chunk of a row's value with the number level. Chunk level+1 of rows is only
+	// read if their chunks up to level are equal and more returns true for chunk level.
 	chunk(level, row int) uint64
-	// more reports whether values with this chunk have another one.
+	// more reports whether values with this chunk have another chunk after it.
 	more(level int, chunk uint64) bool
-	// compare compares a row with one of another batch.
+	// compare compares a row with a row of another batch, whose column is with.
 	compare(row int, with keyColumn, other int) int
-	// firstChunks writes chunk 0 of all rows.
+	// firstChunks writes chunk 0 of all rows to dst.
 	firstChunks(dst []uint64)
 }
 
-// FirstChunks writes the first chunk of each row. Rows whose first chunks differ are in the order of
-// these. A key without columns has zeros.
+// FirstChunks writes the first chunk of each row to dst. Rows whose first chunks differ have the
+// order of these chunks. For a key without columns it writes zeros.
 func (k *RowKeys) FirstChunks(dst []uint64) {
 	if len(k.columns) == 0 {
 		clear(dst)
@@ -130,7 +133,8 @@ func (k *RowKeys) FirstChunks(dst []uint64) {
 	k.columns[0].firstChunks(dst)
 }
 
-// Compare compares row i of a with row j of b: negative if it is first, zero if the keys are equal.
+// Compare compares row i of a with row j of b. The result is negative if row i of a comes first,
+// zero if the keys are equal, and otherwise positive.
 func Compare(a *RowKeys, i int, b *RowKeys, j int) int {
 	for c, column := range a.columns {
 		if order := column.compare(i, b.columns[c], j); order != 0 {
@@ -140,8 +144,9 @@ func Compare(a *RowKeys, i int, b *RowKeys, j int) int {
 	return 0
 }
 
-// Append appends a row's key as bytes, and returns the extended slice. Rows have the same bytes
-// exactly if their keys are equal, and bytes.Compare of them is Compare of the rows.
+// Append appends a row's key as bytes, and returns the extended slice. Rows have the same bytes if
+// and only if their keys are equal, and bytes.Compare orders the bytes of two rows as Compare
+// orders the rows.
 func (k *RowKeys) Append(dst []byte, row int) []byte {
 	for _, c := range k.columns {
 		for level := 0; ; level++ {

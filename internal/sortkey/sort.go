@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// SortEntry is a row of one of several batches.
+// SortEntry identifies a row of one of several batches.
 type SortEntry struct {
-	Chunk      uint64 // the first chunk of its key
+	Chunk      uint64 // the first chunk of the row's key
 	Batch, Row int32
 }
 
 // EntryBytes is the size of a SortEntry in memory.
 const EntryBytes = 16
 
-// Sort sorts rows by their keys, given the RowKeys of each batch. Rows with equal keys stay in their order,
-// which must be that of Batch and Row. Chunk is set already, and is arbitrary afterwards.
-// Scratch has at least as many places as there are entries.
+// Sort sorts rows by their keys, given the RowKeys of each batch. Rows with equal keys keep their
+// order, so the caller must pass them ordered by Batch and Row. The caller sets Chunk, which is
+// arbitrary afterwards. scratch must be at least as long as entries.
 func Sort(entries, scratch []SortEntry, keys []*RowKeys) {
 	if len(entries) > 1 {
 		s := &sorting{keys: keys, scratch: scratch, columns: len(keys[entries[0].Batch].columns)}
@@ -33,11 +33,12 @@ type sorting struct {
 	columns int
 }
 
-// sort sorts entries whose chunks before a position are equal, and whose Chunk is that at the position.
+// sort sorts entries. Their chunks before the place at must be equal, and their Chunk must be the
+// chunk at that place.
 func (s *sorting) sort(entries []SortEntry, at keyPlace) {
 	for at.column < s.columns {
 		sortChunks(entries, s.scratch)
-		if first := entries[0].Chunk; first == entries[len(entries)-1].Chunk { // without recursion: a prefix may be long
+		if first := entries[0].Chunk; first == entries[len(entries)-1].Chunk { // without recursion, because a common prefix of all keys may be long
 			at = s.next(entries[0], at)
 			s.load(entries, at)
 			continue
@@ -59,7 +60,7 @@ func (s *sorting) sort(entries []SortEntry, at keyPlace) {
 	}
 }
 
-// next returns the position after that of an entry's Chunk.
+// next returns the place of the chunk that follows an entry's Chunk, whose place is at.
 func (s *sorting) next(e SortEntry, at keyPlace) keyPlace {
 	if s.keys[e.Batch].columns[at.column].more(at.level, e.Chunk) {
 		return keyPlace{at.column, at.level + 1}
@@ -67,7 +68,7 @@ func (s *sorting) next(e SortEntry, at keyPlace) keyPlace {
 	return keyPlace{column: at.column + 1}
 }
 
-// load sets the chunks of entries to those at a position.
+// load sets the Chunk of each entry to the chunk at a place.
 func (s *sorting) load(entries []SortEntry, at keyPlace) {
 	if at.column == s.columns {
 		return
@@ -78,13 +79,13 @@ func (s *sorting) load(entries []SortEntry, at keyPlace) {
 	}
 }
 
-// The numbers of entries up to which a sort is used that needs no tables of counts.
+// Maximum numbers of entries for which a sort without tables of counts is used.
 const (
 	maxInserted = 24
 	maxCompared = 384
 )
 
-// sortChunks sorts entries by Chunk; ties stay in their order.
+// sortChunks sorts entries by Chunk. Entries with the same Chunk keep their order.
 func sortChunks(entries, scratch []SortEntry) {
 	if slices.IsSortedFunc(entries, compareChunks) {
 		return
@@ -112,7 +113,8 @@ func compareChunks(a, b SortEntry) int { return cmp.Compare(a.Chunk, b.Chunk) }
 // digits is the number of bytes of a chunk.
 const digits = 8
 
-// sortByRadix sorts by the bytes of the chunk, the lowest first. Bytes that all entries share are skipped.
+// sortByRadix sorts entries by the bytes of Chunk, starting with the lowest byte. It skips bytes
+// that are the same in all entries.
 func sortByRadix(entries, scratch []SortEntry) {
 	var counts [digits][256]uint32
 	for i := range entries {

@@ -9,11 +9,11 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
 
-// nulls are the nulls of a column and how it is ordered.
+// nulls has the nulls of a column, and the column's order.
 type nulls struct {
 	ColumnOrder
-	validity []byte // nil: there are none
-	offset   int    // of row 0 in validity
+	validity []byte // nil: no row is null
+	offset   int    // offset of row 0 in validity
 }
 
 func nullsOf(a arrow.Array, order ColumnOrder) nulls {
@@ -28,7 +28,7 @@ func (n *nulls) isNull(row int) bool {
 	return n.validity != nil && !bitutil.BitIsSet(n.validity, n.offset+row)
 }
 
-// chunkOfNull is the chunk of null: no value has it.
+// chunkOfNull returns the chunk of null, which no value has as its first chunk.
 func (n *nulls) chunkOfNull() uint64 {
 	if n.NullsFirst {
 		return 0
@@ -36,7 +36,8 @@ func (n *nulls) chunkOfNull() uint64 {
 	return math.MaxUint64
 }
 
-// compareNulls compares rows of which at least one is null; ok is false if none is.
+// compareNulls compares two rows if at least one of them is null. It returns false if neither is
+// null.
 func (n *nulls) compareNulls(row int, with *nulls, other int) (order int, ok bool) {
 	one, two := n.isNull(row), with.isNull(other)
 	switch {
@@ -54,8 +55,8 @@ func (n *nulls) compareNulls(row int, with *nulls, other int) (order int, ok boo
 // wordColumn has values of at most 64 bits.
 type wordColumn struct {
 	nulls
-	narrow bool     // values have at most 32 bits
-	words  []uint64 // in the column's order; those of nulls are arbitrary
+	narrow bool     // whether values have at most 32 bits
+	words  []uint64 // the values as numbers in the column's order; arbitrary for nulls
 }
 
 func (c *wordColumn) chunk(level, row int) uint64 {
@@ -68,8 +69,8 @@ func (c *wordColumn) chunk(level, row int) uint64 {
 	return c.spaced(c.words[row])
 }
 
-// spaced returns the first chunk of a value, which leaves room for null: of 64-bit values, the two at
-// the end where null is have the same chunk.
+// spaced returns the first chunk of a value, which differs from the chunk of null. To make room for
+// null, the two 64-bit values that are next to null in the order share their first chunk.
 func (c *wordColumn) spaced(word uint64) uint64 {
 	switch {
 	case c.narrow:
@@ -122,13 +123,13 @@ func isNarrow(dt arrow.DataType) bool {
 	}
 }
 
-// signs of 32-bit and 64-bit numbers.
+// The sign bits of 32-bit and 64-bit numbers.
 const (
 	sign32 = 1 << 31
 	sign64 = 1 << 63
 )
 
-// wordsOf returns the values of a column as numbers in its order.
+// wordsOf returns the values of a column as numbers that have the column's order.
 func wordsOf(a arrow.Array, descending bool) []uint64 {
 	out := make([]uint64, a.Len())
 	highest := uint64(math.MaxUint64)
@@ -169,19 +170,19 @@ func wordsOf(a arrow.Array, descending bool) []uint64 {
 }
 
 func narrowWords[T ~int32](out []uint64, values []T) (highest uint64) {
-	for row, v := range values { // an array of nulls may have none
+	for row, v := range values { // an array of nulls may have no values
 		out[row] = uint64(uint32(v) ^ sign32)
 	}
 	return math.MaxUint32
 }
 
 func wideWords[T ~int64](out []uint64, values []T) {
-	for row, v := range values { // an array of nulls may have none
+	for row, v := range values { // an array of nulls may have no values
 		out[row] = uint64(v) ^ sign64
 	}
 }
 
-// orderedFloat32 maps floats to numbers in the same order.
+// orderedFloat32 maps a float to a number, so that the numbers have the order of the floats.
 func orderedFloat32(v float32) uint32 {
 	bits := math.Float32bits(v)
 	if math.IsNaN(float64(v)) {
@@ -193,7 +194,7 @@ func orderedFloat32(v float32) uint32 {
 	return bits | sign32
 }
 
-// orderedFloat64 maps floats to numbers in the same order.
+// orderedFloat64 maps a float to a number, so that the numbers have the order of the floats.
 func orderedFloat64(v float64) uint64 {
 	bits := math.Float64bits(v)
 	if math.IsNaN(v) {

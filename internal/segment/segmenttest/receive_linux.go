@@ -14,8 +14,9 @@ const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE |
 // Received is the memory of another process's segment, which this process can only read.
 type Received struct{ memory []byte }
 
-// Receive reads into a message what a single Send has sent, at most len(message) bytes, and maps its
-// segment. It fails if the memory could shrink, or if processes besides its owner could write to it.
+// Receive reads the message of a single Send, at most len(message) bytes, and maps the segment that
+// was sent with it. It fails if the memory could shrink, or if processes besides its owner could
+// write to it.
 func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, control, flags, _, err := from.ReadMsgUnix(message, rights)

@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// errTaken is the error of a body that is read after its request has ended.
+// errTaken is the error for reading a body after its request has ended.
 var errTaken = errors.New("the request has ended")
 
-// body is the body of one request. The transport may read a body for a moment after its request has
-// failed: after take has returned, it reads nothing more of the memory, which may then be used
-// again. Bytes that are read count as progress of the request.
+// body is the body of one request. The transport may still read a body for a moment after its
+// request has failed. Once take has returned, the transport can no longer read the body's memory,
+// which may then be used again. Bytes that the transport reads count as progress of the request.
 type body struct {
 	try *try
 
 	mu      sync.Mutex
 	content []byte
 	at      int
-	since   int // bytes read since the request's timer was set
+	since   int // number of bytes that were read since the request's timer was set
 	taken   bool
 }
 
@@ -60,7 +60,7 @@ func (b *body) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// take ends the reading of the memory.
+// take takes the memory away from the body: later reads fail with errTaken.
 func (b *body) take() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

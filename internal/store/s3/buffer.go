@@ -2,8 +2,8 @@ package s3
 
 import "context"
 
-// grow makes the buffer that is filled larger, up to the size of its part. It holds both
-// while it copies.
+// grow replaces the buffer that is being filled by a larger one, of at most the size of its part.
+// While it copies the content, it holds both buffers.
 func (u *upload) grow(ctx context.Context, n int) error {
 	old := u.filling
 	larger, err := u.allocate(ctx, min(partSize(u.sent+1), max(2*cap(old.content), len(old.content)+n)))
@@ -16,7 +16,7 @@ func (u *upload) grow(ctx context.Context, n int) error {
 	return nil
 }
 
-// allocate returns a buffer whose memory was reserved.
+// allocate reserves the memory of a buffer and returns the buffer.
 func (u *upload) allocate(ctx context.Context, size int) (*buffer, error) {
 	held, err := u.reserve(ctx, int64(size))
 	if err != nil {
@@ -25,8 +25,8 @@ func (u *upload) allocate(ctx context.Context, size int) (*buffer, error) {
 	return &buffer{content: make([]byte, 0, size), held: held}, nil
 }
 
-// take begins a part whose first n bytes are known: in a buffer that is idle, in a new one, or in
-// the next one whose part has been sent.
+// take begins a part, of which at least n bytes will follow, in a buffer that is idle, in a new
+// buffer, or in the next buffer whose part has been sent.
 func (u *upload) take(ctx context.Context, n int) error {
 	size := partSize(u.sent + 1)
 	if u.sent == 0 {
@@ -57,9 +57,9 @@ func (u *upload) take(ctx context.Context, n int) error {
 	return nil
 }
 
-// takeNew begins a part in a new buffer. If there is no memory, or a part in flight ends
-// first, it reports that the part may begin in another buffer: an upload needs no more
-// memory than one.
+// takeNew begins a part in a new buffer. If there is no memory, or a part in flight ends first, it
+// returns true if the upload has other buffers: then the part can begin in one of these, since a
+// single buffer is enough for an upload.
 func (u *upload) takeNew(ctx context.Context, size int) (again bool, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,8 +78,8 @@ func (u *upload) takeNew(ctx context.Context, size int) (again bool, err error) 
 	}
 }
 
-// waitWith sets the function that ends the wait for memory. It ends at once if a buffer is
-// idle.
+// waitWith sets the function that ends the wait for memory. If a buffer is idle, it calls this
+// function at once.
 func (u *upload) waitWith(cancel context.CancelFunc) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -89,7 +89,7 @@ func (u *upload) waitWith(cancel context.CancelFunc) {
 	}
 }
 
-// landed makes a buffer idle whose part has been sent, or has failed.
+// landed makes a buffer idle after its part was sent or has failed.
 func (u *upload) landed(b *buffer) {
 	b.content = b.content[:0]
 	u.idle <- b
@@ -100,7 +100,7 @@ func (u *upload) landed(b *buffer) {
 	}
 }
 
-// drain waits until no part is in flight, and releases their memory.
+// drain waits until no part is in flight, and releases the memory of all parts.
 func (u *upload) drain(ctx context.Context) error {
 	for u.buffers > 0 {
 		select {
@@ -113,7 +113,7 @@ func (u *upload) drain(ctx context.Context) error {
 	return u.failure()
 }
 
-// free releases the memory of the upload, of which no part is in flight.
+// free releases the memory of the upload. No part may be in flight.
 func (u *upload) free() {
 	if u.filling != nil {
 		u.drop(u.filling)

@@ -29,12 +29,12 @@ type Request = store.Request
 
 // The operations.
 const (
-	OperationRead Operation = "read" // of a range
+	OperationRead Operation = "read" // reads a range of a file
 	OperationSize Operation = "size"
-	// Of whole files, of parts, and what begins and completes these.
+	// OperationWrite creates a whole file, sends a part, or begins or completes an upload in parts.
 	OperationWrite  Operation = "write"
-	OperationRemove Operation = "remove" // of a file, or of an unfinished upload
-	OperationList   Operation = "list"   // one page
+	OperationRemove Operation = "remove" // removes a file or an unfinished upload
+	OperationList   Operation = "list"   // requests one page of a listing
 )
 
 // The outcomes. Throttled, Failed, Silent and Broken are retried.
@@ -43,10 +43,10 @@ const (
 	Throttled Outcome = "throttled" // the store asks for fewer requests
 	Failed    Outcome = "failed"    // an error of the store itself
 	Silent    Outcome = "silent"    // no data arrived for too long
-	Broken    Outcome = "broken"    // no connection, or a response that was not asked for
-	Refused   Outcome = "refused"   // by the store, or because there are no credentials
+	Broken    Outcome = "broken"    // no connection, or a response that does not fit the request
+	Refused   Outcome = "refused"   // the store refused the request, or there are no credentials
 	Missing   Outcome = "missing"
-	Replaced  Outcome = "replaced" // another length or tag than the file had
+	Replaced  Outcome = "replaced" // the file's length or tag has changed
 	Cancelled Outcome = "cancelled"
 )
 
@@ -54,11 +54,11 @@ const (
 type failure struct {
 	outcome Outcome
 	cause   error
-	err     error         // returned to the caller; nil: an Unavailable error with cause
+	err     error         // error for the caller; nil: the caller gets an Unavailable error with cause
 	passing bool          // a retry may succeed
 	expired bool          // a retry with new credentials may succeed
 	key     string        // id of the key that signed the request; "" if unknown
-	region  string        // of the bucket, if the request went to another one
+	region  string        // the bucket's region, if the request went to another region
 	after   time.Duration // delay that the store asks for, if any
 }
 
@@ -74,7 +74,7 @@ func (f failure) remedy(i intent) string {
 	return "check whether the store responds at s3.endpoint, and try again"
 }
 
-// outcomeOf returns how a request with an error, or nil, ended.
+// outcomeOf returns the outcome of a request, given its error or nil.
 func outcomeOf(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -84,7 +84,7 @@ func outcomeOf(ctx context.Context, err error) Outcome {
 	case fault.KindOf(err) == fault.Corrupt:
 		return Replaced
 	case unsatisfiable(err):
-		return OK // the file is empty; otherwise it is Corrupt, see above
+		return OK // the file is empty; a file that is not empty would be Corrupt, see above
 	default:
 		return outcome(err)
 	}
@@ -117,7 +117,7 @@ func fromCredentials(err error) bool {
 func outcomeOfStatus(status int, code string) Outcome {
 	switch {
 	case status < http.StatusMultipleChoices:
-		return Broken // its body is not what was asked for
+		return Broken // the response was successful, but its body does not fit the request
 	case status == http.StatusTooManyRequests, code == "SlowDown", code == "Throttling", code == "RequestLimitExceeded", code == "TooManyRequests":
 		return Throttled
 	case status == http.StatusServiceUnavailable:
@@ -125,9 +125,9 @@ func outcomeOfStatus(status int, code string) Outcome {
 	case status >= 500, status == http.StatusRequestTimeout, code == "RequestTimeout":
 		return Failed
 	case code == "BadDigest", code == "XAmzContentSHA256Mismatch", code == "XAmzContentChecksumMismatch":
-		return Broken // the content was damaged on its way
+		return Broken // the content was damaged on its way to the store
 	case status == http.StatusNotFound && code == "NoSuchKey":
-		return Missing // a 404 with another code may come from something in between
+		return Missing // a 404 with another code may come from a proxy between Penstock and the store
 	case status == http.StatusPreconditionFailed, status == http.StatusRequestedRangeNotSatisfiable:
 		return Replaced
 	default:
@@ -150,7 +150,7 @@ func codeOf(err error) string {
 
 // judge classifies an error.
 func (o *object) judge(err error) failure {
-	if e, ok := errors.AsType[*fault.Error](err); ok { // our own, or from the source of credentials
+	if e, ok := errors.AsType[*fault.Error](err); ok { // an error of this package or of the source of credentials
 		if e.Kind == fault.Corrupt {
 			return failure{outcome: Replaced, err: err}
 		}
@@ -186,7 +186,7 @@ func (o *object) judge(err error) failure {
 	return f
 }
 
-// keyOf returns the id of the key that a request was signed with, or "".
+// keyOf returns the id of the key with which a request was signed, or "".
 func keyOf(r *http.Request) string {
 	if r == nil {
 		return ""
@@ -196,7 +196,7 @@ func keyOf(r *http.Request) string {
 	return key
 }
 
-// shorter returns the error of a file that does not have the requested range.
+// shorter returns the error for a file that does not have the requested range.
 func (o *object) shorter(contentRange string) error {
 	size, err := strconv.ParseInt(strings.TrimPrefix(contentRange, "bytes */"), 10, 64)
 	if err == nil && size != o.size {
@@ -211,8 +211,8 @@ func unsatisfiable(err error) bool {
 	return ok && e.HTTPStatusCode() == http.StatusRequestedRangeNotSatisfiable
 }
 
-// regionOf returns the region in a response, if it is well-formed: later requests to the
-// bucket use it.
+// regionOf returns the region that a response names, or "" if it is not well-formed. Later requests
+// to the bucket are sent to this region.
 func regionOf(h http.Header) string {
 	region := h.Get("X-Amz-Bucket-Region")
 	if strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -230,7 +230,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second //nolint:gosec // 16 bits
 }
 
-// plain returns an error without the SDK's internals.
+// plain returns an error without the parts that only describe the SDK's internals.
 func plain(err error) error {
 	if sent, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
 		return sent.Err

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// fetch requests the bytes from off on that fill p, without retries. It returns how many
-// arrived, even with an error.
+// fetch requests len(p) bytes from off on and reads them into p, without retries. It returns how
+// many bytes arrived, even if it returns an error.
 func (o *object) fetch(ctx context.Context, t *try, p []byte, off int64) (int, error) {
 	out, err := o.get(ctx, t, off, off+int64(len(p))-1)
 	if err != nil {
@@ -40,18 +40,18 @@ func (o *object) fetch(ctx context.Context, t *try, p []byte, off int64) (int, e
 	return t.fill(p, out.Body)
 }
 
-// fetchHead requests the first bytes of a file, without retries. It sets head, size and
-// tag before it fills head.
+// fetchHead requests the first bytes of a file, without retries. It returns how many bytes arrived.
+// It sets size and tag, and allocates head, before it fills head.
 func (o *object) fetchHead(ctx context.Context, t *try) (int, error) {
 	out, err := o.get(ctx, t, 0, headBytes-1)
-	if unsatisfiable(err) { // any range is, if the file is empty
+	if unsatisfiable(err) { // the store cannot satisfy any range of an empty file
 		return 0, o.fetchSize(ctx, t)
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = out.Body.Close() }()
-	if statusOf(out) == http.StatusOK && aws.ToInt64(out.ContentLength) == 0 { // as some stores respond for an empty file
+	if statusOf(out) == http.StatusOK && aws.ToInt64(out.ContentLength) == 0 { // the response of some stores for an empty file
 		return 0, o.fetchSize(ctx, t)
 	}
 	first, last, total, err := o.check(out)
@@ -92,7 +92,7 @@ func (o *object) get(ctx context.Context, t *try, first, last int64) (*s3.GetObj
 	return o.store.client.GetObject(ctx, in, o.store.in(o.bucket))
 }
 
-// check checks that a response has a range of a file, and returns the range.
+// check checks that a response has a range of a file. It returns the range and the file's length.
 func (o *object) check(out *s3.GetObjectOutput) (first, last, total int64, err error) { //nolint:revive // one thing in three numbers
 	if status := statusOf(out); status != http.StatusPartialContent {
 		return 0, 0, 0, broken("status %d in place of a part of the file (206)", status)
@@ -132,7 +132,7 @@ func contentRange(text string) (first, last, total int64, ok bool) { //nolint:re
 	return first, last, total, unit && slash && dash && first <= last && last < total
 }
 
-// fill reads a body that has exactly the bytes of p.
+// fill reads a body, which must have exactly len(p) bytes, into p.
 func (t *try) fill(p []byte, body io.Reader) (int, error) {
 	n := 0
 	for n < len(p) {
@@ -146,7 +146,7 @@ func (t *try) fill(p []byte, body io.Reader) (int, error) {
 			return n, fmt.Errorf("after %d of %d bytes: %w", n, len(p), err)
 		}
 	}
-	// The connection serves the next request only once its end was seen.
+	// The connection can serve another request only after the end of the body was read.
 	var more [1]byte
 	if m, err := io.ReadFull(body, more[:]); m > 0 || !errors.Is(err, io.EOF) {
 		return 0, broken("a body that does not end after %d bytes", len(p))

@@ -40,7 +40,7 @@ func (i intent) failed(how Outcome) string {
 	return "did not give" + subject
 }
 
-// right returns which right the credentials may lack.
+// right returns the remedy that names the right which the credentials may lack.
 func (i intent) right() string {
 	switch i {
 	case writes:

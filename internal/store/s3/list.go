@@ -35,8 +35,8 @@ func (s *Store) Discard(ctx context.Context, unfinished store.FolderEntry) error
 
 // keyListing is a listing that is requested one page at a time.
 type keyListing struct {
-	folder *object // its key ends with a slash, or is empty
-	root   string  // what precedes a key in a location
+	folder *object // the folder, whose key ends with a slash or is empty
+	root   string  // the part of a location that precedes the key
 	next   func(l *keyListing, ctx context.Context) ([]store.FolderEntry, error)
 	after  position
 	ended  bool
@@ -44,8 +44,8 @@ type keyListing struct {
 
 // position is where a page begins.
 type position struct {
-	token       *string // of files
-	key, upload *string // of uploads
+	token       *string // for a listing of files
+	key, upload *string // for a listing of uploads
 }
 
 func (s *Store) list(ctx context.Context, folder string, next func(*keyListing, context.Context) ([]store.FolderEntry, error)) (store.FolderListing, error) {
@@ -105,7 +105,7 @@ func (l *keyListing) files(ctx context.Context) ([]store.FolderEntry, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.HasSuffix(location, "/") { // a mark that there is a folder
+		if strings.HasSuffix(location, "/") { // an empty file that marks a folder
 			continue
 		}
 		page = append(page, store.FolderEntry{Location: location, Size: aws.ToInt64(c.Size), Modified: aws.ToTime(c.LastModified)})
@@ -148,8 +148,8 @@ func (l *keyListing) uploads(ctx context.Context) ([]store.FolderEntry, error) {
 	return page, l.advance(aws.ToBool(out.IsTruncated), next)
 }
 
-// locate returns the location of a key in a response. A key outside of the folder is a
-// response that was not asked for.
+// locate returns the location of a key in a response. A key outside of the folder makes the
+// response a broken one.
 func (l *keyListing) locate(key *string, encoding types.EncodingType) (string, error) {
 	name := aws.ToString(key)
 	if encoding == types.EncodingTypeUrl {
@@ -165,7 +165,7 @@ func (l *keyListing) locate(key *string, encoding types.EncodingType) (string, e
 	return l.root + name, nil
 }
 
-// advance notes where the next page begins.
+// advance records where the next page begins. more is whether there is a next page.
 func (l *keyListing) advance(more bool, next position) error {
 	same := aws.ToString(next.token) == aws.ToString(l.after.token) && aws.ToString(next.key) == aws.ToString(l.after.key) &&
 		aws.ToString(next.upload) == aws.ToString(l.after.upload)

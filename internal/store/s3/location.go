@@ -24,7 +24,7 @@ func split(location string) (bucket, key string, err error) {
 	return bucket, key, err
 }
 
-// splitFolder is split for folders: a bucket is one too.
+// splitFolder is split for folders. A whole bucket counts as a folder, too.
 func splitFolder(location string) (bucket, key string, err error) {
 	refuse := func(format string, args ...any) error {
 		return fault.New(fault.Invalid, format, args...).In("", location).WithRemedy("write it as s3://bucket/key")

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// headBytes is how much of a file of unknown size is read to open it. Most metadata files
+// headBytes is how many bytes of a file of unknown size are read to open it. Most metadata files
 // and manifest lists are shorter.
 const headBytes = 256 << 10
 
@@ -22,12 +22,12 @@ type object struct {
 	bucket   string
 	key      string
 	size     int64
-	head     []byte          // its first bytes, if the size was not known
-	held     *release.Handle // of the memory of head
+	head     []byte          // the file's first bytes, if its size was not known; otherwise nil
+	held     *release.Handle // reservation of the memory of head
 	does     intent
 
 	mu  sync.Mutex
-	tag string // of the first response, or expected by the caller; "" if none yet
+	tag string // tag that the first response had, or that the caller expects; "" if there is none yet
 }
 
 var _ store.Tagged = (*object)(nil)
@@ -96,7 +96,7 @@ func (o *object) Expect(tag string) error {
 	return o.tagged(tag)
 }
 
-// tagged records the tag of the first response, and compares the later ones with it.
+// tagged records the tag of the first response, and compares the tags of later responses with it.
 func (o *object) tagged(tag string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// maxTries bounds the requests of one read, and maxSilent those that ended in
-	// silence.
+	// maxTries bounds the number of requests of one read or write, and maxSilent the number of
+	// these requests that may end because the store was silent.
 	maxTries, maxSilent = 8, 3
-	// Before the second try there is a random wait of up to minWait, twice as long
-	// before each later one, and of up to maxWait.
+	// Before the second try, there is a random wait of up to minWait. This limit doubles before
+	// each later try, up to maxWait.
 	minWait, maxWait = 200 * time.Millisecond, 10 * time.Second
-	// maxAfter bounds the delay that a store may ask for.
+	// maxAfter bounds the delay before a retry for which a store asks.
 	maxAfter = 30 * time.Second
-	// minProgress is how many bytes must arrive within the timeout for silence, unless
-	// the body ends before: a body that trickles counts as silence.
+	// minProgress is how many bytes must arrive within the timeout for silence, unless the body
+	// ends before. So a store whose body arrives too slowly counts as silent.
 	minProgress = 64 << 10
 )
 
-// errSilent is the error of a request that was given up.
+// errSilent is the error of a request that was given up because no data arrived.
 var errSilent = errors.New("the store was silent for too long")
 
-// brokenError describes a response that was not asked for.
+// brokenError describes a response that does not fit the request.
 type brokenError struct{ what string }
 
 func (e brokenError) Error() string { return "it gave " + e.what }
@@ -40,7 +40,7 @@ type try struct {
 	bytes     int64
 	silence   time.Duration
 	timer     *time.Timer // cancels the request
-	since     int         // bytes that arrived since it was set
+	since     int         // number of bytes that arrived since timer was set
 }
 
 // progress counts bytes that arrived.
@@ -55,12 +55,12 @@ func (t *try) progress(n int) {
 // triesMade counts the tries of one read or write.
 type triesMade struct {
 	made, silent int
-	renewed      bool // the credentials were renewed
-	moved        bool // the bucket's region was corrected
+	renewed      bool // whether the credentials were renewed
+	moved        bool // whether the bucket's region was corrected
 }
 
-// retry calls once, and again if that may help. Each call of once continues where the one
-// before it broke.
+// retry calls once, and calls it again after a failure as long as that may help. Each call of once
+// must continue where the previous call failed.
 func (s *Store) retry(ctx context.Context, o *object, once func(context.Context, *try) error) error {
 	var made triesMade
 	for {
@@ -109,7 +109,7 @@ func (s *Store) now() time.Time {
 	return s.options.Clock()
 }
 
-// again reports whether to retry after a failure, and how long to wait before.
+// again reports whether to retry after a failure, and how long to wait before the retry.
 func (s *Store) again(ctx context.Context, made *triesMade, o *object, f failure) (time.Duration, bool) {
 	if f.outcome == Silent {
 		made.silent++
@@ -131,7 +131,7 @@ func (s *Store) again(ctx context.Context, made *triesMade, o *object, f failure
 	return max(wait, min(f.after, maxAfter)), true
 }
 
-// fault returns the error for the caller.
+// fault returns the error for the caller of the read or write, after the given number of tries.
 func (f failure) fault(o *object, tries int) error {
 	if f.err != nil {
 		return f.err

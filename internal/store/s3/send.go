@@ -21,7 +21,7 @@ import (
 // markName is the name of an upload's mark in the metadata of its file.
 const markName = "penstock-upload"
 
-// checksum returns the CRC-32C of a content, as requests have it.
+// checksum returns the CRC-32C of a content, in the form in which requests contain it.
 func checksum(content []byte) *string {
 	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)))
 	return aws.String(base64.StdEncoding.EncodeToString(sum))
@@ -35,7 +35,7 @@ func sameSum(got, want *string) error {
 	return nil
 }
 
-// send sends the part that was filled, while the next one is.
+// send starts to send the part that was filled, so that the next part can be filled meanwhile.
 func (u *upload) send(ctx context.Context) error {
 	if u.id == "" {
 		if err := u.begin(ctx); err != nil {
@@ -52,7 +52,7 @@ func (u *upload) send(ctx context.Context) error {
 	u.flying.Go(func() error {
 		defer u.landed(b)
 		if err := u.putPart(number, b.content); err != nil {
-			u.end(err) // the first counts
+			u.end(err) // only the first error has an effect
 		}
 		return nil
 	})
@@ -130,7 +130,7 @@ func (u *upload) putWhole(ctx context.Context) error {
 	})
 }
 
-// complete creates a file of the parts that were sent.
+// complete creates a file from the parts that were sent.
 func (u *upload) complete(ctx context.Context) error {
 	o := u.file
 	slices.SortFunc(u.parts, func(a, b types.CompletedPart) int { return cmp.Compare(*a.PartNumber, *b.PartNumber) })
@@ -146,9 +146,10 @@ func (u *upload) complete(ctx context.Context) error {
 	})
 }
 
-// publish makes a request that creates the file, on the condition that it does not exist.
-// The answer to such a request may be lost. If a later one is then refused because there is
-// a file, or no upload any more, the mark of the file tells whether this upload created it.
+// publish makes a request that creates the file, on the condition that it does not exist. The
+// answer to such a request may be lost. If a later request is then refused because the file exists,
+// or because the upload no longer exists, the mark of the file tells whether this upload created
+// it.
 func (u *upload) publish(ctx context.Context, request func(context.Context, *try) error) error {
 	lost, exists := false, false
 	err := u.store.retry(ctx, u.file, func(ctx context.Context, t *try) error {
@@ -168,7 +169,7 @@ func (u *upload) publish(ctx context.Context, request func(context.Context, *try
 			}
 			exists = err == nil && !mine
 			return err
-		case status == http.StatusConflict: // another request for the key is running
+		case status == http.StatusConflict: // another request that creates the same key is running
 			return broken("no answer that counts: %v", plain(err))
 		}
 		lost = lost || !rejected(err)
@@ -183,10 +184,11 @@ func (u *upload) publish(ctx context.Context, request func(context.Context, *try
 	return err
 }
 
-// errDiscarded is the cause of the failure of an upload that no longer exists.
+// errDiscarded is the cause of the error for an upload that the store no longer has.
 var errDiscarded = errors.New("it no longer has the parts that were sent")
 
-// vanished returns the error for a file that is not there although it was, or although its upload is gone.
+// vanished returns the error for a file that is not there, although an earlier response said that
+// it is or, if upload is set, although the upload no longer exists.
 func (u *upload) vanished(upload bool) error {
 	if !upload {
 		return broken("a file that was there and is not")
@@ -195,7 +197,7 @@ func (u *upload) vanished(upload bool) error {
 		WithRemedy("check whether a lifecycle rule or another program aborts uploads of this bucket, and write the file again")
 }
 
-// find looks for the file, and reports whether this upload created it.
+// find reports whether the file exists, and whether this upload created it.
 func (u *upload) find(ctx context.Context) (mine, found bool, err error) {
 	o := u.file
 	out, err := u.store.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &o.bucket, Key: &o.key}, u.store.in(o.bucket))
@@ -208,10 +210,10 @@ func (u *upload) find(ctx context.Context) (mine, found bool, err error) {
 	return out.Metadata[markName] == u.mark, true, nil
 }
 
-// rejected reports whether a request that failed certainly had no effect.
+// rejected reports whether it is certain that a failed request had no effect.
 func rejected(err error) bool {
 	if _, ours := errors.AsType[*fault.Error](err); ours {
-		return true // there were no credentials
+		return true // the request was not sent, because there were no credentials
 	}
 	status := statusOfError(err)
 	return status >= 400 && status < 500 && status != http.StatusRequestTimeout || status == 0 && fromCredentials(err)

@@ -16,8 +16,8 @@ import (
 
 const (
 	defaultConnect = 10 * time.Second
-	// defaultSilence is how long no data may arrive. A read fails after three such
-	// timeouts, which take a minute.
+	// defaultSilence is how long a request waits for data before it is given up. A read fails after
+	// three such requests, which take a minute in total.
 	defaultSilence = 20 * time.Second
 )
 
@@ -30,10 +30,10 @@ type Settings struct {
 	AccessKeyID     string
 	SecretAccessKey string
 	SessionToken    string
-	Profile         string // of the shared configuration
+	Profile         string // profile of the shared configuration
 	RoleARN         string // a role to assume with the credentials
 	RoleSessionName string
-	ProxyURI        string // "" uses the environment
+	ProxyURI        string // "" means the proxy of the environment
 	// PathStyle puts the bucket in the path instead of the host name. FromProperties
 	// sets it if there is an Endpoint, unless the properties say otherwise.
 	PathStyle bool
@@ -41,8 +41,8 @@ type Settings struct {
 	// ConnectTimeout limits connecting, RequestTimeout silence before or within a
 	// response. 0 is 10 and 20 seconds.
 	ConnectTimeout, RequestTimeout time.Duration
-	// Credentials, if not nil, replaces all of the credentials above. It is called again
-	// when they have expired.
+	// Credentials, if not nil, replaces all of the credentials above. It is called again when the
+	// credentials that it returned have expired.
 	Credentials aws.CredentialsProvider
 }
 
@@ -76,7 +76,7 @@ func properties() map[string]func(*Settings, string) error {
 			}
 			return nil
 		},
-		propertyPath:         func(*Settings, string) error { return nil }, // see pathStyle
+		propertyPath:         func(*Settings, string) error { return nil }, // pathStyle reads this property
 		propertyVirtual:      func(*Settings, string) error { return nil },
 		"s3.connect-timeout": seconds(func(s *Settings) *time.Duration { return &s.ConnectTimeout }),
 		"s3.request-timeout": seconds(func(s *Settings) *time.Duration { return &s.RequestTimeout }),
@@ -106,7 +106,8 @@ func truth(text string) (bool, error) {
 	return false, strconv.ErrSyntax
 }
 
-// checkURI redacts the URI in its error: it may contain a password.
+// checkURI returns an error for an invalid URI. The error does not show the URI completely, since
+// it may contain a password.
 func checkURI(v string) error {
 	if v == "" {
 		return nil
@@ -117,15 +118,15 @@ func checkURI(v string) error {
 	return nil
 }
 
-// FromProperties reads settings from a catalog's properties, as PyIceberg names them.
-// s3.… overrides client.…. With an endpoint, buckets are in paths, unless
-// s3.path-style-access is false or s3.force-virtual-addressing is true. It returns the
-// names of the properties that it read, and ignores others. All invalid values are
-// reported in one error.
+// FromProperties reads settings from a catalog's properties, which have the names that PyIceberg
+// gives them. A property s3.… overrides the property client.… of the same setting. If there is an
+// endpoint, buckets are in paths, unless s3.path-style-access is false or
+// s3.force-virtual-addressing is true. FromProperties returns the names of the properties that it
+// read, and ignores other properties. It reports all invalid values in one error.
 func FromProperties(given map[string]string) (s Settings, used []string, err error) {
 	var faults []fault.Field
 	known := properties()
-	for _, name := range slices.Sorted(maps.Keys(given)) { // client.… before s3.…
+	for _, name := range slices.Sorted(maps.Keys(given)) { // sorted, so that s3.… comes after client.… and overrides it
 		set, ok := known[name]
 		if !ok {
 			continue
@@ -149,8 +150,8 @@ const (
 	propertyVirtual = "s3.force-virtual-addressing"
 )
 
-// pathStyle reads the two properties that say where the bucket is named.
-// s3.force-virtual-addressing: false keeps the default.
+// pathStyle reads the two properties that determine whether the path or the host names the bucket.
+// The value false of s3.force-virtual-addressing keeps the default.
 func pathStyle(given map[string]string, byDefault bool) (bool, error) {
 	path, hasPath := given[propertyPath]
 	virtual, hasVirtual := given[propertyVirtual]

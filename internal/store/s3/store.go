@@ -27,13 +27,13 @@ const (
 	// defaultRegion is used to sign requests to stores without regions. A bucket of AWS
 	// in another region returns its region, and requests are then sent there.
 	defaultRegion = "us-east-1"
-	// maxIdle bounds the idle connections that are kept: as many as streams read
-	// concurrently.
+	// maxIdle bounds the number of idle connections that are kept. It is about the number of
+	// concurrent reads of all streams.
 	maxIdle         = 256
 	idle, keepAlive = 90 * time.Second, 30 * time.Second
-	// readBuffer saves system calls.
+	// readBuffer is the size of a connection's read buffer, large enough to save system calls.
 	readBuffer = 64 << 10
-	// expiryWindow is how long before their expiry credentials are renewed.
+	// expiryWindow is how long before they expire credentials are renewed.
 	expiryWindow = 5 * time.Second
 )
 
@@ -53,15 +53,15 @@ type Store struct {
 	client    *s3.Client
 	transport *http.Transport
 	silence   time.Duration
-	// expired renews the credentials, if those with the key are still in use.
+	// expired renews the credentials if the credentials with the given key id are still in use.
 	expired func(ctx context.Context, key string)
-	regions sync.Map // of buckets that returned theirs
+	regions sync.Map // regions by bucket, for buckets whose responses named their region
 }
 
 var _ store.Store = (*Store)(nil)
 
-// New returns a store. It makes no request: credentials are resolved at the first file
-// access.
+// New returns a store. It makes no request; the store looks for credentials when it first accesses
+// a file.
 func New(ctx context.Context, options Options) (*Store, error) {
 	s := options.Settings
 	if err := fault.Fields(s.contradictions()); err != nil {
@@ -97,7 +97,7 @@ func New(ctx context.Context, options Options) (*Store, error) {
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
-		o.Retryer = aws.NopRetryer{} // retry does it, also after a body breaks off
+		o.Retryer = aws.NopRetryer{} // the method retry retries instead, even after a body that breaks off
 		// The environment may also name an endpoint.
 		o.UsePathStyle = s.PathStyle || s.Endpoint == "" && o.BaseEndpoint != nil
 	})
@@ -129,13 +129,15 @@ func (s Settings) transport(cfg aws.Config) (*http.Transport, error) {
 	return out, nil
 }
 
-// load overrides the environment and the shared configuration by the settings.
+// load returns the configuration of the environment and of the shared files, overridden by the
+// settings.
 func (s Settings) load(ctx context.Context) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{
-		// Ranges have no checksums.
+		// Responses with a range have no checksum to validate.
 		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
-		config.WithLogger(logging.Nop{}), // errors contain what it would log
-		// Written bodies are signed. Stores other than AWS reject trailing checksums.
+		config.WithLogger(logging.Nop{}), // errors contain everything that the SDK would log
+		// The signature covers the bodies of writes, which therefore need no other checksum. Stores
+		// other than AWS reject trailing checksums.
 		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
 		config.WithCredentialsCacheOptions(early),
 	}
@@ -179,7 +181,7 @@ func cached(keys aws.CredentialsProvider) *aws.CredentialsCache {
 	return aws.NewCredentialsCache(keys, early)
 }
 
-// early renews credentials before they expire.
+// early makes the cache of credentials renew them before they expire.
 func early(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = expiryWindow }
 
 // Open implements store.Store. It makes no request if the size is known.
@@ -210,7 +212,8 @@ func (s *Store) Open(ctx context.Context, location string, size int64) (store.Ob
 // Close closes idle connections. Open files can still be read.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }
 
-// in sends requests to the region that a bucket returned, if it did.
+// in returns an option that sends a request to the region of a bucket, if a response has named that
+// region.
 func (s *Store) in(bucket string) func(*s3.Options) {
 	return func(o *s3.Options) {
 		if region, ok := s.regions.Load(bucket); ok {

@@ -20,15 +20,16 @@ const (
 	// firstPart is the size of the first thousand parts. Some stores want all parts of a
 	// file to have one size.
 	firstPart = 8 << 20
-	// partsOfOneSize is how many parts have the same size; later ones are twice as large.
+	// partsOfOneSize is how many consecutive parts have the same size; the parts that follow are
+	// twice as large.
 	partsOfOneSize = 1000
-	// maxParts bounds the parts of a file: the protocol has no more.
+	// maxParts is the maximum number of parts of a file in the protocol.
 	maxParts = 10_000
-	// maxBuffers bounds the parts that an upload holds in memory: one that is filled, and
-	// those in flight.
+	// maxBuffers bounds the number of parts that an upload holds in memory: the part that is being
+	// filled, and the parts in flight.
 	maxBuffers = 4
-	// firstBuffer is the minimum size of the first part. It grows, so that small files need little
-	// memory.
+	// firstBuffer is the minimum initial size of the first part's buffer. The buffer grows as
+	// needed, so that small files need little memory.
 	firstBuffer = 64 << 10
 )
 
@@ -40,43 +41,44 @@ var _ store.Uploader = (*Store)(nil)
 // partSize returns the size of a part, by its number from 1.
 func partSize(number int) int { return firstPart << ((number - 1) / partsOfOneSize) }
 
-// upload is a file that is being written. A file of one part is created by one request; for
-// a longer one, parts are sent as they are filled, several at a time.
+// upload is a file that is being written. A file of one part is created by one request. For a
+// longer file, each part is sent as soon as it is full and more bytes follow, several parts at a
+// time.
 type upload struct {
 	store   *Store
 	file    *object
 	reserve store.Reserve
-	mark    string // in the metadata of the file, to recognize it
-	// life is the context of the parts in flight, which no call waits for. It ends when a
-	// part fails, and when the upload ends.
+	mark    string // a random text in the metadata of the file, by which the file is recognized
+	// life is the context of the parts in flight, since these outlive the calls that send them. It
+	// ends when a part fails, and when the upload ends.
 	life   context.Context //nolint:containedctx // parts outlive the calls that send them
 	end    context.CancelCauseFunc
 	flying errgroup.Group
 
 	filling *buffer
-	buffers int          // that exist: filling, in flight and idle
-	idle    chan *buffer // that were in flight
-	sent    int          // parts
-	id      string       // of the upload on the store; "" before the second part
+	buffers int          // number of buffers: the one being filled, those in flight and those idle
+	idle    chan *buffer // buffers whose parts are no longer in flight
+	sent    int          // number of parts that were sent
+	id      string       // id that the store gave the upload; "" before the second part
 	state   uploadState
 
 	mu    sync.Mutex
-	parts []types.CompletedPart // taken by the store, in any order
-	hurry context.CancelFunc    // ends the wait for memory; nil: nothing waits
+	parts []types.CompletedPart // parts that the store has accepted, in any order
+	hurry context.CancelFunc    // ends the wait for memory; nil if no call waits
 }
 
-// uploadState is how far an upload is.
+// uploadState is the state of an upload.
 type uploadState int
 
 const (
 	uploadOpen     uploadState = iota
-	uploadOver                 // a call has failed, or it was aborted
-	uploadComplete             // the file is there
+	uploadOver                 // a call has failed, or the upload was aborted
+	uploadComplete             // the file exists
 )
 
 // buffer is the memory of one part.
 type buffer struct {
-	content []byte // up to its capacity, which is reserved
+	content []byte // grows up to its capacity, which is reserved
 	held    *release.Handle
 }
 
@@ -140,8 +142,8 @@ func (u *upload) next(ctx context.Context) error {
 	return nil
 }
 
-// makeRoom makes room for some of n bytes in the buffer that is filled. A full one is sent
-// only now, since more follows: the part before may be the whole file.
+// makeRoom makes room for at least one of n bytes in the buffer that is being filled. A full buffer
+// is sent only now, when more bytes follow, because its part could have been the whole file.
 func (u *upload) makeRoom(ctx context.Context, n int) error {
 	if b := u.filling; b != nil {
 		switch {
@@ -193,7 +195,7 @@ func (u *upload) Abort(ctx context.Context) error {
 	}
 	u.state = uploadOver
 	u.end(errAborted)
-	_ = u.flying.Wait() // each part ends with life
+	_ = u.flying.Wait() // does not take long, since each part ends when life ends
 	u.free()
 	if u.id == "" {
 		return nil
@@ -205,7 +207,7 @@ func (u *upload) Abort(ctx context.Context) error {
 	return err
 }
 
-// discard ends an upload whose file is not complete, if there is one.
+// discard removes an unfinished upload from the store, if it still exists.
 func (s *Store) discard(ctx context.Context, location, id string) error {
 	return s.remove(ctx, location, func(ctx context.Context, o *object) error {
 		_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: &o.key, UploadId: &id}, s.in(o.bucket))
@@ -216,7 +218,7 @@ func (s *Store) discard(ctx context.Context, location, id string) error {
 	})
 }
 
-// tooLong returns the failure of a file that has more bytes than a file may have.
+// tooLong returns the error for a file that is larger than the protocol allows.
 func (u *upload) tooLong() error {
 	return fault.New(fault.Invalid, "file %s needs more than %d parts", u.file.location, maxParts).In("", u.file.location).
 		WithRemedy("write smaller files")

@@ -13,7 +13,7 @@ import (
 
 var _ store.Writer = (*Store)(nil)
 
-// Create creates a file as an upload of one part does, and reads content where it is.
+// Create creates a file like an upload of one part, but does not copy content.
 func (s *Store) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -18,9 +18,9 @@ import (
 type Memory struct {
 	mu      sync.RWMutex
 	files   map[string][]byte
-	times   map[string]time.Time     // of files and uploads, as SetModified set them
-	uploads map[string]*memoryUpload // unfinished, by what identifies them
-	begun   int                      // uploads
+	times   map[string]time.Time     // times of files and uploads, as SetModified has set them
+	uploads map[string]*memoryUpload // unfinished uploads, by the text that identifies them in listings
+	begun   int                      // number of uploads that have begun
 }
 
 // NewMemory returns an empty store.

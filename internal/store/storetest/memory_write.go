@@ -20,8 +20,8 @@ var (
 	_ store.FolderLister = (*Memory)(nil)
 )
 
-// SetModified sets the time that listings return for a file, or for an unfinished upload of
-// one. It is the zero time otherwise.
+// SetModified sets the time that listings return for the file at a location, or for its unfinished
+// upload. Listings return the zero time for files for which SetModified was not called.
 func (m *Memory) SetModified(location string, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ type memoryUpload struct {
 
 func (u *memoryUpload) Location() string { return u.location }
 
-// next reports whether another call may be made; the store is locked.
+// next returns an error if no other call may be made. The caller holds the store's lock.
 func (u *memoryUpload) next(ctx context.Context) error {
 	if u.over {
 		return fault.New(fault.Internal, "upload of file %s is over", u.location).In("", u.location)
@@ -145,7 +145,8 @@ func (m *Memory) Unfinished(ctx context.Context, folder string) (store.FolderLis
 	})
 }
 
-// list takes what is there now. Pages have one entry, so that users see several.
+// list returns a listing of the entries that exist now. Each page has one entry, so that tests read
+// several pages.
 func (m *Memory) list(ctx context.Context, folder string, all func(add func(store.FolderEntry))) (store.FolderListing, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -20,14 +20,15 @@ import (
 // Fixture is a store under test.
 type Fixture struct {
 	Store store.Store
-	// Put writes a file of that name and returns its location.
+	// Put writes a file with the given name and returns its location.
 	Put func(t *testing.T, name string, content []byte) string
-	// Absent returns the location of a file of that name that does not exist.
+	// Absent returns the location that a file with the given name would have. There is no such
+	// file.
 	Absent func(t *testing.T, name string) string
-	// Hang has the calls that can hang below the store, by name: "open", the call that
-	// follows it, or "read". Each function makes the next such call hang, even if its
-	// context ends: the call sends to asked when it begins, and release lets it continue.
-	// It is empty if no call can hang.
+	// Hang has the kinds of call that can hang below the store, by name: "open", the call that
+	// follows it when a file is opened, and "read". Each function makes the next call of its kind
+	// hang, even if the call's context ends: the call sends to asked when it begins, and continues
+	// after release was called. Hang is empty if no call can hang.
 	Hang map[string]func() (asked <-chan struct{}, release func())
 }
 
@@ -52,7 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 }
 
 func sample(n int) []byte {
-	const period = 65_537 // no two parts of an upload are alike
+	const period = 65_537 // a prime number, so that no two parts of an upload have the same content
 	block := make([]byte, min(n, period))
 	for i := range block {
 		block[i] = byte(i*7 + i/251)
@@ -139,9 +140,9 @@ func cancelled(t *testing.T, f Fixture) {
 	require.NoError(t, o.ReadAt(t.Context(), memory.NewBufferBytes(make([]byte, 1)), 0), "one caller's context must not spoil the object")
 }
 
-// hanging checks that a call ends with its context although the system below still has
-// it, that no other call waits for it, and that the buffer of a read is freed when the system
-// has returned.
+// hanging checks that a call of the store ends when its context ends, although the call below it
+// still hangs. It also checks that no other call waits for it, and that the buffer of a read is
+// freed once the call below has returned.
 func hanging(t *testing.T, f Fixture, call string) {
 	content := sample(10)
 	location := f.Put(t, "hanging.parquet", content)

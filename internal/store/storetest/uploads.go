@@ -22,20 +22,20 @@ type Writing struct {
 	Store store.Store
 	// Folder is the location of a folder that does not exist, without a slash at its end.
 	Folder string
-	// Begun is the number of bytes of an upload after which a part of it is in storage.
+	// Begun is the number of bytes after which a part of an upload is in storage.
 	Begun int
-	// Buffered is how many bytes the store may hold for an upload.
+	// Buffered is the maximum number of bytes that the store may hold in memory for an upload.
 	Buffered int64
-	// Settle waits until everything that can be stored of an upload so far is stored. If it is nil,
-	// each write is stored when it returns. Storage may keep a part that it gets while its upload
-	// is discarded.
+	// Settle waits until storage has all parts of an upload that are complete so far. Tests call it
+	// before they discard an upload, since storage may keep a part that arrives while its upload is
+	// being discarded. If Settle is nil, each write is stored when it returns.
 	Settle func(testing.TB, store.Upload)
 }
 
 func (w Writing) uploader() store.Uploader   { return w.Store.(store.Uploader) }
 func (w Writing) lister() store.FolderLister { return w.Store.(store.FolderLister) }
 
-// Held counts what is reserved for an upload. It is safe for concurrent use.
+// Held counts the bytes that are reserved for an upload. It is safe for concurrent use.
 type Held struct {
 	mu        sync.Mutex
 	now, peak int64
@@ -57,7 +57,7 @@ func (h *Held) add(n int64) {
 	h.peak = max(h.peak, h.now)
 }
 
-// Bytes returns what is reserved, and the maximum of that so far.
+// Bytes returns the number of bytes that are reserved now, and the maximum of this number so far.
 func (h *Held) Bytes() (now, peak int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

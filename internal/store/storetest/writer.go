@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// RunWriter checks that a store follows the contract of store.Writer. location returns
-// the location of a file of a name, which does not exist, in a folder that does.
+// RunWriter checks that a store follows the contract of store.Writer. location returns the location
+// that a file with the given name would have in an existing folder. There is no such file.
 func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
 	t.Helper()
 	w, ok := s.(store.Writer)

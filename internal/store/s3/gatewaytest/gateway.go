@@ -1,6 +1,6 @@
-// Package gatewaytest has what tests and benchmarks of S3 share: a gateway that serves a folder
-// by S3's protocol (versitygw, in a process of its own), and a proxy that goes before it
-// and counts, delays, cuts, corrupts and throttles.
+// Package gatewaytest has what tests and benchmarks of S3 share: a gateway that serves a folder by
+// S3's protocol (versitygw, in a separate process), and a proxy in front of the gateway, which
+// counts requests, and can delay, cut, corrupt and throttle responses.
 package gatewaytest
 
 import (
@@ -21,26 +21,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// The keys that a gateway takes.
+// The access key and the secret key that a gateway accepts.
 const (
 	Access = "testaccess"
 	Secret = "testsecret12"
 )
 
-// programEnv names a gateway that was built before; without it, one is built.
+// programEnv is the environment variable that names a gateway program that was built before. If it
+// is not set, Start builds the program.
 const programEnv = "PENSTOCK_S3GATEWAY"
 
 // Gateway is a gateway that runs.
 type Gateway struct {
 	URL     string
 	process *exec.Cmd
-	ends    io.Closer // its standard input
+	ends    io.Closer // the process's standard input; closing it ends the process
 	client  *s3.Client
-	built   string // folder; "": none
+	built   string // folder of the program that Start has built; "" if it has built none
 }
 
-// Start builds a gateway, unless the environment names one, and starts it over a folder,
-// whose folders are buckets. It ends with Close, and with this process.
+// Start starts a gateway over a folder, in which each folder is a bucket. It builds the gateway
+// first, unless the environment names a program. The gateway ends when Close is called, or when
+// this process ends.
 func Start(ctx context.Context, root string) (_ *Gateway, err error) {
 	g := &Gateway{}
 	program := os.Getenv(programEnv)
@@ -49,7 +51,7 @@ func Start(ctx context.Context, root string) (_ *Gateway, err error) {
 			return nil, err
 		}
 	}
-	g.process = exec.Command(program, "-access", Access, "-secret", Secret, root) //nolint:gosec // the gateway; Close ends it
+	g.process = exec.Command(program, "-access", Access, "-secret", Secret, root) //nolint:gosec // the gateway's process, which Close ends
 	g.process.Stderr = os.Stderr
 	in, err := g.process.StdinPipe()
 	if err != nil {
@@ -86,7 +88,7 @@ func (g *Gateway) build(ctx context.Context) (program string, err error) {
 		return "", err
 	}
 	program = filepath.Join(g.built, "s3gateway")
-	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(root, "tools", "s3gateway"), "-o", program, ".") //nolint:gosec // our own
+	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(root, "tools", "s3gateway"), "-o", program, ".") //nolint:gosec // the program is part of this repository
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("the gateway cannot be built: %w: %s", err, said), os.RemoveAll(g.built))
 	}
@@ -117,19 +119,19 @@ func (g *Gateway) Close() error {
 	return err
 }
 
-// MakeBucket makes a bucket.
+// MakeBucket creates a bucket.
 func (g *Gateway) MakeBucket(ctx context.Context, bucket string) error {
 	_, err := g.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
 	return err
 }
 
-// Begin begins an upload in parts, which nothing finishes.
+// Begin begins an upload in parts that is never finished.
 func (g *Gateway) Begin(ctx context.Context, bucket, key string) error {
 	_, err := g.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key})
 	return err
 }
 
-// Put makes an object, or replaces it.
+// Put creates an object, or replaces it.
 func (g *Gateway) Put(ctx context.Context, bucket, key string, content []byte) error {
 	_, err := g.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &bucket, Key: &key, Body: bytes.NewReader(content), ContentLength: aws.Int64(int64(len(content))),

@@ -13,47 +13,47 @@ import (
 	"time"
 )
 
-// Request is one request that a proxy had.
+// Request is one request that a proxy has received.
 type Request struct {
-	Number int // from 1
+	Number int // number of the request, counted from 1
 	Method string
-	Path   string // of the URL: /bucket/key
-	Range  string // the header; "": none
-	Bytes  int64  // of the body that was sent back
-	Status int    // that was sent back; 0: none was
+	Path   string // path of the URL: /bucket/key
+	Range  string // the Range header; "" if there is none
+	Bytes  int64  // number of bytes of the response's body
+	Status int    // status of the response; 0 if there was no response
 }
 
-// Fault is what is done to a response. The zero value does nothing.
+// Fault is a change to a response. The zero value changes nothing.
 type Fault struct {
 	Kind  FaultKind
-	At    int64  // bytes of the body before it; of Flip, of the object
-	Code  int    // of Answer
-	After string // Retry-After, of Answer
+	At    int64  // for Cut and Stall: number of bytes of the body before the fault; for Flip: offset in the object
+	Code  int    // status, for Answer
+	After string // value of Retry-After, for Answer
 }
 
-// FaultKind is a way to spoil a response.
+// FaultKind is a way to change a response.
 type FaultKind int
 
 // The faults.
 const (
 	None        FaultKind = iota
 	Cut                   // the connection ends in the body
-	Answer                // another status, with S3's words for it
+	Answer                // another status, with S3's error code for it
 	Refuse                // no answer, and the connection ends
-	Stall                 // the body stops, and the connection stays
-	WrongRange            // the Content-Range of a neighbour
+	Stall                 // the body stops, but the connection stays open
+	WrongRange            // the Content-Range of the bytes one further
 	WrongTotal            // the Content-Range of an object of another length
 	WrongLength           // one byte less than Content-Range says
 	WrongTag              // the ETag of another object
 	NoTag                 // no ETag
-	Whole                 // 200, as if the object had no other bytes
-	Page                  // 200 and an error page
-	Flip                  // one bit of the object
+	Whole                 // status 200, as if the response had the whole object
+	Page                  // status 200 with an error page
+	Flip                  // one bit of the object is wrong
 	faultKinds
 	Hang // no answer until the client leaves; it is not one of FaultKinds
 )
 
-// FaultKinds are all faults.
+// FaultKinds returns all faults except None and Hang.
 func FaultKinds() []FaultKind {
 	var out []FaultKind
 	for k := None + 1; k < faultKinds; k++ {
@@ -69,7 +69,7 @@ func (k FaultKind) String() string {
 	}[k]
 }
 
-// Proxy goes before a gateway. It is safe for concurrent use.
+// Proxy forwards requests to a gateway. It is safe for concurrent use.
 type Proxy struct {
 	URL string
 
@@ -84,7 +84,7 @@ type Proxy struct {
 	requests []*Request
 }
 
-// NewProxy starts a proxy before the server at a URL.
+// NewProxy starts a proxy in front of the server at a URL.
 func NewProxy(target string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
 	if err != nil {
@@ -106,21 +106,22 @@ func (p *Proxy) Close() error {
 	return p.server.Close()
 }
 
-// Delay has every request wait before it is passed on.
+// Delay makes every request wait for some time before it is forwarded.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// Spoil has a function choose what is done to each request; nil does nothing.
+// Spoil sets a function that chooses the fault of the response to each request; nil means no
+// faults.
 func (p *Proxy) Spoil(plan func(Request) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan = plan
 }
 
-// Requests returns those so far, in the order in which they came.
+// Requests returns the requests so far, in the order in which they arrived.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +139,7 @@ func (p *Proxy) Reset() {
 	p.requests = nil
 }
 
-// begin notes a request, and says what is to be done to it.
+// begin records a request. It returns the record, the fault of its response, and the delay.
 func (p *Proxy) begin(r *http.Request) (*Request, Fault, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +152,8 @@ func (p *Proxy) begin(r *http.Request) (*Request, Fault, time.Duration) {
 	return q, f, p.delay
 }
 
-// note changes what is known of a request, which others may read.
+// note calls change with the lock held, to update the record of a request that other goroutines may
+// read.
 func (p *Proxy) note(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +191,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	p.pass(w, r, response, q, f)
 }
 
@@ -207,7 +209,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer says that something is wrong, as S3 does.
+// answer sends an error response in the form of S3.
 func (p *Proxy) answer(w http.ResponseWriter, q *Request, f Fault) {
 	code := map[int]string{500: "InternalError", 503: "SlowDown", 429: "TooManyRequests", 403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed"}[f.Code]
 	p.note(func() { q.Status = f.Code })
@@ -219,7 +221,7 @@ func (p *Proxy) answer(w http.ResponseWriter, q *Request, f Fault) {
 	_, _ = fmt.Fprintf(w, "<?xml version=\"1.0\"?><Error><Code>%s</Code><Message>as asked for</Message></Error>", code)
 }
 
-// pass sends a response on, spoilt.
+// pass forwards a response with the fault f.
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response, q *Request, f Fault) {
 	h := w.Header()
 	for name, values := range from.Header {
@@ -263,7 +265,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response
 		panic(http.ErrAbortHandler)
 	case Stall:
 		if length >= 0 && n >= length {
-			return // there is nothing left to stall
+			return // the whole body was sent, so nothing is left to stall
 		}
 		_ = http.NewResponseController(w).Flush()
 		select {
@@ -274,19 +276,19 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response
 	}
 }
 
-// writer hides that a response can read by itself, with a buffer that is small.
+// writer hides the method ReadFrom of a response, which would copy with a small buffer.
 type writer struct{ io.Writer }
 
-// parts reads a Content-Range.
+// parts parses a Content-Range.
 func parts(text string) (first, last, total int64) {
 	_, _ = fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &total)
 	return first, last, total
 }
 
-// flipping turns one bit of what is read over.
+// flipping is a reader that flips one bit of what it reads.
 type flipping struct {
 	under io.Reader
-	at    int64 // bytes until then
+	at    int64 // number of bytes before the byte with that bit
 }
 
 func (f *flipping) Read(p []byte) (int, error) {
