@@ -43,7 +43,8 @@ func refusedProperties() map[string]string {
 	}
 }
 
-// begins reports whether a list has a property or a prefix of it that ends in a dot.
+// begins reports whether a list of names contains a property, or a prefix of the property that ends
+// in a dot.
 func begins(names []string, property string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == property || strings.HasSuffix(name, ".") && strings.HasPrefix(property, name)
@@ -107,8 +108,9 @@ func refused(of dataset.Catalog, p dataset.Property) (fault.Field, bool) {
 	return fault.Field{}, false
 }
 
-// unread returns the fault of a property that nothing reads and that is nearly the
-// name of one that is read. It warns of other properties that nothing reads.
+// unread checks a property. If nothing reads the property, but its name is close to that of a
+// property that is read, unread returns a fault. For other properties that nothing reads, it adds a
+// warning.
 func (c *Config) unread(of dataset.Catalog, p dataset.Property, storage []string) (fault.Field, bool) {
 	if storage == nil {
 		storage = s3.Properties()
@@ -128,8 +130,8 @@ func (c *Config) unread(of dataset.Catalog, p dataset.Property, storage []string
 // withDefault matches a variable with a default, in the syntax of shells.
 var withDefault = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^A-Za-z0-9_}][^}]*\}`)
 
-// expand replaces ${NAME} by environment variables, and returns those that are not set. Other
-// dollar signs are kept.
+// expand replaces each ${NAME} by the environment variable NAME, and also returns the names of
+// variables that are not set. Other dollar signs are kept.
 func expand(text string, env func(string) (string, bool)) (out string, missing []string) {
 	out = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`).ReplaceAllStringFunc(text, func(name string) string {
 		name = name[2 : len(name)-1]

@@ -16,18 +16,19 @@ import (
 type Config struct {
 	File     string                     // path of the config file, as given
 	Catalogs map[string]dataset.Catalog // by name
-	Datasets []dataset.Dataset          // in the order written
+	Datasets []dataset.Dataset          // in the order in which they are written
 	Server   Server
 	// Warnings are about properties in the file that have no effect.
 	Warnings []string
-	given    map[string]value // the values of settings that are not defaults, by name
+	given    map[string]value // by name of the setting: the value that was given, if one was
 }
 
-// Dir returns the folder that relative paths of the file start from.
+// Dir returns the folder at which relative paths in the file start.
 func (c *Config) Dir() string { return filepath.Dir(c.File) }
 
-// DefaultCatalog returns the name of the catalog for tables that do not name one: the one
-// called default, or else the only one; "" if there is neither.
+// DefaultCatalog returns the name of the catalog of tables that do not name a catalog. This is the
+// catalog called default; if there is none, it is the only catalog. If there is no such catalog,
+// DefaultCatalog returns "".
 func (c *Config) DefaultCatalog() string {
 	names := slices.Collect(maps.Keys(c.Catalogs))
 	switch {
@@ -53,7 +54,7 @@ type Server struct {
 	JWTIssuer        string // "" accepts no JWT
 	JWTAudience      string
 	JWTKeys          string        // path or URL
-	JWTKeysMaxAge    time.Duration // of keys from a URL; 0 is no limit
+	JWTKeysMaxAge    time.Duration // maximum age of keys from a URL; 0 is no limit
 	AuditLog         string        // path, or AuditStderr; "" is off
 	Policy           string        // path; "" is none
 	Memory           int64         // bytes
@@ -86,7 +87,7 @@ type Server struct {
 	LogFormat        string // "text" or "json"
 }
 
-// AuditStderr is the AuditLog that is written to standard error.
+// AuditStderr is the value of AuditLog for an audit log on standard error.
 const AuditStderr = "stderr"
 
 // Origin has the sources of a configuration.
@@ -99,8 +100,8 @@ type Origin struct {
 	Storage []string
 }
 
-// Load reads a configuration. It returns Invalid with all faults (NotFound for a file that
-// does not exist), and the file's name.
+// Load reads a configuration. If it has faults, Load returns Invalid with all of them and the
+// file's name. If the file does not exist, Load returns NotFound.
 func Load(origin Origin) (*Config, error) {
 	c := &Config{File: origin.File, Catalogs: map[string]dataset.Catalog{}}
 	var given source
@@ -120,7 +121,7 @@ func Load(origin Origin) (*Config, error) {
 	given.flags(origin.Flags)
 	last := map[string]value{}
 	for _, s := range Settings() {
-		// Overridden values are also checked.
+		// Values that are overridden by later values are checked, too.
 		for _, v := range given.values[s.Name] {
 			if err := s.set(&c.Server, v); err != nil {
 				given.faults = append(given.faults, v.fault(err.Error()))
@@ -195,7 +196,7 @@ func (s Server) BatchBytes() int64 {
 	return min(maxBatch, s.Memory/batchShare)
 }
 
-// SharedBytes returns how much memory may hold batches that streams share; 0 is off.
+// SharedBytes returns the maximum memory of the batches that streams share; 0 turns sharing off.
 func (s Server) SharedBytes() int64 {
 	if s.ShareBatches != shareFollows {
 		return s.ShareBatches
@@ -203,8 +204,8 @@ func (s Server) SharedBytes() int64 {
 	return min(maxShared, s.Memory/sharedShare)
 }
 
-// CacheBytes returns how many bytes of decoded columns may be cached, and as many of build
-// sides; 0 is off.
+// CacheBytes returns how many bytes of decoded columns may be cached. The same number of bytes of
+// build sides may be cached, too. 0 turns both caches off.
 func (s Server) CacheBytes() int64 {
 	if s.CacheMemory != cacheFollows {
 		return min(s.CacheMemory, s.Memory/2)
@@ -212,13 +213,13 @@ func (s Server) CacheBytes() int64 {
 	return s.Memory / cacheShare
 }
 
-// cacheFollows is the default of CacheMemory: budget/cacheShare.
+// cacheFollows is the default of CacheMemory. It means budget/cacheShare.
 const (
 	cacheFollows = -1
 	cacheShare   = 4
 )
 
-// MappedBytes returns how much memory batches in mapped memory may take; 0 is off.
+// MappedBytes returns the maximum size of all batches in mapped memory; 0 turns mapped memory off.
 func (s Server) MappedBytes() int64 {
 	if s.LocalSocket == "" {
 		return 0
@@ -229,7 +230,8 @@ func (s Server) MappedBytes() int64 {
 // shareFollows is the default of ShareBatches.
 const shareFollows = -1
 
-// The default of shared batches, and the bound of those in mapped memory: budget/sharedShare, but at most maxShared bytes.
+// The default maximum of shared batches, and the maximum of batches in mapped memory, is
+// budget/sharedShare, but at most maxShared bytes.
 const (
 	sharedShare = 8
 	maxShared   = 1 << 30

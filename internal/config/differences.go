@@ -28,7 +28,8 @@ func (c *Config) CatalogsUnlike(o *Config) []string {
 	return out
 }
 
-// normalized returns a catalog whose properties are in one order, without their lines.
+// normalized returns a catalog with its properties in the order of their names and without their
+// lines.
 func normalized(c dataset.Catalog) dataset.Catalog {
 	c.Properties = slices.Clone(c.Properties)
 	for i := range c.Properties {
@@ -38,8 +39,9 @@ func normalized(c dataset.Catalog) dataset.Catalog {
 	return c
 }
 
-// SettingsUnlike returns the names of the settings in which two configurations differ, in the
-// order of Settings. Different texts of one value, such as 1GiB and 1024MiB, do not count.
+// SettingsUnlike returns the names of the settings in which two configurations differ, in the order
+// of Settings. Different texts for the same value, such as 1GiB and 1024MiB, do not count as a
+// difference.
 func (c *Config) SettingsUnlike(o *Config) []string {
 	var out []string
 	for _, s := range Settings() {
@@ -50,13 +52,14 @@ func (c *Config) SettingsUnlike(o *Config) []string {
 	return out
 }
 
-// only returns settings in which s alone has the value that the configuration gives it.
+// only returns settings of which all are zero, except s, which has the value that the configuration
+// gives it.
 func (c *Config) only(s Setting) Server {
 	var out Server
 	v, given := c.given[s.Name]
 	if !given {
 		v.text = s.Default
 	}
-	_ = s.set(&out, v) // what is given is valid, and what is not may have no text
+	_ = s.set(&out, v) // a value that was given is valid, and a default may be an empty text
 	return out
 }

@@ -34,8 +34,9 @@ func (s *source) put(name string, v value) {
 	s.values[name] = append(s.values[name], v)
 }
 
-// MisspelledVariables returns the variables of an environment, as os.Environ lists it, whose names are close to that of a
-// setting's variable or of another one that is known, each with the closest name.
+// MisspelledVariables returns the variables of an environment, in the form of os.Environ, that look
+// misspelled: the name is close to the name of a setting's variable, or to one of others, but equal
+// to none. The result has the closest name for each of them.
 func MisspelledVariables(environ, others []string) map[string]string {
 	names, out := slices.Clone(others), map[string]string{}
 	for _, s := range Settings() {
@@ -78,8 +79,8 @@ func (s *source) flags(given map[string]string) {
 	}
 }
 
-// readFile reads the config file: catalogs and datasets into c, settings and faults into
-// given. It returns errors of the file as a whole.
+// readFile reads the config file. It adds catalogs and datasets to c, and settings and faults to
+// given. It returns an error only if the file as a whole cannot be used.
 func (c *Config) readFile(given *source, origin Origin) error {
 	root, err := parse(c.File)
 	if err != nil {
@@ -144,7 +145,7 @@ func parse(path string) (*yaml.Node, error) {
 	return root, nil
 }
 
-// beside suggests a file with a similar name, as the end of a sentence.
+// beside returns the end of a sentence that suggests a file with a similar name in the same folder.
 func beside(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -160,11 +161,12 @@ func beside(path string) string {
 	return ""
 }
 
-// maxBisected is the number of lines of a file in which the line of a mistake is searched for.
+// maxBisected is the maximum number of lines of a file in which mistakenLine searches.
 const maxBisected = 1000
 
-// mistakenLine returns the first line from which on the text is not YAML, whatever follows; 0 if it is not found. The parser
-// gives the line where the surrounding block begins.
+// mistakenLine returns the first line that makes the text invalid YAML, whatever follows, or 0 if
+// it does not find the line. It is needed because the parser reports the line at which the
+// surrounding block begins.
 func mistakenLine(text []byte) int {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if len(lines) > maxBisected {
@@ -181,7 +183,7 @@ func mistakenLine(text []byte) int {
 	return 0
 }
 
-// parserLine is how the parser begins its errors.
+// parserLine matches the beginning of the parser's errors.
 var parserLine = regexp.MustCompile(`^line \d+: `)
 
 // syntax returns the fault for an error of the YAML parser.

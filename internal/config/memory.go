@@ -16,12 +16,13 @@ const (
 	memoryUnknown    = 2 << 30   // the default budget if the machine's memory is unknown
 	maxMemory        = 64 << 30  // the largest default budget
 	minDefaultMemory = 64 << 20  // the smallest default budget
-	besideMemory     = 256 << 20 // what a process needs besides five quarters of its budget
+	besideMemory     = 256 << 20 // the memory that a process needs in addition to five quarters of its budget
 	minMachine       = minDefaultMemory + minDefaultMemory/4 + besideMemory
 )
 
-// defaultMemory returns the default budget for a machine's memory in bytes (0 is unknown): half of it, at most 64 GiB, and
-// small enough that the process's other memory fits beside the budget.
+// defaultMemory returns the default budget, given the machine's memory in bytes (0 is unknown). It
+// is half of the memory, but at most 64 GiB, and small enough that the process's other memory fits
+// beside the budget.
 func defaultMemory(machine int64) int64 {
 	if machine <= 0 {
 		return memoryUnknown
@@ -29,7 +30,8 @@ func defaultMemory(machine int64) int64 {
 	return min(machine/2, max(0, machine-besideMemory)/5*4, maxMemory)
 }
 
-// tooSmall returns the fault of a machine that is too small for a default budget, unless one is given.
+// tooSmall returns the fault of a machine that is too small for a default budget. If a budget is
+// given, there is no fault.
 func tooSmall(machine int64, given []value) []fault.Field {
 	if machine <= 0 || machine >= minMachine || len(given) > 0 {
 		return nil
@@ -38,9 +40,10 @@ func tooSmall(machine int64, given []value) []fault.Field {
 		"give it more, or set a budget, of which the process needs 1.25 times as much and %d MiB", machine>>20, minMachine>>20, besideMemory>>20)}}
 }
 
-// MachineMemory returns the bytes of memory that the process may use: the machine's, or the
-// limit of its control group (version 1 or 2), as in containers. root is the file system. It
-// returns 0 if unknown, as on systems without /proc.
+// MachineMemory returns how many bytes of memory the process may use: the memory of the machine or,
+// if that is less, the limit of the process's control group (version 1 or 2), which containers
+// have. root is the file system. MachineMemory returns 0 if the memory is unknown, as on systems
+// without /proc.
 func MachineMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(read(root, "proc/meminfo")) {

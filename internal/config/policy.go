@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// ParsePolicy parses the text of the policy's file, whose tables are those of the configuration's catalogs. Faults are Invalid, with
-// their lines.
+// ParsePolicy parses the text of a policy file, which names tables of the configuration's catalogs.
+// If the file has faults, it returns Invalid with their lines.
 func (c *Config) ParsePolicy(text []byte) (*policy.Policy, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var root, more yaml.Node

@@ -16,8 +16,8 @@ import (
 
 // Setting is a setting of a server.
 type Setting struct {
-	Name    string // in the file's server block
-	Default string // as text; "" is none
+	Name    string // name in the file's server block
+	Default string // default as text; "" if there is none
 	Shape   string // placeholder of the value in help; "" for a switch
 	Usage   string
 	List    bool // several values: a YAML list or a text with commas
@@ -39,9 +39,9 @@ func (s Setting) Switch() bool { return s.Shape == "" }
 // value is the text of a setting and its source.
 type value struct {
 	text string
-	from string // in errors: "server.listen", "PENSTOCK_LISTEN", "--listen"
-	line int    // in the file; 0 for other sources
-	dir  string // that relative paths start from
+	from string // name of the source in errors, such as "server.listen", "PENSTOCK_LISTEN" or "--listen"
+	line int    // line in the file; 0 for other sources
+	dir  string // folder at which relative paths start
 }
 
 // Settings is the table of all settings.
@@ -268,7 +268,7 @@ func (v value) path() string {
 	return filepath.Join(v.dir, v.text)
 }
 
-// pathOrURL returns the text if it is a URL, and else path.
+// pathOrURL returns the text if it is a URL, and otherwise the result of path.
 func (v value) pathOrURL() string {
 	if strings.Contains(v.text, "://") {
 		return v.text
@@ -276,7 +276,8 @@ func (v value) pathOrURL() string {
 	return v.path()
 }
 
-// address parses an address to serve on. Errors propose port for one without a port.
+// address parses an address on which the server listens. For an address without a port, the error
+// suggests the given port.
 func address(out *string, v value, port string) error {
 	*out = v.text
 	if v.text == "" {
@@ -289,7 +290,8 @@ func address(out *string, v value, port string) error {
 	return nil
 }
 
-// Ports that errors propose for an address without one: that of the default address to serve on, and one for metrics.
+// Ports that errors suggest for an address without a port: the port of the default address, and a
+// port for metrics.
 const (
 	defaultPort = "8815"
 	metricsPort = "9100"
@@ -301,7 +303,7 @@ const SocketScheme = "unix://"
 // maxSocket is the longest path of a socket, in bytes, that every system supports.
 const maxSocket = 103
 
-// listening parses an address to serve on: a TCP address or a Unix socket.
+// listening parses an address on which the server listens: a TCP address or a Unix socket.
 func listening(out *string, v value) error {
 	path, ok := strings.CutPrefix(v.text, SocketScheme)
 	switch {
@@ -396,10 +398,10 @@ func oneOf(out *string, v value, names ...string) error {
 	return fmt.Errorf("%q is none of %s%s", v.text, strings.Join(names, ", "), near)
 }
 
-// minMemory is the smallest budget that makes sense, in bytes.
+// minMemory is the smallest budget that is accepted, in bytes.
 const minMemory = 1 << 20
 
-// minRead is the smallest limit of one read that makes sense, in bytes.
+// minRead is the smallest limit of one read that is accepted, in bytes.
 const minRead = 1 << 10
 
 func size(out *int64, v value) error { return sizeFrom(out, v, minMemory) }
@@ -422,9 +424,9 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	return nil
 }
 
-// ParseBytes parses a number of bytes as settings have it: digits, with a fraction if a unit follows, and
-// optionally a unit in any case: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
-// (powers of 1024).
+// ParseBytes parses a number of bytes in the form that settings have: digits, optionally followed
+// by a unit. With a unit, the number may have a fraction. The units are B, kB, MB, GB, TB (powers
+// of 1000) and KiB, MiB, GiB, TiB (powers of 1024), in upper or lower case.
 func ParseBytes(text string) (int64, error) {
 	digits := strings.TrimRight(strings.TrimSpace(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), digits)))

@@ -1,8 +1,8 @@
 // Package spool stores record batches on local disk that do not fit in memory.
 //
-// A [Spool] is a folder with a limit in bytes, shared by the whole process. A [File] in it
-// stores batches of any schemas. Each can be read by its number, repeatedly and
-// concurrently. The package promises:
+// A [Spool] is a folder with a limit in bytes, shared by the whole process. A [File] in it stores
+// batches of any schemas. Each batch can be read by its number, repeatedly and concurrently. The
+// package promises:
 //
 //   - No file is left behind. A file is unlinked when it is created, so that the system
 //     frees it with the last descriptor, even after a kill. On systems that cannot do

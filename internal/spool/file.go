@@ -26,7 +26,7 @@ type File struct {
 	spool *Spool
 	what  string
 	disk  *os.File
-	named bool // the file still has a name: the system cannot unlink an open file
+	named bool // whether the file still has a name, because the system cannot unlink an open file
 
 	mu      sync.Mutex
 	end     int64
@@ -37,7 +37,7 @@ type File struct {
 // extent is the location of a batch in the file.
 type extent struct {
 	at, bytes int64
-	body      int64 // size in memory
+	body      int64 // size of the batch in memory
 	sum       uint64
 	schema    *schema
 }
@@ -45,10 +45,11 @@ type extent struct {
 // schema is the schema of some batches of the file.
 type schema struct {
 	of   *arrow.Schema
-	head []byte // as an IPC message, which an IPC reader needs first
+	head []byte // the schema as an IPC message, which an IPC reader needs before a batch
 }
 
-// Create creates an empty file. Errors name its purpose, what. The caller releases it.
+// Create creates an empty file. what is the purpose of the file, which errors name. The caller
+// releases the file.
 func (s *Spool) Create(what string) (*File, error) {
 	disk, err := os.CreateTemp(s.folder, pattern)
 	if err != nil {
@@ -84,7 +85,7 @@ func (f *File) Release() {
 	if refs != 0 {
 		return
 	}
-	_ = f.disk.Close() // it is not read again
+	_ = f.disk.Close() // the error does not matter, since the file is not read again
 	if f.named {
 		_ = os.Remove(f.disk.Name()) // if this fails, the next Open removes it
 	}
@@ -102,12 +103,12 @@ func (f *File) Bytes() int64 {
 // copyBuffer is the size of the write buffer in bytes.
 const copyBuffer = 64 << 10
 
-// readBuffer is the size of the read buffer in bytes: enough for the start of a message.
+// readBuffer is the size of the read buffer in bytes, enough for the header of a message.
 const readBuffer = 1 << 10
 
-// Append writes a batch and returns its number: 0, 1, 2 …, in the order of the calls. Of
-// sliced columns, only the rows of the slice are written. Dictionaries are not supported.
-// After an error, only Release may be called.
+// Append writes a batch and returns its number: 0, 1, 2 …, in the order of the calls. If a column
+// is a slice, only the rows of the slice are written. Dictionaries are not supported. After an
+// error, only Release may be called.
 func (f *File) Append(b arrow.RecordBatch) (int, error) {
 	// The library relies on cleared memory: it never writes the validity bitmap of an array of nulls.
 	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(batch.Cleared()))
@@ -137,7 +138,8 @@ func (f *File) Append(b arrow.RecordBatch) (int, error) {
 	return len(f.batches) - 1, nil
 }
 
-// reserve allocates the next bytes of the file.
+// reserve returns an extent for the next bytes of the file. size is the size of the batch in the
+// file, and body its size in memory.
 func (f *File) reserve(s *arrow.Schema, size, body int64) extent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +165,7 @@ func headOf(s *arrow.Schema) []byte {
 	return head.Bytes()[:head.Len()-endMark]
 }
 
-// alignment is the alignment of the sizes of Arrow's buffers, in bytes.
+// alignment is the unit, in bytes, to which the sizes of Arrow's buffers are rounded up.
 const alignment = 64
 
 // endMark is the length of the mark at the end of an IPC stream.
@@ -184,8 +186,8 @@ func (f *File) Len() int {
 	return len(f.batches)
 }
 
-// Size returns the memory that a batch takes once read, which the caller reserves before
-// Read.
+// Size returns the number of bytes of memory that a batch takes after it was read. The caller
+// reserves them before it calls Read.
 func (f *File) Size(number int) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

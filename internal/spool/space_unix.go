@@ -4,7 +4,8 @@ package spool
 
 import "syscall"
 
-// diskSpace returns what a folder's disk has free for this process, and its size in bytes; zeros if they are not known.
+// diskSpace returns how many bytes a folder's disk has free for this process, and the disk's size
+// in bytes. It returns zeros if these are not known.
 func diskSpace(folder string) (free, size int64) {
 	var is syscall.Statfs_t
 	if syscall.Statfs(folder, &is) != nil {

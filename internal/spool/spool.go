@@ -19,34 +19,36 @@ import (
 // Options configure a Spool.
 type Options struct {
 	Folder string           // the folder, created if its parent exists; "": the system's temporary folder
-	Limit  int64            // maximum bytes of all files; 0 or less: a part of the disk stays free
-	Memory memory.Allocator // of the batches that are read; nil: the Go heap
+	Limit  int64            // maximum bytes of all files; 0 or less: no limit, but a part of the disk stays free
+	Memory memory.Allocator // allocates the batches that are read; nil: the Go heap
 }
 
 // Stats is the disk usage of a Spool in bytes.
 type Stats struct {
 	Used    int64
 	Peak    int64 // maximum of Used
-	Written int64 // in total
+	Written int64 // total bytes written so far
 	Files   int   // number of open files
 }
 
 // Spool creates files in a folder on local disk. It is safe for concurrent use. It holds no
-// resources of its own, so it needs no Close.
+// resources itself, so it has no method Close.
 type Spool struct {
 	folder string
 	limit  int64
 	mem    memory.Allocator
-	// unlink unlinks an open file. It fails on systems that cannot.
+	// unlink unlinks an open file. It fails on systems that cannot unlink an open file.
 	unlink func(path string) error
-	// space returns the free bytes and the size of the folder's disk; of 0 bytes if they are not known.
+	// space returns the number of free bytes of the folder's disk, and the disk's size. It returns
+	// zeros if these are not known.
 	space func(folder string) (free, size int64)
 
 	mu    sync.Mutex
 	stats Stats
 }
 
-// pattern is what os.CreateTemp makes the names of files of, while they have one, and named matches those names.
+// pattern is the pattern from which os.CreateTemp makes the names of files. Most files lose their
+// names at once. named matches these names.
 const pattern = "penstock-*.spool"
 
 var named = regexp.MustCompile(`^penstock-[0-9]+\.spool$`)
@@ -71,7 +73,7 @@ func Open(o Options) (*Spool, error) {
 // sweep removes regular files that killed processes have left. Errors are ignored: Try and Create fail if
 // the folder cannot be used.
 func (s *Spool) sweep() {
-	found, _ := os.ReadDir(s.folder) // with an error, the names that were read before it
+	found, _ := os.ReadDir(s.folder) // if there is an error, found has the names that were read before
 	for _, f := range found {
 		if f.Type().IsRegular() && named.MatchString(f.Name()) {
 			sweepFile(filepath.Join(s.folder, f.Name()))
@@ -79,8 +81,8 @@ func (s *Spool) sweep() {
 	}
 }
 
-// create creates the folder, but not its parents: a mistyped path would otherwise fill the
-// disk of its first existing parent.
+// create creates the folder, but not its parents. Otherwise the spool of a mistyped path would fill
+// the disk of the first parent that exists.
 func (s *Spool) create() error {
 	const private = 0o700
 	err := os.Mkdir(s.folder, private)
@@ -141,7 +143,7 @@ func (s *Spool) Stats() Stats {
 	return s.stats
 }
 
-// Without a limit, 1/freeShare of the disk, and at most maxFree bytes, stay free.
+// If the spool has no limit, 1/freeShare of the disk stays free, but at most maxFree bytes.
 const (
 	freeShare = 10
 	maxFree   = 10 << 30
@@ -178,7 +180,7 @@ func (s *Spool) release(n int64) {
 	s.stats.Files--
 }
 
-// broken returns an error of the disk.
+// broken returns the error for a failed access to the disk.
 func (s *Spool) broken(doing string, err error) error {
 	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.folder, err).
 		WithRemedy("make sure that the server can write to %s and that its disk has room, or name another folder with the setting spool", s.folder)

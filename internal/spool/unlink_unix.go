@@ -10,11 +10,12 @@ import (
 // lock marks a file that still has a name as used by a running process.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// sweepFile removes a regular file unless a running process has locked it. It may also remove a file that
-// another process has just created and not yet unlinked or locked: that process needs only
-// its descriptor.
+// sweepFile removes a regular file unless a running process has locked it. It may also remove a
+// file that another process has just created and not yet unlinked or locked. This does no harm,
+// since that process needs only the file's descriptor.
 func sweepFile(path string) {
-	// The file may have become another one: a FIFO would not open before it has a writer.
+	// Another file may have taken the name. Opening a FIFO, for example, would block until it has a
+	// writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// CacheSource reads the counts of a server's caches for later streams.
+// CacheSource returns the counts of the caches in which a server keeps data for later streams.
 type CacheSource struct {
 	Columns func() chunkcache.CacheStats
 	Hits    func() map[string]chunkcache.TableHits
 	Sides   func() cache.KeptStats
 }
 
-// cacheMetrics are the metrics of a server's caches for later streams.
+// cacheMetrics are the metrics of the caches in which a server keeps data for later streams.
 type cacheMetrics struct {
 	CacheSource
 
@@ -25,8 +25,8 @@ type cacheMetrics struct {
 	hits, hitBytes, keptSides, sideBytes, sideHits                                 *prometheus.Desc
 }
 
-// Cache adds the metrics of caches for later streams: decoded columns, and build sides. It is
-// called once.
+// Cache adds the metrics of the caches in which a server keeps data for later streams: decoded
+// columns, and build sides. It is called once.
 func (m *Metrics) Cache(read CacheSource) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// index returns the page at / of the metrics' address: what there is, and where the rest is.
+// index returns the handler of the page at / of the metrics' address, which lists the other pages.
 func index(profiles bool) http.HandlerFunc {
 	var b strings.Builder
 	b.WriteString("<!doctype html>\n<meta charset=\"utf-8\">\n<title>penstock</title>\n<h1>penstock</h1>\n<ul>\n")
@@ -25,6 +25,6 @@ func index(profiles bool) http.HandlerFunc {
 	page := b.String()
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, page) // a client that has gone needs no page
+		_, _ = io.WriteString(w, page) // a failure means that the client has gone
 	}
 }

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// maxJobs bounds the values of the label job, which clients choose.
+	// maxJobs bounds the number of values of the label job, since clients choose the values.
 	maxJobs = 100
-	// otherJobs is the label of the jobs beyond maxJobs.
+	// otherJobs is the value of the label for all jobs after the first maxJobs jobs.
 	otherJobs = "other"
 )
 
 // jobMetrics counts what the streams of a job do, and how long streams wait.
 type jobMetrics struct {
-	open   *prometheus.GaugeVec   // streams, by job
-	rows   *prometheus.CounterVec // sent, by job
-	bytes  *prometheus.CounterVec // sent and in mapped memory, by job
-	waited *prometheus.CounterVec // seconds, by dataset and cause
+	open   *prometheus.GaugeVec   // open streams, by job
+	rows   *prometheus.CounterVec // rows sent, by job
+	bytes  *prometheus.CounterVec // bytes sent, including bytes in mapped memory, by job
+	waited *prometheus.CounterVec // seconds that streams waited, by dataset and cause
 
 	mu    sync.Mutex
-	known map[string]bool // the jobs that have a label of their own
+	known map[string]bool // the jobs whose names are values of the label
 }
 
 func newJobMetrics() *jobMetrics {
@@ -45,7 +45,8 @@ func (m *jobMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.open, m.rows, m.bytes, m.waited}
 }
 
-// label returns the label of a job: its name, if it is one of the first maxJobs.
+// label returns the value of the label for a job: its name if it is one of the first maxJobs jobs,
+// and otherwise otherJobs.
 func (m *jobMetrics) label(job string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +67,8 @@ func (m *jobMetrics) began(job string) {
 	}
 }
 
-// sent counts a batch, with its bytes on the wire and in mapped memory.
+// sent counts a batch that was sent. bytes includes both bytes on the wire and bytes in mapped
+// memory.
 func (m *jobMetrics) sent(job string, rows, bytes int64) {
 	if job != "" {
 		m.rows.WithLabelValues(m.label(job)).Add(float64(rows))

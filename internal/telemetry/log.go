@@ -22,9 +22,9 @@ const (
 	stackKey = "stack"
 )
 
-// NewLogger returns a logger that writes lines of at least a level to w, in the format "text"
-// or "json". Both formats write durations with units and hide secrets in URIs. Values of more
-// than 4 KiB are truncated, with the number of omitted bytes.
+// NewLogger returns a logger that writes lines of the given level or a higher one to w, in the
+// format "text" or "json". Both formats write durations with units and hide secrets in URIs. Values
+// of more than 4 KiB are truncated, with the number of omitted bytes.
 func NewLogger(w io.Writer, level slog.Level, form string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if form == "json" {
@@ -33,13 +33,13 @@ func NewLogger(w io.Writer, level slog.Level, form string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// readable returns the attribute that a handler writes instead of an attribute.
+// readable returns the attribute that a handler writes in place of a.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	limit := maxLogged
 	if a.Key == stackKey {
 		limit = maxStack
 	}
-	switch a.Value.Kind() { //nolint:exhaustive // the others are short, and groups are handled by attribute
+	switch a.Value.Kind() { //nolint:exhaustive // values of other kinds are short, and readable is called for each attribute of a group
 	case slog.KindDuration:
 		return slog.String(a.Key, a.Value.Duration().Round(time.Microsecond).String())
 	case slog.KindString:
@@ -48,7 +48,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 		if err, failed := a.Value.Any().(error); failed && rendered(err) != "" {
 			return slog.String(a.Key, shorten(fault.Redact(rendered(err)), limit))
 		}
-		// Handlers format these in their own ways, which is kept for short values.
+		// Handlers format these values in their own ways, so short values are left to them.
 		if text := rendered(a.Value.Any()); len(text) > limit {
 			return slog.String(a.Key, shorten(text, limit))
 		}
@@ -56,8 +56,9 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// rendered returns a text of a value that is at least as long as the handlers' own. It
-// returns "" if the value panics, as nil pointers may, which the handlers deal with.
+// rendered returns a text of a value. The text is at least as long as the text that a handler would
+// write. It returns "" if the value's method panics, as it may for nil pointers; handlers can deal
+// with such values.
 func rendered(value any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -81,8 +82,8 @@ func rendered(value any) (text string) {
 	return fmt.Sprintf("%+v", value)
 }
 
-// shorten truncates a longer text to the limit, between runes, and appends how many bytes it
-// omitted.
+// shorten truncates a text that is longer than the limit. It cuts between runes, and appends the
+// number of omitted bytes.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text

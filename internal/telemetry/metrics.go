@@ -19,8 +19,8 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	draining atomic.Bool
-	open     *prometheus.GaugeVec     // streams, by dataset
-	ended    *prometheus.CounterVec   // streams, by dataset and end
+	open     *prometheus.GaugeVec     // open streams, by dataset
+	ended    *prometheus.CounterVec   // streams that ended, by dataset and end
 	rows     *prometheus.CounterVec   // sent, by dataset
 	batches  *prometheus.CounterVec   // sent, by dataset
 	bytes    *prometheus.CounterVec   // sent, by dataset
@@ -29,8 +29,8 @@ type Metrics struct {
 	staging  stagingMetrics
 	trainers trainerMetrics
 	jobs     *jobMetrics
-	calls    *prometheus.CounterVec   // by method and end
-	took     *prometheus.HistogramVec // seconds of calls except streams, by method
+	calls    *prometheus.CounterVec   // calls that ended, by method and end
+	took     *prometheus.HistogramVec // seconds that calls took, by method; without streams
 }
 
 // Buckets of the histograms, in seconds.
@@ -75,8 +75,8 @@ func (m trainerMetrics) add(s flight.Stall) {
 	m.waited.WithLabelValues(of).Add(s.Waited.Seconds())
 }
 
-// NewMetrics returns metrics in a registry of their own, which also has those of the Go
-// runtime and the process.
+// NewMetrics returns metrics in a new registry, which also has the metrics of the Go runtime and of
+// the process.
 func NewMetrics(version string) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -122,8 +122,8 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// inline is the label of all datasets that are defined in queries, so that clients cannot
-// create labels.
+// inline is the value of the label dataset for all datasets that are defined in queries. Their own
+// names are not used, so that clients cannot create values of the label.
 const inline = "(inline)"
 
 func label(dataset string) string {
@@ -175,7 +175,7 @@ func (m *Metrics) Budget(b *budget.Budget) {
 	)
 }
 
-// Places counts waiting streams, and calls that write. It is implemented by *flight.Server.
+// Places counts the streams that wait, and the calls that write. *flight.Server implements it.
 type Places interface {
 	// Waiting returns how many streams wait.
 	Waiting() int
@@ -209,19 +209,20 @@ func (m *Metrics) Storage(c *store.Calls) {
 	}))
 }
 
-// HealthPath is the path that answers whether the server takes calls. It needs no token.
+// HealthPath is the path at which clients can ask whether the server accepts calls. Requests need
+// no token.
 const HealthPath = "/healthz"
 
-// Drain reports at HealthPath that the server takes no new calls.
+// Drain makes HealthPath report that the server accepts no new calls.
 func (m *Metrics) Drain() { m.draining.Store(true) }
 
-// health answers with status 200 while the server takes calls, and 503 afterwards.
+// health responds with status 200 while the server accepts calls, and with 503 afterwards.
 func (m *Metrics) health(w http.ResponseWriter, _ *http.Request) {
 	if m.draining.Load() {
 		http.Error(w, "shutting down", http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, "serving\n") // a client that has gone needs no answer
+	_, _ = io.WriteString(w, "serving\n") // a failure means that the client has gone
 }
 
 // Handler serves the metrics at /metrics, the health at HealthPath, a page with links at / and, if profiles is set, the profiles of the Go

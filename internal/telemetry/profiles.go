@@ -11,7 +11,8 @@ import (
 const (
 	// maxProfileSeconds is the longest time that a profile or trace covers.
 	maxProfileSeconds = 60
-	// traceStall is how long a client of a trace may read nothing. Until then, the trace's records are kept in memory.
+	// traceStall is how long the client of a trace may read nothing before the trace ends. While
+	// the client does not read, the trace's records are kept in memory.
 	traceStall = 5 * time.Second
 )
 
@@ -27,12 +28,12 @@ func addProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 }
 
-// bounded refuses profiles of more than maxProfileSeconds. Texts that are not numbers are left to pprof, which ignores or
-// refuses them.
+// bounded refuses profiles of more than maxProfileSeconds. If the number of seconds is not a
+// number, pprof ignores or refuses it.
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seconds, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
-		if within := seconds <= maxProfileSeconds; err == nil && !within { // NaN is not within
+		if within := seconds <= maxProfileSeconds; err == nil && !within { // NaN is not within the limit
 			http.Error(w, fmt.Sprintf("seconds is at most %d", maxProfileSeconds), http.StatusBadRequest)
 			return
 		}
@@ -53,10 +54,10 @@ type promptWriter struct {
 
 // Write implements io.Writer.
 func (w *promptWriter) Write(p []byte) (int, error) {
-	// It fails for an answer without deadlines, as in tests.
+	// This fails for a ResponseWriter without deadlines, as in tests.
 	_ = w.control.SetWriteDeadline(time.Now().Add(traceStall)) //nolint:forbidigo // the deadline of a connection is in real time
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets pprof set the deadline of the whole answer.
+// Unwrap lets pprof set the deadline of the whole response.
 func (w *promptWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

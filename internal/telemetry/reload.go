@@ -8,11 +8,11 @@ type Reload int
 // The results of a reload.
 const (
 	ReloadWhole   Reload = iota // all of the file is in use
-	ReloadPartly                // its datasets are in use, and some of its settings need a restart
-	ReloadRefused               // nothing of it is in use
+	ReloadPartly                // the file's datasets are in use, but some of its settings need a restart
+	ReloadRefused               // nothing of the file is in use
 )
 
-// label returns the value of the label result, and whether the file is in use as it is.
+// label returns the value of the label result, and whether everything in the file is in use.
 func (r Reload) label() (result string, whole bool) {
 	switch r {
 	case ReloadWhole:
@@ -25,7 +25,8 @@ func (r Reload) label() (result string, whole bool) {
 	return "refused", false
 }
 
-// Reloads registers the metrics of the config file, which is in use, and returns the function that counts a reload.
+// Reloads registers the metrics of the config file, and returns the function that counts a reload.
+// When it is called, the file must be in use.
 func (m *Metrics) Reloads() func(Reload) {
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "penstock_config_reloads_total", Help: "How often the config file was read again, by result: applied or refused.",
