@@ -13,13 +13,13 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-// Case is tables, a dataset over them and a query, as text and values: everything
-// that a read depends on. Generate makes cases at random, the oracle joins them,
-// Shrink reduces failing ones, and a scenario file describes one.
+// Case has everything on which a read depends, as text and values: tables, a dataset over them and
+// a query. Generate makes random cases, the oracle computes their expected results, and Shrink
+// reduces failing cases. A scenario file describes one case.
 type Case struct {
 	Name     string
 	Training Table
-	Staging  []Table // as Dataset.Staging lists their entries
+	Staging  []Table // in the order of their entries in Dataset.Staging
 	Dataset  dataset.Dataset
 	Query    dataset.Query
 	ScanRows int      // rows per batch of a scan
@@ -37,15 +37,15 @@ type Table struct {
 	Commits []Commit
 }
 
-// Commit is rows that are appended together.
+// Commit has rows that are appended together.
 type Commit struct {
 	Spec     int // index into the table's specs
 	FileRows int // 0: one file per partition
 	Lines    []string
 }
 
-// Coverage counts properties and outcomes of cases by name, so that a test can assert
-// that its cases covered them all.
+// Coverage counts properties and outcomes of cases by name, so that a test can check that its cases
+// covered all of them.
 type Coverage map[string]int
 
 // Add adds counts.
@@ -126,7 +126,8 @@ func (t Table) make(w *World) error {
 	return nil
 }
 
-// appendLines commits rows given as text; without lines there is no commit.
+// appendLines commits rows that are given as lines of text. If there are no lines, it makes no
+// commit.
 func (w *World) appendLines(t *catalog.Table, spec int, lines []string, fileRows int) error {
 	rows, err := parseLines(t.Fields, lines)
 	if err != nil || len(rows) == 0 {
@@ -135,7 +136,7 @@ func (w *World) appendLines(t *catalog.Table, spec int, lines []string, fileRows
 	return w.appendRows(t, spec, rows, fileRows)
 }
 
-// Decoded returns the dataset as a server decodes it from its configuration.
+// Decoded returns the dataset that a server decodes from the case's configuration.
 func (c *Case) Decoded() (dataset.Dataset, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(c.Dataset.Canonical(), &node); err != nil {
@@ -175,7 +176,7 @@ func (t Table) text(b *strings.Builder) {
 	}
 }
 
-// asked returns the query with the case's settings for steps, as the first worker has it.
+// asked returns the query of the first worker: the query with the case's settings for steps.
 func (c *Case) asked() dataset.Query {
 	q := c.Query
 	if !c.stepped() {
@@ -202,8 +203,7 @@ func perLane(q dataset.Query) int64 {
 	return int64(max(q.BatchRows, q.BatchRequests) / (q.Lanes / q.Shard.Of))
 }
 
-// Chosen returns the tables for which a rule keeps the row that was written first or
-// last.
+// Chosen returns the tables for which some rule keeps the row that was written first or last.
 func (c *Case) Chosen() []string {
 	var tables []string
 	if c.Dataset.Training.Distinct != nil {

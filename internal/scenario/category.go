@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// CheckCategories returns an error unless each category of a batch has int32 codes of a dictionary of the
-// distinct values of its rows, without nulls, in the order of their first row, and each column has the
-// type of its field.
+// CheckCategories returns an error unless each column of a batch has the type of its field, and
+// each category column has int32 codes and a proper dictionary. The dictionary must have the
+// distinct values of the batch's rows, without nulls, in the order of their first rows.
 func CheckCategories(b arrow.RecordBatch) error {
 	for i, c := range b.Columns() {
 		if !arrow.TypeEqual(c.DataType(), b.Schema().Field(i).Type) {

@@ -16,16 +16,16 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Difference describes how a read differs from the oracle's expectation. The zero
-// value means that it does not.
+// Difference describes how a read differs from the oracle's expectation. The zero value means that
+// there is no difference.
 type Difference struct {
-	Kind string // usually the same for differences with one cause
+	Kind string // usually the same for differences that have the same cause
 	Text string
 }
 
-// Differs reads a case with a loader with these options, over its tables, and compares
-// all rows, the order of the rows of each training row, the names of the columns and
-// the counts of the report.
+// Differs reads a case with a loader that has the given options, and compares the result with the
+// oracle's: all rows, the order of the joined rows of each training row, the names of the columns,
+// and the counts of the report.
 func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) {
 	want := c.Expect(w)
 	want.Seen.Add(c.Layouts)
@@ -74,16 +74,17 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 // so which table the error names.
 var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct|has a null, and no fill|is beyond float32)\b`)
 
-// Read reads all rows of the case, as all of its DataLoader workers.
+// Read reads all rows of the case, with all of its DataLoader workers.
 func (c *Case) Read(ctx context.Context, l *loader.Loader) ([]Shard, error) {
 	q := c.asked()
 	q.Limit = 0
 	return ReadAsWorkers(ctx, l, q, c.Workers)
 }
 
-// Compare compares the result of Read with the expectation for a whole read. With tail:
-// drop, a row that fails the read may be after the last step. Counts are not compared for
-// several workers, since each counts the rows that it skips.
+// Compare compares the result of Read with the expectation for a whole read. With tail: drop, a
+// read may succeed even if a row should make it fail, because that row may come after the last
+// step. With several workers, counts are not compared, since each worker also counts the rows that
+// it skips.
 func (c *Case) Compare(want Expectation, shards []Shard, err error) Difference {
 	if c.Drops && err == nil {
 		want.Fails = ""
@@ -138,8 +139,8 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 	return e.compareCounts(shards)
 }
 
-// plain returns the rows of a shard with their columns in the order of the plain wire.
-// With wire: auto, each shard may have another form.
+// plain returns the rows of a shard with their columns in the order of the plain wire. With wire:
+// auto, the form may differ from shard to shard.
 func (e Expectation) plain(s Shard) ([][]any, Difference) {
 	var names []string
 	var types []arrow.DataType
@@ -194,7 +195,7 @@ func (e Expectation) compareCounts(shards []Shard) Difference {
 	return Difference{}
 }
 
-// byItem sorts rows stably by the column item, which identifies training rows.
+// byItem sorts rows by the column `item`, which identifies training rows. The sort is stable.
 func byItem(columns []string, rows [][]any) [][]any {
 	rows = slices.Clone(rows)
 	at := slices.Index(columns, "item")
@@ -205,7 +206,7 @@ func byItem(columns []string, rows [][]any) [][]any {
 	return rows
 }
 
-// Without returns the multiset difference of texts: a without b.
+// Without returns the texts of a without those of b, as multisets.
 func Without(a, b []string) []string {
 	left := map[string]int{}
 	for _, text := range b {
@@ -220,8 +221,8 @@ func Without(a, b []string) []string {
 	return rest
 }
 
-// dropped checks a read with tail: drop: every shard ends at the same step, the last one
-// that all lanes can fill, with full batches, and the rows that are missing are reported
+// dropped checks a read with tail: drop. All batches must be full, every shard must end at the same
+// step, which is the last step that all lanes can fill, and the report must count the missing rows
 // as left over.
 func (c *Case) dropped(want, got []string, shards []Shard) Difference {
 	if surplus := Without(got, want); len(surplus) > 0 {

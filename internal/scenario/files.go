@@ -30,10 +30,10 @@ type File struct {
 	Bytes    int64
 	// Sequence is the data sequence number; 0 for format version 1.
 	Sequence int64
-	// Commit is the number of the snapshot that added the file among all snapshots of
-	// the table, from 1. It orders rows for first, last and distinct.
+	// Commit is the number of the snapshot that added the file, among all snapshots of the table,
+	// from 1. It defines the order of rows for the rules first, last and distinct.
 	Commit int
-	// Rank is the position of that snapshot in the table's remaining snapshots, see
+	// Rank is the position of that snapshot among the table's remaining snapshots; see
 	// catalog.File.
 	Rank int
 	// Deleted tells which rows are deleted; nil: none.
@@ -69,9 +69,9 @@ func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 	return table, commits, nil
 }
 
-// cut assigns rows to partitions, in order, and splits each partition into files of at
-// most fileRows rows (0: one file). The oracle uses the same values, and the product takes
-// no part in computing their partitions.
+// cut assigns rows to partitions, in order, and splits each partition into files of at most
+// fileRows rows (0: one file). The oracle uses the same values. The product is not involved in
+// computing the partitions.
 func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error) {
 	partitions, err := divide(t, t.Specs[spec], rows)
 	if err != nil {
@@ -103,8 +103,8 @@ func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error)
 	return files, nil
 }
 
-// Place makes a table of files that exist elsewhere, too, with their locations, sequence
-// numbers and order. It takes ownership of the rows.
+// Place makes a table from files that also exist outside of the world, with the same locations,
+// sequence numbers and order. It takes ownership of the rows.
 func (w *World) Place(t *catalog.Table, files []File) error {
 	if err := w.AddTable(t.Name, t.Fields, t.Specs); err != nil {
 		return err
@@ -194,8 +194,8 @@ func (w *World) byID(table string, names []string) []string {
 	return names
 }
 
-// Unordered reports whether the order in which some of a table's files were written is
-// not known anymore, since their snapshots have expired.
+// Unordered reports whether the order in which some of a table's files were written is no longer
+// known, since their snapshots have expired.
 func (w *World) Unordered(table string) bool {
 	commit := 0
 	for _, f := range w.stored[table] {
@@ -209,8 +209,8 @@ func (w *World) Unordered(table string) bool {
 	return false
 }
 
-// Turned returns the world, for the oracle only, as if those files had been written in
-// the opposite order.
+// Turned returns a world for the oracle, in which the files of unknown order were written in the
+// opposite order.
 func (w *World) Turned() *World {
 	turned := &World{stored: map[string][]stored{}, columns: w.columns}
 	for table, files := range w.stored {
@@ -226,17 +226,17 @@ func (w *World) Turned() *World {
 	return turned
 }
 
-// SetRanges sets the ranges of a file, by field id, to those of another catalog: they
-// decide which files are pruned, and so the lanes of rows.
+// SetRanges sets the value ranges of a file, by field id, to the ranges that another catalog has.
+// The ranges decide which files are pruned, and therefore determine the lanes of rows.
 func (w *World) SetRanges(location string, ranges map[int]expr.Range) {
 	f := w.files[location]
 	f.ranges = ranges
 	w.files[location] = f
 }
 
-// SetDeletes sets the delete files of a file to those of another catalog: they are part
-// of a split's name, which determines the order of shuffled splits. Which rows are deleted
-// depends on the file's Deleted only.
+// SetDeletes sets the delete files of a file to the delete files that another catalog has. They are
+// part of a split's name, which determines the order of shuffled splits. They do not delete rows of
+// the world: only the file's Deleted does.
 func (w *World) SetDeletes(location string, deletes catalog.Deletes) {
 	f := w.files[location]
 	f.deletes = deletes
@@ -250,7 +250,7 @@ func (w *World) SetAllDeletes(table string, deletes catalog.Deletes) {
 	}
 }
 
-// note records the columns whose files planning requests.
+// note records the columns that planning requests when it lists files.
 func (w *World) note(t *catalog.Table, columns []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,8 +300,8 @@ func (w *World) complete(files []catalog.File, bounds []int) {
 	})
 }
 
-// bySequence orders rows as their files are listed: the order of training rows, and of
-// staging rows with duplicates: all.
+// bySequence orders rows in the order in which their files are listed. This is the order of
+// training rows, and of staging rows with duplicates: all.
 func bySequence(a, b fileRow) int {
 	return cmp.Or(cmp.Compare(a.file.sequence, b.file.sequence), strings.Compare(a.file.location, b.file.location))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// unlimited is an amplification that small tables cannot reach.
+// unlimited is a maximum amplification that small tables cannot reach.
 const unlimited = 1e6
 
 // Generate makes a random case with any layout and rules from a seed. n and m are the
@@ -52,7 +52,7 @@ func Generate(seed uint64, n, m int) *Case {
 	g.query()
 	g.chooseKeys(seed)
 	g.chooseWire(seed)
-	g.steps(rand.New(rand.NewPCG(seed, 17))) // a source of its own: other choices stay the same
+	g.steps(rand.New(rand.NewPCG(seed, 17))) // a separate random source, so that other choices stay the same
 	return g.Case
 }
 
@@ -60,12 +60,12 @@ type generator struct {
 	*rand.Rand
 	*Case
 	kind      keyKind
-	second    secondKind // of the second key column
+	second    secondKind // kind of the second key column
 	keys      []string   // values of the first key column, as words
 	shared    string     // type of the column x that every table has
 	timed     bool       // whether x is a time that rules may use, so that no overlay replaces it
 	payload   string     // header of the training table's columns of random types
-	counts    []int      // of buckets: training, then per staging table
+	counts    []int      // bucket counts of the training table and of each staging table
 	start     time.Time  // earliest time
 	coarse    bool       // whether there are few different times
 	parted    bool       // whether tables are often partitioned by values of the key
@@ -86,7 +86,7 @@ func (g *generator) chooseDistinct() {
 	if g.chance(2) {
 		d.By = append(d.By, "label")
 	}
-	fields, _ := Fields(g.payload) // the generator wrote it
+	fields, _ := Fields(g.payload) // cannot fail: the generator wrote the header
 	ordered := []string{"score"}
 	for _, f := range fields {
 		switch f.Type.ID() {
@@ -111,8 +111,7 @@ func (g *generator) chooseDistinct() {
 	g.Dataset.Training.Distinct = d
 }
 
-// query chooses the query. It always has the column item, which identifies training
-// rows.
+// query chooses the query. The query always has the column `item`, which identifies training rows.
 func (g *generator) query() {
 	lanes := 1 + g.IntN(4)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: g.Name, Lanes: lanes}, Reading: dataset.Reading{BatchRows: lanes * (1 + g.IntN(12)), Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}}
@@ -182,8 +181,8 @@ func (g *generator) reading(q *dataset.Query) {
 // noRate is a sampling rate that keeps no row of any test table.
 const noRate = 1e-12
 
-// queryFilter returns conditions on columns of the training table, on those that joins
-// add or replace, or on both.
+// queryFilter returns conditions on columns of the training table, on columns that joins add or
+// replace, or on both.
 func (g *generator) queryFilter() *cell.Filter {
 	training := columnsOf(g.Training)
 	var late []filterColumn

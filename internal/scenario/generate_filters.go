@@ -22,7 +22,7 @@ type filterColumn struct {
 
 // columnsOf returns the columns of a table.
 func columnsOf(t Table) []filterColumn {
-	fields, _ := Fields(t.Header) // the generator wrote it
+	fields, _ := Fields(t.Header) // cannot fail: the generator wrote the header
 	columns := make([]filterColumn, len(fields))
 	for i, f := range fields {
 		columns[i] = filterColumn{name: f.Name, dt: f.Type}
@@ -40,7 +40,7 @@ func columnsOf(t Table) []filterColumn {
 	return columns
 }
 
-// trees makes random filters over columns.
+// trees makes random filters over some columns.
 type trees struct {
 	*generator
 	columns []filterColumn
@@ -119,7 +119,7 @@ func (t trees) condition() *cell.Filter {
 	}
 }
 
-// other returns a literal, or a column that compares with the given one.
+// other returns a literal, or a column that can be compared with the given column.
 func (t trees) other(c filterColumn) cell.Operand {
 	var names []string
 	for _, o := range t.columns {
@@ -134,8 +134,9 @@ func (t trees) other(c filterColumn) cell.Operand {
 	return t.literal(c)
 }
 
-// alike reports whether columns of two types can be compared: types of one family,
-// decimals of one scale, timestamps of one unit that both have a zone or not.
+// alike reports whether columns of two types can be compared. The types must be of the same family;
+// decimals must have the same scale; timestamps must have the same unit, and either both or neither
+// must have a zone.
 func alike(a, b arrow.DataType) bool {
 	families := [][]arrow.Type{{arrow.INT32, arrow.INT64}, {arrow.FLOAT32, arrow.FLOAT64}, {arrow.BINARY, arrow.FIXED_SIZE_BINARY}}
 	for _, family := range families {
@@ -150,8 +151,8 @@ func alike(a, b arrow.DataType) bool {
 	return arrow.TypeEqual(a, b)
 }
 
-// pattern returns a pattern for LIKE: a prefix of a text, or a text with wildcards instead
-// of some characters and between others.
+// pattern returns a pattern for LIKE: a prefix of a text, or a text in which wildcards replace some
+// characters and are inserted between others.
 func (t trees) pattern(c filterColumn) cell.Operand {
 	text := t.value(c.dt).(string)
 	if len(c.values) > 0 && t.chance(2) {
@@ -180,8 +181,8 @@ func (t trees) pattern(c filterColumn) cell.Operand {
 
 func quotedText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// literal returns a literal: a value of the column or of its type, one close to it, or
-// one out of range.
+// literal returns a literal: a value of the column or of its type, a value close to such a value,
+// or a value out of range.
 func (t trees) literal(c filterColumn) cell.Operand {
 	v := t.value(c.dt)
 	if len(c.values) > 0 && t.IntN(3) > 0 {
@@ -223,7 +224,7 @@ func (t trees) literalText(dt arrow.DataType, v any) string {
 	return "X'" + hex.EncodeToString([]byte(text)) + "'"
 }
 
-// numberText returns a number, or one close to it, in any notation.
+// numberText returns the given number, or a number close to it, in any notation.
 func (t trees) numberText(text string) string {
 	switch t.IntN(8) {
 	case 0:
@@ -259,7 +260,8 @@ func (t trees) dateText(v int64) string {
 	return pick(t.Rand, "DATE ", "date", "") + "'" + day.Format(time.DateOnly) + "'"
 }
 
-// fraction returns a fraction for a time without one, often too fine for the column.
+// fraction returns a fraction of a second for a time that has no fraction. It is often too fine for
+// the column.
 func (t trees) fraction(text string) string {
 	if strings.Contains(text, ".") {
 		return ""

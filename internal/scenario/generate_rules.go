@@ -50,7 +50,7 @@ func (g *generator) stagingEntry(i int) {
 			entry.PointInTime.Tolerance = dataset.Lag{Time: tolerance}
 			if g.shared == "long" {
 				entry.PointInTime.Tolerance = dataset.Lag{Count: int64(tolerance)}
-			} else if tolerance < 24*time.Hour { // less than a unit would match nothing
+			} else if tolerance < 24*time.Hour { // a tolerance of less than one unit would match nothing
 				entry.PointInTime.Exact = entry.PointInTime.Exact || g.shared == "date" || tolerance < time.Microsecond
 			}
 			g.Layouts["point in time at any time"]++
@@ -81,11 +81,11 @@ func (g *generator) stagingEntry(i int) {
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }
 
-// prefix returns the prefix of columns that only an entry's table has.
+// prefix returns the prefix of the names of columns that only an entry's table has.
 func prefix(entry dataset.Staging) string { return strings.TrimPrefix(entry.Table, "features.") }
 
-// duplicates chooses the rule for duplicate keys, and whether the table must not have
-// any.
+// duplicates chooses the rule for duplicate keys, and whether the table must have no duplicate
+// keys.
 func (g *generator) duplicates(entry *dataset.Staging, header string) (unique bool) {
 	entry.Duplicates = pick(g.Rand, rule.DuplicatesFirst, rule.DuplicatesLast)
 	switch g.IntN(8) {

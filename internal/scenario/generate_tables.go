@@ -15,7 +15,7 @@ import (
 // keyKind is a type of the first key column.
 type keyKind struct {
 	training, staging string   // types
-	fields            []string // partition fields on the key other than buckets, with %s for its name
+	fields            []string // partition fields of the key other than buckets; %s stands for the key's name
 }
 
 //nolint:gochecknoglobals // a constant table
@@ -54,9 +54,9 @@ var secondKinds = []secondKind{
 	{"date", []string{"1969-12-31", "1970-01-01", "2024-02-29"}},
 }
 
-// makeKeys chooses the values of the first key column, as words: each once.
+// makeKeys chooses the distinct values of the first key column, as words.
 func (g *generator) makeKeys(n int) {
-	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
+	fields, _ := Fields("k:" + g.kind.training) // cannot fail: the type is from the table of kinds
 	special := g.specialKeys()
 	for i := range n {
 		key := g.usualKey(i)
@@ -190,7 +190,7 @@ func (g *generator) layout(key, second string, count int, aligned string) string
 	return strings.Join(fields, " ")
 }
 
-// specs returns one partition spec, or several as after spec evolution.
+// specs returns one partition spec, or several specs like those of a table after spec evolution.
 func (g *generator) specs(key, second string, count int, aligned string) []string {
 	specs := []string{g.layout(key, second, count, aligned)}
 	for g.chance(3) && len(specs) < 3 {
@@ -225,11 +225,11 @@ func (g *generator) commits(specs []string, rows int, line func() string) []Comm
 	return commits
 }
 
-// byKey orders lines by their first word, the key, nulls first, as writers do.
+// byKey orders lines like writers: by their first word, which is the key, with nulls first.
 func (g *generator) byKey(a, b string) int {
-	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
+	fields, _ := Fields("k:" + g.kind.training) // cannot fail: the type is from the table of kinds
 	x, _ := parseWord(fields[0].Type, Words(a)[0])
-	y, _ := parseWord(fields[0].Type, Words(b)[0]) // and these are its keys
+	y, _ := parseWord(fields[0].Type, Words(b)[0]) // cannot fail: the word is one of the keys
 	switch {
 	case x == nil && y == nil:
 		return 0
@@ -272,7 +272,7 @@ func (g *generator) trainingTable() Table {
 	return t
 }
 
-// at returns a time on one of few days; in half of the cases one of few times.
+// at returns a time on one of a few days. In half of the cases, it is one of a few times.
 func (g *generator) at() time.Time {
 	if g.coarse {
 		return g.start.Add(time.Duration(g.IntN(8)) * 9 * time.Hour)
@@ -287,8 +287,8 @@ func (g *generator) stagingHeader(i int) string {
 		g.kind.staging, g.second.kind, name, name, name, name, g.columns(name+"_p", len(stagingPayload)), g.shared)
 }
 
-// stagingTable makes the table of an entry, with every key once if unique is set. The
-// column row identifies its rows, as item does those of the training table.
+// stagingTable makes the table of an entry. If unique is set, it has every key once. Its column
+// `row` identifies its rows, like `item` in the training table.
 func (g *generator) stagingTable(i int, header, aligned string, unique bool) Table {
 	t := Table{Name: fmt.Sprintf("features.s%d", i), Header: header, Specs: g.specs("req", "req2", g.counts[i+1], aligned)}
 	_, payload, _ := strings.Cut(header, " row:long! ")

@@ -46,7 +46,7 @@ func (g *generator) columns(name string, n int) string {
 
 // words returns a random row of columns, given as a part of a header.
 func (g *generator) words(header string) []string {
-	fields, _ := Fields(header) // the generator wrote it
+	fields, _ := Fields(header) // cannot fail: the generator wrote the header
 	words := make([]string, len(fields))
 	for i, f := range fields {
 		words[i] = word(f.Type, g.orNull(f.Type, !f.Required, 8))
@@ -62,10 +62,10 @@ func (g *generator) orNull(dt arrow.DataType, nullable bool, once int) any {
 	return g.value(dt)
 }
 
-// samePrefix is a long samePrefix prefix of texts.
+// samePrefix is a long prefix that several texts have in common.
 const samePrefix = "forty bytes that all of these begin with"
 
-// value returns one of few values of a type, including extreme ones.
+// value returns one of a few values of a type, including extreme values.
 func (g *generator) value(dt arrow.DataType) any {
 	switch dt := dt.(type) {
 	case *arrow.Int32Type:
@@ -140,10 +140,10 @@ func (g *generator) nested(dt arrow.DataType) any {
 	}
 }
 
-// specialKeys returns extreme keys. Truncating them does not overflow their type, for
-// which Iceberg defines no result.
+// specialKeys returns extreme keys. They are chosen such that truncating them does not overflow
+// their type, because Iceberg defines no result for an overflow.
 func (g *generator) specialKeys() []any {
-	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
+	fields, _ := Fields("k:" + g.kind.training) // cannot fail: the type is from the table of kinds
 	switch dt := fields[0].Type.(type) {
 	case *arrow.Int32Type:
 		return []any{int64(math.MaxInt32), int64(math.MinInt32 + 100), int64(0), int64(-1)}

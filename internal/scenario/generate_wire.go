@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// chooseWire chooses request-level columns, wire: auto and dense columns. It uses a
-// random source of its own, so that the rest of a case does not depend on it.
+// chooseWire chooses request-level columns, wire: auto and dense columns. It uses a separate random
+// source, so that the rest of a case does not depend on these choices.
 func (g *generator) chooseWire(seed uint64) {
 	g.Rand = rand.New(rand.NewPCG(seed, 17))
 	if g.chance(3) {
@@ -26,8 +26,8 @@ func (g *generator) chooseWire(seed uint64) {
 	}
 }
 
-// chooseKeys adds the keys of some entries to their columns and to the query's. It uses a
-// random source of its own, as chooseWire does.
+// chooseKeys adds the keys of some entries to their columns and to the query's. It uses a separate
+// random source, like chooseWire.
 func (g *generator) chooseKeys(seed uint64) {
 	g.Rand = rand.New(rand.NewPCG(seed, 23))
 	for i := range g.Dataset.Staging {
@@ -108,7 +108,7 @@ func (g *generator) chooseDense() {
 			if name != "item" {
 				numbers = append(numbers, name)
 			}
-		case arrow.FLOAT64: // some of which are beyond float32
+		case arrow.FLOAT64: // some values are beyond float32
 			if name == "score" || g.chance(16) {
 				numbers = append(numbers, name)
 			}

@@ -10,8 +10,8 @@ import (
 )
 
 // readAgainst reads the case's query without its limit, and compares the result with the
-// expectation. Since the oracle does not know the order of rows, it then compares reads
-// with each other: a limited one with the beginning of the whole, and the concatenated
+// expectation. Since the oracle does not know the order of all rows, readAgainst then compares
+// reads with each other: a limited read with the beginning of the whole read, and the concatenated
 // endpoints of splits with one stream.
 func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Difference) {
 	shards, err := c.Read(context.Background(), l)
@@ -38,8 +38,8 @@ func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Differe
 	return shards, difference
 }
 
-// limited compares a limited stream with the whole one: rows, batches, cursors, and the
-// rows after resuming.
+// limited compares a limited stream with the whole stream: the rows, the batches, the cursors, and
+// the rows after resuming.
 func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	shards, err := Read(context.Background(), l, q)
 	if err != nil {
@@ -60,7 +60,8 @@ func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	rest.Limit, rest.Cursor = 0, dataset.Cursors{got.Report.Cursor}
 	after, err := Read(context.Background(), l, rest)
 	if err != nil {
-		// Its batches have other rows, and may need more memory than those of the whole stream.
+		// The batches of the resumed stream have other rows, and may need more memory than the
+		// batches of the whole stream.
 		return Difference{"the read fails after a limit: " + cause(err), err.Error()}
 	}
 	left, want := Texts(after[0].rowsByName()), Texts(all[given:])

@@ -16,21 +16,21 @@ import (
 // Expectation is the expected result of a read of a whole case.
 type Expectation struct {
 	Columns []string
-	Types   []arrow.DataType         // of the columns
+	Types   []arrow.DataType         // types of the columns
 	Request []bool                   // which columns are constant within a request
-	Own     int                      // how many of the columns are the training table's
+	Own     int                      // number of columns that are the training table's
 	Rows    [][]any                  // joined rows, in the order of the training rows in their files
-	Fails   string                   // why the read must fail; "" if it must not
-	Unbound string                   // why it must fail during planning; then Fails is set, too
+	Fails   string                   // why the read must fail; "" if it must succeed
+	Unbound string                   // why the read must fail during planning (Fails is then set, too); "" otherwise
 	Counts  map[string]joiner.Counts // by staging entry, as in a report
 	Unread  []string                 // staging entries that a stream must not read, in their order
 	Seen    Coverage
 
-	// dropped compares rows if some may be left over; nil: none may be.
+	// dropped compares the rows if some may be left over. It is nil if no rows may be left over.
 	dropped func(want, got []string, shards []Shard) Difference
 }
 
-// cells is a row by the names of its columns.
+// cells has the values of a row by the names of its columns.
 type cells map[string]any
 
 // fileRow is a row and its file.
@@ -46,12 +46,12 @@ type oracle struct {
 	training []fileRow
 	staging  [][]fileRow
 	files    [][]stored                  // per staging entry
-	names    []string                    // of the training columns
-	types    map[string]arrow.DataType   // of the training columns
+	names    []string                    // names of the training columns
+	types    map[string]arrow.DataType   // types of the training columns
 	offered  map[string]arrow.DataType   // of all columns that a query may select
 	before   []*cell.Filter              // conditions of the query's filter on stored training columns only
-	after    []*cell.Filter              // its other conditions
-	where    *cell.Filter                // of the sample
+	after    []*cell.Filter              // the other conditions of the query's filter
+	where    *cell.Filter                // condition of the sample
 	headers  [][]string                  // column names of each staging table
 	stored   []map[string]arrow.DataType // column types of each staging table
 	spans    map[*stored]map[string]*span
@@ -72,8 +72,8 @@ func newOracle(c *Case) *oracle {
 	return o
 }
 
-// Expect joins a case with nested loops and returns the rows of the whole read. The
-// order of the rows of one training row is as expected of the read.
+// Expect joins a case with nested loops and returns the rows of the whole read. The joined rows of
+// each training row are in the order that the read must have.
 func (c *Case) Expect(w *World) Expectation {
 	o := newOracle(c)
 	o.training = w.rowsOf(c.Training)
@@ -133,7 +133,7 @@ func (w *World) rowsOf(t Table) []fileRow {
 	return rows
 }
 
-// noted counts a row if it is dropped, and returns passes.
+// noted returns passes. If it is false, noted counts a dropped row.
 func (o *oracle) noted(by string, passes bool) bool {
 	if !passes {
 		o.Seen["dropped by "+by]++
@@ -153,7 +153,7 @@ func namesOf(header string) []string {
 
 // typesOf returns the column types of a header.
 func typesOf(header string) map[string]arrow.DataType {
-	fields, _ := Fields(header) // the tables were made of it
+	fields, _ := Fields(header) // cannot fail: the tables were made from this header
 	types := map[string]arrow.DataType{}
 	for _, f := range fields {
 		types[f.Name] = f.Type
@@ -256,7 +256,7 @@ func (o *oracle) reads(name string) bool {
 }
 
 // used reports whether the query selects, or filters by, a column that an entry adds or overlays,
-// or the one that shows whether rows match.
+// or the entry's matched_as column.
 func (o *oracle) used(i int) bool {
 	matched := o.Dataset.Staging[i].MatchedAs
 	return matched != "" && o.reads(matched) ||
@@ -269,8 +269,8 @@ func mayDecide(entry dataset.Staging) bool {
 		entry.Duplicates == rule.DuplicatesAll || entry.MinMatch > 0
 }
 
-// chosen returns the staging rows that are joined to a training row: a nil row if there
-// is no match.
+// chosen returns the staging rows that are joined to a training row. If there is no match, it
+// returns a nil row.
 func (o *oracle) chosen(entry dataset.Staging, found []cells) []cells {
 	switch {
 	case len(found) == 0:

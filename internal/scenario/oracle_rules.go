@@ -49,7 +49,7 @@ func equalKeys(key []dataset.KeyPair, training, staging cells) bool {
 	return true
 }
 
-// byOrder compares rows by columns, nulls last in both directions.
+// byOrder compares rows by columns. Nulls are last in both directions.
 func byOrder(order []dataset.OrderBy, a, b cells) int {
 	for _, by := range order {
 		x, y := a[by.Column], b[by.Column]
@@ -81,7 +81,7 @@ func inTime(rule dataset.PointInTime, training, staging cells, unit *big.Rat) bo
 	if !ok || !known {
 		return false
 	}
-	age := new(big.Rat).Sub(new(big.Rat).SetInt64(at), new(big.Rat).SetInt64(was)) // of any size
+	age := new(big.Rat).Sub(new(big.Rat).SetInt64(at), new(big.Rat).SetInt64(was)) // an age of any size
 	age.Mul(age, unit)
 	maxAge := int64(rule.Tolerance.Time) + rule.Tolerance.Count // one of them is 0
 	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(maxAge)) <= 0
@@ -182,7 +182,7 @@ func (o *oracle) aligned(i int, row, candidate fileRow) bool {
 	case dataset.AlignLag:
 		return staging.from <= target && target < staging.to
 	}
-	if !training.time { // integers: before by the lag, and at least by one
+	if !training.time { // integers: before by at least the lag, and by at least one
 		target = min(target, training.from-1) + 1
 	}
 	last := staging
@@ -195,7 +195,7 @@ func (o *oracle) aligned(i int, row, candidate fileRow) bool {
 	return staging.to <= target && staging.from == last.from
 }
 
-// span is the values of a partition, [from, to), in microseconds, or as integers if the
+// span is the range [from, to) of the values of a partition: in microseconds, or as integers if the
 // partition is not by time.
 type span struct {
 	from, to int64
@@ -210,7 +210,7 @@ func (s span) before(lag dataset.Lag) int64 {
 	return time.UnixMicro(s.from).UTC().AddDate(0, -lag.Months, 0).Add(-lag.Time).UnixMicro()
 }
 
-// span is a cached spanOf.
+// span is like spanOf, but caches the result.
 func (o *oracle) span(file *stored, column string) (span, bool) {
 	if _, ok := o.spans[file]; !ok {
 		o.spans[file] = map[string]*span{}
@@ -228,8 +228,8 @@ func (o *oracle) span(file *stored, column string) (span, bool) {
 	return *found, true
 }
 
-// spanOf returns the span of a file's partition by a column; false if its value is null
-// or it is not partitioned by the column.
+// spanOf returns the span of a file's partition for a column. It returns false if the partition
+// value is null, or if the file is not partitioned by the column.
 func spanOf(file *stored, column string) (span, bool) {
 	for k, f := range file.spec {
 		if f.Transform.Kind == catalog.Bucket || file.sources[k].Name != column {
@@ -285,8 +285,8 @@ func passAll(filters []*cell.Filter, row cell.Row) bool {
 	return !slices.ContainsFunc(filters, func(t *cell.Filter) bool { return !t.Passes(row) })
 }
 
-// divide splits the query's filter: conjuncts that name columns of entries, including
-// overlaid ones, apply after the joins.
+// divide splits the query's filter. Conjuncts that name columns of entries, including overlaid
+// columns, apply after the joins; the other conjuncts apply before.
 func (o *oracle) divide() {
 	var late []string
 	for i, entry := range o.Dataset.Staging {

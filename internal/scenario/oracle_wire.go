@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// result is a column of the result: a selected one or a dense one.
+// result is a column of the result: a selected column or a dense column.
 type result struct {
 	dataset.Column
 	dense *dataset.Dense
@@ -32,8 +32,8 @@ func (o *oracle) results() []result {
 	return all
 }
 
-// tableOf returns the index of the input that has all columns packed into a dense column; if no
-// single input has them all, it returns 0, the training table.
+// tableOf returns the index of the input that has all the columns that a dense column packs. If no
+// single input has all of them, it returns 0, the training table.
 func (o *oracle) tableOf(d dataset.Dense) int {
 	return max(0, slices.IndexFunc(o.inputs(), func(names []string) bool {
 		return !slices.ContainsFunc(d.Columns, func(c dataset.Column) bool { return !slices.Contains(names, c.Column) })

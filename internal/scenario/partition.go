@@ -49,7 +49,7 @@ func Spec(text string, fields []catalog.Field) (catalog.Spec, error) {
 	return spec, nil
 }
 
-// fieldName names a partition field as Iceberg's writers do.
+// fieldName names a partition field like Iceberg's writers.
 func fieldName(kind catalog.TransformKind, column string) string {
 	switch kind {
 	case catalog.Identity:
@@ -180,8 +180,8 @@ func period(kind catalog.TransformKind, t time.Time) int64 {
 	}
 }
 
-// ranges computes the ranges of a file's columns as a manifest has them. Bounds of text
-// and binary columns are truncated, as writers do.
+// ranges computes the ranges of a file's columns that a manifest would record. Bounds of text and
+// binary columns are truncated, like those of other writers.
 func ranges(t *catalog.Table, rows [][]any) map[int]expr.Range {
 	all := map[int]expr.Range{}
 	for i, f := range t.Fields {
@@ -245,12 +245,12 @@ func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 	}
 }
 
-// boundLength is the length to which bounds are truncated: small, so that tests often
-// have truncated bounds.
+// boundLength is the length to which bounds are truncated. It is small, so that tests often have
+// truncated bounds.
 const boundLength = 4
 
-// cutText truncates a bound to boundLength code points. It increments the last possible
-// code point of an upper bound; false if there is none.
+// cutText truncates a bound to boundLength code points. In an upper bound, it increments the last
+// code point that can be incremented. It returns false if there is no such code point.
 func cutText(v string, upper bool) (string, bool) {
 	points := []rune(v)
 	if len(points) <= boundLength {
@@ -271,7 +271,7 @@ func cutText(v string, upper bool) (string, bool) {
 	return "", false
 }
 
-// cutBytes is cutText for bytes.
+// cutBytes is like cutText, but truncates bytes.
 func cutBytes(v []byte, upper bool) ([]byte, bool) {
 	if len(v) <= boundLength || !upper {
 		return v[:min(len(v), boundLength)], true

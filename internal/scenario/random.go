@@ -15,9 +15,9 @@ import (
 // Shape has the parameters of a plain case besides its seed.
 type Shape struct {
 	TrainingBuckets int
-	StagingBuckets  []int // per staging table
-	FileRows        int   // of training files; 0: one per partition and commit
-	BatchRows       int   // of the scan
+	StagingBuckets  []int // one for each staging table
+	FileRows        int   // rows of training files; 0: one file for each partition and commit
+	BatchRows       int   // rows per batch of the scan
 }
 
 // Made is a case with its tables.
@@ -47,7 +47,7 @@ func Random(seed uint64, shape Shape) (*Made, error) {
 	return &Made{World: w, Case: c}, err
 }
 
-// Loader returns a loader over the case.
+// Loader returns a loader that reads the tables of the case.
 func (m *Made) Loader() *loader.Loader {
 	return loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan})
 }

@@ -16,7 +16,7 @@ import (
 
 // Shard is the result of reading one shard of a query.
 type Shard struct {
-	Schema  *arrow.Schema // of the batches; for grouped batches, that of the plain ones
+	Schema  *arrow.Schema // of the batches; for grouped batches: of the plain batches that they represent
 	Batches [][][]any     // values by batch, row and column, see Values and Ungrouped
 	Cursors []dataset.Cursor
 	Report  stream.Report
@@ -31,8 +31,8 @@ func (s Shard) Rows() [][]any {
 	return rows
 }
 
-// rowsByName returns the rows of all batches with their columns sorted by name: with wire:
-// auto, each stream of a query may have another form.
+// rowsByName returns the rows of all batches with their columns sorted by name: with wire: auto,
+// the order may differ from stream to stream.
 func (s Shard) rowsByName() [][]any {
 	fields := Expanded(s.Schema).Fields()
 	order := make([]int, len(fields))
@@ -58,7 +58,7 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 	return readAs(ctx, l, q, func(s loader.Stream) loader.Stream { return s }, between)
 }
 
-// ReadAs is like Read, and reads each stream through what as returns for it.
+// ReadAs is like Read, but passes each stream to `as`, and reads the stream that `as` returns.
 func ReadAs(ctx context.Context, l *loader.Loader, q dataset.Query, as func(loader.Stream) loader.Stream) ([]Shard, error) {
 	return readAs(ctx, l, q, as, func(loader.Stream) {})
 }
@@ -131,8 +131,8 @@ func unlimitedEntry(ctx context.Context) (in context.Context, leave func(), err 
 	return ctx, func() {}, nil
 }
 
-// plainOf returns the schema of the plain batches that grouped ones represent; nil if the
-// query's wire is not grouped.
+// plainOf returns the schema of the plain batches that grouped batches represent. It returns nil if
+// the query does not ask for grouped batches.
 func plainOf(p *plan.Plan, q dataset.Query) *arrow.Schema {
 	if !q.Wire.Grouped() {
 		return nil
@@ -144,8 +144,8 @@ func plainOf(p *plan.Plan, q dataset.Query) *arrow.Schema {
 	return schema
 }
 
-// drain reads a stream to the end. If its batches are grouped, grouped is the schema of the
-// plain ones.
+// drain reads a stream to the end. If its batches are grouped, grouped is the schema of the plain
+// batches that they represent.
 func drain(stream loader.Stream, between func(loader.Stream), grouped *arrow.Schema) (Shard, error) {
 	defer stream.Release()
 	if err := stream.Begin(); err != nil {
@@ -180,7 +180,7 @@ func ReadAsWorkers(ctx context.Context, l *loader.Loader, q dataset.Query, worke
 	if workers <= 1 {
 		return Read(ctx, l, q)
 	}
-	var of [][]Shard // by worker
+	var of [][]Shard // shards by worker
 	for w := range workers {
 		q.Every = dataset.Every{Step: w, Of: workers}
 		shards, err := Read(ctx, l, q)

@@ -7,9 +7,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Reads returns the columns that a read of the case needs, by table, in alphabetical
-// order: to return them, or to join, order, filter or sample by them. A column that only
-// a filter names is not needed if the filter does not depend on it, as in "a = 1 OR TRUE".
+// Reads returns the columns that a read of the case needs, by table and in alphabetical order.
+// These are columns that the read returns, and columns by which it joins, orders, filters or
+// samples. If only a filter names a column, and the filter does not depend on it, as in "a = 1 OR
+// TRUE", the product may skip the column.
 func (c *Case) Reads() map[string][]string {
 	keyed, filtered := newOracle(c).reading()
 	return named(keyed, filtered)
@@ -44,8 +45,8 @@ func (s columnSet) add(columns ...string) {
 	}
 }
 
-// reading returns the columns that are read for other reasons than filters, and those
-// that filters name.
+// reading returns the columns that are read for reasons other than filters (always), and the
+// columns that filters name (filtered).
 func (o *oracle) reading() (always, filtered map[string]columnSet) {
 	always, filtered = map[string]columnSet{}, map[string]columnSet{}
 	for _, t := range o.Tables() {
@@ -111,8 +112,8 @@ func orderedBy(order []dataset.OrderBy) []string {
 	return names
 }
 
-// source adds the columns that an output is made of: a training column and its overlays,
-// or a staging column.
+// source adds the columns from which an output column comes: a training column and its overlays, or
+// a staging column.
 func (o *oracle) source(output string, to map[string]columnSet) {
 	if slices.Contains(o.names, output) {
 		to[o.Training.Name].add(output)

@@ -25,7 +25,7 @@ import (
 	"github.com/penstock/penstock/loader/plan/explain"
 )
 
-// zero matches a count of 0, which is not shown.
+// zero matches a count of 0. Such counts are not shown.
 var zero = regexp.MustCompile(`,"\w+":0\b`)
 
 //nolint:gochecknoglobals // a test flag
@@ -72,8 +72,8 @@ func Run(t *testing.T, pattern string) {
 	}
 }
 
-// rowsAlone is the environment variable with which only rows and the kinds of errors are
-// compared, as make mutants does: the output of explain and the text of errors are not.
+// rowsAlone is an environment variable, which make mutants sets. If it is set, only rows and the
+// kinds of errors are compared; the output of explain and the texts of errors are not.
 const rowsAlone = "PENSTOCK_ROWS_ALONE"
 
 // requireRows compares the commands of a file by rows and the kinds of errors.
@@ -85,8 +85,8 @@ func requireRows(t *testing.T, want, have []string) {
 	}
 }
 
-// rowsAndKind returns a command with its output, without the output of explain and the
-// text of an error after its kind.
+// rowsAndKind returns a command with its output, but without the output of explain and without the
+// text after the kind of an error.
 func rowsAndKind(command string) string {
 	input, output, _ := strings.Cut(command, "\n----")
 	if kind, refused := strings.CutPrefix(strings.TrimSpace(output), "error: "); refused {
@@ -106,7 +106,7 @@ func play(t *testing.T, text string) string {
 	require.True(t, found, "no command")
 	p := &player{world: NewWorld(), tables: map[string]*catalog.Table{}, specs: map[string][]string{}, current: map[string]int{}, headers: map[string]string{}}
 	defer p.world.Release()
-	for line := range strings.SplitSeq(rest, "\n") { // tables in memory are made with all of their specs
+	for line := range strings.SplitSeq(rest, "\n") { // first collect the specs: tables in memory are made with all their specs
 		if later, ok := strings.CutPrefix(line, "> spec "); ok {
 			name, spec, _ := strings.Cut(later, " ")
 			p.specs[name] = append(p.specs[name], spec)
@@ -221,7 +221,7 @@ func (p *player) loader() *loader.Loader {
 	return loader.New(loader.Options{Datasets: p.datasets, Catalog: p.world, Scan: p.world.Scan})
 }
 
-// screen is how many lines a summary of a plan may have, as of a server.
+// screen is the maximum number of lines of a plan's summary. It is the same as in the server.
 const screen = 40
 
 // explain returns the summary and the full text of a plan.
@@ -294,7 +294,7 @@ func (p *player) oracle(input []string) (string, error) {
 // agrees is the output of the command oracle if a read returns the expected rows.
 const agrees = "agrees"
 
-// header returns a table for the oracle, without commits: its rows are in the world.
+// header returns a table for the oracle. It has no commits, because its rows are in the world.
 func (p *player) header(name string) Table { return Table{Name: name, Header: p.headers[name]} }
 
 // positions returns the positions of a cursor: lane, range, window if any, and row.

@@ -77,8 +77,8 @@ func ofNumber(n *big.Rat, to arrow.DataType) any {
 	}
 }
 
-// casts returns the types to which every generated value of a type can be cast. Other casts
-// may fail, depending on which rows are read.
+// casts returns the types to which every generated value of a type can be cast. Casts to other
+// types could fail, depending on which rows are read.
 func casts(dt arrow.DataType) []string {
 	switch dt := dt.(type) {
 	case *arrow.Int32Type:

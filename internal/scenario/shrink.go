@@ -12,8 +12,8 @@ import (
 // maxShrinks is the maximum number of cases that Shrink tries.
 const maxShrinks = 4000
 
-// Shrink reduces a failing case step by step to fewer tables, rules, commits, rows and
-// columns, and returns the smallest one found that still fails.
+// Shrink reduces a failing case step by step to fewer tables, rules, commits, rows and columns. It
+// returns the smallest case found that still fails.
 func (c *Case) Shrink(fails func(*Case) bool) *Case {
 	tries := 0
 	for again := true; again; {
@@ -85,7 +85,7 @@ func (c *Case) table(k int) *Table {
 	return &c.Staging[k-1]
 }
 
-// withoutLines tries to drop each of several parts of a commit's rows.
+// withoutLines divides a commit's rows into parts, and tries to drop each part.
 func (c *Case) withoutLines(try func(func(*Case) bool), table, commit, parts int) {
 	n := len(c.table(table).Commits[commit].Lines)
 	for part := range parts {

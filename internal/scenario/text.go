@@ -31,7 +31,7 @@ import (
 //	[1,null,3]                 a list
 //	{"id":1,"name":"x"}        a struct, all of its fields in order; a map
 
-// null is the word for a null, and nullInside that in brackets.
+// null is the word for a null, and nullInside is the word for a null in brackets.
 const (
 	null       = "-"
 	nullInside = "null"
@@ -46,7 +46,7 @@ func Rows(fields []catalog.Field, lines []string) (arrow.RecordBatch, error) {
 	return batchOf(fields, rows)
 }
 
-// parseLines returns the values of lines, as Values does for batches.
+// parseLines returns the values of lines, in the same form as Values.
 func parseLines(fields []catalog.Field, lines []string) ([][]any, error) {
 	rows := make([][]any, len(lines))
 	for k, line := range lines {
@@ -126,7 +126,7 @@ func (p *valueText) accept(mark string) bool {
 	return found
 }
 
-// value parses a value. Without quotes, it extends to one of the ends.
+// value parses a value. A value without quotes extends to the first of the characters in ends.
 func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 	if ends != "" && (p.rest == nullInside || len(p.rest) > 4 && p.rest[:4] == nullInside && strings.ContainsRune(ends, rune(p.rest[4]))) {
 		p.accept(nullInside)
@@ -294,7 +294,7 @@ func parseTemporal(dt arrow.DataType, text string) (any, error) {
 
 const secondsPerDay = 24 * 60 * 60
 
-// word renders a value for parseWord.
+// word returns a value as a word that parseWord can parse.
 func word(dt arrow.DataType, v any) string {
 	if v == nil {
 		return null
@@ -331,7 +331,7 @@ func quoted(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// inner renders a value in brackets.
+// inner returns the text of a value inside brackets.
 func inner(dt arrow.DataType, v any) string {
 	if v == nil {
 		return nullInside

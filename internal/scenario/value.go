@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Value returns one value as an oracle holds it: nil, bool, int64 (also days,
-// microseconds and nanoseconds), float64, string (also bytes), cell.Decimal, []any
-// for a list, cell.Struct or cell.Map.
+// Value returns one value in the form that the oracle uses: nil, bool, int64 (also days,
+// microseconds and nanoseconds), float64, string (also bytes), cell.Decimal, []any for a list,
+// cell.Struct or cell.Map.
 func Value(column arrow.Array, row int) any {
 	if column.IsNull(row) {
 		return nil
@@ -82,8 +82,8 @@ func nestedValue(column arrow.Array, row int) any {
 	}
 }
 
-// Values returns the rows of a batch, see Value. A dictionary of structs, as in a batch of
-// wire: indexed, is replaced by the fields of its structs, and a category by its values.
+// Values returns the rows of a batch, see Value. A dictionary of structs, as in batches with wire:
+// indexed, becomes the fields of its structs, and a category becomes its values.
 func Values(b arrow.RecordBatch) [][]any {
 	rows := make([][]any, b.NumRows())
 	for i := range rows {
@@ -102,9 +102,9 @@ func Values(b arrow.RecordBatch) [][]any {
 	return rows
 }
 
-// Ungrouped returns the values of a batch of wire: grouped as rows of the plain batch that
-// it represents. A column that is not a list in the plain schema either is a list here, with
-// the values of the request's rows, or has one value for all of them.
+// Ungrouped returns the values of a batch with wire: grouped, as rows of the plain batch that it
+// represents. If a column is not a list in the plain schema, it either is a list with the values of
+// the request's rows, or has one value for all rows of the request.
 func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 	var rows [][]any
 	for request, values := range Values(b) {
@@ -131,7 +131,7 @@ func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 	return rows, nil
 }
 
-// Expanded returns the schema of the plain batches that indexed ones represent.
+// Expanded returns the schema of the plain batches that indexed batches represent.
 func Expanded(schema *arrow.Schema) *arrow.Schema {
 	var fields []arrow.Field
 	for _, f := range schema.Fields() {
@@ -247,8 +247,8 @@ func appendNested(to array.Builder, v any) error {
 	return nil
 }
 
-// Texts renders rows for comparison: exactly the equal values have equal texts. NaN
-// equals NaN, and 0 differs from -0.
+// Texts returns rows as texts for comparisons: two texts are equal if and only if the rows are
+// equal. NaN equals NaN, and 0 differs from -0.
 func Texts(rows [][]any) []string {
 	texts := make([]string, len(rows))
 	for i, row := range rows {

@@ -28,21 +28,21 @@ type World struct {
 	*catalogtest.Memory
 	BatchRows int                          // rows per batch of a scan; 0 is 7
 	Scanned   map[string]int               // how often each file was opened; read it only when no stream is open
-	NoCodes   bool                         // scans return texts as such; else some of their batches have codes where a source allows
+	NoCodes   bool                         // scans return only plain values; otherwise, some batches have codes where a source allows this
 	mu        sync.Mutex                   // guards Scanned and asked
 	asked     map[string]columnSet         // columns that planning requested, by table
 	rows      map[string]arrow.RecordBatch // by file location
 	stored    map[string][]stored          // by table, in the order of commits, then locations
 	files     map[string]File              // by location
 	columns   map[string][]catalog.Field   // by table
-	named     int                          // files so far
-	commits   int64                        // of all tables so far
+	named     int                          // number of files so far
+	commits   int64                        // number of commits of all tables so far
 }
 
 // stored is a file as the oracle reads it.
 type stored struct {
 	spec      catalog.Spec
-	sources   []catalog.Field // of the spec's fields
+	sources   []catalog.Field // source columns of the spec's fields
 	partition []any
 	rows      [][]any
 	location  string
@@ -73,7 +73,7 @@ func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileR
 	return w.appendRows(t, spec, Values(rows), fileRows)
 }
 
-// appendRows is Append.
+// appendRows is like Append, for rows as values.
 func (w *World) appendRows(t *catalog.Table, spec int, rows [][]any, fileRows int) error {
 	parts, err := cut(t, spec, rows, fileRows)
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.
 	return r, nil
 }
 
-// planned fails if planning did not check a column that is read.
+// planned returns an error if a column is read that planning did not check.
 func planned(source plan.Source, columns []catalog.Field) error {
 	read := slices.Concat(columns, source.Checked)
 	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
@@ -145,8 +145,8 @@ type reader struct {
 	columns []catalog.Field
 	schema  *arrow.Schema
 	file    int
-	row     int64    // within the range of file
-	given   *[]int64 // rows by file
+	row     int64    // position in the range of the file
+	given   *[]int64 // number of rows returned of each file
 }
 
 // Begin implements loader.Rows: rows in memory need no prefetch.
@@ -258,8 +258,8 @@ func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, e
 	return array.NewRecordBatch(batch.FormOf(r.schema, columns), columns, kept.NumRows()), nil
 }
 
-// column copies a column, since batches read from files have memory of their own. It codes columns
-// that may be coded, in two of three batches.
+// column copies a column, since batches that are read from files have separate memory. In two of
+// three batches, it returns codes for columns that may come as codes.
 func (r *reader) column(f catalog.Field, values arrow.Array) (arrow.Array, error) {
 	g := batch.NewGatherer(memory.DefaultAllocator)
 	defer g.Release()

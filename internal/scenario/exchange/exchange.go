@@ -1,11 +1,12 @@
-// Package exchange writes random worlds as Iceberg tables with PyIceberg and Spark, so that no
-// library of this repository both writes and reads the tables that a test compares.
+// Package exchange writes random worlds as Iceberg tables with PyIceberg and Spark, so that a test
+// can compare tables that were written by other libraries than those with which this repository
+// reads them.
 //
 // A case becomes a folder: world.json lists its tables and the steps that create them, and an Arrow
-// file has the rows of each append. A writer turns many folders into catalogs at a time, and writes
-// to truth.json what it reads from them: the live files, their partitions and the ids of their
-// rows. World builds a world in memory from that, and reads of the tables must equal reads of the
-// world.
+// file has the rows of each append. A writer turns many folders into catalogs at a time. It then
+// reads its tables, and writes the live files, their partitions and the ids of their rows to
+// truth.json. World builds a world in memory from truth.json, and reads of the tables must equal
+// reads of this world.
 //
 // Only tests import it.
 package exchange
@@ -39,10 +40,10 @@ type Folder struct {
 // table is a table of the case with its history.
 type table struct {
 	scenario.Table
-	id     string // column that tells its rows apart
+	id     string // column that identifies its rows
 	fields []catalog.Field
-	rows   arrow.RecordBatch // of all commits
-	row    map[int64]int32   // where a row of an id is in rows
+	rows   arrow.RecordBatch // rows of all commits
+	row    map[int64]int32   // position in rows of the row with an id
 	filled any               // initial default of the last column, if it has one
 	lacked bool              // a file lacks the last column
 }
@@ -66,11 +67,11 @@ type step struct {
 	Spec       []string          `json:"spec"`
 	Properties map[string]string `json:"properties,omitempty"`
 	Rows       string            `json:"rows,omitempty"`
-	Partitions int               `json:"partitions,omitempty"` // in Spark, each with its own files
+	Partitions int               `json:"partitions,omitempty"` // Spark partitions, each of which writes separate files
 	Filter     string            `json:"filter,omitempty"`
 	Name       string            `json:"name,omitempty"`
 	Type       string            `json:"type,omitempty"`
-	Default    any               `json:"default,omitempty"` // of a column, in rows that are there already
+	Default    any               `json:"default,omitempty"` // initial default of an added column
 }
 
 // defaults are the initial defaults that columns may get, by type.
@@ -137,12 +138,12 @@ func (h *history) make() error {
 	if h.fields, err = scenario.Fields(h.Header); err != nil {
 		return err
 	}
-	h.format = h.writer.Formats[min(h.IntN(len(h.writer.Formats)), h.IntN(len(h.writer.Formats)))] // old ones oftener
+	h.format = h.writer.Formats[min(h.IntN(len(h.writer.Formats)), h.IntN(len(h.writer.Formats)))] // older versions are more frequent
 	last := h.fields[len(h.fields)-1]
 	if len(h.Commits) > 1 && !last.Required && !h.partitionedBy(last.Name) {
 		value, defaulted := defaults[columnOf(lastWord(h.Header)).Type]
 		switch {
-		case defaulted && h.writer.Defaults && h.chance(2): // few types have one
+		case defaulted && h.writer.Defaults && h.chance(2): // only few types have a default
 			h.format, h.filled, h.late = 3, value, 1+h.IntN(len(h.Commits)-1)
 		case h.chance(3):
 			h.late = 1 + h.IntN(len(h.Commits)-1)
@@ -204,8 +205,8 @@ func (h *history) create() {
 	h.steps = append(h.steps, create)
 }
 
-// properties choose the properties of written files: small row groups, files of few row groups,
-// bounds that are truncated, full or absent.
+// properties chooses table properties that affect written files: small row groups, files of few row
+// groups, and bounds that are truncated, full or absent.
 func (h *history) properties() map[string]string {
 	choose := func(choices ...string) string { return choices[h.IntN(len(choices))] }
 	p := map[string]string{
@@ -221,7 +222,7 @@ func (h *history) properties() map[string]string {
 	return p
 }
 
-// before changes the table ahead of a commit.
+// before makes changes to the table before a commit.
 func (h *history) before(i int, commit scenario.Commit) {
 	if h.format < slices.Max(h.writer.Formats) && i > 0 && h.chance(2) {
 		h.format++

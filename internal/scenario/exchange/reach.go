@@ -17,7 +17,7 @@ var (
 	lastDay  = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 )
 
-// withinReach returns the rows with dates and timestamps limited to the calendar's range, also
+// withinReach returns the rows with all dates and timestamps limited to the calendar's range, even
 // inside nested values.
 func withinReach(rows arrow.RecordBatch) arrow.RecordBatch {
 	columns := make([]arrow.Array, rows.NumCols())
@@ -60,7 +60,8 @@ func reached(d arrow.ArrayData) arrow.ArrayData {
 	return array.NewData(d.DataType(), d.Len(), buffers, inside, d.NullN(), d.Offset())
 }
 
-// edges returns the first and the last moment in a unit. The range of nanoseconds is smaller.
+// edges returns the first and the last moment of the calendar, in a unit. For nanoseconds, the
+// range is smaller.
 func edges(unit arrow.TimeUnit) (first, last arrow.Timestamp) {
 	if unit == arrow.Nanosecond {
 		return arrow.Timestamp(-1 << 63), arrow.Timestamp(1<<63 - 1)

@@ -14,11 +14,11 @@ import (
 // Writer is a program that turns folders into Iceberg tables.
 type Writer struct {
 	Name        string
-	Interpreter string // of Python
+	Interpreter string // Python interpreter
 	Program     string
-	Formats     []int    // that tables begin in; they are upgraded up to the last
-	Lacks       []string // types that it cannot write, or writes as others: regular expressions
-	Apart       []string // partitions that it cannot make: transforms of types
+	Formats     []int    // format versions in which tables are created; upgrades end at the last version
+	Lacks       []string // regular expressions for types that it cannot write, or writes as other types
+	Apart       []string // partitions that it cannot write: transforms of types
 	// Once: the writer refuses specs with two fields of one column.
 	Once bool
 	// Voids: the writer writes tables of format version 1 whose spec has a void field beside

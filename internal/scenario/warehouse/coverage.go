@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Coverage counts the properties and outcomes of a case: changed columns that were
-// read correctly, and changed columns that were not requested while others were read.
+// Coverage counts the properties and outcomes of a case. It distinguishes changed columns that were
+// read ("read: …") and changed columns that were not read while other columns were ("beside: …").
 func (w *Written) Coverage(out Outcome) scenario.Coverage {
 	seen := scenario.Coverage{}
 	if out.Refused != "" {
@@ -68,8 +68,8 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 	return seen
 }
 
-// stored counts the columns of a table that were read and that some file stores in another
-// form than Iceberg's: by the form, and by what the column is for.
+// stored counts the columns that were read and that some file stores in a form other than
+// Iceberg's. It counts them by form and by the role of the column.
 func (w *Written) stored(table string, reads []string, seen scenario.Coverage) {
 	role := "staging"
 	if table == w.Training.Name {

@@ -30,7 +30,7 @@ const (
 	ByEquality     Erasure = "equality deletes"
 )
 
-// erasures adds deletes to a history, which need format version 2 or later.
+// erasures adds deletes to a history. Deletes need format version 2 or later.
 func (m *maker) erasures() {
 	if m.IntN(3) > 0 {
 		return
@@ -48,7 +48,7 @@ func (m *maker) erasures() {
 	}
 }
 
-// Erased reports whether rows were deleted in the snapshot of a commit.
+// Erased says that rows were deleted in the snapshot of a commit.
 type Erased struct {
 	At int
 	By Erasure
@@ -61,7 +61,7 @@ type deleteEntry struct {
 	data   string // the data file of a vector
 }
 
-// erase makes the deletes of a commit after its files were written.
+// erase writes the deletes of a commit. The files of the commit must have been written.
 func (w *table) erase(number int) error {
 	for _, e := range w.Erased {
 		if e.At != number {
@@ -141,7 +141,7 @@ func (w *table) erasePositions(number int, named bool) error {
 		b.ReferencedDataFile(w.Files[of].Location)
 	case named:
 		b.LowerBoundValues(map[int][]byte{2147483546: path}).UpperBoundValues(map[int][]byte{2147483546: path})
-	case w.IntN(4) == 0: // bounds truncated within the common prefix of all paths
+	case w.IntN(4) == 0: // truncates bounds within the common prefix of all paths
 		cut := path[:len(w.scheme)+len(w.dir)]
 		b.LowerBoundValues(map[int][]byte{2147483546: cut}).UpperBoundValues(map[int][]byte{2147483546: cut})
 	}
@@ -154,7 +154,7 @@ func reserved(name string, t arrow.DataType, id int) arrow.Field {
 	return arrow.Field{Name: name, Type: t, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{strconv.Itoa(id)})}
 }
 
-// deleteFile writes a delete file of some rows, of the partition of a data file.
+// deleteFile writes a delete file with some rows, for the partition of a data file.
 func (w *table) deleteFile(number, of int, kind Erasure, content []byte, rows int) (*iceberg.DataFileBuilder, error) {
 	is, format, extension := iceberg.EntryContentPosDeletes, iceberg.ParquetFile, "parquet"
 	switch kind {
@@ -225,8 +225,9 @@ func (w *table) eraseByVector(number int) error {
 // rowOf is a row of a file.
 type rowOf struct{ file, row int }
 
-// eraseEqual deletes the rows of older files that equal a row of an older file in some
-// columns: in its partition or, if the spec has no fields, in the whole table.
+// eraseEqual chooses a row of an older file, and deletes all rows of older files that equal it in
+// some columns. The deletes apply to the row's partition or, if the spec has no fields, to the
+// whole table.
 func (w *table) eraseEqual(number int) error {
 	of := w.IntN(len(w.Files))
 	if w.Sequence(w.Files[of].Commit-1) >= w.Sequence(number) {
@@ -270,8 +271,8 @@ func (w *table) eraseEqual(number int) error {
 	return nil
 }
 
-// comparable reports whether equality deletes may use a column: floats have special rules
-// for equality.
+// comparable reports whether equality deletes may use a column. Floats may not be used, because
+// they have special rules for equality.
 func (w *table) comparable(p physical) bool {
 	if p.from == gone || p.was || arrow.IsNested(p.arrow.Type.ID()) || p.arrow.Type.ID() == arrow.FLOAT32 || p.arrow.Type.ID() == arrow.FLOAT64 {
 		return false
@@ -281,7 +282,7 @@ func (w *table) comparable(p physical) bool {
 	})
 }
 
-// markEqual marks the rows that have the values of a row in some columns.
+// markEqual marks the rows that have the same values as a given row in some columns.
 func (w *table) markEqual(number, of int, columns []physical, like []any) {
 	global := len(w.specs[w.Files[of].Spec]) == 0
 	for i := range w.Files {

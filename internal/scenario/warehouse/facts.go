@@ -16,9 +16,9 @@ import (
 
 // facts defines what a writer records about a file's columns in its manifest.
 type facts struct {
-	none   bool // nothing
-	counts bool // no bounds
-	length int  // characters that bounds keep
+	none   bool // record nothing
+	counts bool // record counts, but no bounds
+	length int  // number of characters to which bounds are truncated
 }
 
 // fact is what a manifest records about a column.
@@ -28,7 +28,7 @@ type fact struct {
 	lower, upper        []byte
 }
 
-// tell adds a writer's facts about a file to its entry.
+// tell adds the facts that a writer records about a file to the file's manifest entry.
 func (s facts) tell(b *iceberg.DataFileBuilder, all []physical, rows arrow.RecordBatch) {
 	if s.none {
 		return
@@ -40,7 +40,7 @@ func (s facts) tell(b *iceberg.DataFileBuilder, all []physical, rows arrow.Recor
 	b.ValueCounts(t.values).NullValueCounts(t.nulls).NaNValueCounts(t.nans).LowerBoundValues(t.lower).UpperBoundValues(t.upper)
 }
 
-// told is the facts about the columns of a file, by field id.
+// told has the facts about the columns of a file, by field id.
 type told struct {
 	facts
 	values, nulls, nans map[int]int64
@@ -75,7 +75,7 @@ func (t *told) column(f iceberg.NestedField, column arrow.Array, around []arrow.
 	}
 }
 
-// of adds the values of a column. NaNs are counted and ignored in bounds.
+// of returns the fact about the values of a column. NaNs are counted, but bounds ignore them.
 func (s facts) of(column arrow.Array, isNull func(row int) bool) fact {
 	if e, ok := column.(array.ExtensionArray); ok {
 		column = e.Storage()
@@ -181,8 +181,8 @@ func (s facts) binary(bound []byte, upper bool) []byte {
 	return nil
 }
 
-// ordered returns how a column's values compare, and their form in manifests.
-// It gives no form for types whose bounds writers disagree on.
+// ordered returns functions that compare a column's values and that encode them as in manifests.
+// There is no encoding for types for which writers disagree about bounds.
 func ordered(column arrow.Array) (compare func(i, j int) int, encode func(i int) []byte) {
 	switch a := column.(type) {
 	case *array.Boolean:

@@ -9,7 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Stored is a form other than Iceberg's own in which a file stores a column.
+// Stored is a form in which a file stores a column, other than the form that Iceberg specifies.
 type Stored string
 
 // The forms that columns are stored in.
@@ -20,7 +20,7 @@ const (
 	AsUnsignedShort Stored = "unsigned short"
 	AsDays          Stored = "days"         // a date without its annotation
 	AsMicroseconds  Stored = "microseconds" // a timestamp without its annotation
-	OfOtherZone     Stored = "other zone"   // with a zone where the table has none, or without
+	OfOtherZone     Stored = "other zone"   // with a zone if the table's type has no zone, or the other way round
 	OfMillis        Stored = "milliseconds"
 	OfNanos         Stored = "nanoseconds"
 	OfMoreDigits    Stored = "more digits"
@@ -35,8 +35,8 @@ func AllStored() []Stored {
 	}
 }
 
-// foreign stores some of a file's columns as tools without Iceberg do, if that is lossless,
-// and records them. One file in three has such columns.
+// foreign stores some of a file's columns in the forms that tools without Iceberg write, if this is
+// lossless, and records these columns. One file in three has such columns.
 func (w *table) foreign(writer style, columns []physical, rows arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if w.types.IntN(3) > 0 {
 		rows.Retain()
@@ -74,7 +74,7 @@ type form struct {
 	as   arrow.DataType
 }
 
-// forms are those that a type may have.
+// forms returns the forms in which columns of a type may be stored.
 func forms(t arrow.DataType) []form {
 	small := []form{
 		{AsByte, arrow.PrimitiveTypes.Int8},
@@ -118,9 +118,9 @@ func forms(t arrow.DataType) []form {
 // maxDigits is the maximum number of digits of a decimal.
 const maxDigits = 38
 
-// of returns a column in the form, or nil if a value cannot be represented or the form
-// could not be recognized: times in nanoseconds are, by statistics. The caller releases the
-// result.
+// of returns a column in the form. It returns nil if the form cannot represent a value, or if a
+// reader could not recognize the form: readers recognize times in nanoseconds by their statistics.
+// The caller releases the result.
 func (f form) of(values arrow.Array, statistics bool) arrow.Array {
 	switch f.name {
 	case AsDays, AsMicroseconds, OfOtherZone:
@@ -188,7 +188,7 @@ func late(times *array.Time64) bool {
 	return false
 }
 
-// unitOf returns how many units of a type a second has.
+// unitOf returns the number of a type's units in a second.
 func unitOf(t arrow.DataType) int64 {
 	var unit arrow.TimeUnit
 	switch t := t.(type) {
@@ -202,7 +202,7 @@ func unitOf(t arrow.DataType) int64 {
 	return []int64{arrow.Second: 1, arrow.Millisecond: 1e3, arrow.Microsecond: 1e6, arrow.Nanosecond: 1e9}[unit]
 }
 
-// oneWidth returns bytes that all have one length as an array of that width.
+// oneWidth returns byte strings of equal length as an array of fixed-size binary values.
 func oneWidth(values *array.Binary) arrow.Array {
 	width := 0
 	for i := range values.Len() {

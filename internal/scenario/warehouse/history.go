@@ -13,15 +13,15 @@ import (
 // Kind is a kind of change of a column.
 type Kind string
 
-// The kinds of changes. A replaced column was dropped, and another one was added with its
-// name. A dropped column is only in the first files.
+// The kinds of changes. A replaced column was dropped, and another column with the same name was
+// added. A dropped column is only in the first files.
 const (
 	Added     Kind = "added"
 	Renamed   Kind = "renamed"
 	Promoted  Kind = "promoted"
 	Replaced  Kind = "replaced"
-	Relaxed   Kind = "relaxed"   // required before
-	Tightened Kind = "tightened" // optional before
+	Relaxed   Kind = "relaxed"   // it was required before
+	Tightened Kind = "tightened" // it was optional before
 	Gone      Kind = "gone"
 	Inside    Kind = "inside" // the last field of a struct had another name
 )
@@ -29,11 +29,11 @@ const (
 // SchemaChange is a change of one column.
 type SchemaChange struct {
 	Kind    Kind
-	Column  string // its name in the end
-	At      int    // before the commit of this number, counted from 0; the table was made before all
+	Column  string // its last name
+	At      int    // number of the commit before which it was changed, from 0
 	Was     string // renamed: the old name; promoted: the old type
-	Default string // added, replaced: the initial default as a table's text has it; "" is none
-	Late    bool   // the files of commit At were written before the change, by a writer that committed after it
+	Default string // added, replaced: the initial default in a table's text form; "" is no default
+	Late    bool   // whether the files of commit At were written before the change, and committed after it
 }
 
 // old reports whether the files of a commit have the column before its change.
@@ -42,13 +42,13 @@ func (c SchemaChange) old(commit int) bool { return commit < c.At || c.Late && c
 // History is the history of a table, which a case does not define. Commits are numbered
 // from 0, and each has rows.
 type History struct {
-	Format  int // version of the table format that it was made with
-	Upgrade int // commit before which a table of version 1 becomes one of version 2; 0 is never
+	Format  int // format version with which the table was created
+	Upgrade int // commit before which a table is upgraded from version 1 to 2; 0 is never
 	Changes []SchemaChange
 	Lost    []bool // by commit, whether its snapshot has expired
-	Merged  int    // commit that rewrote the manifests of all earlier ones; 0 is none
-	Stale   bool   // late writers wrote their manifests with the schema they knew
-	Unnamed bool   // version 1: snapshots do not say their schema
+	Merged  int    // commit that rewrote the manifests of all earlier commits; 0 is no commit
+	Stale   bool   // whether late writers wrote their manifests with the old schema, which they knew
+	Unnamed bool   // version 1: whether snapshots do not name their schema
 	Erased  []Erased
 }
 
@@ -64,8 +64,8 @@ func (h History) Sequence(commit int) int64 {
 	}
 }
 
-// Rank is the position of a commit's snapshot among those that have not expired, from 1;
-// 0 if it has.
+// Rank is the position of a commit's snapshot among the snapshots that have not expired, from 1. It
+// is 0 if the commit's snapshot has expired.
 func (h History) Rank(commit int) int {
 	from := 0
 	for i, lost := range h.Lost {
@@ -76,7 +76,7 @@ func (h History) Rank(commit int) int {
 	return max(0, commit-from+1)
 }
 
-// Unordered reports whether the order of some commits is not known anymore.
+// Unordered reports whether the order of some commits is no longer known.
 func (h History) Unordered() bool {
 	unknown := 0
 	for i := range h.Lost {
@@ -87,8 +87,8 @@ func (h History) Unordered() bool {
 	return unknown > 1
 }
 
-// rewrites reports whether rows that are older than one of the columns have lost what they
-// held in it.
+// rewrites reports whether one of the columns was added or replaced, so that older rows have lost
+// their original values in this column.
 func (h History) rewrites(columns []string) bool {
 	return slices.ContainsFunc(h.Changes, func(c SchemaChange) bool {
 		return (c.Kind == Added || c.Kind == Replaced) && slices.Contains(columns, c.Column)
@@ -103,16 +103,16 @@ func (h History) format(commit int) int {
 	return h.Format
 }
 
-// NewHistory makes a random history for a table and changes the table accordingly: rows
-// that are older than a column have null, or its default. Some columns may be changed more
-// often than others.
+// NewHistory makes a random history for a table and changes the table accordingly: rows that are
+// older than a column have null or the column's default. The columns in often are changed more
+// often than other columns.
 func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t, often: often}
 	t.Commits = slices.DeleteFunc(t.Commits, func(c scenario.Commit) bool { return len(c.Lines) == 0 })
 	m.divide()
 	m.Format = []int{1, 1, 2, 2, 3, 3}[m.IntN(6)]
 	if strings.Contains(t.Header, "_ns") {
-		m.Format = 3 // which has nanoseconds first
+		m.Format = 3 // the first version that has nanoseconds
 	}
 	commits := len(t.Commits)
 	if m.Format == 1 && commits > 1 && m.IntN(2) == 0 {
@@ -149,7 +149,7 @@ type maker struct {
 	often []string // columns that are changed in half of all cases
 }
 
-// divide sometimes splits a commit, so that first and last choose among rows of many
+// divide sometimes splits a commit, so that the rules first and last choose among rows of many
 // commits.
 func (m *maker) divide() {
 	if m.IntN(2) > 0 {
@@ -167,8 +167,8 @@ func (m *maker) divide() {
 	m.table.Commits = commits
 }
 
-// late adds a column with a default that the first writer did not have, and all others had.
-// The metadata does not record that.
+// late adds a column with a default. The files of the first commit lack the column, and all other
+// files have it, but the metadata does not record this.
 func (m *maker) late() {
 	columns := m.columns()
 	for _, at := range m.Perm(len(columns)) {
@@ -181,7 +181,8 @@ func (m *maker) late() {
 	}
 }
 
-// change adds a change of a column that has none yet, if the column fits.
+// change adds a change of a random column, if the column has no change yet and the change is
+// possible for it.
 func (m *maker) change() {
 	columns := m.columns()
 	if len(columns) == 0 || len(m.table.Commits) == 0 {
@@ -207,7 +208,7 @@ func (m *maker) change() {
 		return
 	}
 	if other := columns[m.IntN(len(columns))]; c.Kind == Renamed && m.IntN(2) == 0 && other != column && !m.changed(other.name) {
-		c.Was = other.name // and the other way round: they exchange their names
+		c.Was = other.name // and the other way round: the two columns exchange their names
 		back := c
 		back.Column, back.Was = other.name, column.name
 		m.Changes = append(m.Changes, back)
@@ -239,12 +240,12 @@ func (m *maker) columns() []column {
 	return all
 }
 
-// fits completes a change; false if it is impossible for the column.
+// fits completes a change. It returns false if the change is impossible for the column.
 func (m *maker) fits(c *SchemaChange, column column) bool {
 	switch c.Kind {
 	case Added, Replaced:
 		if column.name == "item" || column.name == "row" || m.partitioned(column.name) {
-			return false // they tell rows apart, and partition values were made of what the rows held
+			return false // item and row identify rows, and partition values depend on the original values
 		}
 		if given, ok := defaults[column.kind]; ok && m.Format == 3 && (column.required || m.IntN(4) > 0 || c.Default != "") {
 			c.Default = given.text
@@ -264,8 +265,8 @@ func (m *maker) fits(c *SchemaChange, column column) bool {
 	return true
 }
 
-// defaults are initial defaults of some types, as a table's text has them and as
-// Iceberg's metadata does ("JSON single-value serialization").
+// defaults has initial defaults for some types, in the text form of tables and in the form of
+// Iceberg's metadata ("JSON single-value serialization").
 //
 //nolint:gochecknoglobals // a constant table
 var defaults = map[string]struct {
@@ -273,7 +274,7 @@ var defaults = map[string]struct {
 	metadata any
 }{
 	"int":            {"77", 77},
-	"long":           {"77", 77}, // label is cast
+	"long":           {"77", 77}, // must be castable: label is cast
 	"double":         {"7.75", 7.75},
 	"float":          {"7.75", 7.75},
 	"boolean":        {"true", true},
@@ -290,7 +291,7 @@ var defaults = map[string]struct {
 	"decimal(9,2)":   {"-14.20", "-14.20"},
 	"decimal(18,0)":  {"14", "14"},
 	"decimal(38,10)": {"1420000000000.0000000001", "1420000000000.0000000001"},
-	"list<long>":     {"[1,16777215]", []any{1, 16777215}}, // which every type holds that queries cast to
+	"list<long>":     {"[1,16777215]", []any{1, 16777215}}, // values that fit every type to which queries cast
 }
 
 // partitioned reports whether a column is the source of a partition field.
@@ -300,7 +301,7 @@ func (m *maker) partitioned(name string) bool {
 	})
 }
 
-// words are the values of a line.
+// words returns the values of a line.
 func words(line string) []string { return scenario.Words(line) }
 
 // old calls f with a column's values in the commits that were made before a
@@ -320,10 +321,10 @@ func (m *maker) holdsNull(c *SchemaChange, column column) bool {
 	return !m.old(c, column, func(text string) bool { return text != null })
 }
 
-// null is the text of a null.
+// null is the word for a null in the text form of tables.
 const null = "-"
 
-// narrow is a type that a column can have been promoted from, or "".
+// narrow returns a type from which a column can have been promoted, or "".
 func (m *maker) narrow(c *SchemaChange, column column) string {
 	var precision, scale int
 	decimal, _ := fmt.Sscanf(column.kind, "decimal(%d,%d)", &precision, &scale)
@@ -353,7 +354,7 @@ func (m *maker) narrow(c *SchemaChange, column column) string {
 	return was
 }
 
-// rewrite gives the rows that are older than a column what reading gives.
+// rewrite sets the values that a read returns for a column in rows that are older than the column.
 func (m *maker) rewrite(c SchemaChange, at int) {
 	for i := range m.table.Commits {
 		if !c.old(i) {

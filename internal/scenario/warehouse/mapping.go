@@ -10,7 +10,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 )
 
-// mapping is a table's name mapping, as its property has it.
+// mapping is a table's name mapping, in the form of the table's property.
 type mapping []mapped
 
 type mapped struct {
@@ -19,8 +19,8 @@ type mapped struct {
 	Fields mapping  `json:"fields,omitempty"`
 }
 
-// with returns the mapping with the names of some fields too; false if a name in it
-// stands for another field already.
+// with returns the mapping with the names of more fields added. It returns false if the mapping
+// already has one of the names for another field.
 func (m mapping) with(fields []iceberg.NestedField) (mapping, bool) {
 	out := slices.Clone(m)
 	for _, f := range fields {
@@ -71,7 +71,7 @@ func (w *table) migrate(columns []physical, rows arrow.RecordBatch) arrow.Record
 	return array.NewRecordBatch(arrow.NewSchema(bare, nil), values, rows.NumRows())
 }
 
-// withoutID takes the field ids from a field and what is in it.
+// withoutID removes the field ids of a field and of the fields inside it.
 func withoutID(f arrow.Field) arrow.Field {
 	f.Metadata = arrow.Metadata{}
 	switch t := f.Type.(type) {
@@ -89,7 +89,7 @@ func withoutID(f arrow.Field) arrow.Field {
 	return f
 }
 
-// setMapping sets the table's property, if a file needs it.
+// setMapping sets the table property that has the name mapping, if a file needs it.
 func (w *table) setMapping() error {
 	if w.withoutIDs == 0 {
 		return nil

@@ -21,12 +21,12 @@ import (
 type style struct {
 	codec    compress.Compression
 	pages    parquet.DataPageVersion
-	plain    bool // no dictionaries
-	integers bool // short decimals as integers, as Spark writes them
+	plain    bool // write no dictionaries
+	integers bool // write short decimals as integers, like Spark
 	group    int64
-	groups   bool // row groups have statistics
-	bare     bool // files lack the columns that their partitions say, as those of Hive do
-	migrated bool // files have no field ids, as those that Iceberg did not write
+	groups   bool // write statistics of row groups
+	bare     bool // omit columns whose values are partition values, like Hive
+	migrated bool // write no field ids, like writers without Iceberg
 	facts    facts
 }
 
@@ -50,8 +50,9 @@ func newStyle(r *rand.Rand) style {
 	return s
 }
 
-// storedRows makes the columns that a file has of the rows as they are read. What
-// was dropped since comes from rows as they were, or is made up.
+// storedRows makes the columns of a file from the rows as they are to be read. The values of a
+// replaced column come from before, the rows before the change. The values of a dropped column are
+// made up.
 func storedRows(all []physical, rows, before arrow.RecordBatch) (arrow.RecordBatch, error) {
 	fields, values := make([]arrow.Field, len(all)), make([]arrow.Array, len(all))
 	for i, p := range all {
@@ -76,7 +77,7 @@ func storedRows(all []physical, rows, before arrow.RecordBatch) (arrow.RecordBat
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), values, rows.NumRows()), nil
 }
 
-// numbers are values of a column that is no longer read.
+// numbers returns values of a dropped column, which is no longer read.
 func numbers(n int) arrow.Array {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()
@@ -86,8 +87,8 @@ func numbers(n int) arrow.Array {
 	return b.NewArray()
 }
 
-// relabelled gives values the type of a file: one that it was promoted from,
-// or the same with field ids inside.
+// relabelled converts values to the type in a file: a type from which the column was promoted, or
+// the same type with field ids inside.
 func relabelled(values arrow.Array, t arrow.DataType) (arrow.Array, error) {
 	if values.DataType().ID() == t.ID() && arrow.IsNested(t.ID()) {
 		return array.MakeFromData(withType(values.Data(), t)), nil
@@ -99,7 +100,7 @@ func relabelled(values arrow.Array, t arrow.DataType) (arrow.Array, error) {
 	return compute.CastArray(context.Background(), values, compute.SafeCastOptions(t))
 }
 
-// withType is an array's data under another type of the same shape.
+// withType returns an array's data with another type of the same shape.
 func withType(data arrow.ArrayData, t arrow.DataType) arrow.ArrayData {
 	children := make([]arrow.ArrayData, len(data.Children()))
 	nested, _ := t.(arrow.NestedType)

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// partition gives a file's partition values the form that iceberg-go writes.
+// partition converts a file's partition values to the form that iceberg-go writes.
 func (w *table) partition(spec *iceberg.PartitionSpec, commit int, p scenario.Part) (map[int]any, error) {
 	out := map[int]any{}
 	at := 0
@@ -36,8 +36,8 @@ func (w *table) partition(spec *iceberg.PartitionSpec, commit int, p scenario.Pa
 	return out, nil
 }
 
-// logicalTypes are the logical types of a spec's fields, by field id, where iceberg-go does
-// not write a value without being told.
+// logicalTypes returns the logical types of a spec's fields, by field id, for fields whose values
+// iceberg-go cannot write otherwise.
 func (w *table) logicalTypes(spec *iceberg.PartitionSpec, commit int) map[int]string {
 	out := map[int]string{}
 	fields := spec.PartitionType(w.at(commit)).FieldList

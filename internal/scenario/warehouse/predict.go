@@ -9,14 +9,15 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Prediction is settings for a case besides its query.
+// Prediction has the settings of a read that are not in the case's query.
 type Prediction struct {
 	// Pinned pins the snapshots that the query reads.
 	Pinned bool
 }
 
-// judgeOrder returns the reason of an error for an unknown order of writes, if the order
-// can matter. If it does matter, the read must fail with that error.
+// judgeOrder checks whether a read fails if the order in which rows were written is unknown. If err
+// says so, and some order is in fact unknown, it returns a name for this reason. If the order
+// changes the result, the read must fail: otherwise, judgeOrder returns a Difference.
 func judgeOrder(c *scenario.Case, w *scenario.World, p Prediction, want scenario.Expectation, err error) (string, scenario.Difference) {
 	kind, can, said := fault.Invalid, false, false
 	if p.Pinned {
@@ -25,8 +26,8 @@ func judgeOrder(c *scenario.Case, w *scenario.World, p Prediction, want scenario
 	for _, table := range c.Chosen() {
 		unknown := w.Unordered(table)
 		can = can || unknown
-		// The error of a refused plan states whether the order was known once; that of a stream with
-		// a tie does not.
+		// The error of a refused plan tells whether the order was known at some time. The error of
+		// a stream with a tie does not.
 		tie := err != nil && fault.KindOf(err) == fault.Invalid && strings.Contains(err.Error(), "that order_by does not tell apart")
 		said = said || unknown && err != nil && (fault.KindOf(err) == kind || tie) && strings.Contains(err.Error(), "is unknown") && strings.Contains(err.Error(), table)
 	}
@@ -46,7 +47,7 @@ func judgeOrder(c *scenario.Case, w *scenario.World, p Prediction, want scenario
 	}
 }
 
-// sameRows reports whether an oracle expects the same rows of two worlds.
+// sameRows reports whether the oracle expects the same rows in two worlds.
 func sameRows(a, b scenario.Expectation) bool {
 	x, y := scenario.Texts(a.Rows), scenario.Texts(b.Rows)
 	slices.Sort(x)

@@ -22,7 +22,7 @@ import (
 // its catalog.
 type Folder struct{ Dir, Catalog string }
 
-// Reader reads the tables of a folder as the server does.
+// Reader reads the tables of a folder like the server.
 type Reader struct {
 	set *catalog.Set
 }
@@ -40,8 +40,8 @@ func (f Folder) Open(ctx context.Context) (*Reader, error) {
 	return &Reader{set}, nil
 }
 
-// Read plans and reads the query of a case over its real tables, put together
-// as the server does.
+// Read plans and reads the query of a case over its real tables. It composes the packages like the
+// server.
 func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, options loader.Options) ([]scenario.Shard, error) {
 	d, err := c.Decoded()
 	if err != nil {
@@ -127,13 +127,13 @@ func (r *Reader) tell(ctx context.Context, c *scenario.Case, w *scenario.World) 
 // Outcome is the result of a case.
 type Outcome struct {
 	scenario.Difference
-	Refused string // the reason, if it was refused as was predicted
+	Refused string // the reason, if the case was refused as predicted
 	Seen    scenario.Coverage
 }
 
-// Compare reads a case from its real tables and from memory: both must give
-// the same rows in the same order with the same counts, and those that the
-// oracle expects; or the real tables are refused, as predicted.
+// Compare reads a case from its real tables and from memory. Both reads must return the rows that
+// the oracle expects, in the same order and with the same counts, unless the real tables are
+// refused as predicted.
 func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World, p Prediction, options loader.Options) (out Outcome) {
 	want := c.Expect(w)
 	out.Seen = want.Seen
@@ -180,7 +180,7 @@ func sameField(a, b arrow.Field) bool {
 	return a.Name == b.Name && a.Nullable == b.Nullable && a.Type.String() == b.Type.String()
 }
 
-// sameOrder compares what shards gave, batch by batch.
+// sameOrder compares the batches of shards one by one.
 func sameOrder(real, memory []scenario.Shard) scenario.Difference {
 	for i, s := range real {
 		if !slices.EqualFunc(s.Schema.Fields(), memory[i].Schema.Fields(), sameField) {

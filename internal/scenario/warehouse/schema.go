@@ -14,36 +14,36 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// physical is a column as a schema has it, and where its values come from.
+// physical is a column of a schema, and the origin of its values.
 type physical struct {
 	iceberg.NestedField
 	arrow arrow.Field // with field ids
-	from  int         // position among the table's columns in the end; gone for one that is none of them
-	was   bool        // the values are those of the column that was dropped
+	from  int         // position among the table's last columns; gone: it is not one of these
+	was   bool        // whether its values are those of a replaced column, before the replacement
 }
 
 // gone is the position of a dropped column.
 const gone = -1
 
-// columns are a table's columns through its history.
+// columns has a table's columns throughout its history.
 type columns struct {
 	History
 	fields     []catalog.Field
-	kinds      []string // as the header says them
-	ids        []int    // of the fields
-	olds       []int    // of the columns that changes replaced or took away, by change; else 0
+	kinds      []string // the types in the header
+	ids        []int    // field ids of the fields
+	olds       []int    // by change: field id of the column that it replaced or dropped; otherwise 0
 	nested     map[int]int
 	next       int
-	schemas    []*iceberg.Schema   // by commit + 1: the first is that of the new table, the last the current one
-	lacked     []string            // columns that some file lacks, as its partition says what they are
-	withoutIDs int                 // files that have no field ids
+	schemas    []*iceberg.Schema   // by commit plus 1: the first is the new table's, the last is the current one
+	lacked     []string            // columns that some file lacks because their values are partition values
+	withoutIDs int                 // number of files without field ids
 	stores     map[string][]Stored // by column, the forms other than Iceberg's that files store it in
-	order      []int               // in which files and older schemas have the columns
+	order      []int               // the order of columns in files and older schemas
 	parted     partitioning
 }
 
-// newColumns numbers the columns as they came: those that the table was made
-// with first.
+// newColumns assigns field ids to the columns in the order in which they were added. The columns
+// with which the table was created come first.
 func newColumns(r *rand.Rand, h History, t scenario.Table, fields []catalog.Field) (*columns, error) {
 	c := &columns{History: h, fields: fields, ids: make([]int, len(fields)), olds: make([]int, len(h.Changes)), nested: map[int]int{}, stores: map[string][]Stored{}, next: 1}
 	for _, col := range (&maker{table: &t}).columns() {
@@ -54,7 +54,7 @@ func newColumns(r *rand.Rand, h History, t scenario.Table, fields []catalog.Fiel
 	}
 	number := func(id *int) {
 		*id = c.next
-		c.next += 100 // the ids inside of it
+		c.next += 100 // leaves ids for the fields inside of the column
 	}
 	for i, f := range fields {
 		if !late(f.Name) {
@@ -85,18 +85,18 @@ func newColumns(r *rand.Rand, h History, t scenario.Table, fields []catalog.Fiel
 	return c, nil
 }
 
-// at is the table's schema when a commit was made; that of -1 is the table's
-// making, and that behind the last one is now.
+// at returns the table's schema at the time of a commit. Commit -1 stands for the creation of the
+// table, and the number after the last commit stands for the current schema.
 func (c *columns) at(commit int) *iceberg.Schema { return c.schemas[commit+1] }
 
-// schema is the table's schema when a commit was made, see at.
+// schema computes the table's schema at the time of a commit; see at.
 func (c *columns) schema(commit int) (*iceberg.Schema, error) {
 	before := func(x SchemaChange) bool { return commit < x.At }
 	all, err := c.columnsAt(before)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(c.Changes, before) { // the current one has the case's order
+	if !slices.ContainsFunc(c.Changes, before) { // the current schema has the order of the case
 		slices.SortFunc(all, func(a, b physical) int { return a.from - b.from })
 	}
 	fields := make([]iceberg.NestedField, len(all))
@@ -111,7 +111,8 @@ func (c *columns) stored(commit int) ([]physical, error) {
 	return c.columnsAt(func(x SchemaChange) bool { return x.old(commit) })
 }
 
-// columnsAt returns the columns where some changes have not been made yet.
+// columnsAt returns the columns at a time when some changes had not been made yet: those for which
+// old returns true.
 func (c *columns) columnsAt(old func(SchemaChange) bool) ([]physical, error) {
 	var all []physical
 	for _, at := range c.order {
@@ -169,7 +170,7 @@ func (c *columns) columnsAt(old func(SchemaChange) bool) ([]physical, error) {
 	return all, nil
 }
 
-// typed gives a column its type, by the name that headers have for it.
+// typed sets the type of a column, given the type's name in headers.
 func (p *physical) typed(kind string) error {
 	fields, err := scenario.Fields("x:" + kind)
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *physical) typed(kind string) error {
 	return err
 }
 
-// renameInside gives the last field of a struct another name.
+// renameInside renames the last field of a struct.
 func (p *physical) renameInside() {
 	ice, fields := p.Type.(*iceberg.StructType), slices.Clone(p.arrow.Type.(*arrow.StructType).Fields())
 	last := len(fields) - 1
@@ -189,7 +190,7 @@ func (p *physical) renameInside() {
 	p.arrow.Type = arrow.StructOf(fields...)
 }
 
-// numbering gives a column and what is inside of it field ids.
+// numbering assigns field ids to a column and to the fields inside it.
 type numbering struct{ next int }
 
 func (n *numbering) field(f arrow.Field, kind string) (arrow.Field, iceberg.Type, error) {
@@ -226,8 +227,8 @@ func (n *numbering) field(f arrow.Field, kind string) (arrow.Field, iceberg.Type
 	}
 }
 
-// inside numbers a field of a nested column. A kind that has UUIDs in it has
-// no other bytes of their width.
+// inside assigns a field id to a field of a nested column. If a kind contains UUIDs, all its values
+// of 16 bytes are UUIDs.
 func (n *numbering) inside(f arrow.Field, kind string) (physical, error) {
 	if strings.Contains(kind, "uuid") {
 		kind = "uuid"
@@ -288,7 +289,7 @@ func timestampType(t *arrow.TimestampType) iceberg.Type {
 	}
 }
 
-// seen is a table as planning sees it: with the field ids that it has.
+// seen returns a table in the form that planning sees: with the field ids of the written table.
 func (c *columns) seen(t *catalog.Table) *catalog.Table {
 	out := &catalog.Table{Name: t.Name, Fields: slices.Clone(t.Fields), Specs: map[int]catalog.Spec{}}
 	for i := range out.Fields {

@@ -11,23 +11,23 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// scripts are words that names of partition fields begin with, of which Avro's grammar has
-// only the first.
+// scripts returns prefixes for the names of partition fields. Avro's grammar allows only names with
+// the first prefix.
 func scripts() []string { return []string{"", "größe_", "日本_", "страна_"} }
 
-// newScript chooses how the names of a table's partition fields begin.
+// newScript chooses the prefix of the names of a table's partition fields.
 func newScript(seed uint64) string {
 	all := scripts()
 	return all[rand.New(rand.NewPCG(seed, 31)).IntN(len(all))]
 }
 
-// iceberg-go 0.7.0 writes no manifest with a name beyond ASCII, nor with two partition
-// fields of one decimal type. Manifests are written with other names, and with the second
-// field as bytes of the same length; then spell makes of the schema in the header what
-// Iceberg's Java library writes there. The records stay as they are.
+// iceberg-go 0.7.0 cannot write a manifest that has a name with characters beyond ASCII or two
+// partition fields of the same decimal type. So manifests are first written with other names, and
+// with the second field as bytes of the same length. Then spell changes the schema in the header to
+// the schema that Iceberg's Java library would write. The records do not change.
 const (
-	spelledLater = "spelled_later_"        // begins names, and is longer than each of scripts
-	twinColumn   = spelledLater + "column" // has the type of the second field
+	spelledLater = "spelled_later_"        // prefix of temporary names, longer than each of scripts
+	twinColumn   = spelledLater + "column" // column with the type of the second field
 	twinID       = 90_000                  // its field id
 )
 
@@ -43,13 +43,13 @@ func twin(fields []iceberg.NestedField, at int) int {
 	return 0
 }
 
-// decimalBytes is the fewest bytes that hold all decimals of a precision.
+// decimalBytes returns the minimum number of bytes that can hold all decimals of a precision.
 func decimalBytes(precision int) int {
 	const bitsPerDigit, digits = 3322, 1000 // log2(10) is 3.322, rounded up
 	return (precision*bitsPerDigit/digits + 1 + 8) / 8
 }
 
-// twinValue is a decimal's unscaled value, in width bytes.
+// twinValue returns a decimal's unscaled value as width bytes.
 func twinValue(v any, width int) (any, error) {
 	if v == nil {
 		return nil, nil //nolint:nilnil // a partition value that is null
@@ -66,7 +66,7 @@ func twinValue(v any, width int) (any, error) {
 	return all[16-width:], nil
 }
 
-// unspelled returns the spec and the schema that iceberg-go writes a manifest with.
+// unspelled returns the spec and the schema with which iceberg-go first writes a manifest.
 func (w *table) unspelled(spec *iceberg.PartitionSpec, schema *iceberg.Schema) (iceberg.PartitionSpec, *iceberg.Schema) {
 	types := spec.PartitionType(schema).FieldList
 	var fields []iceberg.PartitionField
@@ -108,11 +108,11 @@ func padded(text []byte, length int) []byte {
 	return append(slices.Clip(text), bytes.Repeat([]byte(" "), length-len(text))...)
 }
 
-// partitioning is what the partition fields of a table's files were, by what coverage
-// calls it.
+// partitioning has the kinds of partition fields that a table's files had, by the names that
+// Coverage uses for them.
 type partitioning map[string]bool
 
-// note notes the fields of a file's spec.
+// note adds the kinds of the fields of a file's spec.
 func (p *partitioning) note(spec *iceberg.PartitionSpec, schema *iceberg.Schema, script string) {
 	if *p == nil {
 		*p = partitioning{}

@@ -24,25 +24,25 @@ type table struct {
 	*rand.Rand
 	*columns
 	types    *rand.Rand // decides how files store their columns
-	dir      string     // of its files
-	scheme   string     // how locations begin
+	dir      string     // folder of its files
+	scheme   string     // prefix of locations
 	name     string
 	specs    []catalog.Spec
 	writers  [2]style
 	metadata *icetable.MetadataBuilder
 	live     []entry
-	list     []iceberg.ManifestFile // of the snapshot before
-	ids      []int64                // of the snapshots, by commit
-	clock    int64                  // of the last snapshot, in milliseconds
-	rows     int64                  // so far
-	names    mapping                // by which files are read that have no field ids
+	list     []iceberg.ManifestFile // manifests of the previous snapshot
+	ids      []int64                // ids of the snapshots, by commit
+	clock    int64                  // time of the last snapshot, in milliseconds
+	rows     int64                  // number of rows so far
+	names    mapping                // the name mapping for files without field ids
 	Files    []scenario.File
 	deletes  []deleteEntry
-	equally  map[rowOf]bool // rows that equality deletes delete, and no other
-	script   string         // begins the names of partition fields
+	equally  map[rowOf]bool // rows that only equality deletes delete
+	script   string         // prefix of the names of partition fields
 }
 
-// entry is a live data file, as manifests name it.
+// entry is a live data file with its manifest entry.
 type entry struct {
 	iceberg.DataFile
 	commit int
@@ -51,7 +51,7 @@ type entry struct {
 // begun is the time of the first snapshot, in milliseconds.
 const begun = 1_700_000_000_000
 
-// newTable prepares the table of a history in a folder.
+// newTable prepares to write a table with a history in a folder.
 func newTable(r *rand.Rand, dir, script string, h History, t scenario.Table) (*table, error) {
 	fields, err := scenario.Fields(t.Header)
 	if err != nil {
@@ -104,8 +104,8 @@ func (w *table) alter(commit int) error {
 	return w.metadata.SetCurrentSchemaID(-1)
 }
 
-// addSpec adds the partition specs up to one that are not there yet, and
-// makes it the default.
+// addSpec adds the partition specs up to the given spec, as far as the table lacks them, and makes
+// the given spec the default.
 func (w *table) addSpec(spec int) error {
 	for {
 		if _, err := w.metadata.GetSpecByID(spec); err == nil {
@@ -127,8 +127,8 @@ func (w *table) addSpec(spec int) error {
 	}
 }
 
-// partitionFields are the fields of a spec. On version 1 the fields of the
-// spec before stay, as void ones.
+// partitionFields returns the fields of a spec. In format version 1, the fields of earlier specs
+// stay in the spec as void fields.
 func (w *table) partitionFields(spec int) []iceberg.PartitionField {
 	var fields []iceberg.PartitionField
 	void := 0
@@ -137,7 +137,7 @@ func (w *table) partitionFields(spec int) []iceberg.PartitionField {
 			void += len(w.specs[i])
 		}
 	}
-	id := slices.IndexFunc(w.fields, func(f catalog.Field) bool { return f.Name == "item" || f.Name == "row" }) // which always were there
+	id := slices.IndexFunc(w.fields, func(f catalog.Field) bool { return f.Name == "item" || f.Name == "row" }) // columns that the table has always had
 	for i := range void {
 		fields = append(fields, iceberg.PartitionField{SourceIDs: []int{w.columns.ids[id]}, FieldID: 1000 + i, Name: fmt.Sprintf("void_%d", i), Transform: iceberg.VoidTransform{}})
 	}
@@ -151,8 +151,8 @@ func (w *table) partitionFields(spec int) []iceberg.PartitionField {
 	return fields
 }
 
-// fieldID is the id of a partition field: that of the first one of the same
-// source and transform.
+// fieldID returns the id of a partition field: the id of the first field with the same source and
+// transform.
 func (w *table) fieldID(spec, field int) int {
 	id := 1000
 	for _, s := range w.specs[:spec+1] {
@@ -167,9 +167,8 @@ func (w *table) fieldID(spec, field int) int {
 	return id
 }
 
-// fieldName names a partition field as writers do, after the column as it is
-// called when the spec is made: a column that is renamed later leaves the name
-// to another.
+// fieldName names a partition field like other writers: after the column's name at the time when
+// the spec is added. If the column is renamed later, another column may get that name.
 func (w *table) fieldName(f catalog.PartitionField) string {
 	name, _ := w.metadata.CurrentSchema().FindColumnName(w.columns.ids[f.Source-1])
 	name = w.script + name
@@ -202,8 +201,8 @@ func transform(t catalog.Transform) iceberg.Transform {
 	}
 }
 
-// commit writes the files of one commit and its snapshot. The rows before are
-// those that the history had not changed yet.
+// commit writes the files of one commit and its snapshot. before has the rows that the history had
+// not changed yet.
 func (w *table) commit(number int, parts, before []scenario.Part) error {
 	if w.at(number) != w.at(number-1) {
 		if err := w.alter(number); err != nil {
@@ -285,7 +284,8 @@ func (w *table) file(commit int, columns []physical, p scenario.Part, before arr
 	return nil
 }
 
-// partitioned reports whether the partitions of a spec say what a column is.
+// partitioned reports whether a column's values are partition values of a spec. If so, it records
+// the column as lacked.
 func (w *table) partitioned(spec int, c physical) bool {
 	is := slices.ContainsFunc(w.specs[spec], func(f catalog.PartitionField) bool {
 		return f.Transform.Kind == catalog.Identity && f.Source-1 == c.from && !c.was
@@ -302,7 +302,7 @@ func (w *table) put(name string, content []byte) (string, error) {
 	return w.scheme + path, os.WriteFile(path, content, 0o600)
 }
 
-// snapshot commits the files from one on.
+// snapshot commits the live files w.live[added:] as one snapshot.
 func (w *table) snapshot(number, added int) error {
 	id := w.ids[number]
 	var parent *int64
@@ -363,7 +363,7 @@ func (w *table) snapshot(number, added int) error {
 	return w.metadata.SetSnapshotRef(icetable.MainBranch, id, icetable.BranchRef)
 }
 
-// merge rewrites the manifests of all earlier commits, one per spec.
+// merge rewrites the manifests of all earlier commits, as one manifest per spec.
 func (w *table) merge(number, added int) error {
 	w.list = nil
 	var specs []int32
@@ -384,7 +384,7 @@ func (w *table) merge(number, added int) error {
 	return nil
 }
 
-// manifest writes a manifest of files that one commit adds, or of others.
+// manifest writes a manifest of files that one commit adds, or of files that were added earlier.
 func (w *table) manifest(number, adds int, files []entry) (iceberg.ManifestFile, error) {
 	schema := w.manifestSchema(number, adds)
 	spec, err := w.metadata.GetSpecByID(int(files[0].SpecID()))
@@ -411,8 +411,8 @@ func (w *table) manifest(number, adds int, files []entry) (iceberg.ManifestFile,
 	return m, err
 }
 
-// manifestSchema is the schema that a manifest says it was written under: a
-// late writer may know an older one than its snapshot has.
+// manifestSchema returns the schema that a manifest names as its own. It may be older than the
+// schema of the snapshot, if a late writer knew only the older schema.
 func (w *table) manifestSchema(number, adds int) *iceberg.Schema {
 	late := number == adds && w.Stale
 	for _, x := range w.Changes {
@@ -423,8 +423,8 @@ func (w *table) manifestSchema(number, adds int) *iceberg.Schema {
 	return w.at(number)
 }
 
-// finish makes the last schema current, lets snapshots expire and writes the
-// metadata. It returns where it lies.
+// finish makes the last schema current, lets snapshots expire and writes the metadata. It returns
+// the location of the metadata.
 func (w *table) finish() (string, error) {
 	if err := w.alter(len(w.Lost)); err != nil {
 		return "", err

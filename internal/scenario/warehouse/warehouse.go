@@ -13,13 +13,13 @@ import (
 
 	"github.com/apache/iceberg-go"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
-	_ "modernc.org/sqlite" // the catalog's file
+	_ "modernc.org/sqlite" // the driver of the catalog's file
 
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Warehouse is a folder with a catalog.db of Iceberg tables. Each case has a
-// catalog of its own in it.
+// Warehouse is a folder with a catalog.db of Iceberg tables. Each case has a separate catalog in
+// it.
 type Warehouse struct {
 	Dir string
 	db  *sql.DB
@@ -40,9 +40,9 @@ func New(dir string) (*Warehouse, error) {
 // Close ends the connections to the catalog.
 func (w *Warehouse) Close() error { return w.db.Close() }
 
-// Written is a case whose tables lie in a warehouse.
+// Written is a case whose tables are in a warehouse.
 type Written struct {
-	*scenario.Case                    // as its tables read in the end
+	*scenario.Case                    // with the rows that reads of its tables return
 	World          *scenario.World    // the same tables in memory, with the same files
 	Catalog        string             // the name of its catalog
 	Histories      map[string]History // by table
@@ -65,9 +65,9 @@ func (w *Warehouse) Write(ctx context.Context, c *scenario.Case, seed uint64) (*
 		}
 	}
 	if out.Histories[out.Training.Name].rewrites(slices.Concat(out.Dataset.Key, out.Dataset.Training.RequestLevel)) {
-		out.Dataset.Training.RequestLevel = nil // one default made one request of several
+		out.Dataset.Training.RequestLevel = nil // one default has joined several requests into one
 	}
-	for i, t := range out.Staging { // a table may be listed twice
+	for i, t := range out.Staging { // several entries may have the same table
 		for _, other := range out.Staging[:i] {
 			if other.Name == t.Name {
 				out.Staging[i] = other
@@ -77,16 +77,16 @@ func (w *Warehouse) Write(ctx context.Context, c *scenario.Case, seed uint64) (*
 	return out, nil
 }
 
-// Folder is where the tables of a case lie.
+// Folder returns the folder of a case's tables.
 func (w *Warehouse) Folder(c *Written) Folder { return Folder{Dir: w.Dir, Catalog: c.Catalog} }
 
-// Drop removes the tables of a case. Another may then have its name.
+// Drop removes the tables of a case. Another case may then use the name of its catalog.
 func (w *Warehouse) Drop(ctx context.Context, c *Written) error {
 	_, err := w.db.ExecContext(ctx, `DELETE FROM iceberg_tables WHERE catalog_name = ?`, c.Catalog)
 	return errors.Join(err, os.RemoveAll(filepath.Join(w.Dir, c.Catalog)))
 }
 
-// String shows the histories of a case's tables.
+// String returns the histories of a case's tables as text.
 func (w *Written) String() string { return fmt.Sprintf("%+v", w.Histories) }
 
 // tables returns the training table and all staging tables.
@@ -98,7 +98,7 @@ func (w *Written) tables() []*scenario.Table {
 	return all
 }
 
-// table gives a table a history, writes it, and makes it in memory.
+// table makes a history for a table, writes the table, and makes the same table in memory.
 func (w *Warehouse) table(ctx context.Context, out *Written, t *scenario.Table, seed uint64) error {
 	original := (&scenario.Case{Training: *t}).Clone().Training
 	h := NewHistory(seed, t, filtered(out.Case, t.Name)...)
@@ -139,14 +139,14 @@ func (w *Warehouse) table(ctx context.Context, out *Written, t *scenario.Table, 
 	return out.World.Place(writer.seen(made), writer.Files)
 }
 
-// filtered are the columns of a table that only filters name: what planning
-// forgets to look at most easily.
+// filtered returns the columns of a table that only filters name. Planning can forget these columns
+// most easily.
 func filtered(c *scenario.Case, table string) []string {
 	always := c.ReadsAlways()[table]
 	return slices.DeleteFunc(c.Reads()[table], func(name string) bool { return slices.Contains(always, name) })
 }
 
-// again divides the lines of commits as others were divided.
+// again divides the lines of commits in the same way as the lines of the commits in like.
 func again(commits, like []scenario.Commit) []scenario.Commit {
 	var lines []string
 	for _, c := range commits {
