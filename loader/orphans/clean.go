@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// orphanBytes is the memory of an entry in a result, excluding its strings.
+// orphanBytes is the memory of an orphan file in a result in bytes, excluding its strings.
 const orphanBytes = 128
 
 // SearchedTable is a table of a catalog.
@@ -47,8 +47,9 @@ type TableOrphans struct {
 // maxPage is the maximum number of orphan files on a page.
 const maxPage = 1000
 
-// Pages divides the orphan files of tables into pages of at most 1,000 orphan files of one table.
-// The pages share the memory of found. The counts of a table are on its first page.
+// Pages divides the orphan files of tables into pages. A page has at most 1,000 orphan files, all
+// of the same table. The counts of a table are on its first page. The pages share the memory of
+// found.
 func Pages(found []TableOrphans) []TableOrphans {
 	var out []TableOrphans
 	for _, t := range found {
@@ -62,8 +63,8 @@ func Pages(found []TableOrphans) []TableOrphans {
 	return out
 }
 
-// Paged has the orphan files of tables. It is decoded page by page: each call of UnmarshalJSON adds
-// a list of pages.
+// Paged has the orphan files of tables. It is decoded from several JSON texts: each call of
+// UnmarshalJSON adds the pages of one text. Consecutive pages of the same table are joined.
 type Paged []TableOrphans
 
 // UnmarshalJSON implements json.Unmarshaler.

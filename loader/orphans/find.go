@@ -29,12 +29,13 @@ type SearchedTables interface {
 	// not be changed.
 	Files(ctx context.Context, table, folder string) (Remover, error)
 	// LiveFiles calls each with the location of every file that is reachable from a table's current
-	// metadata, or returns an error. It returns an error if the table has another uuid.
+	// metadata. If it cannot find all of them, or if the table has another uuid, it returns an
+	// error.
 	LiveFiles(ctx context.Context, table, uuid string, each func(location string)) error
 	// MetadataFile reads a metadata file below the folder of the table with the given uuid. It
-	// returns the uuid and the number of snapshots of the table that the file describes, and calls
-	// each with the locations that the file names. It returns "" and 0 for a file that describes no
-	// table.
+	// returns the uuid of the table that the file describes and the number of snapshots in the
+	// file, and calls each with the locations that the file names. It returns "" and 0 for a file
+	// that describes no table.
 	MetadataFile(ctx context.Context, table, uuid, location string, each func(location string)) (owner string, snapshots int, err error)
 	// CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog does not
 	// list them.
@@ -75,8 +76,8 @@ func (s Search) Find(ctx context.Context, tables SearchedTables, table string, h
 	if err != nil {
 		return FolderOrphans{}, err
 	}
-	// Load the metadata only after the listing, so that it names the files that were committed in
-	// the meantime.
+	// Load the metadata only after the listing, so that it also names files that were committed
+	// during the listing.
 	if err := tables.LiveFiles(ctx, table, folder.UUID, found.Keep); err != nil {
 		return FolderOrphans{}, fault.Op(err, "look for orphan files of table %s", table)
 	}
@@ -87,10 +88,10 @@ func (s Search) Find(ctx context.Context, tables SearchedTables, table string, h
 	return out, nil
 }
 
-// checkOthers returns Conflict if the folder has metadata of another table, whose files may be
-// there too: after a table was renamed, another may have been created in its folder. It reads the
-// metadata files that the table does not name, newest first, and skips those that a newer file of
-// the same table names.
+// checkOthers returns Conflict if the folder has metadata of another table, because files of that
+// table may be in the folder too: after a table was renamed, another table may have been created in
+// its folder. checkOthers reads the metadata files that the table does not name, newest first, and
+// skips each file that a newer file of the same table names.
 func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table string, folder TableFolder) error {
 	if len(f.files)+len(f.uploads) == 0 {
 		return nil
@@ -99,7 +100,7 @@ func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table st
 	slices.SortFunc(newest, func(a, b store.FolderEntry) int {
 		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(b.Location, a.Location))
 	})
-	var empty []store.FolderEntry // of tables without snapshots
+	var empty []store.FolderEntry // metadata files of tables without snapshots
 	for _, e := range newest {
 		if _, unread := f.metadata[nameOf(e.Location)]; !unread {
 			continue
@@ -132,9 +133,10 @@ func sharedFolder(table string, folder TableFolder, owner, location string) erro
 		In(table, location).WithRemedy("if that table was dropped, or its first stage was killed, remove its metadata files; if not, remove orphan files of neither table")
 }
 
-// keepEmpty keeps the metadata files of other tables without snapshots if the catalog has these
-// tables. The remaining ones belong to tables that were dropped, or whose creation failed. If the
-// catalog does not list its tables, keepEmpty keeps all of these files.
+// keepEmpty calls Keep for the metadata files of other tables without snapshots, if the catalog
+// still has these tables. The other files in empty belong to tables that were dropped, or that
+// could not be created, so they are orphan files. If the catalog does not list its tables,
+// keepEmpty calls Keep for all files in empty.
 func (f *Found) keepEmpty(ctx context.Context, tables SearchedTables, table string, folder TableFolder, empty []store.FolderEntry) error {
 	if !slices.ContainsFunc(empty, func(e store.FolderEntry) bool { return f.files[nameOf(e.Location)] != nil }) {
 		return nil

@@ -1,11 +1,12 @@
 // Package orphans finds the unneeded files that Penstock wrote below a table's folder: files of
 // failed writes, and unfinished uploads.
 //
-// A wrong answer would remove a file of the table, so the search is conservative. It selects only
-// files with Penstock's names that are older than a given age, since a file is written before a
-// snapshot names it. It first lists storage, and then drops each file that the table's metadata
-// names, including files committed after the listing. Names are compared without folders, because
-// one file can have several locations, such as file:/a and file:///a; Penstock's names are unique.
+// If the search returned a file that the table needs, this file would be removed. So the search is
+// careful. It selects only files that have Penstock's names and that are older than a given age,
+// because a file is written before a snapshot names it. It lists storage first, and then drops each
+// file that the table's metadata names, including files that were committed after the listing. It
+// compares the names of files without their folders, because one file can have several locations,
+// such as file:/a and file:///a. This is safe because Penstock's file names are unique.
 package orphans
 
 import (
@@ -23,12 +24,12 @@ import (
 // metadataMark is part of the name of every metadata file.
 const metadataMark = ".metadata.json"
 
-// entryBytes is the memory of an entry, excluding its strings.
+// entryBytes is the memory of an entry in bytes, excluding its strings.
 const entryBytes = 256
 
 // Search selects the files that may be orphan files.
 type Search struct {
-	// Owned reports whether a file is ours, by its name.
+	// Owned reports whether the name of a file says that Penstock wrote it.
 	Owned func(location string) bool
 	// Before is the age limit: orphan files were last written before this time.
 	Before time.Time
@@ -62,7 +63,7 @@ func (s Search) List(ctx context.Context, from store.FolderLister, folder string
 	return f, nil
 }
 
-// add adds an entry if it is ours and old. It skips an entry of unknown age.
+// add adds an entry if Penstock wrote it and it is old enough. It skips an entry of unknown age.
 func (f *Found) add(s Search, e store.FolderEntry) error {
 	name := nameOf(e.Location)
 	if e.Upload == "" && strings.Contains(name, metadataMark) {
@@ -88,7 +89,7 @@ func (f *Found) add(s Search, e store.FolderEntry) error {
 	return nil
 }
 
-// addYoung counts a file or an unfinished upload of ours that was written too recently.
+// addYoung counts a file or an unfinished upload that Penstock wrote too recently to judge.
 func (f *Found) addYoung(name string, upload bool) error {
 	if upload {
 		f.begun++
@@ -98,8 +99,8 @@ func (f *Found) addYoung(name string, upload bool) error {
 	return f.held.Grow(int64(entryBytes + len(name)))
 }
 
-// TooYoung returns the number of unneeded files and unfinished uploads that were written too
-// recently: a running write may need them.
+// TooYoung returns the number of files and unfinished uploads that the table does not need, but
+// that were written so recently that a running write may need them.
 func (f *Found) TooYoung() int {
 	sum := f.begun
 	for _, n := range f.young {
@@ -111,8 +112,9 @@ func (f *Found) TooYoung() int {
 // nameOf returns the name of a file without its folder.
 func nameOf(location string) string { return location[strings.LastIndexByte(location, '/')+1:] }
 
-// Keep drops all files with the name of a file that the table needs. Unfinished uploads stay,
-// because needed files are complete.
+// Keep is called with a file that the table needs. It drops all files with the same name from the
+// search, so that they are not removed. It does not drop unfinished uploads, because files that a
+// table needs are complete.
 func (f *Found) Keep(location string) {
 	name := nameOf(location)
 	delete(f.files, name)
@@ -120,7 +122,8 @@ func (f *Found) Keep(location string) {
 	delete(f.metadata, name)
 }
 
-// Orphans returns the remaining entries, by location: files first, then unfinished uploads.
+// Orphans returns the remaining entries: first the files, then the unfinished uploads, each sorted
+// by location.
 func (f *Found) Orphans() []store.FolderEntry {
 	var out []store.FolderEntry
 	for _, entries := range f.files {

@@ -1,5 +1,5 @@
-// Package repoint rewrites the deletes of data files whose rows are now in other files, in the same
-// order.
+// Package repoint rewrites the deletes of data files whose rows were copied to other files in the
+// same order.
 //
 // Position deletes and deletion vectors name rows by the location of a data file. If a file is
 // replaced by a copy with the same rows in the same order, such as one with additional columns, its

@@ -39,7 +39,7 @@ func (f *puffinFile) add(vector []byte, rows int64, data string) (offset, length
 	offset, length = int64(len(f.content)), int64(len(vector))
 	f.content = append(f.content, vector...)
 	f.blobs = append(f.blobs, puffinBlob{
-		Type: vectorType, Fields: []int{rowPosition}, Snapshot: -1, Sequence: -1, // set by the commit
+		Type: vectorType, Fields: []int{rowPosition}, Snapshot: -1, Sequence: -1, // -1 says that the commit sets the value
 		Offset: offset, Length: length,
 		Properties: map[string]string{"referenced-data-file": data, "cardinality": strconv.FormatInt(rows, 10)},
 	})

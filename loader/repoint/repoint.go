@@ -23,8 +23,8 @@ type Options struct {
 	Version int
 	// Deletes reads the deletes of the old files.
 	Deletes *deletes.Pool
-	// Files writes delete files. After an error, or if the files are not committed, the caller
-	// removes the files at all locations that Name returned.
+	// Files writes the delete files. If Write returns an error, or the files are not committed, the
+	// caller must remove the files at all locations that Name returned.
 	Files store.Writer
 	// Name returns the location of the next delete file, with an extension such as .parquet.
 	Name func(extension string) string
@@ -41,8 +41,9 @@ type Repointed struct {
 	Remove []string             // for commit.Change.RemoveDeletes
 }
 
-// Write rewrites the deletes of files for the files that have their rows now. Deletes of rows of
-// other files are unchanged. Files without position deletes or deletion vectors are skipped.
+// Write writes the deletes of each moved file's old location again, for its new location. It does
+// not change deletes of rows in files that are not moved. It skips files without position deletes
+// and deletion vectors.
 func Write(ctx context.Context, t *catalog.Table, moved []MovedFile, o Options) (out Repointed, err error) {
 	held, err := o.Budget.ReserveFor(ctx, "delete files of table "+t.Name, 0)
 	if err != nil {
@@ -70,9 +71,9 @@ func Write(ctx context.Context, t *catalog.Table, moved []MovedFile, o Options) 
 	return out, err
 }
 
-// Obsolete returns the sorted locations of the position delete files that apply to no data file
-// once some data files are removed. It excludes deletion vectors, since a commit removes these
-// along with their data files. See Options.Stays for stays.
+// Obsolete returns the sorted locations of the position delete files that no longer apply to any
+// data file after the given data files are removed. It leaves out deletion vectors, because a
+// commit removes these together with their data files. For the parameter stays, see Options.Stays.
 func Obsolete(ctx context.Context, t *catalog.Table, removed []catalog.File, pool *deletes.Pool, stays func(location string) bool) ([]string, error) {
 	gone := make(map[string]bool, len(removed))
 	for _, f := range removed {

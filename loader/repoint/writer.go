@@ -21,14 +21,14 @@ const (
 	vectorsVersion   = 3
 )
 
-// Memory for writing a deletion vector: copies of its blob while the file grows, and bytes of its
-// description.
+// Memory that is charged for writing a deletion vector: the number of copies of its blob while the
+// file grows, and the bytes of its description.
 const (
 	blobCopies = 4
 	perBlob    = 512
 )
 
-// batchRows is the number of positions that are encoded at a time.
+// batchRows is the maximum number of positions that are encoded in one batch.
 const batchRows = 8192
 
 // deleteWriter writes the delete files of one call.
@@ -41,7 +41,7 @@ type deleteWriter struct {
 	vectors puffinFile
 }
 
-// file rewrites the deletes of one file.
+// file rewrites the deletes of one moved file.
 func (w *deleteWriter) file(ctx context.Context, m MovedFile) error {
 	if w.Version < positionsVersion {
 		return fault.New(fault.Corrupt, "table %s of format version %d has deletes, which are of version 2", w.table.Name, w.Version).In(w.table.Name, m.Old.Location).
@@ -53,7 +53,7 @@ func (w *deleteWriter) file(ctx context.Context, m MovedFile) error {
 	}
 	defer positions.Release()
 	if positions.Count() == 0 {
-		return nil // the partition's position deletes apply to other files
+		return nil // the file has no deleted rows: the position deletes of its partition name other files
 	}
 	d := catalog.DeleteFile{
 		Kind: catalog.PositionDeletes, Rows: positions.Count(), Spec: m.Old.Spec, Partition: m.Old.Partition, Data: m.New,
@@ -99,7 +99,7 @@ func (w *deleteWriter) end(ctx context.Context) error {
 	return w.create(ctx, location, content)
 }
 
-// create writes a file.
+// create writes a delete file with the given content.
 func (w *deleteWriter) create(ctx context.Context, location string, content []byte) error {
 	err := w.held.Lend(content, func(p *memory.Buffer) error { return w.Files.Create(ctx, location, p) })
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *deleteWriter) create(ctx context.Context, location string, content []by
 
 // positions writes a position delete file for one data file.
 func (w *deleteWriter) positions(ctx context.Context, positions *deletes.FilePositions, d *catalog.DeleteFile) error {
-	batchBytes := int64(batchRows) * (2*int64(len(d.Data)) + 16) //nolint:mnd // texts while they are built, and positions
+	batchBytes := int64(batchRows) * (2*int64(len(d.Data)) + 16) //nolint:mnd // two copies of the location, and the positions
 	if err := w.held.GrowWait(ctx, batchBytes); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func deleteSchema() *arrow.Schema {
 	}, nil)
 }
 
-// deletesOf returns a batch of position deletes of a data file.
+// deletesOf returns a batch of position deletes for a data file: one row for each position in run.
 func deletesOf(schema *arrow.Schema, data string, run []int64) arrow.RecordBatch {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
@@ -168,7 +168,7 @@ func deletesOf(schema *arrow.Schema, data string, run []int64) arrow.RecordBatch
 	return b.NewRecordBatch()
 }
 
-// growing is a file in memory.
+// growing is a file in memory that reserves memory as it grows.
 type growing struct {
 	bytes   []byte
 	held    *budget.Reservation
@@ -179,7 +179,7 @@ type growing struct {
 func (g *growing) Write(ctx context.Context, p []byte) error {
 	if need := int64(len(g.bytes) + len(p)); need > g.charged {
 		more := max(need, 2*g.charged) - g.charged
-		if err := g.held.GrowWait(ctx, more+g.charged); err != nil { // both copies
+		if err := g.held.GrowWait(ctx, more+g.charged); err != nil { // the old and the new copy of the content
 			return err
 		}
 		g.held.Shrink(g.charged)

@@ -1,6 +1,6 @@
 // Package staged determines how the datasets of a server use a staging table that is being written:
-// which keys their training rows have, whether datasets depend on the order in which the table's
-// rows were written, and whether they can be read with new columns of the table.
+// which keys their training rows have, whether they depend on the order in which the table's rows
+// were written, and whether they can still be read after columns are added to the table.
 package staged
 
 import (
@@ -26,8 +26,8 @@ type Datasets struct {
 }
 
 // Readers describes how the datasets read a table. It names a dataset only if shown is not nil and
-// returns true for it. Entries with a filter are not Unique: their keys need to be unique only
-// among the rows that pass the filter.
+// returns true for the dataset. It does not report entries with a filter as Unique, because their
+// keys must be unique only among the rows that pass the filter.
 func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage.DatasetReader {
 	var out []stage.DatasetReader
 	for _, of := range d.Loader.Datasets() {
@@ -55,9 +55,9 @@ func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage
 	return out
 }
 
-// CheckAdded returns Invalid if a dataset that can be read now cannot be read after columns are added
-// to a table. table is the table's name as users write it, and to its current state. The error
-// describes a dataset only if shown returns true for its name.
+// CheckAdded returns Invalid if a dataset can be read now, but not after columns are added to a
+// table. The parameter table is the table's name as users write it, and to is the table's current
+// state. The error describes a dataset only if shown returns true for its name.
 func (d Datasets) CheckAdded(ctx context.Context, table string, to *catalog.Table, added []catalog.Field, shown func(dataset string) bool) error {
 	for _, of := range d.Loader.Datasets() {
 		if !d.reads(of, table) {
@@ -75,8 +75,8 @@ func (d Datasets) CheckAdded(ctx context.Context, table string, to *catalog.Tabl
 	return nil
 }
 
-// unreadable is the error for a dataset that cannot be read with new columns of a table, given the
-// dataset's error.
+// unreadable returns the error for a dataset that cannot be read after columns are added to a
+// table. Err is the error of reading the dataset.
 func unreadable(of dataset.Dataset, table string, err error, added []catalog.Field, shown func(dataset string) bool) error {
 	names := make([]string, len(added))
 	for i, f := range added {
@@ -95,7 +95,7 @@ func (d Datasets) reads(of dataset.Dataset, table string) bool {
 	return d.Same(of.Training.Table, table) || slices.ContainsFunc(of.Staging, func(s dataset.Staging) bool { return d.Same(s.Table, table) })
 }
 
-// nameOf returns the name of a dataset for errors.
+// nameOf returns the name of a dataset for errors, or a general text if the name may not be shown.
 func nameOf(of dataset.Dataset, shown func(dataset string) bool) string {
 	if shown(of.Name) {
 		return "dataset " + of.Name
@@ -103,8 +103,8 @@ func nameOf(of dataset.Dataset, shown func(dataset string) bool) string {
 	return "a dataset of the server"
 }
 
-// CheckAnyOrder returns Invalid if a dataset chooses rows of a table by the order in which they
-// were written. The error names the dataset if shown returns true for it.
+// CheckAnyOrder returns Invalid if the rows that a dataset chooses from a table depend on the order
+// in which they were written. The error names the dataset if shown returns true for it.
 func (d Datasets) CheckAnyOrder(table string, shown func(dataset string) bool) error {
 	for _, of := range d.Loader.Datasets() {
 		takes := of.Training.Distinct != nil && d.Same(of.Training.Table, table)

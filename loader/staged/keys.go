@@ -16,12 +16,12 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// keysShare limits the keys of a training table to a quarter of the budget. Sorting rows takes half
-// of the budget.
+// keysShare limits the memory for the keys of a training table to a quarter of the budget. Sorting
+// the staged rows takes half of the budget.
 const keysShare = 4
 
-// Keys identifies the training rows of a dataset or a table. Only rows of the staging table with
-// the keys of these rows are kept.
+// Keys reads the keys of the training rows of a dataset or a table. Of the rows that are staged,
+// only those with one of these keys are kept.
 type Keys struct {
 	Datasets
 	Of     string        // a dataset, or a table
@@ -29,8 +29,8 @@ type Keys struct {
 	Rights policy.Rights // to the training table
 }
 
-// Read reads the keys, given the columns of the staging table's key. It is used as OnlyKeys of
-// stage.CallOptions.
+// Read reads the keys of the training rows. Key has the columns of the staging table's key. Callers
+// set OnlyKeys of stage.CallOptions to Read.
 //
 // It returns NotFound for an unknown dataset or table, Invalid for keys that cannot be compared,
 // Exhausted if the keys take more than a quarter of the budget, and the errors of reading rows.
@@ -51,7 +51,7 @@ func (k Keys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys,
 		Rows:    dataset.Rows{Inline: &dataset.Dataset{Training: training}},
 		Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}},
 	}
-	var at []int // positions of the key's columns in query.Columns, which are distinct
+	var at []int // positions of the key's columns in query.Columns, which has no duplicates
 	for _, name := range names {
 		i := slices.IndexFunc(query.Columns, func(c dataset.Column) bool { return c.Column == name })
 		if i < 0 {
@@ -72,7 +72,8 @@ func (k Keys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys,
 	return k.collect(ctx, plan, at)
 }
 
-// comparableKeys checks that the types of a key column in both tables can be compared.
+// comparableKeys checks that the types of a key column in the staging table and in the training
+// table can be compared.
 func comparableKeys(staged arrow.Field, name string, training arrow.DataType) error {
 	if keyset.Comparable(staged.Type, training) {
 		return nil
@@ -81,7 +82,7 @@ func comparableKeys(staged arrow.Field, name string, training arrow.DataType) er
 		staged.Name, staged.Type, name, training).WithRemedy("cast the column of the files to the type of the training table")
 }
 
-// columns returns the training table, and the names of the key's columns in it.
+// columns returns the training table, and the names that the key's columns have in it.
 func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 	names := make([]string, len(key))
 	for i, f := range key {
@@ -100,7 +101,7 @@ func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 		return dataset.Training{}, nil, fault.As(dataset.Unknown(k.Of, known)).WithRemedy("name a dataset of the config file, or a training table as namespace.table")
 	}
 	d := configured[at]
-	d.Training.Distinct, d.Training.RequestLevel = nil, nil // they do not affect the keys
+	d.Training.Distinct, d.Training.RequestLevel = nil, nil // these do not affect the keys
 	mapped, err := k.mapped(d, key)
 	if err != nil {
 		return dataset.Training{}, nil, err
@@ -111,8 +112,8 @@ func (k Keys) columns(key []arrow.Field) (dataset.Training, []string, error) {
 	return d.Training, names, nil
 }
 
-// mapped returns the names of the training columns that the dataset joins to the columns of the
-// key, or nil if the dataset does not join the staging table.
+// mapped returns the names of the training columns that the dataset joins with the columns of the
+// key. It returns nil if the dataset does not join the staging table.
 func (k Keys) mapped(d dataset.Dataset, key []arrow.Field) ([]string, error) {
 	var names []string
 	for _, s := range d.Staging {
@@ -173,7 +174,7 @@ func (k Keys) add(ctx context.Context, keys *keyset.DistinctKeys, plan loader.Pl
 	return stream.Err()
 }
 
-// tooManyKeys adds the sufficient amount of memory to an Exhausted error.
+// tooManyKeys adds the amount of memory that would suffice to an Exhausted error.
 func tooManyKeys(err error, read, rows int64) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err

@@ -1,5 +1,5 @@
-// Package transaction makes one change of a table. It makes up to MaxAttempts attempts if other
-// writers commit to the table.
+// Package transaction makes one change of a table. If other writers commit to the table meanwhile,
+// it makes up to MaxAttempts attempts.
 //
 // Each attempt loads the table's state, prepares the change for this state, and commits. The
 // outcome determines whether the files of the attempt are removed:
@@ -28,11 +28,12 @@ import (
 	"github.com/penstock/penstock/loader/upload"
 )
 
-// MaxAttempts bounds the attempts of one transaction. It is large because each commit of another
-// writer can end an attempt.
+// MaxAttempts is the maximum number of attempts of one transaction. It is large because each commit
+// of another writer can make an attempt fail.
 const MaxAttempts = 64
 
-// The longest wait after the first attempt, and after any attempt.
+// minWait is the maximum wait after the first attempt, and maxWait is the maximum wait after any
+// attempt.
 const (
 	minWait = 25 * time.Millisecond
 	maxWait = 200 * time.Millisecond
@@ -49,8 +50,8 @@ type Attempt struct {
 	State *commit.TableState
 	// Commit makes the change; nil: there is nothing to change, and the transaction is done.
 	Commit func(ctx context.Context) (commit.Committed, error)
-	// Discard removes the files that were written for this attempt alone; nil: there are none. It
-	// is also called if Prepare fails.
+	// Discard removes the files that were written only for this attempt; nil: there are none. It is
+	// also called if Prepare returns an error, or if it leaves Commit nil.
 	Discard func(ctx context.Context)
 }
 
@@ -60,8 +61,8 @@ type Transaction struct {
 	Table, Branch string
 	// First is the state that the first attempt begins with; nil: it is loaded.
 	First *commit.TableState
-	// Once is true if the change does not depend on the state of the branch. Then a conflict is
-	// final.
+	// Once is true if the change does not depend on the state of the branch. A conflict is then
+	// final, and no other attempt follows.
 	Once bool
 	// Prepare prepares an attempt: it writes files and sets the attempt's Commit. Its errors are final.
 	Prepare func(ctx context.Context, a *Attempt) error
@@ -69,17 +70,17 @@ type Transaction struct {
 	Discard func(ctx context.Context)
 }
 
-// Run makes the change. It returns a Committed without a snapshot if there was nothing to change.
+// Run makes the change. If there was nothing to change, it returns a Committed whose Snapshot is 0.
 //
-// It returns the errors of Prepare, State and Commit, and Conflict if the change does not fit or
-// all attempts failed because other writers committed.
+// It returns the errors of Prepare, State and Commit. It returns Conflict if the change no longer
+// fits the table, or if all attempts failed because other writers committed.
 func (t Transaction) Run(ctx context.Context) (commit.Committed, error) {
 	var last attemptEnd
 	var seen *commit.TableState // the state of the last attempt
 	for attempts := range MaxAttempts {
 		state, err := t.next(ctx, attempts)
 		if last.err != nil && fault.KindOf(err) == fault.NotFound {
-			break // the branch was not created, and the conflict is the reason
+			break // the branch does not exist because of the conflict, so return the conflict
 		}
 		if err != nil {
 			last = attemptEnd{err: err}
@@ -114,8 +115,8 @@ func (t Transaction) next(ctx context.Context, attempts int) (*commit.TableState
 type attemptEnd struct {
 	made  commit.Committed
 	err   error
-	kept  bool // the files belong, or may belong, to the table
-	final bool // no other attempt follows
+	kept  bool // whether the files belong to the table, or may belong to it
+	final bool // whether no other attempt may follow
 }
 
 // attempt makes one attempt, and removes its files unless they are kept.

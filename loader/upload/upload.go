@@ -26,8 +26,8 @@ func ReserveParts(b *budget.Budget) store.Reserve {
 	}
 }
 
-// NewDestination returns a Destination that writes the bytes of a file to its upload. If a write is
-// abandoned, its bytes stay reserved until it returns.
+// NewDestination returns a Destination that writes the bytes of a file to an upload. If a caller
+// stops waiting for a write, the bytes of this write stay reserved until the write returns.
 func NewDestination(upload store.Upload, b *budget.Budget) chunk.Destination {
 	return destination{upload, b}
 }
@@ -52,8 +52,8 @@ func (d destination) Write(ctx context.Context, p []byte) error {
 }
 
 // AfterFailure returns a context for removing the files of a failed call. It lasts a minute, even
-// if the context of the call has ended. Files that are not removed in this time stay. They are
-// harmless, and can be recognized by name.
+// if the context of the call has ended. Files that cannot be removed in this time stay. They do no
+// harm, and their names show that Penstock wrote them.
 func AfterFailure(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
 }

@@ -25,11 +25,13 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Changing is a catalog whose tables are changed, and its owner.
+// Changing is a catalog through which tests change tables, together with the Writer that owns the
+// catalog.
 type Changing struct {
 	*Writer
 	Tables *icebergcat.Catalog
-	// another opens the catalog once more, as another process would; change may be nil.
+	// Another opens the catalog once more, like another process. The function change may change the
+	// options; it may be nil.
 	Another func(t *testing.T, change func(*icebergcat.Options)) *icebergcat.Catalog
 	Server  *restcattest.Server // nil for databases
 }
@@ -39,7 +41,7 @@ func Allow(o *icebergcat.Options) {
 	o.WriteNamespaces, o.Clock, o.Warehouse = []string{"ml"}, time.Now, "file://"+o.BaseDir
 }
 
-// Changes opens a writer's catalog for changes.
+// Changes opens the writer's catalog so that tests can change its tables.
 func (w *Writer) Changes(t *testing.T) *Changing {
 	t.Helper()
 	out := &Changing{Writer: w}
@@ -59,7 +61,8 @@ func (w *Writer) Changes(t *testing.T) *Changing {
 	return out
 }
 
-// ChangesByREST opens a writer's catalog for changes through a REST server.
+// ChangesByREST opens the writer's catalog through a REST server, so that tests can change its
+// tables.
 func (w *Writer) ChangesByREST(t *testing.T) *Changing {
 	t.Helper()
 	s := w.Serve(t)
@@ -79,7 +82,7 @@ func (w *Writer) ChangesByREST(t *testing.T) *Changing {
 	return out
 }
 
-// creates makes a REST server create tables as iceberg-go does.
+// creates makes a REST server create tables in the writer's catalog, with iceberg-go.
 func (w *Writer) creates(t *testing.T, s *restcattest.Server) {
 	t.Helper()
 	s.Create = func(namespace []string, wanted []byte) (string, bool, error) {
@@ -108,21 +111,21 @@ func (w *Writer) creates(t *testing.T, s *restcattest.Server) {
 	}
 }
 
-// EachChanging runs a test on every kind of catalog that takes changes.
+// EachChanging runs a test with every type of catalog that can be changed.
 func EachChanging(t *testing.T, test func(t *testing.T, c *Changing)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, NewWriter(t).Changes(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, NewPostgresWriter(t, postgrestest.Start(t)).Changes(t)) })
 	t.Run("rest", func(t *testing.T) { test(t, NewWriter(t).ChangesByREST(t)) })
 }
 
-// Bucketed makes a table in two partition specs: unpartitioned, then bucketed by id.
+// Bucketed makes the table Events, partitioned by bucket[4] of id.
 func (c *Changing) Bucketed(t *testing.T, version string) {
 	t.Helper()
 	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "id_bucket", Transform: iceberg.BucketTransform{NumBuckets: 4}})
 	c.Create(t, Events, IDSchema(), icecatalog.WithPartitionSpec(&spec), FormatVersion(version))
 }
 
-// File is an added file that exists in manifests only.
+// File returns a data file to add. It exists only in manifests, not in storage.
 func (c *Changing) File(name string, bucket int64) commit.DataFile {
 	return commit.DataFile{
 		Location: Location(name), Partition: []any{bucket}, Rows: 10, Bytes: 1000, Splits: []int64{4},
@@ -133,10 +136,10 @@ func (c *Changing) File(name string, bucket int64) commit.DataFile {
 	}
 }
 
-// Token is a token of now.
+// Token returns a token with the current time.
 func Token(name string) string { return commit.NewToken(time.Now(), name) }
 
-// Append commits files of bucket 1.
+// Append commits data files of bucket 1.
 func (c *Changing) Append(t *testing.T, name string, files ...string) commit.Committed {
 	t.Helper()
 	change := commit.Change{Table: Events, Token: Token(name)}
@@ -148,7 +151,7 @@ func (c *Changing) Append(t *testing.T, name string, files ...string) commit.Com
 	return out
 }
 
-// Files are the names of the live files of a branch, as a fresh reader lists them.
+// Files returns the names of the live files of a branch, as a newly opened catalog lists them.
 func (c *Changing) Files(t *testing.T, branch string) []string {
 	t.Helper()
 	reader := c.Another(t, func(o *icebergcat.Options) { o.WriteNamespaces = nil })
@@ -169,10 +172,10 @@ func NamesOf(files []catalog.File) []string {
 	return out
 }
 
-// NameOf returns the name of a file at a location.
+// NameOf returns the name of the file at a location, without .parquet.
 func NameOf(location string) string { return strings.TrimSuffix(filepath.Base(location), ".parquet") }
 
-// Orphans are the files in the table's folder for metadata that the table does not refer to.
+// Orphans returns the files in the table's metadata folder that the table does not refer to.
 func (c *Changing) Orphans(t *testing.T) []string {
 	t.Helper()
 	tbl := c.Load(t, Events)
@@ -203,7 +206,8 @@ func (c *Changing) Drop(t *testing.T) {
 	require.NoError(t, os.RemoveAll(folder))
 }
 
-// BytesOf returns the content of all files below the writer's folder, by name.
+// BytesOf returns the content of all files below the writer's folder, except the catalog's
+// database, by path.
 func (w *Writer) BytesOf(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -218,7 +222,7 @@ func (w *Writer) BytesOf(t *testing.T) map[string]string {
 	return out
 }
 
-// IsKind checks the kind of an error and that it names the table.
+// IsKind checks the kind of an error, that its text contains text, and that it has a remedy.
 func IsKind(t *testing.T, err error, kind fault.Kind, text string) {
 	t.Helper()
 	require.Equal(t, kind.String(), fault.KindOf(err).String(), "%v", err)
@@ -226,7 +230,7 @@ func IsKind(t *testing.T, err error, kind fault.Kind, text string) {
 	require.NotEmpty(t, fault.As(err).Remedy, "%v", err)
 }
 
-// Numbered returns n names.
+// Numbered returns n names that begin with prefix and end with a number.
 func Numbered(prefix string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -235,10 +239,10 @@ func Numbered(prefix string, n int) []string {
 	return out
 }
 
-// Replacement is a change that replaces files.
+// Replacement returns a change that replaces files.
 func (c *Changing) Replacement(name string, base int64, remove []string, add ...string) commit.Change {
 	change := commit.Change{Table: Events, Token: Token(name), Mode: commit.Rewrite, Base: base}
-	if len(remove) != len(add) { // each has as many rows
+	if len(remove) != len(add) { // each file has the same number of rows
 		change.Mode = commit.Overwrite
 	}
 	for _, f := range remove {

@@ -20,14 +20,14 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// FakeCloud is remote storage that nothing but its Kind describes: its own scheme,
-// its own property names, its own credentials.
+// FakeCloud is remote storage of a kind that only its store.Kind describes. It has its own scheme,
+// property names and credentials.
 type FakeCloud struct {
-	dir string // holds the files of fake://lake/
+	dir string // the local folder with the files of fake://lake/
 
 	Mu     sync.Mutex
-	Tokens map[string]bool     // those that are accepted
-	Opened []map[string]string // the properties of each store
+	Tokens map[string]bool     // the tokens that are accepted
+	Opened []map[string]string // the properties of each store that was opened
 }
 
 // FakeRoot is the root of the fake cloud.
@@ -76,7 +76,7 @@ type fakeStore struct {
 	token string
 }
 
-// Open implements store.Store. It asks for another token once if it is rejected.
+// Open implements store.Store. If the token is rejected, it asks for another token once.
 func (s *fakeStore) Open(ctx context.Context, location string, size int64) (store.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *fakeStore) Open(ctx context.Context, location string, size int64) (stor
 	return store.Local{}.Open(ctx, s.cloud.Path(location), size)
 }
 
-// FakeIO writes files of the fake cloud for iceberg-go.
+// FakeIO gives iceberg-go access to the files of the fake cloud.
 type FakeIO struct{ cloud *FakeCloud }
 
 // Open opens a file.
@@ -114,8 +114,8 @@ func (f FakeIO) WriteFile(name string, p []byte) error {
 	return iceio.LocalFS{}.WriteFile(f.cloud.Path(name), p)
 }
 
-// NewFakeCloud returns a fake cloud with a table of rows 0 to 9, and the catalog that
-// has the table. All files of the table, metadata included, are at fake://lake/.
+// NewFakeCloud returns a fake cloud with a table of the rows 0 to 9, and the Writer whose catalog
+// has the table. All files of the table, including its metadata, are below fake://lake/.
 func NewFakeCloud(t *testing.T) (*FakeCloud, *Writer) {
 	t.Helper()
 	c := &FakeCloud{dir: t.TempDir(), Tokens: map[string]bool{}}
@@ -137,7 +137,7 @@ func NewFakeCloud(t *testing.T) (*FakeCloud, *Writer) {
 	return c, w
 }
 
-// Create implements store.Writer. It takes the credentials of reads.
+// Create implements store.Writer. It uses the same credentials as Open.
 func (s *fakeStore) Create(ctx context.Context, location string, content *memory.Buffer) error {
 	if err := s.renew(ctx); err != nil {
 		return err

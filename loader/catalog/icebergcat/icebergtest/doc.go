@@ -1,3 +1,4 @@
-// Package icebergtest has what tests of Iceberg catalogs share: a writer, which is another program that owns a catalog, with
-// iceberg-go's own commits; a catalog that is changed beside it; tables that are made by hand; and a fake cloud.
+// Package icebergtest has the code that tests of Iceberg catalogs share: a Writer, which stands for
+// another program that owns a catalog and commits with iceberg-go; Changing, a catalog that
+// Penstock changes at the same time; tables whose manifests a test writes itself; and a fake cloud.
 package icebergtest

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 )
 
-// OpenDirectory opens the folder that a writer's tables lie in.
+// OpenDirectory opens the folder that has a writer's tables as a catalog of type directory.
 func OpenDirectory(t *testing.T, o icebergcat.Options) *icebergcat.Catalog {
 	t.Helper()
 	o.Name, o.Type = "folder", "directory"
@@ -30,7 +30,7 @@ func OpenDirectory(t *testing.T, o icebergcat.Options) *icebergcat.Catalog {
 	return c
 }
 
-// Versioned lays the states of a table out as Hadoop's catalog does: v1, v2, v3.
+// Versioned copies the metadata files of a table into the layout of Hadoop's catalog: v1, v2, v3.
 func Versioned(t *testing.T) (folder string, snapshots []int64) {
 	t.Helper()
 	w := NewWriter(t)
@@ -57,7 +57,7 @@ func Put(t *testing.T, folder, name, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// Local is the path of a location of the writer's.
+// Local returns the local path of a location of the writer.
 func Local(t *testing.T, location string) string {
 	t.Helper()
 	path, err := store.Path(location)
@@ -65,8 +65,8 @@ func Local(t *testing.T, location string) string {
 	return path
 }
 
-// TwoManifests makes a table of two files in two manifests, and returns its
-// manifest list and one of the manifests.
+// TwoManifests makes a table with two data files in two manifests. It returns the table's manifest
+// list and one of the manifests.
 func TwoManifests(t *testing.T, w *Writer) (list, manifest string) {
 	t.Helper()
 	spec := w.Create(t, Events, IDSchema()).Spec()
@@ -81,14 +81,14 @@ func TwoManifests(t *testing.T, w *Writer) (list, manifest string) {
 	return snapshot.ManifestList, manifests[0].FilePath()
 }
 
-// AsS3 returns S3 with a store in its place.
+// AsS3 returns the kind of storage S3, but with its files in the given store.
 func AsS3(files store.Store) store.Kinds {
 	kind := s3.Kind(store.Environment{})
 	kind.Open = func(context.Context, map[string]string, store.Credentials) (store.Store, error) { return files, nil }
 	return store.NewKinds(kind)
 }
 
-// WithSchemas sets the schemas of a table's metadata to this text.
+// WithSchemas replaces the schemas in a table's metadata with this text.
 func (w *Writer) WithSchemas(t *testing.T, schemas string, current int) {
 	t.Helper()
 	path := Local(t, w.Load(t, Events).MetadataLocation())

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Handmade writes manifests and a manifest list of its own into a table, as
-// other writers lay them out, and makes their snapshot main.
+// Handmade is a table whose manifests and manifest list a test writes itself, for example as other
+// writers would write them. Commit makes their snapshot the snapshot of main.
 type Handmade struct {
 	*Writer
 	Table    *icetable.Table
 	Snapshot icetable.Snapshot
 }
 
-// NewHandmade makes a table of a format version, without snapshots.
+// NewHandmade makes a table with a format version, without snapshots.
 func NewHandmade(t *testing.T, version string, options ...func(*icetable.Snapshot)) *Handmade {
 	t.Helper()
 	w := NewWriter(t)
@@ -36,10 +36,10 @@ func NewHandmade(t *testing.T, version string, options ...func(*icetable.Snapsho
 	return h
 }
 
-// Path returns the path of a file in the folder of the table.
+// Path returns the path of a file in the writer's folder.
 func (h *Handmade) Path(name string) string { return filepath.Join(h.Dir, name) }
 
-// Manifest writes one manifest; the function fills it.
+// Manifest writes one manifest, to which the function fill adds the entries.
 func (h *Handmade) Manifest(t *testing.T, name string, fill func(*iceberg.ManifestWriter)) iceberg.ManifestFile {
 	t.Helper()
 	var out bytes.Buffer
@@ -68,7 +68,7 @@ func (h *Handmade) Deletes(t *testing.T, name string, files ...iceberg.DataFile)
 	return file
 }
 
-// Commit writes the list, and makes the snapshot the table's.
+// Commit writes the manifest list, and makes the snapshot current.
 func (h *Handmade) Commit(t *testing.T, manifests ...iceberg.ManifestFile) {
 	t.Helper()
 	var out bytes.Buffer
@@ -79,7 +79,7 @@ func (h *Handmade) Commit(t *testing.T, manifests ...iceberg.ManifestFile) {
 	h.Publish(t)
 }
 
-// Publish writes the metadata, and makes it current.
+// Publish adds the snapshot to the table's metadata, and moves main to it.
 func (h *Handmade) Publish(t *testing.T) {
 	t.Helper()
 	h.Update(t, Events, icetable.NewAddSnapshotUpdate(&h.Snapshot))

@@ -28,7 +28,7 @@ func FormatVersion(n string) icecatalog.CreateTableOpt {
 	return icecatalog.WithProperties(iceberg.Properties{icetable.PropertyFormatVersion: n})
 }
 
-// List opens main of a table and lists its files for some columns.
+// List opens main of a table and lists its files, with the given columns to read.
 func List(t *testing.T, c *icebergcat.Catalog, columns ...int) ([]catalog.File, error) {
 	t.Helper()
 	table, err := c.Table(t.Context(), Events, dataset.Ref{})
@@ -36,7 +36,7 @@ func List(t *testing.T, c *icebergcat.Catalog, columns ...int) ([]catalog.File, 
 	return c.Files(t.Context(), table, columns, nil)
 }
 
-// DeleteFile builds a delete file of a spec.
+// DeleteFile builds a delete file with a partition spec.
 func DeleteFile(t *testing.T, spec iceberg.PartitionSpec, content iceberg.ManifestEntryContent, format iceberg.FileFormat) iceberg.DataFile {
 	t.Helper()
 	b, err := iceberg.NewDataFileBuilder(spec, content, Location("deletes"), format, nil, nil, nil, 1, 100)
@@ -65,8 +65,8 @@ func ListOf(id int, element iceberg.Type) iceberg.Type {
 	return &iceberg.ListType{ElementID: id, Element: element}
 }
 
-// NestedSchema has a key two structs deep, and columns that are none of their
-// own.
+// NestedSchema returns a schema with structs, lists and required fields. Its column user.in.KEY,
+// inside two structs, has the given name and type.
 func NestedSchema(key string, typ iceberg.Type) *iceberg.Schema {
 	required := func(f iceberg.NestedField) iceberg.NestedField {
 		f.Required = true
@@ -83,8 +83,8 @@ func NestedSchema(key string, typ iceberg.Type) *iceberg.Schema {
 	)
 }
 
-// Execute runs SQL on a file, in SQLite's own journal mode: as PyIceberg and
-// Spark leave it.
+// Execute runs SQL statements on a SQLite file. It leaves the journal mode as SQLite chooses it,
+// like PyIceberg and Spark.
 func Execute(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=synchronous(OFF)"}).String())
@@ -96,7 +96,8 @@ func Execute(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// LegacyTables are the tables of a catalog without iceberg_type.
+// LegacyTables returns the statements that create the tables of a catalog without the column
+// iceberg_type.
 func LegacyTables() []string {
 	return []string{
 		`CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
@@ -108,18 +109,18 @@ func LegacyTables() []string {
 	}
 }
 
-// IDSchema has one column: id, a long.
+// IDSchema returns a schema with one column: id, a required long.
 func IDSchema() *iceberg.Schema {
 	return iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true})
 }
 
-// SetMapping sets the property as other programs write it.
+// SetMapping sets the table property with the name mapping, as other programs write it.
 func (w *Writer) SetMapping(t *testing.T, text string) {
 	t.Helper()
 	w.Update(t, Events, icetable.NewSetPropertiesUpdate(iceberg.Properties{icetable.DefaultNameMappingKey: text}))
 }
 
-// MappedTable has a struct, a list and a map.
+// MappedTable makes a table with a struct, a list and a map.
 func MappedTable(t *testing.T) *Writer {
 	t.Helper()
 	w := NewWriter(t)
@@ -135,8 +136,9 @@ const (
 	OwnNames = `[{"field-id":1,"names":["id"]},{"field-id":2,"names":["user"],"fields":[{"field-id":3,"names":["n"]}]},
 		{"field-id":4,"names":["tags"],"fields":[{"field-id":5,"names":["element"]}]},
 		{"field-id":6,"names":["pairs"],"fields":[{"field-id":7,"names":["key"]},{"field-id":8,"names":["value"]}]}]`
-	// OtherNames maps fewer columns in the same way, with earlier names, and has additions that
-	// change nothing: columns that the table does not have, and one that none has.
+	// OtherNames maps fewer columns to the same field ids, and has earlier names of these columns.
+	// It also has entries that change nothing: a field id that the table does not have, and a name
+	// without a field id.
 	OtherNames = `[{"field-id":99,"names":["id"]},{"names":["gone"],"fields":[{"names":["x"]}]},
 		{"field-id":4,"names":["labels","tags"],"fields":[{"field-id":5,"names":["element"]}]},
 		{"field-id":1,"names":["ID","id_","ID"]}]`
@@ -144,7 +146,7 @@ const (
 	OtherAgain = `[{"names":["id_","ID"],"field-id":1},{"fields":[{"field-id":5,"names":["element"]}],"field-id":4,"names":["tags","labels"]}]`
 )
 
-// CatalogFile writes a catalog of one table, in a journal mode of SQLite.
+// CatalogFile writes the SQLite file of a catalog with one table, in the given journal mode.
 func CatalogFile(t *testing.T, path, mode, metadata string) {
 	t.Helper()
 	query := url.Values{"_pragma": {"journal_mode(" + mode + ")", "synchronous(OFF)"}}
@@ -160,7 +162,8 @@ func CatalogFile(t *testing.T, path, mode, metadata string) {
 	require.NoError(t, db.Close())
 }
 
-// Appends makes a table of n appends, each of one file, and returns their ids.
+// Appends makes a table with n appends of one file each. It returns the table's partition spec and
+// the ids of the snapshots.
 func Appends(t *testing.T, w *Writer, n int) (spec iceberg.PartitionSpec, ids []int64) {
 	t.Helper()
 	spec = w.Create(t, Events, IDSchema()).Spec()
@@ -170,7 +173,8 @@ func Appends(t *testing.T, w *Writer, n int) (spec iceberg.PartitionSpec, ids []
 	return spec, ids
 }
 
-// Since lists what was appended, by the names that appends gives.
+// Since returns the names of the files that were appended after a snapshot. In tables of Appends,
+// the names are numbers.
 func Since(t *testing.T, c catalog.Catalog, id int64) ([]string, error) {
 	t.Helper()
 	table, err := c.Table(t.Context(), Events, dataset.Ref{})
@@ -183,7 +187,7 @@ func Since(t *testing.T, c catalog.Catalog, id int64) ([]string, error) {
 	return names, err
 }
 
-// Opens are the files that were opened.
+// Opens is a store that records the locations of the files that were opened.
 type Opens struct {
 	store.Store
 	mu    sync.Mutex

@@ -35,15 +35,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Writer is another program that owns the catalog: iceberg-go's own.
+// Writer stands for another program that owns the catalog. It uses iceberg-go's SQL catalog.
 type Writer struct {
 	*icesql.Catalog
 	Dir  string
 	uri  string
-	Lost atomic.Int64 // commits, each of which leaves a file of iceberg-go's
+	Lost atomic.Int64 // number of commits that failed; each left a file of iceberg-go
 }
 
-// NewWriter returns a writer whose catalog lies in a SQLite file of its own.
+// NewWriter returns a writer whose catalog is in a new SQLite file.
 func NewWriter(t *testing.T) *Writer {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func NewWriter(t *testing.T) *Writer {
 	return &Writer{Catalog: c, Dir: dir, uri: "sqlite:///catalog.db"}
 }
 
-// NewPostgresWriter is a writer whose catalog lies in a database of its own.
+// NewPostgresWriter returns a writer whose catalog is in a new database of a PostgreSQL server.
 func NewPostgresWriter(t *testing.T, s *postgrestest.Server) *Writer {
 	t.Helper()
 	uri := s.Database(t)
@@ -68,7 +68,7 @@ func NewPostgresWriter(t *testing.T, s *postgrestest.Server) *Writer {
 	return &Writer{Catalog: c, Dir: dir, uri: uri}
 }
 
-// Options are those with which the writer's catalog is opened.
+// Options returns the options for opening the writer's catalog.
 func (w *Writer) Options() icebergcat.Options {
 	return icebergcat.Options{Name: "default", Type: "sql", URI: w.uri, BaseDir: w.Dir, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: Anywhere()}
 }
@@ -82,7 +82,7 @@ func (w *Writer) Open(t *testing.T) *icebergcat.Catalog {
 	return c
 }
 
-// OpenOver opens a catalog whose tables are located by what wrap returns.
+// OpenOver opens a catalog that uses the Swapper that wrap returns.
 func OpenOver(t *testing.T, o icebergcat.Options, wrap func(locator.Swapper) locator.Swapper) *icebergcat.Catalog {
 	t.Helper()
 	s, err := icebergcat.OpenSource(t.Context(), o)
@@ -146,13 +146,13 @@ func (w *Writer) Expire(t *testing.T, table string, snapshot int64) {
 	w.Update(t, table, icetable.NewRemoveSnapshotsUpdate([]int64{snapshot}, false))
 }
 
-// Add commits data files that exist in the manifests only.
+// Add commits data files that exist only in manifests.
 func (w *Writer) Add(t *testing.T, table, branch string, files ...iceberg.DataFile) int64 {
 	t.Helper()
 	return w.Replace(t, table, branch, nil, files)
 }
 
-// Replace commits data files in place of others, which exist in the manifests only.
+// Replace commits data files in place of other data files. All of them exist only in manifests.
 func (w *Writer) Replace(t *testing.T, table, branch string, remove, add []iceberg.DataFile) int64 {
 	t.Helper()
 	if branch == "" {
@@ -165,7 +165,7 @@ func (w *Writer) Replace(t *testing.T, table, branch string, remove, add []icebe
 	return out.SnapshotByName(branch).SnapshotID
 }
 
-// rewrite commits as a compaction does.
+// rewrite commits in the same way as a compaction of iceberg-go.
 func (w *Writer) rewrite(t *testing.T, table, branch string, remove, add []iceberg.DataFile) int64 {
 	t.Helper()
 	branch = cmp.Or(branch, icetable.MainBranch)
@@ -184,7 +184,7 @@ func (w *Writer) rewrite(t *testing.T, table, branch string, remove, add []icebe
 	return out.SnapshotByName(branch).SnapshotID
 }
 
-// DataFile builds a Parquet data file of a spec; adjust may be nil.
+// DataFile builds a Parquet data file with a partition spec. The parameter adjust may be nil.
 func DataFile(t *testing.T, spec iceberg.PartitionSpec, location string, partition map[int]any, adjust func(*iceberg.DataFileBuilder)) iceberg.DataFile {
 	t.Helper()
 	b, err := iceberg.NewDataFileBuilder(spec, iceberg.EntryContentData, location, iceberg.ParquetFile, partition, nil, nil, 10, catalogtest.Bytes)
@@ -212,7 +212,7 @@ func suiteFile(t *testing.T, spec iceberg.PartitionSpec, f catalogtest.File) ice
 	})
 }
 
-// encode writes bounds as the Iceberg specification has them.
+// encode encodes bounds in the way that the Iceberg specification defines.
 func encode(t *testing.T, bounds map[int]any) map[int][]byte {
 	t.Helper()
 	out := make(map[int][]byte, len(bounds))
@@ -231,7 +231,7 @@ func encode(t *testing.T, bounds map[int]any) map[int][]byte {
 	return out
 }
 
-// Nested returns columns as iceberg-go's.
+// Nested converts columns to iceberg-go's type.
 func Nested(t *testing.T, fields []catalog.Field) []iceberg.NestedField {
 	t.Helper()
 	types := map[arrow.Type]iceberg.Type{
@@ -247,7 +247,7 @@ func Nested(t *testing.T, fields []catalog.Field) []iceberg.NestedField {
 	return out
 }
 
-// SuiteSpec is the partition spec of the conformance suite's tables.
+// SuiteSpec returns the partition spec of the conformance suite's tables.
 func SuiteSpec() iceberg.PartitionSpec {
 	return iceberg.NewPartitionSpec(
 		iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "id_bucket", Transform: iceberg.BucketTransform{NumBuckets: catalogtest.Buckets}},
@@ -256,7 +256,8 @@ func SuiteSpec() iceberg.PartitionSpec {
 	)
 }
 
-// Rig is the conformance suite's view of the writer and a catalog.
+// Rig returns the Rig with which the conformance suite tests a catalog. The writer makes the
+// changes.
 func (w *Writer) Rig(c catalog.Catalog) catalogtest.Rig {
 	return catalogtest.Rig{
 		Catalog: c,
@@ -312,7 +313,7 @@ func (w *Writer) Rig(c catalog.Catalog) catalogtest.Rig {
 // Location returns the location of a data file.
 func Location(name string) string { return fmt.Sprintf("/warehouse/%s.parquet", name) }
 
-// OpenDB opens a catalog's file as its owner does.
+// OpenDB opens a catalog's SQLite file for writing, like its owner.
 func OpenDB(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
@@ -321,11 +322,12 @@ func OpenDB(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-// Anywhere allows all local files: the data files of these tables are names in manifests, and do not exist.
+// Anywhere returns the allowed prefixes that include all local files. The data files of the tests'
+// tables exist only in manifests.
 func Anywhere() []string { return []string{"/"} }
 
-// Commits makes a REST server commit to the writer's catalog: iceberg-go parses and checks the
-// commit as the specification requires.
+// Commits makes a REST server commit to the writer's catalog. Iceberg-go parses each commit and
+// checks its requirements.
 func (w *Writer) Commits(t *testing.T, s *restcattest.Server) {
 	s.Commit = func(namespace []string, name string, wanted []byte) (bool, error) {
 		var commit struct {
@@ -350,13 +352,13 @@ func (w *Writer) Commits(t *testing.T, s *restcattest.Server) {
 			w.Lost.Add(1)
 		}
 		if errors.Is(err, icetable.ErrCommitFailed) {
-			return false, nil // another commit came between
+			return false, nil // another commit came first
 		}
 		return err == nil, err
 	}
 }
 
-// Pinned makes a table with a number of snapshots, and pins the first one.
+// Pinned makes a table with the given number of snapshots, and pins the first snapshot.
 func (w *Writer) Pinned(t *testing.T, c catalog.Catalog, snapshots int) *catalog.Table {
 	t.Helper()
 	spec := w.Create(t, Events, IDSchema()).Spec()
@@ -372,7 +374,7 @@ func (w *Writer) Pinned(t *testing.T, c catalog.Catalog, snapshots int) *catalog
 	return pinned
 }
 
-// TagAges are those of Penstock's, and how old their snapshots may become.
+// TagAges returns the maximum age of each of Penstock's tags, by snapshot.
 func (w *Writer) TagAges(t *testing.T) map[int64]time.Duration {
 	t.Helper()
 	out := map[int64]time.Duration{}
@@ -392,7 +394,7 @@ func (w *Writer) Committed(t *testing.T, snapshot int64) time.Time {
 	return time.UnixMilli(w.Load(t, Events).Metadata().SnapshotByID(snapshot).TimestampMs)
 }
 
-// Until returns for how long a tag is wanted.
+// Until returns the tags.Until with these times.
 func Until(least, wanted time.Time) tags.Until {
 	return tags.Until{Least: least, Wanted: wanted}
 }
@@ -400,7 +402,7 @@ func Until(least, wanted time.Time) tags.Until {
 // Itoa returns an id as text.
 func Itoa(id int64) string { return string(Must(json.Marshal(id))) }
 
-// Must returns a value whose error cannot be.
+// Must returns v. It panics if there is an error, which the caller knows to be impossible.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -408,7 +410,8 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Forgetful takes files, and does not have them, or not whole.
+// Forgetful is a store that accepts files but loses them: of each file, it keeps only the first
+// Keep bytes, or nothing if Keep is negative.
 type Forgetful struct {
 	store.Local
 	Keep int
@@ -422,7 +425,7 @@ func (f Forgetful) Create(ctx context.Context, location string, content *memory.
 	return f.Local.Create(ctx, location, memory.NewBufferBytes(content.Bytes()[:min(f.Keep, content.Len())]))
 }
 
-// Tables are those of the writer, as a REST server knows them.
+// Tables returns the function with which a REST server looks up the writer's tables.
 func (w *Writer) Tables(t *testing.T) restcattest.Tables {
 	return func(namespace []string, name string) (restcattest.Table, bool) {
 		tbl, err := w.LoadTable(t.Context(), append(append([]string{}, namespace...), name))
@@ -435,7 +438,7 @@ func (w *Writer) Tables(t *testing.T) restcattest.Tables {
 	}
 }
 
-// Serve puts a REST server before the writer's catalog.
+// Serve starts a REST server that serves the writer's catalog.
 func (w *Writer) Serve(t *testing.T) *restcattest.Server {
 	t.Helper()
 	s := restcattest.Start(t)
@@ -443,7 +446,7 @@ func (w *Writer) Serve(t *testing.T) *restcattest.Server {
 	return s
 }
 
-// OpenREST opens a REST catalog; change may be nil.
+// OpenREST opens the catalog of a REST server. The parameter change may be nil.
 func OpenREST(t *testing.T, s *restcattest.Server, change func(*icebergcat.Options)) *icebergcat.Catalog {
 	t.Helper()
 	o := icebergcat.Options{Name: "lake", Type: "rest", URI: s.URL, Store: store.Local{}, AllowedPrefixes: Anywhere()}
