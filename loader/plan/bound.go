@@ -27,7 +27,7 @@ type Bound struct {
 	// evaluated on the joined rows; nil keeps all rows. It does not prune files.
 	PostJoin        *expr.Filter
 	PostJoinColumns []resolve.Output
-	Sample          *Sample // selects among the training rows that pass Filter; nil keeps all of them
+	Sample          *Sample // selects some of the training rows that pass Filter; nil keeps all of them
 	// RequestKey lists the training columns that identify a request, if rows are
 	// shuffled by request or batches consist of requests.
 	RequestKey []catalog.Field
@@ -55,8 +55,8 @@ func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
 	return b, nil
 }
 
-// decides reports whether a staging entry affects which rows the plan has: it drops or
-// repeats rows, or the query's filter names one of its columns.
+// decides reports whether a staging entry affects which rows the plan has. It does if the entry
+// drops or repeats rows, or if the query's filter names one of the entry's columns.
 func (b *Bound) decides(entry int) bool {
 	return b.Relation.Staging[entry].Counted(resolve.Asks(b.PostJoinColumns, entry))
 }
@@ -80,7 +80,7 @@ func (b *Bound) bindShuffle() error {
 }
 
 // bindRequests finds the columns that identify requests. field is the field of the query that needs
-// them. If there are none, the error suggests the alternative in without.
+// them. If the dataset has no such columns, the error suggests the alternative in without.
 func (b *Bound) bindRequests(field, without string) error {
 	b.RequestKey = nil
 	for _, name := range b.Relation.Dataset.Key {
@@ -108,9 +108,9 @@ type Columns struct {
 	Staging  [][]int
 }
 
-// ValueRanges returns the columns whose value ranges a plan can use: columns that filters name,
-// keys whose match no bucket narrows, and times. If Files have fewer ranges, a plan reads more
-// files but returns the same rows.
+// ValueRanges returns the columns whose value ranges a plan can use: columns that filters name, key
+// columns whose match is not narrowed by buckets, and times. If Files have fewer ranges, a plan
+// reads more files but returns the same rows.
 func (b *Bound) ValueRanges() Columns {
 	var c Columns
 	c.Training, c.Staging = b.Relation.ValueRanges()
@@ -132,10 +132,11 @@ func (b *Bound) Needs(outputs []resolve.Output) []bool {
 	return needs
 }
 
-// Reads returns every column that a stream of the outputs reads for any purpose: to return it, or
-// to join, order, filter or sample by it, before or after the joins. The catalog must check all of
-// these columns, since a file may store a column in a form that would be read incorrectly. A Source
-// has the list, and reading any other column fails (Source.Check).
+// Reads returns every column that a stream of the outputs reads for any purpose: to return the
+// column, or to join, order, filter or sample by it, before or after the joins. The catalog must
+// check all of these columns, since a file may store a column in a form that would be read
+// incorrectly. A Source has the list of checked columns, and reading any other column fails
+// (Source.Check).
 func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
 	c := Columns{Training: named(r.Training, slices.Concat(b.Filter.Columns(), b.Sample.Reads())), Staging: make([][]int, len(r.Staging))}

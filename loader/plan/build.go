@@ -23,8 +23,8 @@ type Files struct {
 type Listing struct {
 	Files   []catalog.File
 	Columns []int // field ids of the columns that the catalog has checked
-	// Unlisted reports that the files are unknown, because no stream of the plan reads the staging
-	// entry.
+	// Unlisted means that the files were not listed, because no stream of the plan reads the
+	// staging entry.
 	Unlisted bool
 }
 
@@ -65,7 +65,8 @@ func Build(b *Bound, files Files) (*Plan, error) {
 	return p, nil
 }
 
-// trusted returns the training columns whose buckets the plan relies on.
+// trusted returns the training columns for which the plan relies on the files being in the right
+// buckets.
 func (b *Bound) trusted() []catalog.Field {
 	var columns []catalog.Field
 	for _, s := range b.Relation.Staging {
@@ -146,9 +147,9 @@ func (b *Bound) BucketField(spec int) int {
 	return slices.IndexFunc(t.Specs[spec], func(f catalog.PartitionField) bool { return f.Transform.Kind == catalog.Bucket })
 }
 
-// cut divides the rows of each bucket into splits of splitRows rows, in the order of its files. A
-// split may end within a file. If repeated rows are dropped, or batches consist of requests, each
-// bucket is one split.
+// cut divides the rows of each bucket into splits of splitRows rows, in the order of the bucket's
+// files. A split may end within a file. If repeated rows are dropped, or if batches consist of
+// requests, each bucket is one split.
 func (b *Bound) cut(buckets []*bucketFiles) []Split {
 	splits := make([]Split, 0, len(buckets))
 	for _, group := range buckets {
@@ -178,9 +179,9 @@ func (b *Bound) cut(buckets []*bucketFiles) []Split {
 	return splits
 }
 
-// splitID returns the ID of a split, which is derived from its files and its rows. Shuffles hash the
-// ID, so its format affects the order that a seed produces. A promotion does not change the ID, and
-// neither do deletes.
+// splitID returns the ID of a split, which is derived from its files and its rows. Shuffles hash
+// the ID, so its format affects the order that a seed produces. Neither promotions nor deletes
+// change the ID.
 func splitID(files []FileRange) string {
 	var text []byte
 	for _, f := range files {
@@ -214,7 +215,7 @@ func (p *Plan) prune(splits []Split) []Split {
 	})
 }
 
-// sampled reports whether the sample can keep rows of a split, given the split's bucket.
+// sampled reports whether the sample may keep any rows of a split, judged by the split's bucket.
 func (b *Bound) sampled(s Split) bool {
 	if b.Sample == nil || len(b.Sample.Columns) != 1 {
 		return true

@@ -9,7 +9,7 @@ import (
 type CacheRead struct {
 	Columns int64         // columns of row groups, or of parts of row groups
 	Bytes   int64         // decoded bytes
-	Saved   time.Duration // how long decoding these columns took when they were cached
+	Saved   time.Duration // how long it took to decode these columns when they were added to the cache
 }
 
 // Minus returns the difference from an earlier total.

@@ -12,9 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// byCommit compares files by when they were written. This is their usual order
-// (sequence number, File.OrderedAs), except that files without sequence numbers are compared
-// by the rank of their snapshots before that.
+// byCommit compares files by the time at which they were written: by their sequence numbers, then,
+// for files without sequence numbers, by the rank of their snapshots, and then by File.OrderedAs.
 func byCommit(a, b catalog.File) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.OrderedAs(), b.OrderedAs()))
 }
@@ -43,8 +42,7 @@ func unordered(files []catalog.File) (a, b catalog.File, found bool) {
 	return a, b, false
 }
 
-// needsCommits reports whether the write order of two staging rows matters for an
-// entry.
+// needsCommits reports whether it matters for an entry which of two staging rows was written first.
 func needsCommits(s resolve.Staging) bool { return s.Join.Adds() && s.Duplicates.Choose() }
 
 // ordersItself reports whether the entry orders the rows of a key, so that the write order only
@@ -60,7 +58,7 @@ type Arrival struct {
 }
 
 // Arrival returns the partly known order in which the files of a staging entry were written. It
-// returns nil if the order is fully known or does not matter.
+// returns nil if the order is completely known, or does not matter.
 func (p *Plan) Arrival(staging int) *Arrival {
 	r := p.Relation.Staging[staging]
 	if !needsCommits(r) || !ordersItself(r) {
@@ -90,8 +88,8 @@ func (a *Arrival) Known(one, other string) bool {
 	return !found
 }
 
-// Unknown returns the error for a key whose row depends on which of two files was
-// written first.
+// Unknown returns the error for a key if it depends on the order of two files which row of the key
+// is used, and the order is unknown.
 func (a *Arrival) Unknown(key, one, other string) error {
 	x, y := a.files[one], a.files[other]
 	return fault.New(fault.Invalid, "%s must choose between rows of table %s with the key %s that order_by does not tell apart, and it is unknown which of their files %s (snapshot %d) and %s (snapshot %d) "+
@@ -100,8 +98,8 @@ func (a *Arrival) Unknown(key, one, other string) error {
 		WithRemedy("add a column to order_by that tells these rows apart")
 }
 
-// Identity identifies the known order. The identity of a build side made with this order includes
-// it.
+// Identity identifies the known part of the order. It is part of the identity of build sides that
+// are made with this order.
 func (a *Arrival) Identity() string {
 	if a == nil {
 		return ""
@@ -123,8 +121,8 @@ func (a *Arrival) Identity() string {
 	return digest.Of(all)
 }
 
-// checkCommits refuses files whose write order matters and is unknown. The error is Invalid, or
-// Expired if the plan is pinned: when the pin was made, the order was known.
+// checkCommits refuses files whose write order matters and is unknown. The error is Invalid. If the
+// plan is pinned, the error is Expired, since the order was known when the pin was made.
 func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, remedy string) error {
 	a, b, found := unordered(files)
 	if !found {
@@ -140,8 +138,8 @@ func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, rem
 		WithRemedy("%s; rewriting these files does not restore the order in which they were written", remedy)
 }
 
-// checkGroup refuses a file group of an entry if the write order of its files is unknown and
-// determines which row of a key is chosen.
+// checkGroup refuses a file group of an entry if the write order of the group's files is unknown,
+// and the order determines which row of a key is used.
 func checkGroup(r resolve.Staging, group FileGroup, pinned bool) error {
 	if !needsCommits(r) || ordersItself(r) {
 		return nil
@@ -149,9 +147,9 @@ func checkGroup(r resolve.Staging, group FileGroup, pinned bool) error {
 	return checkCommits(r.Pinned, group.Files, pinned, "duplicates: "+r.Duplicates.String(), "set order_by to columns that determine which row counts")
 }
 
-// Places maps the locations of a source's files to their positions in the order in which they were
-// written. It returns nil if the files are already in that order, as they always are if they have
-// sequence numbers.
+// Places maps the location of each file of a source to the file's position in the order in which
+// the files were written. It returns nil if the source's files are already in that order. They
+// always are if they have sequence numbers.
 func (s Source) Places() map[string]int64 {
 	files := s.files()
 	if slices.IsSortedFunc(files, byCommit) {

@@ -13,10 +13,10 @@ import (
 )
 
 // PinOf returns the pin of a query whose defaults are set. It merges the query's pin with the
-// cursor's pin, which must agree. The result has an entry for every staging table of the dataset.
-// The entry of a table that is not pinned is zero, also for the training table. Tables that are
-// only in the cursor's pin are no longer in the dataset, and the result omits them; CheckCursor
-// refuses the cursor if such a table affected the rows.
+// cursor's pin, which must agree. The result has a pin for the training table and for every staging
+// table of the dataset. The pin of a table that is not pinned is zero. If a table is only in the
+// cursor's pin, it is no longer in the dataset, and the result omits it; CheckCursor refuses the
+// cursor if such a table affected the rows.
 func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 	if len(q.Cursor) > 0 {
 		if err := oneRun(q.Cursor); err != nil {
@@ -44,10 +44,10 @@ func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 	return out, nil
 }
 
-// CheckAdded refuses a resuming query if an overlay that its run did not have replaces a column
-// that the query reads. Otherwise the values of a column would change in the middle of the run. The
-// overlay is allowed if the query requests it: the query contains the entry, or its snapshots name
-// the entry.
+// CheckAdded refuses a query that resumes a run if the dataset has a new overlay, which the run did
+// not have, for a column that the query reads. With the overlay, the values of the column would
+// change in the middle of the run. The overlay is allowed if the query asks for it: if the query
+// contains the entry, or if the query's snapshots name the entry.
 func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) error {
 	if len(q.Cursor) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) 
 	return nil
 }
 
-// pinnedBy reports whether cursors of one plan pin a staging table.
+// pinnedBy reports whether cursors of the same plan pin a staging table.
 func pinnedBy(cursors dataset.Cursors, name string) bool {
 	if len(cursors) == 0 {
 		return false
@@ -98,8 +98,9 @@ func oneRun(cursors dataset.Cursors) error {
 	return nil
 }
 
-// planDifferences lists each field in which a cursor differs from a cursor of a plan. It lists the
-// plan's id only if no other field differs: then the same query produced other splits.
+// planDifferences lists each field in which the cursor c differs from a cursor of the plan. It
+// lists the plan's id only if no other field differs, since then the same query has produced
+// different splits.
 func planDifferences(c, of dataset.Cursor, id string) []string {
 	differs := dataset.Differences(c, of)
 	if len(differs) == 0 && c.Plan != id {
@@ -126,9 +127,10 @@ func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
 	return e.WithRemedy("resume with the query that the cursor came from, or start without it")
 }
 
-// rowsDifferences lists each field that affects rows and in which a cursor differs from a cursor of
-// the plan with an ID. A staging table that is in only one of the two pins does not affect the rows
-// if the digests of the datasets agree; otherwise the list names such tables.
+// rowsDifferences compares a cursor with a cursor of the plan that has the given ID. It lists each
+// field that affects rows and is different. A staging table that is in only one of the two pins
+// does not affect the rows if the digests of the datasets agree; otherwise the list names such
+// tables.
 func rowsDifferences(of, c dataset.Cursor, id string) []string {
 	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
 	c.Pin.Staging, of.Pin.Staging = alsoIn(c.Pin.Staging, of.Pin.Staging), alsoIn(of.Pin.Staging, c.Pin.Staging)
@@ -139,7 +141,7 @@ func rowsDifferences(of, c dataset.Cursor, id string) []string {
 	return differs
 }
 
-// alsoIn returns the entries of a pin's staging tables that are also in another pin.
+// alsoIn returns the pins of those staging tables that are in both of two pins.
 func alsoIn(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
 	out := map[string]dataset.TablePin{}
 	for name, table := range pin {
@@ -150,8 +152,9 @@ func alsoIn(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
 	return out
 }
 
-// otherFilter returns the error for a query whose filter differs from the filter of its cursor.
-// Both filters must be in canonical form. A query without a filter uses the cursor's filter.
+// otherFilter returns the error for a query with a filter that differs from the filter of the
+// query's cursor. Both filters must be in canonical form. A query without a filter uses the
+// cursor's filter.
 func otherFilter(given, had string, differs []string) error {
 	e := fault.InvalidField("filter", "%s, but the cursor has %s", given, cmp.Or(had, "none"))
 	e.Differs = differs

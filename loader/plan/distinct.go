@@ -8,8 +8,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// wholeBuckets reports whether a partition's bucket is never divided into several
-// splits or lanes, so that repeated rows, or the rows of a request, are in one split.
+// wholeBuckets reports whether buckets of a partition must not be divided into several splits or
+// lanes. They must not be divided if repeated rows, or the rows of a request, have to be in one
+// split.
 func (b *Bound) wholeBuckets() bool { return b.Relation.Distinct != nil || b.Rows.Requests }
 
 // checkDistinct checks that repeated rows are in the same split: the columns that identify a row

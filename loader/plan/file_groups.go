@@ -13,7 +13,7 @@ import (
 )
 
 // smallTable is the maximum size, in bytes of files, of a staging table whose overlapping file
-// groups may be merged. They are merged if reading them separately would read bytes too often.
+// groups may be merged. They are merged if separate groups would read the same bytes too often.
 const smallTable = 64 << 20
 
 // matchStaging finds the file group of every split in one staging table. If no stream reads the
@@ -76,8 +76,8 @@ func (b *Bound) inEntry(err error, staging int) error {
 	return fault.Op(err, "plan staging[%d] %s", staging, b.Relation.Staging[staging].Name)
 }
 
-// assignGroups sets the file group of every split, and counts the training partitions
-// without an aligned staging partition.
+// assignGroups sets the file group of every split. It also counts the training partitions that no
+// staging partition is aligned with.
 func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 	var files []catalog.File
 	specs := map[int]bool{}
@@ -121,8 +121,8 @@ func newFileGroup(set []int32, files []catalog.File) FileGroup {
 	return g
 }
 
-// overlap returns the total bytes of all sets of files, and the bytes of the distinct
-// files in them.
+// overlap returns the total bytes of all sets of files (read), and the bytes of the distinct files
+// in them (stored).
 func overlap(sets [][]int32, files []catalog.File) (read, stored float64) {
 	seen := make([]bool, len(files))
 	for _, set := range sets {
@@ -138,8 +138,8 @@ func overlap(sets [][]int32, files []catalog.File) (read, stored float64) {
 }
 
 // mergeOverlapping merges all sets that share files, directly or through other sets. Then no file
-// is read twice, but some splits read more than they need. The result number maps each set to the
-// merged set that has its files. Sets of different aligned partitions share no files and are not
+// is read twice, but some splits read more than they need. number maps each set to the merged set
+// that contains the set's files. Sets of different aligned partitions share no files and are not
 // merged.
 func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int) {
 	first := slices.Repeat([]int{-1}, files) // by file: the first set that contains it
@@ -178,8 +178,8 @@ func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int
 	return merged, number
 }
 
-// bytesPerBucket is the target size of a staging bucket, in bytes of files, if nothing
-// else determines the number of buckets.
+// bytesPerBucket is the suggested size of a staging bucket, in bytes of files, if nothing else
+// determines the number of buckets.
 const bytesPerBucket = 128 << 20
 
 // amplified returns an error if a table would be read too often. The error suggests a better
@@ -210,7 +210,7 @@ func (p *Plan) amplified(staging int, read, stored float64) error {
 	return e.WithRemedy("bucket it as the training table is: %s%s%s; or raise max_amplification", advice, rewrite(r.Pinned.Name, buckets, key.Staging.Name), align)
 }
 
-// rewrite returns the SQL that buckets a table.
+// rewrite returns SQL statements that bucket a table.
 func rewrite(table string, buckets int, column string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION FIELD bucket(%d, %s); CALL system.rewrite_data_files(table => '%s', options => map('rewrite-all', 'true'))",
 		table, buckets, column, table)

@@ -27,12 +27,12 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 	if b.Rows.Filter, err = dataset.ParseFilter(expr.All(filters...).String()); err != nil {
 		return fault.New(fault.Internal, "read the canonical text of a filter: %w", err)
 	}
-	late := map[string]bool{} // by column
+	late := map[string]bool{} // columns whose values are known only after the joins
 	for _, o := range outputs {
 		late[o.Name] = afterJoin(o)
 	}
 	var postJoin []*expr.Filter
-	named := map[string]bool{} // by the conditions of postJoin
+	named := map[string]bool{} // columns that conditions of the post-join filter name
 	for i, condition := range query.Expr().Conjuncts() {
 		columns := condition.Columns()
 		if !slices.ContainsFunc(columns, func(name string) bool { return late[name] }) {
@@ -53,8 +53,8 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 	return nil
 }
 
-// notOffered adds to the error of binding a query's filter which columns exist in a staging table
-// that does not offer them.
+// notOffered adds a hint to the error of binding a query's filter, for columns that exist in a
+// staging table but are not offered by its entry.
 func (b *Bound) notOffered(query dataset.Filter, err error) error {
 	faults := slices.Clone(fault.As(err).Faults)
 	for i := range faults {
@@ -75,8 +75,9 @@ func (b *Bound) notOffered(query dataset.Filter, err error) error {
 	return fault.Fields(faults)
 }
 
-// afterJoin reports whether the value of an output is known only after the join. Values of promoted columns count as such, so that
-// the same rows are sampled before and after a promotion.
+// afterJoin reports whether the value of an output is known only after the join. Values of promoted
+// columns count as known only after the join too, so that the same rows are sampled before and
+// after a promotion.
 func afterJoin(o resolve.Output) bool {
 	return o.Promoted || o.Table != resolve.TrainingTable || len(o.Overlays) > 0
 }
@@ -99,7 +100,7 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		}
 		for _, name := range names {
 			f, _ := t.Field(name)
-			if b.Relation.Withholds(f) { // ranges of its hash would reveal its values
+			if b.Relation.Withholds(f) { // sampling by ranges of the column's hash would reveal its values
 				return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
 			}
 			if !bucket.Supported(f.Type) {
@@ -117,8 +118,8 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 	return nil
 }
 
-// inexact returns why the number of rows of the stream may differ from the manifests' count, or ""
-// if it cannot differ.
+// inexact returns the reason why a stream may have another number of rows than the manifests state,
+// or "" if it cannot.
 func (b *Bound) inexact() string {
 	switch r := b.Relation; {
 	case b.Filter != nil:

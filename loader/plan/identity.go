@@ -6,15 +6,16 @@ import (
 )
 
 // identity contains everything that determines the rows of a plan and their order, and the
-// resulting splits and lanes. If two servers disagree on the plan, the identities differ, which is
-// detected before a row is sent. It contains nothing that may differ between two plans of the same
-// rows.
+// resulting splits and lanes. If two servers disagree on the plan, their identities differ, and
+// this is detected before a row is sent. The identity contains nothing that may differ between two
+// plans of the same rows.
 type identity struct {
 	Algorithm int
 	Rows      string // digest of the plan's Rows, including the pins of only those tables that affect the rows
 	Lanes     [][]rangeIdentity
-	// Written has for each split the order in which distinct uses the split's files, by location
-	// (Source.Places). It is nil for a split if that is the order of the files' rows.
+	// Written has, for each split, the order in which the files of the split were written
+	// (Source.Places), if repeated rows are dropped by that order. It is nil for a split whose
+	// files are in that order already.
 	Written []map[string]int64
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Limits for measuring the mixing.
 const (
-	sampledSteps = 1 << 10 // about how many steps of lanes are measured
+	sampledSteps = 1 << 10 // about how many steps are measured in all, counting each step once for each of its lanes
 	minSteps     = 16      // the minimum number of measured steps of each shard
 )
 
@@ -21,13 +21,14 @@ const (
 // together, the result is larger, since a batch has fewer requests than rows. The result is 0 if
 // the plan does not permute rows within windows.
 //
-// The stored position of a row is a number from 0 to 1: first by the order of partitions and bucket
-// counts, and then by its position among the rows of its bucket. It follows time if the table was
-// written in the order of time. The bucket's number does not count, since every bucket has requests
-// of all times.
+// The stored position of a row is a number from 0 to 1. It is determined first by the order of
+// partitions and bucket counts, and then by the row's position among the rows of its bucket. If the
+// table was written in the order of time, stored positions are in the order of time too. The number
+// of the bucket does not matter, since every bucket has requests of all times.
 //
-// The result is computed from runs alone, so rows that filters and deletes drop count as well.
-// Mixing measures about a thousand steps of lanes, evenly spread.
+// The result is computed from the runs alone, so it includes rows that filters and deletes drop.
+// Mixing measures only some of the steps, at equal distances: about a thousand, counting each step
+// once for each of its lanes.
 func (p *Plan) Mixing(batchRows int64, shards ...dataset.Shard) float64 {
 	if p.Rows.ShuffleWindow == 0 || p.StoredRows == 0 {
 		return 0
@@ -47,10 +48,10 @@ func (p *Plan) Mixing(batchRows int64, shards ...dataset.Shard) float64 {
 	return math.Sqrt((batches.value() + within) / ofRows)
 }
 
-// addSteps measures up to the given number of steps, each of which takes rows of every lane. It
-// adds the squared distances of the steps' mean positions, times their rows, to batches, and those
-// of the windows of these rows to windows. The means are expected values, since rows of a window
-// are in a random order.
+// addSteps measures at most looked steps, each with the given number of rows of every lane. For
+// each step, it adds the squared distance of the step's mean position, times the step's rows, to
+// batches. It adds the squared distances of the mean positions of the windows of these rows to
+// windows. The means are expected values, since rows of a window are in a random order.
 func addSteps(lanes []laneMeans, rows, looked int64, batches, windows *average) {
 	steps := int64(0)
 	for _, l := range lanes {
@@ -78,7 +79,7 @@ func (a *average) add(x float64) { a.n, a.sum = a.n+1, a.sum+x }
 
 func (a *average) value() float64 { return a.sum / max(1, a.n) }
 
-// distance returns the squared distance of a mean position from the mean position of all rows.
+// distance returns the squared distance between a mean position and the mean position of all rows.
 func distance(mean float64) float64 { return (mean - 0.5) * (mean - 0.5) }
 
 // placing describes the stored positions of the rows of a split: the position of the first row, and
@@ -92,7 +93,8 @@ type stratum struct {
 	of     map[int]int64 // the number of rows, by bucket
 }
 
-// strataOf returns the strata of splits in stored order. order has the position of each split.
+// strataOf returns the strata of splits, in stored order. order has the position of each split in
+// the stored order.
 func strataOf(splits []Split, order []int) []*stratum {
 	stored := make([]int, len(splits))
 	for i, place := range order {
@@ -135,7 +137,7 @@ func positionsOf(splits []Split, order []int) []placing {
 	return placings
 }
 
-// laneMeans computes the mean stored positions of rows of a lane.
+// laneMeans computes mean stored positions of the rows of a lane.
 type laneMeans struct {
 	runs   []runMeans
 	starts []int64 // for each run: the number of rows of the lane before it
@@ -184,11 +186,11 @@ func (l laneMeans) sum(from, to int64) float64 {
 	return sum
 }
 
-// runMeans is a run with sums of the positions of its rows.
+// runMeans is a run, with sums of the stored positions of its rows.
 type runMeans struct {
 	Run
 	before   []float64 // for each range: the sum of the ranges before it; the last element is the sum of all ranges
-	placings []placing // by index of the split
+	placings []placing // for each split, by its index
 }
 
 // sum returns the expected sum of the positions of the first rows that the run returns. Rows of a window are in a random
@@ -202,8 +204,9 @@ func (r *runMeans) sum(rows int64) float64 {
 	return r.windows(0, w) + r.windows(w, w+1)*float64(rows-first)/float64(end-first)
 }
 
-// windowOf is a faster WindowAt. It starts at the window that would have the row if all windows had
-// equal sizes. Their sizes differ by at most one row for each part.
+// windowOf returns the same as WindowAt, but is faster. It starts the search at the window that
+// would contain the row if all windows had equal sizes. The sizes of windows differ by at most one
+// row for each part.
 func (r *runMeans) windowOf(row int64) int64 {
 	w := min(int64(float64(row)/float64(r.Rows)*float64(r.Windows)), r.Windows-1)
 	for w > 0 && r.RowsBefore(w) > row {

@@ -16,9 +16,9 @@ import (
 // rank is the sort key of a split, in the order of comparison.
 type rank struct {
 	first, second []byte // shuffled order: hashes of partition and split, compared after digits
-	shared        []any  // stored order: values of the partition fields that all specs share
-	family        int    // stored order: the family of the spec; specs of a family have the same other fields
-	rest          []any  // stored order: the values of the other fields
+	shared        []any  // in the stored order: values of the partition fields that all specs have
+	family        int    // in the stored order: the family of the spec; specs of a family have the same other fields
+	rest          []any  // in the stored order: the values of the other fields
 	digits        []int
 	sequence      int64
 	location      string
@@ -28,14 +28,13 @@ type rank struct {
 // sort sorts the splits.
 //
 // The stored order is by partition values, then by bucket, then by sequence number and
-// File.OrderedAs.
-// Buckets are in digit-reversed order, so that the buckets of one residue class are adjacent for
-// every modulus in the chain of factors of the bucket count. If files have several partition specs,
-// the fields that all specs share are compared first, then the specs, then the other fields. The
-// shuffled order is by bucket digits, then by permuted partitions, then by permuted splits. The
-// values of each digit are permuted by the seed, the epoch and the preceding digits. This order
-// mixes days, and reads each file group once. The null bucket is the last bucket among its
-// siblings.
+// File.OrderedAs. Buckets are in digit-reversed order: for every modulus in the chain of factors of
+// the bucket count, the buckets of each residue class are adjacent. If files have several partition
+// specs, the fields that all specs share are compared first, then the specs, then the other fields.
+// The shuffled order is by bucket digits, then by permuted partitions, then by permuted splits. The
+// permutation of the values of a digit depends on the seed, the epoch and the preceding digits. The
+// shuffled order mixes days, and still reads each file group once. In both orders, the null bucket
+// is the last of its siblings.
 func (p *Plan) sort(files []catalog.File) {
 	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[digit][]int{}}
 	stored := make(map[string]rank, len(p.Splits))
@@ -64,9 +63,9 @@ type sorter struct {
 	permutations map[digit][]int
 }
 
-// digit is a digit of the buckets of one residue class. The preceding digits determine the class:
-// the buckets whose number is congruent to residue modulo modulus. values is how many values the
-// digit can have.
+// digit is one digit of the numbers of the buckets in a residue class. The preceding digits
+// determine the class, which has the buckets whose numbers are congruent to residue modulo modulus.
+// values is the number of values that the digit can have.
 type digit struct{ modulus, residue, values int }
 
 // stored returns the rank of a split in the stored order.
@@ -76,7 +75,7 @@ func (s *sorter) stored(split Split) rank {
 	if split.Bucket.Of > 0 && !split.Bucket.Null() {
 		r.digits = bucket.Digits(split.Bucket.ID, split.Bucket.Of)
 	} else if split.Bucket.Of > 0 {
-		r.digits = []int{split.Bucket.Of} // greater than every first digit
+		r.digits = []int{split.Bucket.Of} // for the null bucket: greater than the first digit of every bucket
 	}
 	spec := s.specs[first.File.Spec]
 	r.family, r.shared, r.rest = spec.family, pick(split.Partition, spec.shared), pick(split.Partition, spec.rest)
@@ -118,8 +117,8 @@ func (s *sorter) permuted(d digit) []int {
 	return permutation
 }
 
-// shuffleRules is the version of the shuffle rules. Changing it changes the order that
-// every seed produces.
+// shuffleRules is the version of the rules of shuffling. Another version produces another order
+// from the same seed.
 const shuffleRules = 1
 
 // mix hashes words together with the seed and the epoch. It is the only source of randomness, and
@@ -151,11 +150,11 @@ func compareFiles(a, b rank) int {
 	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.location, b.location), cmp.Compare(a.from, b.from))
 }
 
-// deal assigns the rows of all splits to n lanes. The quota of a lane is Rows div n rows, and one
-// more for the first Rows mod n lanes. Each split, in order, is assigned to the lane with the
-// fewest rows, or to the first of several such lanes. A split is cut at the lane's quota, and its
-// rest is assigned in the same way. If splits are never cut, there is no quota. See dealtTogether
-// for an exception.
+// deal assigns the rows of all splits to n lanes. The quota of a lane is Rows div n rows; the first
+// Rows mod n lanes have a quota of one row more. The splits are assigned in their order, each to
+// the lane with the fewest rows, or to the first of several such lanes. If a split exceeds the
+// lane's quota, it is cut, and the rest of the split is assigned in the same way. If splits must
+// not be cut, there is no quota. See dealtTogether for an exception.
 func (p *Plan) deal(n int) {
 	for _, s := range p.Splits {
 		p.StoredRows += s.Rows
@@ -189,9 +188,9 @@ func (p *Plan) deal(n int) {
 }
 
 // cutAt returns the row of a split at which the first lane begins, if several lanes share the
-// split. If rows are permuted, the row is random. Otherwise the rows that do not fit into a lane
-// would always be the last rows of a bucket, which are the latest rows if the table is ordered by
-// time.
+// split. If rows are permuted, the row is random. If it were always the first row, the rows that do
+// not fit into a lane would always be the last rows of a bucket. These are the latest rows if the
+// table is ordered by time.
 func (b *Bound) cutAt(s Split) int64 {
 	if b.Rows.ShuffleWindow == 0 {
 		return 0
@@ -199,8 +198,8 @@ func (b *Bound) cutAt(s Split) int64 {
 	return int64(binary.BigEndian.Uint64(b.mix("cut", s.ID)) % uint64(s.Rows))
 }
 
-// add assigns rows of a split to the lane, beginning at a row. After the split's last row, they
-// wrap around to its first row. The added ranges are in the order of rows.
+// add assigns a number of rows of a split to the lane, starting at a row. After the split's last
+// row, it continues with the split's first row. The added ranges are in the order of their rows.
 func (l *Lane) add(split int, from, rows, of int64) {
 	to := from + rows
 	if to > of {
@@ -211,10 +210,10 @@ func (l *Lane) add(split int, from, rows, of int64) {
 }
 
 // dealtTogether reports whether a split is assigned to the lane of the preceding split, as far as
-// that lane has room. This is so if rows are permuted within windows and both splits are of one
-// bucket, so that the windows of one lane cover the bucket's whole time range. Splits without a
-// bucket are spread over the lanes, because together they cover the time range of the whole table;
-// all such splits of a lane form one run.
+// that lane has room. It is if rows are permuted within windows and both splits belong to one
+// bucket. As a result, the windows of one lane cover the bucket's whole time range. Splits without
+// a bucket are spread over the lanes, because together they cover the time range of the whole
+// table; all such splits of a lane form one run.
 func (b *Bound) dealtTogether(before, split Split) bool {
 	if b.Rows.ShuffleWindow == 0 || b.wholeBuckets() {
 		return false
@@ -222,8 +221,8 @@ func (b *Bound) dealtTogether(before, split Split) bool {
 	return split.Bucket.Of > 0 && split.Bucket == before.Bucket
 }
 
-// shortest returns the lane with the fewest rows among the lanes below their quota. There is such a
-// lane until all rows are assigned.
+// shortest returns the lane with the fewest rows among the lanes below their quota. Such a lane
+// exists until all rows are assigned.
 func shortest(lanes []Lane, quota func(int) int64) int {
 	best := -1
 	for i, l := range lanes {

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/penstock/penstock/loader/dataset"
 
-// Part is the range [From, To) of splits of a plan with one lane, by index in the plan's order.
-// Each endpoint reads one Part. The zero Part stands for all splits.
+// Part is the range [From, To) of the splits of a plan with one lane. From and To are indices in
+// the plan's order of splits. Each endpoint reads one Part. The zero Part stands for all splits.
 type Part struct {
 	From int `json:"from"`
 	To   int `json:"to"`
@@ -16,9 +16,9 @@ func (p Part) IsZero() bool { return p == Part{} }
 const maxParts = 1024
 
 // PartsFrom divides the splits, in order, into parts, and returns the parts from the given split
-// on. A part is one split. If there are more than maxParts splits, parts are ranges of about
-// equally many splits. The ends of the parts depend only on the plan; the first part begins at the
-// given split. If the given split is after the last one, the result is a single empty part.
+// on. Normally each part is one split. If there are more than maxParts splits, parts are ranges of
+// about equally many splits. The first part begins at the given split; the ends of the parts depend
+// only on the plan. If the given split is after the last one, the result is a single empty part.
 func (p *Plan) PartsFrom(split int) []Part {
 	splits := len(p.Splits)
 	if split == splits {

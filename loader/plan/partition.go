@@ -12,13 +12,13 @@ import (
 // specOrder describes how the partition values of a spec are compared with those of
 // other specs. Its fields are indices into a split's partition values.
 type specOrder struct {
-	shared []int // fields that every spec in use has, in the order of the first spec
+	shared []int // the fields that all specs in use have, in the order of the first spec
 	rest   []int // the other fields, in the order of the spec
-	family int   // the first spec with the same other fields
+	family int   // identifies the specs with the same other fields: the first of these specs
 }
 
-// specOrders computes the order for each spec of the training files. It uses all files
-// of the pin, so that no filter changes the order.
+// specOrders computes the order for each spec of the training files. It uses all files of the
+// pinned table, so that filters do not change the order.
 func (b *Bound) specOrders(files []catalog.File) map[int]specOrder {
 	fields := map[int][]string{}
 	var specs []int

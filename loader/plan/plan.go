@@ -35,16 +35,16 @@ type Plan struct {
 	storedOrder []int  // by split: its position in the stored order, if splits are permuted
 	StoredRows  int64  // stored training rows of all splits, before deletes, filters and joins
 	Deleted     int64  // how many of StoredRows deletion vectors delete
-	Inexact     string // why the stream may not have exactly StoredRows rows; "" if it does
+	Inexact     string // the reason why the stream may not have exactly StoredRows rows; "" if it has
 	Pruned      Pruned
 	// Planned lists the columns that the catalog has checked. They are not part of the plan's
 	// identity, since the rows do not depend on them.
 	Planned Columns
 
-	checked []catalog.Field // training columns whose values, if they are read, are checked against their buckets
+	checked []catalog.Field // training columns whose values are checked against the files' buckets if the columns are read
 	// deleteFiles is the number of delete files of the training files that are read.
 	deleteFiles int
-	counted     bool            // the plan is inexact only because of Deleted
+	counted     bool            // the plan is inexact only because of Deleted, so its rows are known nevertheless
 	counts      *dataset.Counts // see Counts
 }
 
@@ -56,27 +56,27 @@ type Pruned struct {
 
 // Staging is the part of a plan that concerns one staging table.
 type Staging struct {
-	// Unread reports that no stream of the plan's columns reads the table. Its files are unknown,
-	// and no split has a file group in it.
+	// Unread means that streams of the plan's columns do not read the table. The table's files are
+	// unknown, and no split has a file group in the table.
 	Unread    bool
 	Groups    []FileGroup
-	Pruned    int               // files that the staging filter excluded
-	Layout    []resolve.Pairing // how its files were matched, for people
-	Aligned   string            // which partition a training partition is aligned with, for people; "" if none
+	Pruned    int               // the number of files that the staging filter excluded
+	Layout    []resolve.Pairing // how the table's files were matched, for people
+	Aligned   string            // which staging partition a training partition is aligned with, for people; "" if partitions are not aligned
 	Unaligned Unaligned
-	Merged    bool // file groups that share files were merged, since the table is small
+	Merged    bool // whether file groups that share files were merged, since the table is small
 
 	checked []catalog.Field
 }
 
-// FileGroup is a set of staging files that match the same splits. The splits share the rows that
-// are read from it. It may have no files.
+// FileGroup is a set of staging files that match the same splits. The rows of the group are read
+// once for all of these splits. A group may have no files.
 type FileGroup struct {
 	Files       []catalog.File // in the catalog's order
 	Bytes, Rows int64          // of all Files
 }
 
-// Group returns a file group by its number. The group of NoGroup has no files.
+// Group returns a file group by its number. For resolve.NoGroup, it returns a group without files.
 func (s *Staging) Group(number int) FileGroup {
 	if number == resolve.NoGroup {
 		return FileGroup{}
@@ -84,7 +84,7 @@ func (s *Staging) Group(number int) FileGroup {
 	return s.Groups[number]
 }
 
-// Files returns the files that match some split, each once.
+// Files returns each file that matches at least one split, once.
 func (s *Staging) Files() []catalog.File {
 	var files []catalog.File
 	seen := map[string]bool{}
@@ -99,8 +99,8 @@ func (s *Staging) Files() []catalog.File {
 	return files
 }
 
-// Unaligned counts the training partitions without an aligned staging partition, and their rows.
-// None of these rows has a match.
+// Unaligned counts the training partitions that no staging partition is aligned with, and the rows
+// of these partitions. None of these rows has a match.
 type Unaligned struct {
 	Partitions int
 	Rows       int64
@@ -113,9 +113,9 @@ type Split struct {
 	ID        string
 	Partition []any              // values of the training table's partition fields except Bucket's
 	Bucket    catalog.FileBucket // of the training table's first bucketed key column; Of is 0 if there is none
-	Files     []FileRange        // of one partition spec, in the catalog's order
-	Rows      int64              // of all Files, pruned ones included
-	Groups    []int              // by staging table: its file group, or resolve.NoGroup
+	Files     []FileRange        // all files have the same partition spec; they are in the catalog's order
+	Rows      int64              // the rows of all Files, including pruned files
+	Groups    []int              // for each staging table: the split's file group, or resolve.NoGroup
 }
 
 // FileRange is the rows [From, To) of one data file.
@@ -126,7 +126,8 @@ type FileRange struct {
 	Ordinal  int64 // in a Source: the number of row From among the stored rows of the split
 }
 
-// Range is the rows [From, To) of a split, counted over its Files before any filter.
+// Range is the rows [From, To) of a split. From and To count the rows of all of the split's Files,
+// before any filter.
 type Range struct {
 	Split    int // index into Plan.Splits
 	From, To int64
@@ -143,57 +144,57 @@ type Source struct {
 	Table   *catalog.Table
 	Files   []FileRange
 	Planned []int           // ascending field ids of the columns that the catalog has checked; only these may be read
-	Filter  *expr.Filter    // selects the rows that count; nil keeps all
-	Sample  *Sample         // selects among the rows that pass Filter; nil keeps all
-	Checked []catalog.Field // columns to read whose values must hash to the file's bucket, in each file that has one
+	Filter  *expr.Filter    // selects rows; nil keeps all
+	Sample  *Sample         // selects some of the rows that pass Filter; nil keeps all of them
+	Checked []catalog.Field // columns whose values must hash to the bucket of their file, if the file has a bucket
 	// Ordinals appends a column with each row's number among the stored rows of its
 	// split.
 	Ordinals bool
 	// BatchRows is the number of rows that the consumer takes at a time. Batches may have that many
-	// rows, and up to Ahead bytes of batches may be queued if the budget allows. 0 stands for the
-	// default.
+	// rows, even if the scanner's limit is smaller. If the budget allows, up to Ahead bytes of
+	// batches are queued for the consumer. 0 stands for the default.
 	BatchRows int
 	Ahead     int64
-	// StepRows, if positive, is the number of rows of a step, counted in stored rows; batches end
-	// with steps where they can. Begun is how many rows of the first step precede the source.
+	// StepRows, if positive, is the number of stored rows of a step. Where possible, batches end
+	// where steps end. Begun is the number of rows of the first step that precede the source.
 	StepRows, Begun int64
 	// Starting reports whether the stream has not returned a row yet. While it is true, the scan
 	// decodes smaller batches, and only one of them ahead, so that the first rows do not wait for
-	// later ones. nil is always false.
+	// later ones. nil means that it is always false.
 	Starting func() bool
-	// Coded are the field ids of columns whose texts or binary values may be returned as codes
+	// Coded has the field ids of columns whose texts or binary values may be returned as codes
 	// (package batch). If the scan itself needs the values of such a column, it returns values.
 	Coded []int
-	// Shared makes the scan share stored bytes with other scans of its stream. The scanner's
-	// SharedScans.Expect sets it. If it is nil, the scan shares nothing.
+	// Shared makes the scan share stored bytes with other scans of its stream. SharedScans.Expect
+	// of package scan sets it. If it is nil, the scan shares nothing.
 	Shared SharedRead
 	// Cache determines how the scan uses the cache of decoded columns; "" is dataset.CacheRead.
 	Cache dataset.CacheUse
-	// Spare makes the scan also add columns to that cache that it reads for the first time, if
-	// there is free room. It is set for columns that no second scan reads because the structures
-	// built from them are kept.
+	// Spare makes the scan add columns to that cache, if the cache has free room, even when it
+	// reads them for the first time. It is set if the structures that are built from the columns
+	// are kept, so that there may be no second scan of the columns.
 	Spare bool
 	// CacheReads counts the reads of the scan from that cache; nil counts nothing.
 	CacheReads *CacheReads
 	// Asked is called for each row group of a file, with the stored size of the column chunks that
-	// the scan decodes. Chunks from the cache of decoded columns do not count. The scan's
-	// goroutines call it; nil counts nothing.
+	// the scan decodes. The size does not include chunks from the cache of decoded columns. Asked
+	// is called on the scan's goroutines. nil counts nothing.
 	Asked func(location string, bytes int64)
 	// Complete requires that every file has every column. A file that lacks a column is Corrupt,
 	// and no default replaces its values.
 	Complete bool
 }
 
-// SharedRead is the registration of a scan of a source, which may begin later, with the owner of
-// the shared bytes.
+// SharedRead is the registration of a scan with the owner of the bytes that scans share. The scan
+// may begin later.
 type SharedRead interface {
-	// Done declares that no scan will read the source or the rest of it. It may be called more than
-	// once, also during a scan.
+	// Done declares that no scan will read the source, or the rest of the source. It may be called
+	// more than once, even during a scan.
 	Done()
 }
 
-// Training returns the source for a range of a split. It has the rows of the split's files that the
-// range covers, without pruned files.
+// Training returns the source for a range of a split. The source has the rows of the split's files
+// that the range covers, without pruned files.
 func (p *Plan) Training(rows Range) Source {
 	split := p.Splits[rows.Split]
 	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked, Ordinals: p.Rows.ShuffleWindow > 0}
@@ -209,8 +210,8 @@ func (p *Plan) Training(rows Range) Source {
 	return source
 }
 
-// Group returns the source for one file group of a staging table. The source of NoGroup
-// has no files.
+// Group returns the source for one file group of a staging table. For resolve.NoGroup, it returns a
+// source without files.
 func (p *Plan) Group(staging, group int) Source {
 	s := &p.Staging[staging]
 	r := p.Relation.Staging[staging]
@@ -221,7 +222,7 @@ func (p *Plan) Group(staging, group int) Source {
 	return source
 }
 
-// ExactRows returns the number of rows of a stream over all lanes, and whether this number is
+// ExactRows returns the total number of rows of a stream of all lanes, and whether this number is
 // known.
 func (p *Plan) ExactRows() (int64, bool) {
 	return p.StoredRows - p.Deleted, p.Inexact == "" || p.counted

@@ -7,8 +7,8 @@ import (
 )
 
 // Schema returns the schema of a stream, given the columns that a query selects and the wire form
-// of its batches. For auto, which each stream resolves separately, it returns the schema of the
-// plain form. It opens no file.
+// of its batches. For wire: auto, it returns the schema of the plain form, since each stream
+// decides the form separately. It does not open files.
 func (b *Bound) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Schema, error) {
 	outputs, err := b.Relation.Choose(columns)
 	if err != nil {

@@ -23,13 +23,13 @@ func MinRowBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 			bits += widthBits(o.Type())
 		}
 	}
-	if wire.Auto() { // a table may take less space than its indices
+	if wire.Auto() { // auto does not index a table whose values take less space than indices
 		return bits
 	}
 	return bits + int64(len(tables)*arrow.Int32SizeBytes*8)
 }
 
-// widthBits returns the minimum size of a value of a type in bits.
+// widthBits returns the minimum size, in bits, of a value of a type.
 func widthBits(dt arrow.DataType) int64 {
 	switch dt := dt.(type) {
 	case *arrow.NullType:
@@ -54,8 +54,8 @@ func widthBits(dt arrow.DataType) int64 {
 // unpacked is roughly the ratio of the size of values in memory to their size in files.
 const unpacked = 4
 
-// ExpectedBytes estimates the size of a row from the sizes of the plan's files and the
-// share of the columns in them. It is used only to choose defaults.
+// ExpectedBytes estimates the size of a row in memory, from the sizes of the plan's files and the
+// share of the output columns in these sizes. It is used only to choose defaults.
 func (p *Plan) ExpectedBytes(outputs []resolve.Output) int64 {
 	asked := map[int]int64{}
 	least := int64(0)
@@ -97,7 +97,7 @@ func storedSize(p *Plan, table int) (bytes, rows int64, pinned *catalog.Table) {
 	return bytes, rows, p.Relation.Staging[table].Pinned
 }
 
-// allOf returns the total weight of a table's columns.
+// allOf returns the sum of the weights of a table's columns.
 func allOf(t *catalog.Table) int64 {
 	sum := int64(0)
 	for _, f := range t.TopLevel() {
@@ -106,8 +106,7 @@ func allOf(t *catalog.Table) int64 {
 	return sum
 }
 
-// The assumed contents of strings and lists when columns are weighed against each
-// other.
+// The assumed sizes of strings and lists, for comparing the weights of columns.
 const (
 	expectedText  = 16
 	expectedItems = 32

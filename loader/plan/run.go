@@ -8,16 +8,16 @@ import (
 	"strconv"
 )
 
-// Run is a sequence of consecutive ranges of a lane. Its ranges are of the same bucket or without a
-// bucket, except ranges of cut splits. If the plan permutes rows, the rows of a run are permuted
-// together: see docs/spec/order.md, "Windows".
+// Run is a sequence of consecutive ranges of a lane. All of its ranges belong to the same bucket,
+// or have no bucket; ranges of cut splits may belong to other buckets. If the plan permutes rows,
+// the rows of a run are permuted together: see docs/spec/order.md, "Windows".
 //
 // The rows of the ranges, in stored order, are divided into parts. Each part is a sequence that
 // begins at a random row of the part and wraps around from the part's last row to its first. The
 // sequence is divided into as many blocks as the run has windows. Window w consists of block w of
 // every part.
 type Run struct {
-	First   int   // index of the run's first range in the lane
+	First   int   // index, in the lane, of the run's first range
 	Rows    int64 // stored rows of all ranges
 	Windows int64
 	Parts   []RunPart
@@ -31,7 +31,7 @@ type Run struct {
 type RunPart struct {
 	first  int64 // the number of the part's first row in the run
 	rows   int64
-	start  int64 // where the sequence begins, counted from the part's first row
+	start  int64 // the row at which the sequence begins, counted from the part's first row
 	blocks shares
 }
 
@@ -39,11 +39,12 @@ type RunPart struct {
 type Section struct {
 	Range  int   // index in the lane
 	Order  int   // position of the range in the run, in stored order
-	Rows   Range // rows of the split
+	Rows   Range // the section's rows in their split
 	offset int64 // position of the first row in the part's sequence
 }
 
-// shares divides rows evenly; the first shares get one row more.
+// shares divides rows into shares of equal size, except that the first shares may have one row
+// more.
 type shares struct{ rows, of int64 }
 
 // before returns the number of rows in the first n shares.
@@ -58,7 +59,7 @@ func (s shares) at(row int64) int64 {
 	return more + (row-more*(each+1))/each
 }
 
-// Runs returns the runs of a lane, whose rows are permuted within windows.
+// Runs returns the runs of a lane. It is called only if the plan permutes rows within windows.
 func (p *Plan) Runs(lane int) []Run {
 	var runs []Run
 	ranges := p.Lanes[lane].Ranges
@@ -95,10 +96,10 @@ func (p *Plan) runAt(lane, from int) Run {
 	return p.run(from, ranges[from:to])
 }
 
-// sameRun reports whether two consecutive ranges of a lane belong to one run. They do if they are
-// of the same bucket or both without a bucket, in any partitions, or if b is a range of a cut
-// split, which covers only a part of the bucket's time range. If repeated rows are dropped, each
-// range is a run.
+// sameRun reports whether two consecutive ranges of a lane belong to one run. They do if they
+// belong to the same bucket or both have no bucket; their partitions do not matter. They also do if
+// b is a range of a cut split, because such a range covers only a part of its bucket's time range.
+// If repeated rows are dropped, each range is a separate run.
 func (p *Plan) sameRun(a, b Range) bool {
 	of, next := p.Splits[a.Split], p.Splits[b.Split]
 	cut := b.To-b.From < next.Rows
@@ -130,10 +131,10 @@ func (p *Plan) run(first int, ranges []Range) Run {
 	return r
 }
 
-// drawStart returns the row at which the sequence of a part begins. The row is random; it depends
-// on the seed, the epoch, the split and the row at which the run begins, and the number of the
-// part. If repeated rows are dropped, it is the first row, since reading any row of a range then
-// requires reading the whole range.
+// drawStart returns the row at which the sequence of a part begins. The row is random. It depends
+// on the seed, on the epoch, on the split and the row at which the run begins, and on the number of
+// the part. If repeated rows are dropped, the sequence begins at the part's first row, since any
+// reading of a range then requires reading the whole range.
 func (b *Bound) drawStart(id string, first, part, rows int64) int64 {
 	if rows == 0 || b.Relation.Distinct != nil {
 		return 0
@@ -166,7 +167,7 @@ func (r *Run) Sections(part int, window int64) []Section {
 	var sections []Section
 	for offset := p.blocks.before(window); offset < p.rows; {
 		row := p.first + (p.start+offset)%p.rows
-		last := min(row+p.rows-offset, p.first+p.rows) // up to the part's last row, or the end of its sequence
+		last := min(row+p.rows-offset, p.first+p.rows) // up to the part's last row, or to the end of the part's sequence
 		at := r.rangeOf(row)
 		of := r.ranges[at]
 		rows := Range{Split: of.Split, From: of.From + row - r.starts[at]}

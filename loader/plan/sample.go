@@ -11,18 +11,17 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Sample selects the rows of a source that count, by their values and their positions
-// in the table's files. The selection does not depend on the run, the order, the
-// batches or the server.
+// Sample selects rows of a source, by their values and by their positions in the table's files. The
+// selection does not depend on the run, the order, the batches or the server.
 type Sample struct {
-	// From and To bound the hash positions that are kept, as dataset.HashRange does.
-	// Columns names the columns whose hash is the position (bucket.Positions). Without
-	// Columns, all rows are kept.
+	// From and To are the bounds of the hash positions that are kept, as in dataset.HashRange. The
+	// position of a row is the hash of its values in Columns (bucket.Positions). If Columns is
+	// empty, this condition keeps all rows.
 	From, To float64
 	Columns  []string
-	// Rate is the share of rows to keep, among the rows for which Where is true (nil: all rows). 1
-	// keeps all of them, 0 none. The draw of a row depends on its file (catalog.File.OrderedAs) and its
-	// position in the file.
+	// Rate is the share of rows to keep, of the rows for which Where is true (a nil Where is true
+	// for all rows). 1 keeps all of these rows, and 0 keeps none. Whether a row is drawn depends on
+	// its file (catalog.File.OrderedAs) and on its position in the file.
 	Rate  float64
 	Where *expr.Filter
 }
@@ -42,9 +41,10 @@ func (s *Sample) Reads() []string {
 }
 
 // Keep overwrites dst with the indices of the rows of a batch that the sample keeps, and returns
-// dst. The batch has the rows of a file from row number first on; the file is ordered as location. It has the columns
-// that Reads names, and may have other columns. pass contains the ascending indices of the rows to
-// consider; dst may be the same slice as pass. A nil sample keeps all of these rows.
+// dst. The batch has rows of one file, from row number first on; location is the file's OrderedAs.
+// It must have the columns that Reads names, and may have other columns. pass contains the
+// ascending indices of the rows to consider; dst may be the same slice as pass. A nil sample keeps
+// all of these rows.
 func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64) ([]int32, error) {
 	if s == nil {
 		return append(dst[:0], pass...), nil

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/penstock/penstock/loader/resolve"
 
-// ColumnSizes has, for each file by location, the stored size of the columns that streams of a plan
-// read. It omits files whose sizes are unknown. It is used only for explain texts.
+// ColumnSizes has the stored size of the columns that streams of a plan read, for each file by its
+// location. It omits files with unknown sizes. It is used only for explain texts.
 type ColumnSizes struct {
 	Training map[string]int64
 	Staging  []map[string]int64 // by staging entry

@@ -9,12 +9,12 @@ import (
 
 // StagingUse describes how a plan uses one staging table, in bytes of files.
 type StagingUse struct {
-	Groups  int       // distinct file groups that some split needs
-	Once    int64     // bytes read if each group is kept, in memory or on local disk, until its last split
-	Read    int64     // bytes read if each run of splits, in the plan's order, reads its group again
+	Groups  int       // the number of distinct file groups that splits need
+	Once    int64     // the bytes that are read if each group is kept, in memory or on local disk, until the last split that needs it
+	Read    int64     // the bytes that are read if groups are not kept: each sequence of splits with the same group, in the plan's order, reads the group again
 	Largest FileGroup // the group with the most bytes
-	AtOnce  int       // the maximum number of groups that a lane is joined with at a time
-	Stored  int64     // bytes of the files that some split needs, each once
+	AtOnce  int       // the maximum number of groups with which a lane is joined at the same time
+	Stored  int64     // the bytes of the files that splits need; each file counts once
 }
 
 // Amplification returns the bytes read divided by the bytes stored, if file groups are kept. It is
@@ -31,21 +31,21 @@ func ratio(read, stored int64) float64 {
 	return float64(read) / float64(stored)
 }
 
-// Decoded is roughly the ratio of the size of rows in memory to their size in files:
-// compression, encodings and the index together.
+// Decoded is roughly the ratio of the size of rows in memory to their size in files. It includes
+// the effects of compression, encodings and the index.
 const Decoded = 4
 
-// Memory estimates the bytes that the file group takes while it is joined. The estimate determines
-// strategies, but no result may depend on it.
+// Memory estimates how many bytes the file group takes while it is joined. The estimate may
+// determine strategies, but results must not depend on it.
 func (g FileGroup) Memory() int64 { return Decoded * g.Bytes }
 
-// Memory estimates the bytes that a lane's groups take at a time.
+// Memory estimates how many bytes the groups of a lane take at the same time.
 func (u StagingUse) Memory() int64 { return int64(u.AtOnce) * u.Largest.Memory() }
 
-// groupsAtOnce returns the maximum number of file groups of a staging table that a lane is joined
-// with at a time. It is 1 if rows are not permuted within windows. Otherwise it counts the groups
-// of all sections with rows in a window or in the preceding window, whose rows the consumer may
-// still use.
+// groupsAtOnce returns the maximum number of file groups of a staging table with which a lane is
+// joined at the same time. It is 1 if rows are not permuted within windows. Otherwise it counts the
+// groups of all sections with rows in a window or in the preceding window, whose rows the consumer
+// may still use.
 func (p *Plan) groupsAtOnce(staging int) int {
 	most := 1
 	if p.Rows.ShuffleWindow == 0 {
@@ -59,7 +59,7 @@ func (p *Plan) groupsAtOnce(staging int) int {
 	return most
 }
 
-// groupsOfWindows is like groupsAtOnce, for one run.
+// groupsOfWindows returns the maximum for one run, see groupsAtOnce.
 func groupsOfWindows(splits []Split, r *Run, staging int) int {
 	type change struct {
 		window int64

@@ -14,11 +14,11 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// hidden contains the field ids of the columns that the client may not read. The zero value hides
-// no columns.
+// hidden contains the field ids of the columns that a client may not read. The zero value hides no
+// columns.
 type hidden struct {
 	training map[int]bool
-	staging  []map[int]bool // by entry; nil: none
+	staging  []map[int]bool // for each entry; nil: no columns are hidden
 }
 
 // of returns the hidden columns of a staging entry, or of TrainingTable.
@@ -33,10 +33,11 @@ func (h hidden) of(table int) map[int]bool {
 }
 
 // BindFor is like Bind, for a client with the given rights. Withheld columns are not outputs, and
-// names in the client's query do not resolve to them. A configured dataset may join by withheld
-// columns; a dataset that the client sent is bound as if the tables did not have them. The filters
-// of the rights are added to the filters of the tables and of the relation's dataset. Promoted entries are joined, so that the rights
-// to their tables apply.
+// no name in the client's query resolves to a withheld column. A configured dataset may join by
+// withheld columns; a dataset that the client sent is bound as if the tables did not have them. The
+// filters of the rights are added to the filters of the tables and of the relation's dataset. If
+// the rights limit the dataset, promoted entries are joined, so that the rights to their tables
+// apply.
 func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (*Relation, error) {
 	if !Limited(d, training, rights) {
 		return Bind(d, training, staging)
@@ -84,14 +85,16 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 	return r, nil
 }
 
-// Limited reports whether columns or rows of a dataset may not be read, including the values of other tables that promotions copied to
-// its training table.
+// Limited reports whether the rights forbid to read any columns or rows of a dataset. This includes
+// values of other tables that promotions copied to the dataset's training table.
 func Limited(d dataset.Dataset, training *catalog.Table, rights policy.Rights) bool {
 	return rights.Limits(d) || len(limitedColumns(training, nil, rights).Columns) > 0
 }
 
-// limitedColumns returns the columns of the training table that were promoted from tables which the rights limit, but for those of some
-// promotions. A client with these rights reads the training table as it was before: the limits of a table follow its values.
+// limitedColumns returns the columns of the training table that were promoted from tables which the
+// rights limit, except the columns of the given promotions. A client with these rights reads the
+// training table as it was before these columns were promoted, since the limits of a table also
+// apply to copies of its values.
 func limitedColumns(training *catalog.Table, promotions []*Promotion, rights policy.Rights) *Promotion {
 	out := &Promotion{}
 	for _, f := range training.Fields {
@@ -102,7 +105,8 @@ func limitedColumns(training *catalog.Table, promotions []*Promotion, rights pol
 	return out
 }
 
-// limitedOrigin reports whether a column, or one that it replaced, was promoted from a table which the rights limit.
+// limitedOrigin reports whether a column, or a column that it replaced, was promoted from a table
+// which the rights limit.
 func limitedOrigin(training *catalog.Table, id int, rights policy.Rights) bool {
 	o, ok := training.Origins[id]
 	return ok && (!rights.Of(o.Table).IsZero() || limitedOrigin(training, o.Replaces, rights))
@@ -113,8 +117,9 @@ func hidesPromoted(p *Promotion, name string, hidden map[int]bool) bool {
 	return slices.ContainsFunc(promotedColumns(p), func(c PromotedColumn) bool { return c.Origin.Name == name && hidden[c.ID] })
 }
 
-// sameFilter returns an error if a policy's filter names a column of the training table that is another one before promotions: a
-// client must not choose by its dataset which of them the filter means.
+// sameFilter returns an error if a policy's filter has a name that means one column in the training
+// table now, and another column in the table before promotions. Otherwise clients could choose, by
+// the dataset that they send, which of the two columns the filter uses.
 func sameFilter(now, before *catalog.Table, limits policy.TableLimits) error {
 	if limits.Filter.IsZero() {
 		return nil
@@ -129,8 +134,8 @@ func sameFilter(now, before *catalog.Table, limits policy.TableLimits) error {
 	return nil
 }
 
-// hide returns the hidden columns of a dataset's tables. Every withheld name must be the name of a
-// column in some schema of its table, since a misspelled name would withhold nothing.
+// hide returns the hidden columns of a dataset's tables. Each withheld name must be the name of a
+// column in some schema of its table. Otherwise a misspelled name would withhold nothing.
 func hide(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (hidden, error) {
 	h := hidden{staging: make([]map[int]bool, len(staging))}
 	var err error
@@ -226,8 +231,8 @@ func without(t *catalog.Table, ids map[int]bool) *catalog.Table {
 	return &out
 }
 
-// checkAligned refuses a client's alignment by a hidden column or by a partition field of one. The
-// error is the same as for a field that does not exist.
+// checkAligned refuses a client's alignment by a hidden column, or by a partition field of a hidden
+// column. The error is the same as for a field that does not exist.
 func (h hidden) checkAligned(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) error {
 	for i, s := range d.Staging {
 		if s.Align != nil && (partitionOf(training, h.training, s.Align.Training) || partitionOf(staging[i], h.of(i), s.Align.Staging)) {
@@ -237,7 +242,8 @@ func (h hidden) checkAligned(d dataset.Dataset, training *catalog.Table, staging
 	return nil
 }
 
-// partitionOf reports whether a name is the name of a hidden column or of a partition field of one.
+// partitionOf reports whether a name is the name of a hidden column, or of a partition field of a
+// hidden column.
 func partitionOf(t *catalog.Table, ids map[int]bool, name string) bool {
 	if has(t, name) && !has(without(t, ids), name) {
 		return true

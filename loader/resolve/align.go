@@ -11,14 +11,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// aligned finds the only staging partition whose rows the rows of a training partition may match. A
-// staging partition is identified by its value: an ordinal of the unit, a whole number or a string.
+// aligned finds, for each training partition, the one staging partition in which its rows may have
+// matches. A staging partition is identified by its value: an ordinal of the unit, a whole number
+// or a string.
 type aligned struct {
 	rule     dataset.Align
 	at       string // the field of the dataset, for errors
 	training *catalog.Table
 	staging  *catalog.Table
-	from     int           // id of the column from which training partitions are derived; 0: no partition yet
+	from     int           // id of the column from which training partitions are derived; 0: no training partition was seen yet
 	unit     unit          // the unit of all staging files; noUnit if there are no files
 	parts    map[any]int32 // the number of each partition that exists
 	sorted   []any         // the values of parts, ascending
@@ -96,9 +97,9 @@ func partValue(value any) any {
 	}
 }
 
-// oneColumn returns an error if a field is derived from different columns in different files, since
-// specs can reuse the name of a dropped field. from is the column of earlier files; 0: there were
-// none.
+// oneColumn returns an error if a field is derived from different columns in different files. This
+// is possible, since specs can reuse the name of a dropped field. from is the column of earlier
+// files, or 0 if there were none.
 func oneColumn(t *catalog.Table, name string, from *int, p partOf, f catalog.File) error {
 	if *from != 0 && *from != p.from {
 		before, _ := t.ByID(*from)
@@ -199,7 +200,7 @@ func (a *aligned) refuse(field, format string, args ...any) *fault.Error {
 	return fault.InvalidField(a.at+"."+field, "%s", fmt.Sprintf(format, args...))
 }
 
-// check refuses rules that are wrong whatever the partition values.
+// check refuses rules that are wrong for all partition values.
 func (a *aligned) check(training unit) *fault.Error {
 	lag := a.rule.Lag
 	switch {
@@ -253,9 +254,9 @@ func (a *aligned) same(value any, u unit) any {
 	return a.unit.at(u.start(ordinal))
 }
 
-// before returns the staging partition that contains the time one lag before the start of a
+// before returns the staging partition that contains a certain time: one lag before the start of a
 // training partition. Since the lag is a whole number of staging partitions, the result ends at or
-// before that start.
+// before the start of the training partition.
 func (a *aligned) before(value any, u unit) any {
 	ordinal, _ := value.(int64)
 	if a.unit == wholeUnit {
@@ -285,7 +286,7 @@ func (a *aligned) latest(value any, u unit) any {
 			return n < ordinal && uint64(ordinal)-uint64(n) >= uint64(a.rule.Lag.Count)
 		}
 	}
-	// fits is true for the first partitions and false for all after them.
+	// fits is true for the first partitions, and false for all following partitions.
 	low, high := 0, len(a.sorted)
 	for low < high {
 		middle := (low + high) / 2
@@ -301,7 +302,7 @@ func (a *aligned) latest(value any, u unit) any {
 	return a.sorted[low-1]
 }
 
-// earlier returns the time that is a lag before t. One month before March 31 is the last day of
+// earlier returns the time that is one lag before t. One month before March 31 is the last day of
 // February.
 func earlier(t time.Time, lag dataset.Lag) time.Time {
 	if lag.Months > 0 {

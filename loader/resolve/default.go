@@ -33,8 +33,8 @@ func (b *binder) defaultsOf(s *Staging, at string) map[string]any {
 	return defaults
 }
 
-// setDefault converts the dataset's default to the column's current type. It returns faults if it
-// cannot.
+// setDefault converts the dataset's default to the column's current type. If that is impossible, it
+// returns faults.
 func (o *Output) setDefault(at string) []fault.Field {
 	o.Default = nil
 	if o.missing == nil {

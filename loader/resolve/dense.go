@@ -74,7 +74,7 @@ func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []f
 	var faults []fault.Field
 	for i, c := range d.Columns {
 		path := fmt.Sprintf("%s.columns[%d]", at, i)
-		if d.Fill == nil { // the short form
+		if d.Fill == nil { // the dataset uses the short form of a dense column
 			path = fmt.Sprintf("%s[%d]", at, i)
 		}
 		o, wrong := r.selected(c, known, path)

@@ -37,8 +37,8 @@ func below(high, low expr.Value) bool {
 	return ok && order < 0
 }
 
-// and returns the intersection of i and o. If they contradict each other, one of them is wrong, and
-// the result is unbounded, so that no row is lost.
+// and returns the intersection of i and o. If the intersection is empty, one of the two intervals
+// must be wrong. Then the result is unbounded, so that no row is lost.
 func (i interval) and(o interval) interval {
 	switch {
 	case i.empty || o.empty:
@@ -106,7 +106,7 @@ func statistics(f catalog.File, column catalog.Field) interval {
 		i.high = r.Upper
 	}
 	if order, ok := i.low.Compare(i.high); ok && order > 0 {
-		return interval{} // contradictory: unknown
+		return interval{} // the bounds contradict each other, so nothing is known
 	}
 	if nanoseconds(column.Type) {
 		i.low, i.high = moved(i.low, -1), moved(i.high, 1) // the bounds were rounded to microseconds
@@ -119,7 +119,7 @@ func nanoseconds(t arrow.DataType) bool {
 	return ok && ts.Unit == arrow.Nanosecond
 }
 
-// moved returns an integer bound shifted by a number. If the bound overflows, the result is absent.
+// moved returns an integer bound shifted by a number. If the result overflows, it is absent.
 func moved(v expr.Value, by int64) expr.Value {
 	n, ok := v.Integer()
 	if !ok || by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {

@@ -12,7 +12,7 @@ import (
 type intervalIndex struct {
 	files []int32      // by lower bound, absent bounds first
 	low   []expr.Value // the lower bound of each file
-	reach []expr.Value // the maximum upper bound of the files up to here; absent once any of these bounds is absent
+	reach []expr.Value // for each file: the maximum upper bound of this file and the files before it; absent if any of these bounds is absent
 }
 
 // newIntervalIndex sorts files by their intervals. If bounds are not comparable, the index

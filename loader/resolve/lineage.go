@@ -8,7 +8,7 @@ import (
 )
 
 // lineage returns the column with a name of the training table's row lineage, or nil if there is
-// none. Such a column is not part of the output if a query selects all columns.
+// none. If a query selects all columns, row lineage columns are not included.
 func (r *Relation) lineage(name string) *Output {
 	i := slices.IndexFunc(r.Training.Lineage, func(f catalog.Field) bool { return f.Name == name })
 	if i < 0 || r.hides(TrainingTable, r.Training.Lineage[i]) {

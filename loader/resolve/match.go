@@ -12,17 +12,17 @@ import (
 const NoGroup = -1
 
 // Match finds the files of one staging table that may contain the keys of training rows. Each set
-// of files is a file group. File groups are numbered in the order of first use. But if both tables
-// have only one layout, with one bucket pair, the numbers are the residues modulo the pair's
-// Modulus. A Match is not safe for concurrent use.
+// of files is a file group. File groups are numbered in the order of first use. There is one
+// exception: if both tables have only one layout, with one bucket pair, the numbers are the
+// residues modulo the pair's Modulus. A Match is not safe for concurrent use.
 type Match struct {
 	staging  Staging
 	training *catalog.Table
 	files    []catalog.File     // the files that pass the staging filter
 	facts    []fileFacts        // for each of files
-	specs    []int              // the partition specs of the files, ascending
+	specs    []int              // the ids of the partition specs of the files, ascending
 	align    *aligned           // nil: partitions are not aligned
-	pairings map[int][]*Pairing // by training spec: a pairing for each of specs
+	pairings map[int][]*Pairing // for each training spec: a pairing with each of specs
 	groups   map[string]int     // file groups by their set of files
 	known    map[string]int     // file groups by the facts about training rows
 	sets     [][]int32          // the files of each file group
@@ -73,8 +73,8 @@ func (m *Match) numberByResidue(training []catalog.File) {
 }
 
 // Group returns the file group for the training rows of files, or NoGroup. All files must be of one
-// partition. exists reports whether a staging partition is aligned with this partition; it is true
-// if partitions are not aligned.
+// partition. exists reports whether a staging partition is aligned with the files' partition. It is
+// true if the entry does not align partitions.
 func (m *Match) Group(files []catalog.File) (group int, exists bool, err error) {
 	var rows splitFacts
 	if m.align != nil {
@@ -153,8 +153,8 @@ func (m *Match) groupOf(files []int32) int {
 	return group
 }
 
-// Sets returns the files of each file group so far, as ascending positions in the kept files. The
-// caller must not change the result.
+// Sets returns the files of each file group that exists so far, as ascending positions in the kept
+// files. The caller must not change the result.
 func (m *Match) Sets() [][]int32 { return m.sets }
 
 // Layout returns how training files of the given spec find staging files.

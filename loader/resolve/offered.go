@@ -6,9 +6,9 @@ import (
 )
 
 // NotOffered explains a name that is not a column of the dataset. If a staging table has a column
-// of that name, why is the end of a sentence that says which table and how to offer the column;
-// otherwise it is "". If the column is a key, equal is the training column, which has the same
-// value in each row with a match.
+// of that name, why is the end of a sentence that says which table it is, and how to offer the
+// column. Otherwise why is "". If the column is a key, equal is the name of the training column
+// with which it is compared, and which has the same value in each row with a match.
 func (r *Relation) NotOffered(name string) (why, equal string) {
 	for i, s := range r.Staging {
 		f, ok := s.Pinned.Field(name)
@@ -20,7 +20,7 @@ func (r *Relation) NotOffered(name string) (why, equal string) {
 			return fmt.Sprintf("; %s has one that it does not offer under this name: see the entry's columns and prefix", s.Name), ""
 		}
 		equal := s.Keys[k].Training
-		if r.hides(TrainingTable, equal) { // it has the values of a withheld column, and often the same name
+		if r.hides(TrainingTable, equal) { // the key has the values of a withheld column, and often the same name
 			continue
 		}
 		return fmt.Sprintf("; it is a key of %s; name it in the entry's columns to offer it", s.Name), equal.Name

@@ -19,12 +19,13 @@ const TrainingTable = -1
 type Output struct {
 	Name  string        // the column's name in the stream
 	Table int           // index of the staging entry, or TrainingTable
-	Field catalog.Field // the column of that table, or if Promoted of the training table; in a Matched output, only its type is set
+	Field catalog.Field // the column of that table, or, if Promoted is set, of the training table; in a Matched output, only the type is set
 	Null  bool          // whether the column may be null in the stream
 	// Matched reports that the column is not a column of a table. Its value is true if the row has
 	// a match in Table, and false otherwise.
 	Matched bool
-	// Promoted reports that a column of the training table has the joined values, of Table or of overlays.
+	// Promoted reports that a column of the training table has the values that a join would give,
+	// from Table or from overlays.
 	Promoted bool
 	// Default is the value of rows without a match in Table, as an array with one value of the
 	// output's Type; nil stands for null. It is on the Go heap and must not be released.
@@ -89,8 +90,8 @@ func (o Output) arrowField() arrow.Field {
 	return f
 }
 
-// Schema returns the stream's schema for some outputs. It has no metadata of its own. Required training
-// columns are not nullable, and staging columns of a left join are.
+// Schema returns the stream's schema for some outputs. It has no metadata of its own. Required
+// training columns are not nullable. Staging columns of a left join are nullable.
 func Schema(outputs []Output) *arrow.Schema {
 	fields := make([]arrow.Field, len(outputs))
 	for i, o := range outputs {
@@ -99,9 +100,10 @@ func Schema(outputs []Output) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// outputs adds the outputs of a staging entry to the relation: the columns that the entry names, or
-// all columns but its keys in the order of field ids, and then the column that reports matches. In
-// an overlay, a column with the name of a training column replaces that column.
+// outputs adds the outputs of a staging entry to the relation. These are the columns that the entry
+// names, or else all columns except the entry's keys in the order of field ids, and then the column
+// that reports matches. In an overlay, a column with the name of a training column replaces that
+// column.
 func (b *binder) outputs(r *Relation, entry int, fixed map[int]string) {
 	s := &r.Staging[entry]
 	if s.Promoted != nil {
@@ -148,8 +150,8 @@ func names(outputs []Output) []string {
 	return all
 }
 
-// offered returns the columns of an entry, renamed and shaped: the columns that the entry names,
-// which may include keys, or else all columns but its keys.
+// offered returns the columns of an entry, renamed and shaped. These are the columns that the entry
+// names, which may include keys, or else all columns except the entry's keys.
 func (b *binder) offered(s *Staging, at string) []Output {
 	isKey := func(f catalog.Field) bool {
 		return slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Staging.ID == f.ID })
@@ -238,8 +240,8 @@ func (r *Relation) tableName(table int) string {
 
 // Select returns the outputs of a query's columns. If columns is nil, it returns all outputs.
 // Otherwise it returns training columns in the given order, and then the staging columns of one
-// entry after the other, each in the given order. A query may rename columns, and shape them
-// further.
+// entry after the other, each in the given order. A query may rename columns, and apply further
+// shapes to them.
 func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	if columns == nil {
 		return r.Outputs, nil
@@ -315,15 +317,16 @@ func Asks(outputs []Output, entry int) bool {
 	})
 }
 
-// Needed reports whether a stream joins the entry. asked is whether the stream or its filter uses a
-// value of the entry (Asks). A promoted entry is not joined. If the stream uses no value, the entry is joined only if it drops or repeats rows,
-// or if rows without a match can fail the stream.
+// Needed reports whether a stream joins the entry. asked says whether the stream or its filter uses
+// a value of the entry (Asks). An entry that is read from the training table (Promoted) is not
+// joined. If the stream uses no value, the entry is joined only if it drops or repeats rows, or if
+// rows without a match can fail the stream.
 func (s Staging) Needed(asked bool) bool {
 	return s.Promoted == nil && (s.Counted(asked) || s.Missing.Fail() || s.MinMatch > 0)
 }
 
 // Counted reports whether the entry affects which rows a stream has: it drops or repeats rows, or a
-// filter uses one of its values. asked is whether a filter does.
+// filter uses one of its values. asked says whether a filter uses one.
 func (s Staging) Counted(asked bool) bool {
 	return asked || !s.Join.KeepsAll() || s.Duplicates.Multiply()
 }

@@ -79,9 +79,9 @@ func (m *Match) appendResidues(text []byte, p *Pairing, part int32, f catalog.Fi
 	return text
 }
 
-// candidates returns the staging files with some residues; the result includes all files that rows
-// may match. If the interval of the first key is known, the result has only files whose interval
-// overlaps. It may still contain files without a match.
+// candidates returns the staging files with the given residues. If the interval of the first key is
+// known, it returns only those whose interval overlaps it. The result includes all files that the
+// rows may match, and may include files without a match.
 func (m *Match) candidates(p *Pairing, residues []byte, rows splitFacts) []int32 {
 	files := p.files[string(residues)]
 	if !p.comparesKeys() {

@@ -10,23 +10,26 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Promotion is the promotion of a staging entry that a training table has: the columns in which the values of the entry are stored,
-// for one snapshot of the staging table.
+// Promotion describes how a staging entry was promoted to a training table: in which columns the
+// values of the entry are stored, and from which snapshot of the staging table they were copied.
 type Promotion struct {
-	Pin     dataset.TablePin // of the staging table
+	Pin     dataset.TablePin // the pin of the staging table
 	Columns []PromotedColumn // in the order in which the entry offers them
 }
 
 // PromotedColumn is a column of the training table that has the values of a column of a staging entry.
 type PromotedColumn struct {
-	catalog.Field // with a name that no other column has; required if the join returns no nulls for it
+	catalog.Field // its name is a name that no other column has; it is required if the join would return no nulls for it
 	Origin        dataset.ColumnOrigin
 }
 
-// Promotions returns the promotion of each entry of a dataset, as the documentation of the training table's columns tells it, or nil
-// for an entry that is only joined. An entry is promoted if the table has all columns that a promotion made of an entry with the same
-// name and definition, if none of them is Partial, and if promotions that replaced a column of it, or whose column it replaced, are of
-// promoted entries of the dataset in the same order.
+// Promotions returns the promotion of each entry of a dataset, or nil for an entry that is only
+// joined. It finds promotions in the documentation of the training table's columns. An entry is
+// promoted if three conditions hold. First, the training table has all columns that a promotion of
+// an entry with this name and definition has made. Second, none of these columns is Partial. Third,
+// if a column of this promotion has replaced, or was replaced by, a column of another promotion,
+// the other promotion is that of a promoted entry of the dataset, and the entries are in the same
+// order.
 func Promotions(d dataset.Dataset, training *catalog.Table) []*Promotion {
 	out := make([]*Promotion, len(d.Staging))
 	if len(training.Origins) == 0 {
@@ -73,7 +76,7 @@ func promotionOf(s dataset.Staging, key []string, training *catalog.Table) *Prom
 			p = &Promotion{Pin: o.TablePin}
 		}
 		if first := p.Columns; len(first) > 0 && first[0].Origin.Promotion != o.Promotion || f.Name != o.Name && !replaced || training.Partial[f.ID] {
-			return nil // it was promoted twice, others renamed a column, or a file lacks the column
+			return nil // the entry was promoted twice, another program renamed a column, or a file lacks the column
 		}
 		if f.Name, f.Required = o.Name, !o.Nullable; o.Replaces != 0 { // filters read the replaced column under its name
 			f.Name = fmt.Sprintf("%s__promoted_%d", o.Name, f.ID)
@@ -81,13 +84,13 @@ func promotionOf(s dataset.Staging, key []string, training *catalog.Table) *Prom
 		p.Columns = append(p.Columns, PromotedColumn{f, o})
 	}
 	if p == nil || len(p.Columns) != p.Columns[0].Origin.Columns {
-		return nil // others dropped a column
+		return nil // another program dropped a column
 	}
 	slices.SortFunc(p.Columns, func(a, b PromotedColumn) int { return a.ID - b.ID })
 	return p
 }
 
-// replacement returns the column that a promotion put in the place of another one, or false.
+// replacement returns the column with which a promotion replaced the given column, or false.
 func replacement(t *catalog.Table, id int) (by catalog.Field, ok bool) {
 	i := slices.IndexFunc(t.Fields, func(f catalog.Field) bool {
 		o, promoted := t.Origins[f.ID]
@@ -99,22 +102,27 @@ func replacement(t *catalog.Table, id int) (by catalog.Field, ok bool) {
 	return t.Fields[i], true
 }
 
-// replacedByOthers reports whether a promoted column was replaced by another column than those of some promotions.
+// replacedByOthers reports whether a promoted column was replaced by a column that does not belong
+// to the given promotions.
 func replacedByOthers(t *catalog.Table, later []*Promotion, c PromotedColumn) bool {
 	by, ok := replacement(t, c.ID)
 	return ok && !ofPromotions(later, by.ID)
 }
 
-// unpromoted returns the training table as a dataset reads it: names do not find the columns of the dataset's promotions and the
-// columns that its joined entries give instead, and columns that these replaced have their names again.
+// unpromoted returns the training table as a dataset reads it. Two kinds of promoted columns cannot
+// be found by name: the columns of the dataset's promotions, and the columns that entries of the
+// dataset supersede because they are joined. Columns that such columns replaced have their names
+// again.
 func unpromoted(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, promotions []*Promotion) *catalog.Table {
 	return before(training, append(slices.Clip(promotions), superseded(d, training, staging, promotions)))
 }
 
-// superseded returns the promoted columns of the training table that entries of the dataset give, which are joined: their definition is
-// another one than that of the promotion, or files lack the columns. The dataset has the values of its entries, as before the promotion. A
-// left entry supersedes columns that were promoted from the same table. An overlay does so only if the promoted entry had its name, too:
-// others overlay the promoted values.
+// superseded returns the promoted columns of the training table for which the dataset uses joined
+// values instead. It has entries that offer these columns, but that are joined, because their
+// definitions differ from the definition that was promoted, or because files lack the columns. An
+// entry with `join: left` supersedes columns that were promoted from the same table. An overlay
+// supersedes them only if the promoted entry also had the same name; other overlays replace
+// promoted values.
 func superseded(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, promotions []*Promotion) *Promotion {
 	out := &Promotion{}
 	for i, s := range d.Staging {
@@ -145,7 +153,7 @@ func unnamed(f catalog.Field, o dataset.ColumnOrigin) PromotedColumn {
 	return PromotedColumn{f, o}
 }
 
-// columnNames returns the names of the columns that an entry gives a dataset.
+// columnNames returns the names of the columns that an entry adds to a dataset.
 func columnNames(s dataset.Staging, t *catalog.Table) []string {
 	var out []string
 	switch {
@@ -168,14 +176,15 @@ func columnNames(s dataset.Staging, t *catalog.Table) []string {
 	return out
 }
 
-// ofPromotions reports whether a column is one of those of some promotions.
+// ofPromotions reports whether a column belongs to one of the given promotions.
 func ofPromotions(promotions []*Promotion, id int) bool {
 	return slices.ContainsFunc(promotions, func(p *Promotion) bool {
 		return slices.ContainsFunc(promotedColumns(p), func(c PromotedColumn) bool { return c.ID == id })
 	})
 }
 
-// promotedFrom reports whether a training column, or one that it replaced, has the values of an earlier form of an entry.
+// promotedFrom reports whether a training column, or a column that it replaced, has the values of
+// an earlier definition of an entry.
 func promotedFrom(t *catalog.Table, id int, s dataset.Staging) bool {
 	for {
 		o, ok := t.Origins[id]
@@ -189,16 +198,17 @@ func promotedFrom(t *catalog.Table, id int, s dataset.Staging) bool {
 	}
 }
 
-// replacesOthers reports whether a promoted column replaced a promoted column that is not of one of some promotions.
+// replacesOthers reports whether a promoted column replaced a promoted column that does not belong
+// to the given promotions.
 func replacesOthers(t *catalog.Table, earlier []*Promotion, c PromotedColumn) bool {
 	_, promoted := t.Origins[c.Origin.Replaces]
 	return promoted && !ofPromotions(earlier, c.Origin.Replaces)
 }
 
-// before returns the training table as it was before promotions: names do not find the promoted columns, and columns that these
-// replaced have their names again.
+// before returns the training table as it was before promotions: promoted columns cannot be found
+// by their names, and columns that they replaced have their names again.
 func before(t *catalog.Table, promotions []*Promotion) *catalog.Table {
-	names := map[int]string{} // by field id; "": none
+	names := map[int]string{} // by field id; "": the column has no name
 	unnamed := slices.Clone(t.Unnamed)
 	for _, p := range promotions {
 		for _, c := range promotedColumns(p) {
@@ -244,7 +254,8 @@ func promotedColumns(p *Promotion) []PromotedColumn {
 	return p.Columns
 }
 
-// nestedName returns the name of a nested column if top-level columns have other names; "" if its column has none.
+// nestedName returns the name of a nested column after top-level columns were renamed. It returns
+// "" if the top-level column has no name.
 func nestedName(name string, renamed map[string]string) string {
 	for old, is := range renamed {
 		rest, inside := strings.CutPrefix(name, old+".")
@@ -258,8 +269,9 @@ func nestedName(name string, renamed map[string]string) string {
 	return name
 }
 
-// TableFor returns the table of an entry at the pin of its promotion, without columns and files, for a query that pins the table
-// as given: not at all, or there. Otherwise it returns nil.
+// TableFor returns a table for an entry that can be read from the training table: the entry's table
+// at the pin of its promotion, without columns and files. given is the pin that a query requires.
+// If it is neither zero nor the pin of the promotion, TableFor returns nil.
 func (p *Promotion) TableFor(s dataset.Staging, given dataset.TablePin) *catalog.Table {
 	if p == nil || given != (dataset.TablePin{}) && given != p.Pin && given != (dataset.TablePin{Snapshot: p.Pin.Snapshot}) {
 		return nil
@@ -287,7 +299,7 @@ func (b *binder) promoted(r *Relation, entry int, fixed map[int]string) {
 func (b *binder) promotedOverlay(r *Relation, s *Staging, c PromotedColumn, fixed map[int]string, at string) {
 	o := Output{Name: c.Origin.Name, Table: TrainingTable, Field: c.Field, Null: c.Origin.Nullable, Promoted: true}
 	i := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table == TrainingTable && t.Name == o.Name })
-	if i < 0 { // others dropped it
+	if i < 0 { // another program dropped the column
 		end := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table != TrainingTable })
 		if end < 0 {
 			end = len(r.Outputs)

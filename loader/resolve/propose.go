@@ -15,9 +15,9 @@ import (
 // training table if both are bucketed by columns of the same type and similar names. The result is
 // a guess that users can start with; each dataset can be bound.
 //
-// Tables in a namespace with a name like "features" are staging tables, and the others are
-// training tables. If there is no such namespace, tables that belong together have one
-// training table: the one with the most rows, which rows returns.
+// Tables in a namespace with a name like "features" are staging tables, and the others are training
+// tables. If there is no such namespace, one of the tables that belong together is the training
+// table: the table with the most rows, according to the function rows.
 func Propose(tables []*catalog.Table, rows func(*catalog.Table) int64) []dataset.Dataset {
 	p := proposer{tables: tables, rows: rows}
 	var out []dataset.Dataset
@@ -118,7 +118,7 @@ func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
 }
 
 // keyOf pairs the columns by which both tables are bucketed, each with the column of the most
-// similar name. Feature tables without buckets match by any column of the same name.
+// similar name. If a feature table has no buckets, a column with the same name is enough.
 func keyOf(t, s *catalog.Table) []dataset.KeyPair {
 	var pairs []dataset.KeyPair
 	used := map[int]bool{}
@@ -160,8 +160,9 @@ func bucketColumns(t *catalog.Table) []catalog.Field {
 	return out
 }
 
-// like reports whether the names of two columns are similar: they are equal except for a typo, or
-// the words of one are prefixes of the words of the other, such as request_id and req_id.
+// like reports whether the names of two columns are similar. They are similar if they are equal
+// except for a typo, or if the words of one name are prefixes of the words of the other name, as
+// with request_id and req_id.
 func like(a, b string) bool {
 	if strings.EqualFold(a, b) || fault.Nearest(a, []string{b}) != "" {
 		return true

@@ -35,8 +35,10 @@ type Staging struct {
 	Rows   *expr.Filter // selects staging rows; nil keeps all
 	Order  []OrderKey   // the order of duplicates; the order of files breaks ties
 	Time   *Time        // nil: no time column
-	// Promoted are the columns of the training table that have the entry's values, so that streams do not join it; nil: they do. Of
-	// Keys and Time, only the training columns are set, and of Pinned only the name and the pin.
+	// Promoted has the columns of the training table that contain the entry's values, if streams
+	// read these columns instead of joining the entry. Then only the training columns are set in
+	// Keys and Time, and only the name and the pin in Pinned. If Promoted is nil, streams join the
+	// entry.
 	Promoted []PromotedColumn
 }
 
@@ -56,7 +58,8 @@ type Time struct {
 	Training, Staging catalog.Field
 	Tolerance         int64 // in the columns' unit: days, microseconds, nanoseconds, or units of a long
 	Exact             bool  // whether a staging row of exactly the training row's time matches
-	// Zone is the zone of timestamps without one. Unless it is known, both columns have one type.
+	// Zone is the time zone of timestamps that have no zone. If it is not known, both columns must
+	// have the same type.
 	Zone dataset.Zone
 }
 
@@ -71,8 +74,9 @@ type Distinct struct {
 // Bind resolves all names of a dataset against its tables: the training table, and one table for
 // each staging entry. It returns all faults together, as one Invalid error.
 //
-// An entry whose table is that of Promotion.TableFor is read from the training table. Other entries are joined, promoted ones
-// too. Names find the columns that the training table had before the promotions of the dataset's entries.
+// If the table of an entry is the result of Promotion.TableFor, the entry is read from the training
+// table. All other entries are joined, even if they are promoted. Names find the columns that the
+// training table had before the promotions of the dataset's entries.
 func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) (*Relation, error) {
 	b := binder{}
 	promotions := Promotions(d, training)
@@ -237,7 +241,8 @@ func (r *Relation) Pin() dataset.Pin {
 	return pin
 }
 
-// fixed returns the training columns that no overlay may replace: their uses, by field id.
+// fixed returns, by field id, the training columns that no overlay may replace, each with the use
+// that forbids it.
 func (r *Relation) fixed() map[int]string {
 	use := r.constant()
 	add := func(id int, what string) {

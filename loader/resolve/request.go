@@ -36,9 +36,10 @@ func (b *binder) request(r *Relation) {
 	}
 }
 
-// OncePerRequest reports for each output whether all rows of a request have the same value. This is
-// so for the key of requests, for request-level columns, and for columns of staging tables that are
-// joined only by such columns and to at most one row.
+// OncePerRequest reports for each output whether all rows of a request have the same value. They
+// have if the output is part of the request key or a request-level column. They also have if the
+// output is a column of a staging table that is joined only by such columns, and to at most one
+// row.
 func (r *Relation) OncePerRequest(outputs []Output) []bool {
 	once := make([]bool, len(outputs))
 	for i, o := range outputs {

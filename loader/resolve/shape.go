@@ -75,8 +75,9 @@ func (o *Output) category(c dataset.Column, at string) []fault.Field {
 	return nil
 }
 
-// castTo returns the type to which values are cast: for a list, a list of the given type. It
-// returns nil if values of from cannot be cast. Single values are checked when they are read.
+// castTo returns the type to which values are cast. For a list, this is a list of the given type.
+// It returns nil if values of type from cannot be cast. Whether a single value can be cast is
+// checked when the value is read.
 func castTo(from, to arrow.DataType) arrow.DataType {
 	if to == nil {
 		return nil

@@ -45,8 +45,8 @@ func differInZone(a, b arrow.DataType) bool {
 	return ok && is && x.Unit == y.Unit && (x.TimeZone == "") != (y.TimeZone == "")
 }
 
-// rewriteOf says how the times s of a staging table can be compared with the times t of a training table, as the end of a sentence.
-// It returns "" if either is no time.
+// rewriteOf returns the end of a sentence that says how the times s of a staging table can be
+// compared with the times t of a training table. It returns "" if s or t is not a time.
 func rewriteOf(training *catalog.Table, t catalog.Field, staging *catalog.Table, s catalog.Field) string {
 	const set = "; set zone: UTC if the times of %s.%s, which have no zone, are in UTC"
 	_, ok := timeUnit(s.Type)

@@ -14,8 +14,8 @@ const (
 	epochYear      = 1970
 )
 
-// unit is the length of a field's partitions in time, or the kind of its values if they are not
-// times. Units of time are in descending order of length.
+// unit is the length of time that each partition of a field covers, or, if the field's values are
+// not times, the kind of these values. Units of time are in descending order of length.
 type unit int
 
 const (

@@ -32,8 +32,8 @@ func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 	return slices.Compact(training), staging
 }
 
-// bucketed reports whether every training spec and every staging spec have a bucket on a common key
-// column.
+// bucketed reports whether every pair of a training spec and a staging spec has buckets on a common
+// key column.
 func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	for _, t := range training.Specs {
 		for _, s := range staging.Specs {
@@ -45,8 +45,8 @@ func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	return true
 }
 
-// Bucketed returns those of the columns by which some files of a table are bucketed. The values of
-// such columns are checked against the buckets.
+// Bucketed returns those of the given columns by which some files of a table are bucketed. The
+// values of these columns are checked against the buckets.
 func Bucketed(t *catalog.Table, files []catalog.File, columns []catalog.Field) []catalog.Field {
 	specs := map[int]bool{}
 	for _, f := range files {

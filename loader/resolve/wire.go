@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// RequestTable is the table number of indexed columns that stands for the training columns that
-// are constant within a request.
+// RequestTable is the table number of the indexed column with the training columns that are
+// constant within a request.
 const RequestTable = -2
 
 // requestName is the name of the indexed column for the columns of a request. No staging entry may
@@ -54,7 +54,7 @@ func (r *Relation) Indexed(outputs []Output) []Indexed {
 // Place is a column of a stream's batches.
 type Place struct {
 	Output  int // position among the outputs; -1 for an indexed column
-	Indexed int // number of the indexed column; -1 for another column
+	Indexed int // number of the indexed column; -1 for a column that is not indexed
 }
 
 // Places returns the columns of a stream's batches if some columns are indexed: first the training
@@ -81,10 +81,10 @@ func Places(outputs []Output, indexed []Indexed) []Place {
 	return append(places, staging...)
 }
 
-// Schema returns the stream's schema for outputs in plain order and a wire form. For auto, it
-// returns the schema of plain batches, although streams may index columns. In an indexed form, each
-// staging table with outputs is one column, a dictionary of structs that has the name of the entry.
-// The columns that are constant within a request are one such column with the name "request"
+// Schema returns the stream's schema for outputs in plain order and a wire form. For wire: auto, it
+// returns the schema of plain batches, although streams may then index columns. In an indexed form,
+// each staging table with outputs is one column, a dictionary of structs that has the name of the
+// entry. The columns that are constant within a request are one such column with the name "request"
 // (docs/spec/wire.md). In a grouped form, columns that are not constant within a request are lists.
 // It is Invalid if another column has the name of an indexed column.
 func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
@@ -124,8 +124,8 @@ func notCategory(wire dataset.Wire, column string) error {
 		WithRemedy("omit as: category, or use wire: plain or auto")
 }
 
-// distinctNames returns an error if an indexed column has the name of another column, or could have
-// it in a form that is not decided yet.
+// distinctNames returns an error if an indexed column has the name of another column, or if it
+// could be indexed under that name once the form of a stream is decided.
 func distinctNames(outputs []Output, columns []Indexed, wire dataset.Wire) error {
 	for _, x := range columns {
 		for i, o := range outputs {

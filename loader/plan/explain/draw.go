@@ -15,9 +15,9 @@ import (
 // drawn is the width of a drawing in characters.
 const drawn = 100
 
-// drawing renders a plan as a tree for a reader who is new to the plan: what is read, what it is
-// joined with, the memory that this takes, and the result. No line is wider than drawn. A longer
-// text is cut in the middle; Text contains the full text.
+// drawing renders a plan as a tree, for a reader who is new to the plan. It shows what is read,
+// what the read rows are joined with, how much memory this takes, and the result. No line is wider
+// than drawn. A longer text is cut in the middle; Text contains the full text.
 type drawing struct{ strings.Builder }
 
 func name(p *plan.Plan) string {
@@ -115,7 +115,7 @@ func drawStaging(d *drawing, p *plan.Plan, sizes *plan.ColumnSizes, i int) {
 	d.text("│", "")
 }
 
-// again returns a text on how often each byte is read, or "" if it is read only once.
+// again returns a text on how often each byte is read, or "" if each byte is read only once.
 func again(u plan.StagingUse) string {
 	if u.Amplification() <= 1 {
 		return ""

@@ -37,8 +37,8 @@ func drawOpenLane(d *drawing, p *plan.Plan) {
 // their maximum total size, assuming that a row group may be its whole file.
 type rowGroupMemory struct{ number, bytes int64 }
 
-// openRowGroups returns the maximum over all lanes. If rows are permuted, each part of a run reads
-// a different row group.
+// openRowGroups returns the maximum of the row groups that any lane reads at a time. If rows are
+// permuted, each part of a run reads a different row group.
 func openRowGroups(p *plan.Plan) rowGroupMemory {
 	open := rowGroupMemory{number: 1, bytes: maxFileBytes(p)}
 	if p.Rows.ShuffleWindow == 0 || p.Rows.ShuffleParts == 1 {

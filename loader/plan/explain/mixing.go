@@ -12,18 +12,18 @@ import (
 // Limits for the texts on mixing.
 const (
 	poorlyMixed = 2.0  // the deviation above which there is a note
-	muchBetter  = 0.75 // a setting is suggested if it lowers the deviation at least by this factor
-	unsetBatch  = 8192 // rows of a batch if no size is set and rows are narrow
-	manyParts   = 64   // the most shuffle_parts
+	muchBetter  = 0.75 // a setting is suggested if it lowers the deviation to this share or less
+	unsetBatch  = 8192 // the rows of a batch if no size is set and rows are narrow
+	manyParts   = 64   // the maximum of shuffle_parts that is suggested
 	moreWindow  = 8    // the factor by which a larger window is tried
 )
 
 // Mixes describes how well the rows of a query's batches are mixed.
 type Mixes struct {
 	Deviation float64 // as returned by Plan.Mixing; 0 if rows are not permuted within windows
-	Rows      int64   // of a batch
-	// Better names the settings to raise for a much lower Deviation. It is "" if Deviation is at
-	// most 2.
+	Rows      int64   // the rows of a batch
+	// Better names the settings that make Deviation much lower if they are raised. It is "" if
+	// Deviation is at most 2.
 	Better string
 }
 

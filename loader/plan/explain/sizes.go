@@ -12,7 +12,7 @@ import (
 // readSize is the size of files of one table, and of the columns that are read from them.
 type readSize struct {
 	all     int64 // the size of whole files
-	columns int64 // the size of the columns that are read; a file with unknown column sizes counts whole
+	columns int64 // the size of the columns that are read; if the column sizes of a file are unknown, the size of the whole file
 	whole   int   // how many files have unknown column sizes
 	known   int   // how many files have known column sizes
 }
@@ -29,7 +29,7 @@ func (s *readSize) add(f catalog.File, known map[string]int64) {
 	s.whole++
 }
 
-// sizeOfFiles returns the size of files of a table, which is a staging entry or
+// sizeOfFiles returns the size of files of a table. table is the index of a staging entry, or
 // resolve.TrainingTable.
 func sizeOfFiles(sizes *plan.ColumnSizes, table int, files []catalog.File) readSize {
 	var s readSize

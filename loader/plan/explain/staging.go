@@ -63,7 +63,7 @@ func writeStaging(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, i i
 	b.WriteString("\n\n")
 }
 
-// rulesText names the rules of an entry that apply row by row.
+// rulesText names the rules of an entry that apply to single rows.
 func rulesText(r resolve.Staging) string {
 	var b strings.Builder
 	switch {
@@ -91,7 +91,7 @@ func rulesText(r resolve.Staging) string {
 	return b.String()
 }
 
-// timeText describes which row of a key satisfies the time condition.
+// timeText describes which of the rows with a key a training row matches under the time rule.
 func timeText(r resolve.Staging) string {
 	order := "at or before"
 	if !r.Time.Exact {

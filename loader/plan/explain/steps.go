@@ -34,8 +34,8 @@ func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 	return b.String()
 }
 
-// needsOf is like Needs, for a query. If the query selects columns that the plan does not have, all
-// entries count as needed.
+// needsOf is like plan.Bound.Needs, for a query. If the query selects columns that the plan does
+// not have, all entries count as needed.
 func needsOf(p *plan.Plan, q dataset.Query) []bool {
 	outputs, err := p.Relation.Choose(q.Selection())
 	if err != nil {

@@ -47,7 +47,8 @@ func (d *drawing) lines(draw func(*drawing)) []string {
 	return strings.Split(strings.TrimSuffix(d.String(), "\n"), "\n")
 }
 
-// drawEntries draws the staging tables in at most room lines, or in three if there is less room.
+// drawEntries draws the staging tables in at most room lines, but in three lines if room is less
+// than three.
 func drawEntries(p *plan.Plan, sizes *plan.ColumnSizes, needs []bool, room int) []string {
 	var read []int
 	var unread, promoted []string
@@ -79,7 +80,8 @@ func drawEntries(p *plan.Plan, sizes *plan.ColumnSizes, needs []bool, room int) 
 	return lines
 }
 
-// drawRead draws the staging tables that are read in at most room lines, or in two if there is less room.
+// drawRead draws the staging tables that are read, in at most room lines, but in two lines if room
+// is less than two.
 func drawRead(p *plan.Plan, sizes *plan.ColumnSizes, read []int, room int) []string {
 	var full []string
 	for _, i := range read {
@@ -92,7 +94,7 @@ func drawRead(p *plan.Plan, sizes *plan.ColumnSizes, read []int, room int) []str
 		const spacer = 1
 		shown := len(read)
 		if shown+spacer > room {
-			shown = max(0, room-spacer-1) // one line is for the other tables
+			shown = max(0, room-spacer-1) // one line is left for the tables that are not shown
 		}
 		for _, i := range read[:shown] {
 			r, use := p.Relation.Staging[i], p.StagingUse(i)
@@ -164,8 +166,8 @@ func laneNotes(p *plan.Plan) []string {
 	return nil
 }
 
-// stagingNotes returns notes on staging tables that lack partitions, and on staging tables that are
-// read several times if memory is scarce.
+// stagingNotes returns notes on two kinds of staging tables: tables that lack partitions, and
+// tables that are read several times if memory is scarce.
 func stagingNotes(p *plan.Plan, needs []bool) []string {
 	var notes []string
 	for i, s := range p.Staging {
