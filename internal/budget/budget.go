@@ -27,7 +27,7 @@ type Budget struct {
 	lent  atomic.Int64 // part of used that is in flight; see MarkInFlight
 	idle  atomic.Int64 // part of used that is released when room is needed; see AddIdle
 
-	pressed atomic.Bool // a reservation lacked room since the last Pressed
+	pressed atomic.Bool // whether a reservation has lacked room since the last call of Pressed
 
 	mu    sync.Mutex
 	frees []func(bytes int64) // registered with OnPressure
@@ -103,7 +103,7 @@ func (q *queue) any(matches func(*waiter) bool) bool {
 	return slices.ContainsFunc(q.waiting, matches)
 }
 
-// freed grants room to waiters that fit after memory was freed.
+// freed is called after memory was freed. It grants room to the waiters that now fit.
 func (b *Budget) freed() {
 	if b.queue.length.Load() > 0 {
 		b.queue.mu.Lock()
@@ -112,8 +112,8 @@ func (b *Budget) freed() {
 	}
 }
 
-// tryReserve adds n bytes to the used bytes if at least reserve bytes then stay free, and reports
-// whether it did.
+// tryReserve adds n bytes to the used bytes if at least reserve bytes then stay free. It reports
+// whether it added them.
 func (b *Budget) tryReserve(n, reserve int64) bool {
 	for {
 		used := b.used.Load()
@@ -158,7 +158,7 @@ func (r *Reservation) Grow(n int64) error {
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
-		b.serveWaiters() // the press may have freed bytes for which a waiter waits
+		b.serveWaiters() // the call of press may have freed bytes for which a waiter waits
 	}
 	r.held.Add(n)
 	return nil

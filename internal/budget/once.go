@@ -21,7 +21,7 @@ type SharedReservation[K comparable] struct {
 // shared is the reservation of one key.
 type shared struct {
 	holders int
-	ready   chan struct{} // closed when the first holder has reserved, or failed to
+	ready   chan struct{} // closed when the first holder has reserved the bytes or failed to do so
 	held    *Reservation  // nil: the reservation failed
 }
 

@@ -8,11 +8,11 @@ import (
 // peer is a client host. Memory that streams share, such as build sides and footers,
 // counts against no peer.
 type peer struct {
-	held atomic.Int64 // bytes
+	held atomic.Int64 // reserved bytes that count against the peer's share
 
 	// Guarded by queue.mu.
 	open    int // streams that have entered and not left
-	blocked int // open streams that wait
+	blocked int // number of open streams that wait
 }
 
 // addStream adds an open stream of a peer. q.mu is held.
@@ -64,8 +64,8 @@ func (b *Budget) ReserveFor(ctx context.Context, what string, n int64) (*Reserva
 	return r, nil
 }
 
-// shares reports whether a peer may hold n more bytes. A peer that holds nothing may
-// exceed its share.
+// shares reports whether a peer may hold n more bytes. A peer that holds nothing may exceed its
+// share with them.
 func (b *Budget) shares(p *peer, n int64) bool {
 	if p == nil || b.share == 0 || n <= 0 || !b.queue.several.Load() {
 		return true

@@ -18,14 +18,14 @@ const maxWait = 30 * time.Second
 
 // queue holds the open streams and their waiters.
 type queue struct {
-	length  atomic.Int64 // the length of waiting
-	several atomic.Bool  // more than one peer has open streams
+	length  atomic.Int64 // length of the field waiting
+	several atomic.Bool  // whether more than one peer has open streams
 
 	mu      sync.Mutex
 	peers   map[string]*peer
-	entered int64     // number of streams that have entered so far, which is the age of the last one
-	open    int       // streams that have entered and not left
-	blocked int       // open streams that have a waiting goroutine
+	entered int64     // number of streams that have entered so far, which is the age of the stream that entered last
+	open    int       // number of streams that have entered and not left
+	blocked int       // number of open streams that have a waiting goroutine
 	waiting []*waiter // by age of their streams, the oldest first
 }
 
@@ -33,10 +33,10 @@ type queue struct {
 type stream struct {
 	budget  *Budget
 	peer    *peer
-	age     int64        // smaller is older
+	age     int64        // number of the stream in the order of entering: older streams have smaller numbers
 	waits   int          // number of waiting goroutines of the stream
 	of      *stream      // for a prefetch, its stream; nil: this is not a prefetch
-	awaited bool         // the stream of a prefetch waits for it
+	awaited bool         // whether the stream of a prefetch waits for the prefetch
 	own     *waits.Waits // of the stream, or of the stream of a prefetch; nil: none
 }
 
@@ -45,7 +45,7 @@ type waiter struct {
 	*stream
 	into  *Reservation
 	bytes int64
-	err   error         // nil: the bytes were reserved. Valid once done is closed
+	err   error         // valid once done is closed; nil: the bytes were reserved
 	done  chan struct{} // closed at the end of the wait
 }
 
@@ -169,7 +169,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	defer cancel()
 	w := &waiter{stream: s, into: r, bytes: n, done: make(chan struct{})}
 	b.changeQueue(func(q *queue) { q.add(w) })
-	b.lack(n + r.keepFree) // memory that became idle after the attempt; later holders see the waiter
+	b.lack(n + r.keepFree) // frees memory that became idle since Grow failed; holders of memory that becomes idle later see the waiter
 	select {
 	case <-w.done:
 		return w.err
@@ -178,7 +178,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	select {
-	case <-w.done: // it ended just now
+	case <-w.done: // the wait ended at the same moment
 		if w.err == nil {
 			r.untake(n)
 		}
@@ -267,7 +267,7 @@ func (b *Budget) exceed() bool {
 	for _, w := range q.waiting {
 		p := w.into.peer
 		if b.shares(p, w.bytes) {
-			return false // the room is for this waiter
+			return false // the room is kept for this waiter
 		}
 		if p.blocked == p.open && b.tryReserve(w.bytes, w.into.keepFree) {
 			p.held.Add(w.bytes)
@@ -287,7 +287,7 @@ func (b *Budget) grant() bool {
 			return true
 		}
 		if q.blocked < q.open && b.shares(w.into.peer, w.bytes) {
-			return false // the next room is for this waiter
+			return false // the next room is kept for this waiter
 		}
 	}
 	return false

@@ -104,7 +104,8 @@ func (b *binder) bind(n node, negated bool) rule {
 	}
 }
 
-// column resolves a column, or adds a fault.
+// column returns the column that an operand names. If there is none that can be used, it adds a
+// fault and returns false.
 func (b *binder) column(o operand) (column, bool) {
 	name := o.column[0]
 	if len(o.column) > 1 {
@@ -146,8 +147,8 @@ func (b *binder) column(o operand) (column, bool) {
 	return column{name: name}, false
 }
 
-// path returns the fault for a dotted name: the field of a struct, or a column qualified
-// by a table.
+// path returns the fault for a dotted name, which may mean the field of a struct, or a column
+// qualified by the name of a table.
 func (b *binder) path(o operand) fault.Field {
 	out := fault.Field{Position: o.position}
 	text, last := strings.Join(o.column, "."), o.column[len(o.column)-1]
@@ -187,7 +188,7 @@ func (b *binder) compare(o op, left, right operand) rule {
 	case right.isColumn():
 		return b.compare(o.mirrored(), right, left)
 	case !left.isColumn():
-		// As in 5 BETWEEN 1 AND a.
+		// For example, 5 BETWEEN 1 AND a compares 5 with 1.
 		return b.fail(left.position, "two literals are compared: compare columns with literals")
 	}
 	c, ok := b.column(left)
@@ -228,7 +229,7 @@ func (b *binder) in(n *inList, negated bool) rule {
 
 func (b *binder) compareColumns(o op, left, right operand) rule {
 	l, okLeft := b.column(left)
-	right.quoted = true // it may be a string without quotes: hint at that
+	right.quoted = true // the name may be a string without its quotes, which the fault's message then suggests
 	r, okRight := b.column(right)
 	if !okLeft || !okRight {
 		return constant(false)

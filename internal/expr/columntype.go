@@ -33,11 +33,11 @@ const (
 // interchangeable.
 type columnType struct {
 	family family
-	bits   int           // of integers and floats: 32 or 64
-	scale  int           // of decimals
-	unit   time.Duration // of times and timestamps
-	zoned  bool          // of timestamps
-	uuid   bool          // of binaries: 16 bytes each, so text in UUID form is accepted
+	bits   int           // for integers and floats: 32 or 64
+	scale  int           // for decimals
+	unit   time.Duration // for times and timestamps
+	zoned  bool          // for timestamps: whether they have a time zone
+	uuid   bool          // for binaries: whether all values have 16 bytes, so that text in the form of a UUID is accepted
 }
 
 // columnTypeOf returns the columnType of an Arrow type.
@@ -75,7 +75,7 @@ func columnTypeOf(dt arrow.DataType) columnType {
 	return columnType{family: nested}
 }
 
-// discrete reports whether the values are whole numbers of a smallest unit.
+// discrete reports whether the type's values are whole numbers of some unit.
 func (s columnType) discrete() bool {
 	switch s.family {
 	case integers, decimals, dates, times, timestamp:
@@ -99,7 +99,7 @@ func (s columnType) limits() (minValue, maxValue *big.Int) {
 	}
 }
 
-// cost orders conditions: cheap ones are evaluated first.
+// cost returns the cost of comparing values. Conditions with a lower cost are evaluated first.
 func (s columnType) cost() int {
 	switch s.family {
 	case texts, binaries:
@@ -139,10 +139,10 @@ func (s columnType) accepts() string {
 	return "only IS NULL or IS NOT NULL"
 }
 
-// convert converts a literal to the column's type: for discrete types it sets the
-// number in the column's units. Dates and times accept a text literal in ISO form,
-// binaries of 16 bytes one in UUID form. The error's text continues a message that
-// begins with the column's name and type.
+// convert converts a literal to the column's type: for discrete types it sets the number in the
+// column's units. Dates and times accept a text literal in ISO form, binaries of 16 bytes one in
+// UUID form. The text of an error is the end of a message that begins with the column's name and
+// type.
 func (s columnType) convert(l literal) (literal, error) {
 	if l.kind == textLiteral && (s.family == dates || s.family == times || s.family == timestamp || s.uuid) {
 		var err error

@@ -11,8 +11,8 @@ import (
 
 func nullTest(c column, isNull bool) rule { return &null{column: c, isNull: isNull} }
 
-// booleanRule returns the rule for a boolean column that passes TRUE, FALSE, both
-// or neither.
+// booleanRule returns a rule that passes rows by the value of a boolean column: the rows with TRUE,
+// with FALSE, with both or with neither.
 func booleanRule(c column, passTrue, passFalse bool) rule {
 	switch {
 	case passTrue && passFalse:
@@ -96,8 +96,8 @@ func discreteValue(s columnType, units *big.Int) Value {
 	return Int(units.Int64())
 }
 
-// compareFloat compares with the nearest float. A literal beyond the largest finite
-// value lies between that value and infinity.
+// compareFloat compares a column with the float that is nearest to a literal. A literal beyond the
+// largest finite value lies between that value and infinity.
 func compareFloat(o op, c column, n number) rule {
 	f := n.float(c.typ.bits)
 	if math.IsInf(f, 0) {

@@ -13,7 +13,7 @@ import (
 // evaluation is the state of a call of Evaluate, reused by later calls. A set of
 // rows is a bitmap: bit i of word w is row 64·w + i.
 type evaluation struct {
-	arrays map[string]arrow.Array // by the name of their column
+	arrays map[string]arrow.Array // arrays by the names of their columns
 	rows   int
 	free   [][]uint64
 }
@@ -39,7 +39,7 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 		e = &evaluation{arrays: make(map[string]arrow.Array, len(f.columns))}
 	}
 	defer func() {
-		clear(e.arrays) // keep no batch between calls
+		clear(e.arrays) // so that no batch is kept between calls
 		f.scratch.Put(e)
 	}()
 	if err := f.resolve(batch, e); err != nil {
@@ -159,7 +159,8 @@ func (j *junction) keep(e *evaluation, rows []uint64) {
 		}
 		return
 	}
-	// open has the rows that no term has kept so far; in the end they are dropped.
+	// open has the rows that no term has kept so far. Those that are left after the last term are
+	// removed from rows.
 	open, kept := e.bitmap(), e.bitmap()
 	copy(open, rows)
 	for _, t := range j.terms {
@@ -179,8 +180,8 @@ func subtract(a, b []uint64) {
 	}
 }
 
-// each clears the bits of rows that word does not return. It skips words without
-// rows, so that later terms of AND cost only the rows that earlier ones keep.
+// each clears the bits of those rows for which word returns no bit. It skips words without rows, so
+// that a later term of AND takes time only for rows that the earlier terms have kept.
 func (e *evaluation) each(rows []uint64, word wordFunc) {
 	for w := range rows {
 		if rows[w] != 0 {
@@ -190,8 +191,9 @@ func (e *evaluation) each(rows []uint64, word wordFunc) {
 	}
 }
 
-// validity returns a function for the rows that are not null. It does not call
-// NullN, which arrays cache without a lock, since batches may be shared.
+// validity returns a wordFunc that returns the bits of rows that are not null. It does not call
+// NullN, because arrays store its result without a lock, and other goroutines may use the same
+// batch.
 func validity(a arrow.Array) wordFunc {
 	bitmap, offset := a.NullBitmapBytes(), a.Data().Offset()
 	switch {

@@ -30,8 +30,8 @@ func mayHold(r rule, holds func(string, []Value) bool) bool {
 	}
 }
 
-// decidedByValues reports whether MayHold can exclude a rule by its values. An AND needs
-// one such term; in an OR, all terms must be such.
+// decidedByValues reports whether MayHold can exclude a rule by its values. It can exclude an AND
+// if it can exclude one of the terms, and an OR if it can exclude all terms.
 func decidedByValues(r rule) bool {
 	switch r := r.(type) {
 	case constant:

@@ -83,7 +83,7 @@ func (p *prefixMatch) mayMatch(ranges func(string) (Range, bool)) bool {
 	upper, hasUpper := r.Upper.text, r.HasUpper && r.Upper.kind == textValue
 	switch {
 	case hasLower && hasUpper && lower > upper:
-		return true // these are not bounds
+		return true // these are no valid bounds
 	case p.negated:
 		// All texts between two texts with the prefix have the prefix.
 		return !hasLower || !hasUpper || !strings.HasPrefix(lower, p.prefix) || !strings.HasPrefix(upper, p.prefix)

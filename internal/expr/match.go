@@ -22,8 +22,8 @@ type (
 	pairMatcher func(a, b arrow.Array) wordFunc
 )
 
-// primitive is a test that has an implementation. The other tests are the negations
-// of these.
+// primitive is a test that is implemented by a matcher. All other tests are negations of
+// primitives.
 type primitive int
 
 const (
@@ -33,8 +33,9 @@ const (
 	member
 )
 
-// primitive returns the primitive of a test, and whether its result is negated. This
-// is correct for floats too, since their order with NaN on top is total.
+// primitive returns the primitive by which a test is implemented, and whether the primitive's
+// result must be negated. The negation is correct even for floats, since their order, with NaN
+// above all other values, is total.
 func (t test) primitive() (kind primitive, negated bool) {
 	if t.members {
 		return member, t.op == ne
@@ -121,7 +122,8 @@ func setOf[T comparable](constants []T) map[T]struct{} {
 	return set
 }
 
-// The three loops below are hot: they have no call and no branch per row.
+// The three loops below take most of the time of an evaluation. So they have no call and no branch
+// for each row.
 
 func equalWords[T int32 | int64 | float32 | float64](rows []T, c T) wordFunc {
 	return func(begin, end int) (word uint64) {

@@ -61,7 +61,7 @@ func (l *leaf) mayMatch(ranges func(string) (Range, bool)) bool {
 	return l.between(l.bounds(r))
 }
 
-// bounds are a range's bounds in the column's units; the zero Value if unknown.
+// bounds are a range's bounds in the column's units. An unknown bound is the zero Value.
 type bounds struct {
 	lower, upper Value
 	covers       bool // whether all values except nulls lie between them, including NaN
@@ -130,7 +130,7 @@ func (l *leaf) between(b bounds) bool {
 		if !known || order != 0 || !b.covers {
 			return true
 		}
-		_, listed := l.find(b.lower) // the only value of the column
+		_, listed := l.find(b.lower) // both bounds are equal, so this is the only value of the column
 		return !listed
 	case lt, le:
 		order, known := b.lower.compare(l.values[0])

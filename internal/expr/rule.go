@@ -52,7 +52,7 @@ type (
 	leaf struct {
 		column column
 		test   test
-		values []Value // ascending
+		values []Value // the constants in ascending order
 		match  matcher
 	}
 
@@ -64,7 +64,7 @@ type (
 	}
 )
 
-// test is how a leaf tests a value: by comparison or membership.
+// test is the way in which a leaf tests a value: by a comparison, or by membership in a list.
 type test struct {
 	op      op   // eq and ne for IN and NOT IN
 	members bool // IN or NOT IN

@@ -44,11 +44,11 @@ type Calls struct {
 	timeout time.Duration
 	table   *mountTable
 
-	overdue atomic.Int64 // calls abandoned at the timeout
+	overdue atomic.Int64 // number of running calls that were abandoned at the timeout
 
 	mu     sync.Mutex
 	mounts map[string]*mount
-	files  map[string]int // the number of these calls for each location
+	files  map[string]int // by location: the number of running calls that were abandoned at the timeout
 }
 
 // NewCalls returns Calls. It reads the list of mounts.
@@ -69,7 +69,7 @@ func (c *Calls) Abandoned() map[string]int {
 	return out
 }
 
-// of returns the mount of a location.
+// of returns the mount on which a location is.
 func (c *Calls) of(location string) *mount {
 	name := Scheme(location)
 	if path, err := Path(location); err == nil {
@@ -85,7 +85,7 @@ func (c *Calls) of(location string) *mount {
 	return m
 }
 
-// hangs reports whether a call for a file has timed out and not returned.
+// hangs reports whether a call for a file has timed out and still runs.
 func (c *Calls) hangs(location string) bool {
 	if c.overdue.Load() == 0 {
 		return false
@@ -112,13 +112,14 @@ func (c *Calls) timedOut(location string, call *Pending) {
 // mount limits the calls of one mount.
 type mount struct {
 	name     string
-	slots    chan struct{} // has an element for each running call
+	slots    chan struct{} // contains one element for each running call
 	left     atomic.Int64  // number of running calls that are abandoned
 	returned atomic.Int64  // number of calls that have returned so far
-	stuck    atomic.Bool   // all slots were taken and no call returned for a whole timeout
+	stuck    atomic.Bool   // whether all slots were taken and no call returned for a whole timeout
 }
 
-// enter takes a slot. It waits for one as long as calls return.
+// enter takes a slot. If all slots are taken, it waits, as long as some call returns within each
+// timeout.
 func (m *mount) enter(ctx context.Context, timeout time.Duration, s subject) error {
 	select {
 	case m.slots <- struct{}{}:
@@ -262,7 +263,7 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 	return none, state, err
 }
 
-// unanswered returns the failure of a call that storage did not answer in time.
+// unanswered returns the error for a call that storage did not answer in time.
 func unanswered(s subject, format string, args ...any) error {
 	return fault.New(fault.Unavailable, format, args...).In("", s.location).
 		WithRemedy("check whether the disk or mount responds; if it is only slow, raise storage_timeout")

@@ -29,8 +29,8 @@ func Confine(under Store, prefixes Prefixes) *Confined {
 	return &Confined{under: OperationsOf(under), prefixes: prefixes}
 }
 
-// may returns an error unless the location of a file or folder is below a prefix. A folder may also
-// be a prefix itself.
+// may returns an error unless the location of a file or folder is below a prefix. For a folder, it
+// also accepts the prefix itself.
 func (c *Confined) may(location string, folder bool) error {
 	inside := location
 	if folder {

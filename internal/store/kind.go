@@ -15,7 +15,7 @@ import (
 // opened, and the catalog properties that it uses.
 type Kind struct {
 	Name    string   // the name in metrics
-	Schemes []string // the equivalent schemes of its locations, in lower case
+	Schemes []string // the schemes of the kind's locations, all equivalent, in lower case
 	Example string   // completes "keep the table's files on …"
 	// Open makes a store from a catalog's properties. If credentials is not nil, the store uses it
 	// instead of credentials in the properties.
@@ -81,7 +81,7 @@ type Request struct {
 	Store     string // the Kind's name
 	Operation Operation
 	Outcome   Outcome
-	Bytes     int64 // of bodies received
+	Bytes     int64 // bytes of response bodies that were received
 	Again     bool  // whether the request was a retry
 	Took      time.Duration
 }
@@ -95,7 +95,7 @@ type Outcome string
 // Kinds maps schemes to the kinds of storage that serve them.
 type Kinds map[string]*Kind
 
-// NewKinds returns the map of some kinds.
+// NewKinds returns the Kinds that have the given kinds.
 func NewKinds(kinds ...*Kind) Kinds {
 	out := Kinds{}
 	for _, k := range kinds {
@@ -125,7 +125,7 @@ func (k Kinds) Canonical(location string) string {
 	return location
 }
 
-// Concern reports whether a property belongs to a kind of storage.
+// Concern reports whether a property belongs to one of the kinds of storage.
 func (k Kinds) Concern(property string) bool {
 	for _, kind := range k {
 		if slices.ContainsFunc(kind.Prefixes, func(prefix string) bool { return strings.HasPrefix(property, prefix) }) {
@@ -177,7 +177,7 @@ func (k Kinds) Check(properties map[string]string) error {
 	return nil
 }
 
-// Served returns the remedy for files on storage that is not served.
+// Served returns the remedy for files on storage that none of the kinds serves.
 func (k Kinds) Served() string {
 	places := []string{"local disk (file:///path)"}
 	for _, kind := range k.All() {
@@ -186,7 +186,7 @@ func (k Kinds) Served() string {
 	return "keep the table's files on " + strings.Join(places, " or on ")
 }
 
-// Refuse returns the failure of a location whose scheme is not served.
+// Refuse returns the error for a location whose scheme none of the kinds serves.
 func (k Kinds) Refuse(location string) error {
 	return refuse(location, "scheme %q of %s is not supported by this version", Scheme(location), location).WithRemedy("%s", k.Served())
 }

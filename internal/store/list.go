@@ -46,8 +46,8 @@ type FolderEntry struct {
 	Upload string
 }
 
-// Each calls a function with each entry of a listing, until the function fails, and closes the
-// listing.
+// Each calls a function with each entry of a listing, until the function returns an error. It then
+// closes the listing.
 func Each(ctx context.Context, listing FolderListing, each func(FolderEntry) error) (err error) {
 	defer func() {
 		if closed := listing.Close(); err == nil {

@@ -50,15 +50,15 @@ func notUnfinished(e FolderEntry) error {
 	return fault.New(fault.Internal, "upload %q of file %s is not an unfinished upload", e.Upload, e.Location).In("", e.Location)
 }
 
-// localListing reads one folder after another. It opens them through the root, so that a symbolic
-// link that replaces a folder cannot lead out of the root.
+// localListing reads one folder after another. It opens each folder relative to the root, so that a
+// symbolic link that replaces a folder cannot lead out of the root.
 type localListing struct {
-	location   string // of the root, as given, without a slash at its end
+	location   string // location of the root, as the caller gave it, without a slash at its end
 	unfinished bool
-	root       *os.Root // nil: it does not exist
-	folders    []string // to be read, relative to the root
-	open       *os.File // the folder that is read; nil: none
-	at         string   // relative to the root
+	root       *os.Root // nil: the folder does not exist
+	folders    []string // folders that are still to be read, relative to the root
+	open       *os.File // the folder that is being read; nil: no folder is open
+	at         string   // path of the open folder, relative to the root
 }
 
 func listLocal(ctx context.Context, location string, unfinished bool) (FolderListing, error) {
@@ -84,7 +84,7 @@ func listLocal(ctx context.Context, location string, unfinished bool) (FolderLis
 	return l, nil
 }
 
-// unlisted returns the failure of a folder that cannot be listed.
+// unlisted returns the error for a folder that cannot be listed.
 func unlisted(location string, err error) error {
 	return fault.New(fault.Unavailable, "list folder %s: %w", location, err).In("", location).
 		WithRemedy("check that the server can read that folder and all below it, and that its disk works")
@@ -137,7 +137,8 @@ func (l *localListing) closeFolder() error {
 	return open.Close()
 }
 
-// add appends the entry of a file if it must be listed, and notes folders to read later.
+// add appends the entry of a file to the page, if the listing includes that file. If the entry is a
+// folder, add remembers it, to be read later.
 func (l *localListing) add(page []FolderEntry, found fs.DirEntry) ([]FolderEntry, error) {
 	path := filepath.Join(l.at, found.Name())
 	if found.IsDir() {

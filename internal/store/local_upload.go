@@ -21,7 +21,7 @@ const (
 	// syncBytes is the number of bytes after which written data is synced to disk, so that no call
 	// waits for more than that.
 	syncBytes = 64 << 20
-	// newFolder is the mode of a new folder, less the umask.
+	// newFolder is the mode of a new folder, before the umask is applied.
 	newFolder = 0o777
 )
 
@@ -32,8 +32,8 @@ func unfinishedName(name string) string {
 	return unfinishedPrefix + name + "." + rand.Text()[:tokenLength] + unfinishedSuffix
 }
 
-// finishedName returns the name that an unfinished file would have had. It reports false for
-// a name that unfinishedName does not make.
+// finishedName returns the final name of an unfinished file. It returns false for a name that
+// unfinishedName does not return.
 func finishedName(unfinished string) (string, bool) {
 	rest, begins := strings.CutPrefix(unfinished, unfinishedPrefix)
 	rest, ends := strings.CutSuffix(rest, unfinishedSuffix)
@@ -51,8 +51,8 @@ type localUpload struct {
 	path       string   // the path of the complete file
 	unfinished string   // the path until the file is complete
 	file       *os.File // nil once it is closed
-	unsynced   int      // bytes written since the last sync
-	over       bool     // a call has failed, or the upload has ended
+	unsynced   int      // number of bytes that were written since the last sync
+	over       bool     // whether a call has failed or the upload has ended
 	complete   bool
 }
 
@@ -90,7 +90,7 @@ func makeFolder(path string) error {
 		}
 	}
 	if errors.Is(err, os.ErrExist) {
-		return nil // if it is a file, the next call fails
+		return nil // if it exists as a file, the next call for a file in it fails
 	}
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (u *localUpload) Write(ctx context.Context, p *memory.Buffer) error {
 	return nil
 }
 
-// next reports whether another call may be made.
+// next returns an error if no other call may be made.
 func (u *localUpload) next(ctx context.Context) error {
 	if u.over {
 		return Ended(u.location)
@@ -145,7 +145,7 @@ func (u *localUpload) Finish(ctx context.Context) error {
 		return err
 	}
 	u.complete = true
-	// If this fails, the file has two names, one of which Unfinished lists.
+	// If Remove fails, the file has two names, and Unfinished lists one of them.
 	_ = os.Remove(u.unfinished)
 	if err := u.system.syncName(u.path); err != nil {
 		return WithUnknownOutcome(unwritten(u.location, err))
@@ -153,7 +153,7 @@ func (u *localUpload) Finish(ctx context.Context) error {
 	return nil
 }
 
-// publish gives the complete file its name, unless there is a file of that name.
+// publish gives the complete file its final name, unless a file with that name exists.
 func (u *localUpload) publish() error {
 	err := u.system.linkFile(u.unfinished, u.path)
 	switch {
@@ -162,7 +162,7 @@ func (u *localUpload) publish() error {
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EMLINK):
 		return u.publishByRename()
 	}
-	// A network mount may have linked the file although its answer was lost.
+	// On a network mount, the link may exist although the call failed, because the answer was lost.
 	found, missing := os.Lstat(u.path)
 	mine, unreadable := os.Lstat(u.unfinished)
 	switch {
@@ -177,9 +177,10 @@ func (u *localUpload) publish() error {
 	}
 }
 
-// publishByRename gives the file its name on file systems without hard links. Because a rename
-// replaces any existing file, it first creates an empty file with the name. A process that ends in
-// between leaves an empty file at the location.
+// publishByRename gives the file its final name on file systems without hard links. Because a
+// rename would replace any existing file, it first creates an empty file with that name, which
+// fails if there is one. A process that ends before the rename leaves an empty file at the
+// location.
 func (u *localUpload) publishByRename() error {
 	taken, err := os.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // less the umask
 	if errors.Is(err, os.ErrExist) {

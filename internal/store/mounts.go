@@ -13,7 +13,7 @@ const (
 	// mountsAge is how often the list of mounts is read again, to find storage that
 	// is mounted while the server runs.
 	mountsAge = time.Minute
-	// maxFolders bounds the number of folders whose mounts are cached.
+	// maxFolders is the maximum number of folders whose mounts are cached.
 	maxFolders = 1 << 14
 	// maxLinks bounds the symbolic links in one path, as in the kernel.
 	maxLinks = 40
@@ -109,7 +109,8 @@ func (t *mountTable) follow(path string) (next string, linked bool) {
 	return "", false
 }
 
-// holds returns the mount whose mount point is the longest prefix of a path.
+// holds returns the mount that holds a path: the mount whose mount point is the longest prefix of
+// the path.
 func (t *mountTable) holds(path string) string {
 	for _, m := range t.mounts {
 		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(m, "/")); ok && (rest == "" || rest[0] == '/') {

@@ -6,8 +6,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Operations are all calls of a store. Those that it does not have fail. Decorators call the
-// store under them by its Operations, and so have all of them too.
+// Operations has all calls that a store can have. Calls that the store does not implement fail.
+// Decorators call the store under them through its Operations, so that they can implement all calls
+// themselves.
 type Operations struct {
 	Store
 	Writer
@@ -30,7 +31,7 @@ func OperationsOf(s Store) Operations {
 	return out
 }
 
-// readOnly has the calls that a store lacks.
+// readOnly implements the calls that a store may lack. They all fail.
 type readOnly struct{}
 
 func (readOnly) Create(_ context.Context, location string, _ *memory.Buffer) error {

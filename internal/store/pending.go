@@ -11,12 +11,12 @@ import (
 type Pending struct {
 	mu       sync.Mutex
 	returned bool
-	left     bool     // the caller stopped waiting before the call returned
+	left     bool     // whether the caller stopped waiting before the call returned
 	after    []func() // functions to run after the call returns
-	done     bool     // the functions in after were run or are running
+	done     bool     // whether the functions in after were run or are running
 }
 
-// leave abandons the call unless it has returned, and reports whether it did.
+// leave abandons the call unless it has returned. It reports whether it abandoned the call.
 func (p *Pending) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // value is empty.
 type Prefixes struct {
 	kinds   Kinds
-	folders []string // canonical, each with a slash at its end
+	folders []string // in the form of the method folder, which ends with a slash
 }
 
 // Prefixes returns the set of the folders at some locations. A location that is not a folder is
@@ -65,7 +65,7 @@ func (k Kinds) Serves(location string) bool {
 func (k Kinds) folder(location string) (string, bool) {
 	folder, ok := k.comparable(location)
 	folder = strings.TrimRight(folder, "/") + "/"
-	if strings.HasSuffix(folder, ":/") { // all locations of a kind
+	if strings.HasSuffix(folder, ":/") { // the prefix of all locations with that scheme
 		folder += "/"
 	}
 	return folder, ok

@@ -8,8 +8,8 @@ type Tagged interface {
 	// Tag returns the tag of the content that was read so far: "" before the first read
 	// or if the storage gave none.
 	Tag() string
-	// Expect sets the tag that the file had when it was read before. If the object has
-	// another tag, Expect or a later read fails as Corrupt. "" expects nothing.
+	// Expect sets the tag that the file had when it was read before. If the object has another tag,
+	// Expect or a later read fails with Corrupt. With "", Expect does nothing.
 	Expect(tag string) error
 }
 

@@ -92,7 +92,7 @@ func (Local) Remove(ctx context.Context, location string) error {
 	return nil
 }
 
-// unwritten returns the failure of a file that could not be created or removed.
+// unwritten returns the error for a file that could not be created or removed.
 func unwritten(location string, err error) error {
 	return fault.New(fault.Unavailable, "write file %s: %w", location, err).In("", location).
 		WithRemedy("check that the server can write to that folder, and that its disk works and is not full")

@@ -29,35 +29,35 @@ type Action struct {
 	mask   byte
 }
 
-// Fail fails the call with an error. A nil error is replaced by that of storage that does
+// Fail makes the call fail with an error. If err is nil, the error is the one for storage that does
 // not answer: Unavailable, with the file's name.
 func Fail(err error) Action { return Action{kind: fail, err: err} }
 
-// Lose makes the call, and then fails with an error, as if its answer were lost. A nil error
-// is replaced by one whose outcome is unknown: see store.UnknownOutcome. It applies to calls
-// that change storage, and to pages of listings.
+// Lose lets the call run, and then makes it fail with an error, as if its answer were lost. If err
+// is nil, the error is one whose outcome is unknown (see store.UnknownOutcome). Lose applies to
+// calls that change storage, and to calls that request a page of a listing.
 func Lose(err error) Action { return Action{kind: lose, err: err} }
 
 // Hold blocks the call until the gate is closed or its context ends.
 func Hold(gate <-chan struct{}) Action { return Action{kind: hold, gate: gate} }
 
-// Hang blocks the call until the gate is closed, even if its context ends, as the kernel
-// does for a disk that does not answer. Then the call continues: a read writes to its
-// buffer, although its caller may have left. When the call begins, it sends to asked,
-// unless that is nil.
+// Hang blocks the call until the gate is closed, even if the call's context ends, as the kernel
+// does for a disk that does not answer. After that the call continues: a read writes to its buffer,
+// although its caller may have left. When the call begins, it sends to asked, unless asked is nil.
 func Hang(asked chan<- struct{}, gate <-chan struct{}) Action {
 	return Action{kind: hang, asked: asked, gate: gate}
 }
 
-// Flip flips the bits of the mask in the file's byte at the offset, in reads that
-// contain it.
+// Flip flips the bits of the mask in the file's byte at the offset. It affects reads that contain
+// this byte.
 func Flip(offset int64, mask byte) Action { return Action{kind: flip, offset: offset, mask: mask} }
 
-// Truncate ends the file at the offset. On Open it affects the whole object, and the size
-// that the caller gave is not checked; on Read it affects that read alone.
+// Truncate makes the file end at the offset. As the action of a call of Open, it affects all reads
+// of the object, and the size that the caller gave is not checked; as the action of a read, it
+// affects only that read.
 func Truncate(offset int64) Action { return Action{kind: truncate, offset: offset} }
 
-// before does the part of the action that precedes the call.
+// before performs the part of the action that precedes the call.
 func (a Action) before(ctx context.Context, location string) error {
 	switch a.kind {
 	case fail:
@@ -82,7 +82,7 @@ func (a Action) before(ctx context.Context, location string) error {
 	return nil
 }
 
-// after does the part of the action that follows a call that succeeded.
+// after performs the part of the action that follows a call that succeeded.
 func (a Action) after(location string) error {
 	switch {
 	case a.kind != lose:

@@ -36,7 +36,7 @@ func (s *Store) Remove(ctx context.Context, location string) error {
 	return s.change(ctx, Remove, location, func(ctx context.Context) error { return s.inner.Remove(ctx, location) })
 }
 
-// Begin implements store.Uploader. If its answer is lost, the upload under it stays
+// Begin implements store.Uploader. If its answer is lost, the upload of the decorated store stays
 // unfinished.
 func (s *Store) Begin(ctx context.Context, location string, reserve store.Reserve) (store.Upload, error) {
 	var inner store.Upload
@@ -67,7 +67,8 @@ func (u *faultyUpload) Abort(ctx context.Context) error {
 	return u.store.change(ctx, Abort, u.Location(), u.Upload.Abort)
 }
 
-// List implements store.FolderLister. Rules apply to its pages.
+// List implements store.FolderLister. Rules do not apply to List itself, but to the requests for
+// pages.
 func (s *Store) List(ctx context.Context, folder string) (store.FolderListing, error) {
 	return s.list(ctx, folder, store.FolderLister.List)
 }

@@ -1,7 +1,7 @@
 // Package errstore injects faults into a store for tests: it decorates another store,
 // counts calls, and makes chosen calls fail, wait or return wrong bytes.
 //
-// What it does depends on the order of calls alone, never on chance or time.
+// Which calls get faults depends only on the order of the calls, never on chance or time.
 package errstore
 
 import (
@@ -43,9 +43,9 @@ func (c Call) String() string {
 
 // Rule changes some calls.
 type Rule struct {
-	Location string // a part of the location; "" matches every location
+	Location string // matches locations that contain it; "" matches every location
 	Call     Call
-	Nth      int // the rule's nth matching call, from 1; 0 matches every call
+	Nth      int // the number, from 1, of the matching call that is changed; 0 changes every matching call
 	Action   Action
 }
 
@@ -61,7 +61,7 @@ type Counts struct {
 	Opens int   // calls of Open
 	Open  int   // open objects
 	Reads int   // calls of ReadAt
-	Bytes int64 // that these requested
+	Bytes int64 // bytes that the calls of ReadAt requested
 }
 
 // Store decorates a store. Use New. It is safe for concurrent use.
@@ -80,8 +80,8 @@ type rule struct {
 	seen int
 }
 
-// New decorates a store with rules; without rules it only counts. The first rule that
-// matches a call decides, and later rules do not see the call.
+// New decorates a store with rules; without rules it only counts calls. The first rule that applies
+// to a call determines the action, and later rules do not count the call.
 func New(inner store.Store, rules ...Rule) *Store {
 	s := &Store{inner: store.OperationsOf(inner)}
 	s.Set(rules...)
@@ -119,7 +119,7 @@ func (s *Store) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Reset sets the sums to zero, except that of open objects, and forgets the requests.
+// Reset sets the sums to zero, except the number of open objects, and forgets the requests.
 func (s *Store) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
