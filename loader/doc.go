@@ -3,10 +3,10 @@
 //
 //	query ─► catalog ─► resolve ─► plan ─► scan ─► joiner ─► lane ─► stream
 //
-// Batches flow in the direction of the arrows, and calls in the opposite one: a lane calls
-// ranges.openRange for its next range. The range is a joiner.Join. It pulls training rows from a
-// scan, and gets its build sides from package buildside, which reads staging rows through other
-// scans.
+// Batches flow in the direction of the arrows, and calls in the opposite one: a lane opens its next
+// range through a function (lane.Open), which is implemented with package joined. A joined range is
+// a joiner.Join. It pulls training rows from a scan, and gets its build sides from package
+// buildside, which reads staging rows through other scans.
 //
 // The two main methods are Plan and Open. Plan reads only metadata. Open reads nothing
 // before the first Next.

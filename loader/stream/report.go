@@ -65,7 +65,7 @@ type Leftover struct {
 type StagingReport struct {
 	joiner.Counts
 	Strategy      string  `json:"strategy"`                   // the strategy that was used; several strategies if file groups differed
-	BytesRead     int64   `json:"bytes_read"`                 // bytes of files that this stream read; bytes that other streams read for build sides are not included
+	BytesRead     int64   `json:"bytes_read"`                 // bytes of files that this stream read, without build sides that other streams built
 	Shared        int64   `json:"bytes_shared,omitempty"`     // in addition: bytes of files that another stream read for batches that both streams sent
 	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // in addition: bytes that were read again after the stream was parked
 	Amplification float64 `json:"amplification"`              // bytes read and shared divided by the bytes of the distinct files; 0 if nothing was read

@@ -190,7 +190,8 @@ func short(p *plan.Plan, staging int) string {
 	return cut(p.Relation.Staging[staging].Name, width)
 }
 
-// drawCost adds the costs of a query besides those of reading each byte once.
+// drawCost adds the costs of a query that it has in addition to the costs of reading each byte
+// once.
 func drawCost(p *plan.Plan, q dataset.Query, last func(what, text string)) {
 	if countsFirst(p, q) {
 		last("counted", "first, by reading keys, deletes and filter columns of "+strings.Join(countedFrom(p), ", "))
