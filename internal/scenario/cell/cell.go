@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Struct is the values of a struct's fields, in their order.
+// Struct has the values of a struct's fields, in the order of the fields.
 type Struct []any
 
-// Map is the entries of a map, in their order.
+// Map has the entries of a map, in order.
 type Map []Entry
 
 // Entry is one entry of a map.
@@ -46,7 +46,7 @@ func (d Decimal) Unscaled(scale int32) *big.Int {
 	return new(big.Rat).Mul(d.Number(), new(big.Rat).SetInt(PowerOfTen(scale))).Num()
 }
 
-// Compare orders two values of one kind that are not null. FALSE is less than TRUE, and
+// Compare orders two values of the same kind, which must not be null. FALSE is less than TRUE, and
 // NaN is greater than every number.
 func Compare(a, b any) int {
 	switch x := a.(type) {

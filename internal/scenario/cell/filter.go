@@ -15,7 +15,7 @@ import (
 // and any other filter.
 type Filter struct {
 	Op       string // one of the constants, or a comparison: = <> != < <= > >=
-	Negated  bool   // of OpIn, OpBetween, OpNull and OpLike
+	Negated  bool   // for OpIn, OpBetween, OpNull and OpLike
 	Terms    []*Filter
 	Operands []Operand
 }
@@ -45,7 +45,7 @@ func (o Operand) String() string {
 	return o.Literal
 }
 
-// Parsed returns the filter as datasets and queries have it.
+// Parsed returns the filter in the form that datasets and queries have.
 func (t *Filter) Parsed() dataset.Filter { return datasettest.Filter(t.String()) }
 
 // String returns the filter's text. Terms that are AND, OR or NOT are in parentheses, so
@@ -89,8 +89,8 @@ func (t *Filter) within() string {
 	return t.String()
 }
 
-// Conjuncts returns the conditions that are joined by AND, in parentheses or not, or
-// after a double NOT. Nil has none.
+// Conjuncts returns the conditions that are joined by AND, including those in parentheses and after
+// a double NOT. A nil filter has no conditions.
 func (t *Filter) Conjuncts() []*Filter {
 	switch {
 	case t == nil:
@@ -151,7 +151,7 @@ func (t *Filter) Smaller() []*Filter {
 // keyword, a number, an operator or punctuation.
 var filterToken = regexp.MustCompile(`^(?:(?i:DATE|TIME|TIMESTAMP)\s*'(?:[^']|'')*'|[xX]?'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL_0-9]*|[+-]?\s*(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|<>|!=|<=|>=|[=<>(),.])`)
 
-// ParseFilter parses a filter; nil if it is empty.
+// ParseFilter parses a filter. It returns nil if the text is empty.
 func ParseFilter(text string) (*Filter, error) {
 	p := &treeText{}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {

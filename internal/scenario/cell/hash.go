@@ -59,7 +59,8 @@ func twosComplement(n *big.Int) []byte {
 	return n.FillBytes(make([]byte, size))
 }
 
-// Bucket returns the bucket of count that a value is in; nil for a null.
+// Bucket returns the bucket of a value, where count is the number of buckets. It returns nil for a
+// null.
 func Bucket(dt arrow.DataType, v any, count int) any {
 	if v == nil {
 		return nil

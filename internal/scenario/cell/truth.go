@@ -112,7 +112,7 @@ func (t *Filter) compare(op string, left, right Operand, row Row) truth {
 	}
 	dt := row.Types[of.Path]
 	if dt == nil {
-		return isUnknown // a column that the read must refuse
+		return isUnknown // the read must refuse such a column
 	}
 	x, y := left.measure(dt, row), right.measure(dt, row)
 	if x == nil || y == nil {
@@ -121,8 +121,7 @@ func (t *Filter) compare(op string, left, right Operand, row Row) truth {
 	return truthOf(holds(op, order(x, y)))
 }
 
-// measure returns the comparable value of an operand. A literal is converted to the
-// type.
+// measure returns the comparable value of an operand. A literal is converted to the type dt.
 func (o Operand) measure(dt arrow.DataType, row Row) any {
 	switch {
 	case o.Path != "":
@@ -151,8 +150,8 @@ func holds(op string, order int) bool {
 	}
 }
 
-// beyond is a literal beyond the finite floats of its column's type: it lies between
-// the largest one and infinity, or between their negatives. Its sign is that of the
+// beyond is a literal that is too large for the finite floats of its column's type: it is between
+// the largest finite float and infinity, or between their negatives. The value has the sign of the
 // literal.
 type beyond int
 
@@ -196,7 +195,7 @@ func Rank(b bool) int {
 	return 0
 }
 
-// measureOf returns the comparable value of a column's value; nil for a null.
+// measureOf returns the comparable form of a column's value, or nil for a null.
 func measureOf(dt arrow.DataType, v any) any {
 	switch v := v.(type) {
 	case Decimal:
@@ -208,7 +207,7 @@ func measureOf(dt arrow.DataType, v any) any {
 	}
 }
 
-// UnitOf returns the nanoseconds of one unit of a type; 1 for numbers.
+// UnitOf returns the number of nanoseconds in one unit of a type. For numbers, it returns 1.
 func UnitOf(dt arrow.DataType) *big.Rat {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
@@ -249,7 +248,8 @@ func literalOf(dt arrow.DataType, text string) any {
 	}
 }
 
-// orError returns a value, or the error instead, with which every comparison panics.
+// orError returns the value or, if there is an error, the error instead. Every comparison with an
+// error panics.
 func orError(v any, err error) any {
 	if err != nil {
 		return err
@@ -282,7 +282,7 @@ func numberOf(dt arrow.DataType, text string) any {
 func instantOf(dt arrow.DataType, text string) (time.Time, error) {
 	if dt.ID() == arrow.TIME64 {
 		t, err := ParseTime(text, "15:04:05", "15:04")
-		return t.AddDate(1970, 0, 0), err // time.Parse begins at the year 0
+		return t.AddDate(1970, 0, 0), err // time.Parse returns times of day in the year 0
 	}
 	if len(text) > 10 {
 		text = text[:10] + "T" + strings.TrimSpace(text[11:])
