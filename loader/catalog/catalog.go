@@ -18,10 +18,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Catalog resolves names to pinned tables and lists their files. It is safe for
-// concurrent use. Errors: NotFound for an unknown table or ref (with the nearest name),
-// Expired for a snapshot that no longer exists, Invalid for tables that are not served,
-// Corrupt for contradictory metadata, Unavailable for storage that does not answer.
+// Catalog resolves names to pinned tables and lists their files. It is safe for concurrent use.
+// Errors: NotFound for an unknown table or ref (with the most similar name), Expired for a snapshot
+// that no longer exists, Invalid for tables that are not supported, Corrupt for contradictory
+// metadata, Unavailable for storage that does not answer.
 type Catalog interface {
 	// Table pins the current state of a ref. The zero Ref is main.
 	Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error)
@@ -195,7 +195,7 @@ func (t *Table) Schema() *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// Spec is a partition spec: its fields in order, without void ones.
+// Spec is a partition spec: its fields in order, without void fields.
 type Spec []PartitionField
 
 // SameField returns the position of the field that has the same values as p, which is a field of

@@ -2,7 +2,8 @@ package catalog
 
 import "context"
 
-// Expecter is a Catalog that can look up several tables in one call, which is faster than one after the other.
+// Expecter is a Catalog that can look up several tables in one call. This is faster than one call
+// for each table.
 type Expecter interface {
 	// Expect returns a context in which the first lookup of one of the named tables looks up all of
 	// them. For each table, one later lookup uses this result; further lookups ask the catalog

@@ -16,8 +16,9 @@ const originalMark = "-of-"
 var replacementName = regexp.MustCompile(`^(penstock-[0-9a-f]{16}(?:-[0-9a-f]+)*)` + originalMark + `(.+)$`)
 
 // ReplacementName returns the name of a file that replaces another one and has the same rows in the
-// same order. It ends with the name of the original, so that listings order both files alike. The
-// prefix is commit.FilePrefix and further hexadecimal numbers after dashes.
+// same order. It ends with the name of the original, so that OrderedAs of the new file is the
+// location of the original if both are in the same folder. Both then have the same place in
+// listings. The prefix is commit.FilePrefix and further hexadecimal numbers after dashes.
 func ReplacementName(prefix string, replaced File) string {
 	return prefix + originalMark + path.Base(replaced.OrderedAs())
 }

@@ -3,7 +3,7 @@ package catalog
 // Chain is the pinned snapshot and its known ancestors. It ranks files without a sequence
 // number.
 type Chain struct {
-	depths map[int64]int // by snapshot; the pinned one has 0
+	depths map[int64]int // number of steps from the pinned snapshot, by snapshot
 	whole  bool          // whether the chain ends at a snapshot without a parent
 	parent func(snapshot int64) (int64, bool)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Set is one Catalog made of several named ones. The first part of a table's name chooses the
-// catalog if the set has a catalog of this name and at least two more parts follow, a namespace and
-// a table. Every other name belongs to the default catalog. So "default.events" is table events of
-// namespace default, even if a catalog is called default.
+// Set is a Catalog that consists of several named catalogs. The first part of a table's name
+// chooses the catalog if the set has a catalog of this name and at least two more parts follow, a
+// namespace and a table. Every other name belongs to the default catalog. So "default.events" is
+// table events of namespace default, even if a catalog is called default.
 type Set struct {
 	catalogs map[string]Catalog
 	fallback string

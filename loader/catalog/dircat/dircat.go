@@ -31,7 +31,7 @@ type Options struct {
 	// Calls runs the calls that access local folders, so that they can be abandoned. If it is nil,
 	// they run directly.
 	Calls *store.Calls
-	// Stores are the kinds of remote storage that are served.
+	// Stores are the kinds of remote storage that are supported.
 	Stores store.Kinds
 	// Open opens a file on remote storage. It is used for version hints.
 	Open func(ctx context.Context, location string, size int64) (store.Object, error)

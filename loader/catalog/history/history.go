@@ -130,8 +130,8 @@ func (s snapshotsByID) ancestors(id int64) iter.Seq[*Snapshot] {
 	}
 }
 
-// undoTo returns the snapshot to move a branch back to in order to undo snapshot one: the parent of
-// one, or 0 if one has no parent or if its change created the branch. A branch that is moved to 0
+// undoTo returns the snapshot that a branch must be moved back to, to undo the given snapshot: its
+// parent, or 0 if it has no parent or if its change created the branch. A branch that is moved to 0
 // is removed. undoTo returns false if the parent no longer exists.
 func (s snapshotsByID) undoTo(branch string, one *Snapshot) (int64, bool) {
 	if one.Parent == 0 || branch != commit.Main && one.Summary[commit.SummaryBegan] == branch {

@@ -28,7 +28,8 @@ type Options struct {
 	Warehouse string      // a warehouse of a REST server, or a folder
 	BaseDir   string      // the folder that relative paths start from
 	Store     store.Store // reads local files
-	// Stores are the kinds of remote storage that are served; nil serves none.
+	// Stores are the kinds of remote storage that are supported. If it is nil, there are only local
+	// files.
 	Stores store.Kinds
 	// Properties are the catalog's properties, with PyIceberg's names.
 	Properties map[string]string

@@ -1,5 +1,5 @@
-// Package locator is the interface that all types of catalogs have in common. Each locates
-// the current metadata of a table; some also return the metadata itself, and credentials
+// Package locator has the interface Locator, which all types of catalogs implement. A Locator finds
+// the current metadata of a table. Some Locators also return the metadata itself, and credentials
 // for the table's files.
 //
 // Locators do not interpret metadata, so that one reader of metadata (icebergcat) serves

@@ -152,7 +152,7 @@ func (t *Tags) forget() {
 	}
 }
 
-// fresh reports whether a tag is known to last long enough.
+// fresh reports whether a recent check found that a tag lasts long enough.
 func (t *Tags) fresh(one *tag) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,7 +215,7 @@ func (t *Tags) backOff(failed int) time.Duration {
 	return min(wait, limit)
 }
 
-// observe reports a check.
+// observe calls Options.Observe with a check.
 func (t *Tags) observe(one *tag, renewal bool, until time.Time, err error) {
 	if t.options.Observe == nil {
 		return

@@ -14,7 +14,7 @@ type lease struct {
 	table  *tableFiles
 	kind   *store.Kind
 	prefix string
-	given  store.Credential // the last one returned; guarded by table.asking
+	given  store.Credential // the credential that next returned last; guarded by table.asking
 }
 
 // A credential is renewed when a quarter of its remaining life is left, or maxEarly before it

@@ -76,8 +76,7 @@ func deeper(t iceberg.Type, levels int) bool {
 	return false
 }
 
-// All returns all columns of a schema that can be read: the top-level ones and the
-// nested ones.
+// All returns all columns of a schema that can be read, both top-level and nested columns.
 func All(schema *iceberg.Schema) []iceberg.NestedField {
 	return slices.Concat(schema.Fields(), Nested(schema))
 }
@@ -123,8 +122,8 @@ const (
 	declared                        // the extension type of UUIDs
 )
 
-// convertType maps an Iceberg type to the Arrow type that users see. It returns false for
-// a type that is not served.
+// convertType maps an Iceberg type to the Arrow type that users see. It returns false for a type
+// that this version does not support.
 func convertType(t iceberg.Type, as fieldMetadata) (arrow.DataType, bool) {
 	switch t := t.(type) {
 	case iceberg.DecimalType:
@@ -208,7 +207,7 @@ func convertPlain(t iceberg.Type) (arrow.DataType, bool) {
 	}
 }
 
-// UUIDs returns the ids of all fields of type uuid, at any depth that is served.
+// UUIDs returns the ids of all fields of type uuid, down to the supported depth.
 func UUIDs(schema *iceberg.Schema) []int {
 	var out []int
 	for _, f := range schema.Fields() {

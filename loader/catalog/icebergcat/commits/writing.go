@@ -204,7 +204,7 @@ func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, 
 	err = meta.File.Held.Lend(content, func(p *memory.Buffer) error {
 		err := writer.Create(ctx, location, p)
 		if err != nil && fault.KindOf(err) == fault.Conflict {
-			return nil // the name is random, so the file is this one: an earlier request of Create succeeded, and its response was lost
+			return nil // the name is random, so an earlier request of this call of Create wrote the file, and its response was lost
 		}
 		return err
 	})

@@ -154,8 +154,8 @@ func boundType(t iceberg.Type, raw []byte) iceberg.Type {
 	return t
 }
 
-// bound converts a literal. Nanoseconds are rounded up for an upper bound and down for a
-// lower one.
+// bound converts a literal. If up is true, it rounds nanoseconds up, for an upper bound; otherwise
+// down, for a lower bound.
 func bound(v iceberg.Literal, up bool) (expr.Value, bool) {
 	switch v := v.(type) {
 	case iceberg.BoolLiteral:

@@ -92,7 +92,8 @@ func (l *Listing) count(ctx context.Context, c *pastCommit) error {
 	return err
 }
 
-// wrote returns those manifests of data files that a snapshot wrote itself.
+// wrote returns the manifests of data files that the snapshot wrote, without the manifests that it
+// took over from its parent.
 func (l *Listing) wrote(ctx context.Context, c *pastCommit, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
 	all, err := l.list(ctx, c.Snapshot, held)
 	return slices.DeleteFunc(all, func(m iceberg.ManifestFile) bool {
@@ -100,7 +101,7 @@ func (l *Listing) wrote(ctx context.Context, c *pastCommit, held *budget.Reserva
 	}), err
 }
 
-// sum adds two counts. It returns -1 for unknown if one of them is negative, which means unknown.
+// sum adds two counts. A negative count means unknown: if one of them is negative, sum returns -1.
 func sum(a, b int32) int32 {
 	if a < 0 || b < 0 {
 		return -1

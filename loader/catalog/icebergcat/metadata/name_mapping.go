@@ -46,8 +46,8 @@ func (m *Loaded) mappingOf(properties map[string]string, schema *iceberg.Schema)
 	return within(written, schema.Fields()), nil
 }
 
-// unambiguous returns an error if two fields have the same name or field id, or if a field
-// without an id contains fields with one.
+// unambiguous returns an error if two fields have the same name or field id, or if a field without
+// an id contains a field with an id.
 func unambiguous(fields []mappedField, ids map[int]bool) error {
 	names := map[string]int{}
 	for i, f := range fields {
@@ -187,7 +187,7 @@ func (s *Source) mappingBefore(ctx context.Context, m *Loaded, location string, 
 	}
 	mapping, err := m.mappingOf(before.Properties, schema)
 	if err != nil {
-		return nil, nil //nolint:nilerr // an invalid mapping cannot be the pinned one
+		return nil, nil //nolint:nilerr // a pin never has an invalid mapping, so this is not the mapping of the pin
 	}
 	return mapping, nil
 }

@@ -206,7 +206,7 @@ func (m *Loaded) otherNames(pinned *iceberg.Schema) []catalog.OtherName {
 	var out []catalog.OtherName
 	var seen map[catalog.OtherName]bool // without Current
 	current := m.CurrentSchema()
-	for _, schema := range append([]*iceberg.Schema{current}, m.Schemas()...) { // the current one first, for Current
+	for _, schema := range append([]*iceberg.Schema{current}, m.Schemas()...) { // the current schema first, so that Current is set for its columns
 		if schema.ID == pinned.ID {
 			continue
 		}
@@ -234,7 +234,7 @@ func (m *Loaded) otherNames(pinned *iceberg.Schema) []catalog.OtherName {
 // LineageVersion is the first format version with row ids.
 const LineageVersion = 3
 
-// convertOrders converts sort orders, except the unsorted one.
+// convertOrders converts sort orders. It leaves out the order of unsorted tables.
 func convertOrders(orders []icetable.SortOrder) map[int]catalog.SortOrder {
 	var out map[int]catalog.SortOrder
 	for _, order := range orders {

@@ -7,7 +7,7 @@ type avroType struct {
 	form  avroForm
 	size  int         // of a fixed
 	inner []*avroType // of a record, a union, an array or a map
-	width int         // number of values inside a value: of a union, the maximum; of an array or map, those of one item
+	width int         // number of values inside a value: for a union, that of the largest branch; for an array or map, that of one item
 }
 
 // avroForm is the way in which a value is encoded.

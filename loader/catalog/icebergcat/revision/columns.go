@@ -84,7 +84,8 @@ func has(m *metadata.Loaded, schema *iceberg.Schema, column commit.NewColumn) (b
 		In(m.Name, "").WithRemedy("write the files again, with field ids above %d", m.LastColumnID())
 }
 
-// sameType reports whether the type of a column is the one that of has in JSON form.
+// sameType reports whether a column has the given type. The parameter of is the JSON form of the
+// type.
 func sameType(f iceberg.NestedField, of string) bool {
 	text, err := json.Marshal(f)
 	if err != nil {
