@@ -128,7 +128,8 @@ func Remove(from Target, column string) (*Script, error) {
 	if also, ok := from.alsoLost(Target{Dataset: d, Training: training, Staging: tables}, column); ok {
 		return nil, inUse(t, found, "column "+also+" of the dataset has its values, too: remove that one from the dataset first")
 	}
-	return &Script{SQL: from.removal(t, found, len(d.Staging) < len(from.Dataset.Staging)), Dataset: d}, nil
+	unread := !slices.ContainsFunc(append(slices.Clip(tables), training), func(other *catalog.Table) bool { return other.Name == rest.Name })
+	return &Script{SQL: from.removal(t, found, unread), Dataset: d}, nil
 }
 
 // alike reports whether a and b are the same table with the same schema, so that both lose a column

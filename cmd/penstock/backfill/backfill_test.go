@@ -395,6 +395,27 @@ func TestColumnsOfTwoEntriesAreNotRemoved(t *testing.T) {
 	}
 }
 
+// The script does not propose to drop a table that another entry of the dataset reads.
+//
+// spec: backfill-8
+func TestTablesThatOtherEntriesReadAreNotDropped(t *testing.T) {
+	t.Parallel()
+	from := home(partition(1, catalog.Bucket, 4))
+	entry := &from.Dataset.Staging[0]
+	entry.Columns, entry.Missing, entry.Defaults = []dataset.Column{{Column: "country"}}, rule.MissingNull, nil
+	alone, err := backfill.Remove(from, "country")
+	require.NoError(t, err)
+	require.Contains(t, alone.SQL, "DROP TABLE")
+	tagged := *from.Staging[0]
+	tagged.Pin.Schema = 1
+	other := dataset.Staging{Table: entry.Table, Name: "tagged", Key: entry.Key, Prefix: "tagged_"}
+	from.Dataset.Staging, from.Staging = append(from.Dataset.Staging, other), append(from.Staging, &tagged)
+	both, err := backfill.Remove(from, "country")
+	require.NoError(t, err)
+	require.NotContains(t, both.SQL, "DROP TABLE")
+	require.Contains(t, both.SQL, "DROP COLUMN")
+}
+
 // spec: backfill-11
 func TestPromotedColumnsAreNeitherReplacedNorRemoved(t *testing.T) {
 	target := home(daily()...)
