@@ -44,10 +44,10 @@ func (i intent) failed(how Outcome) string {
 func (i intent) right() string {
 	switch i {
 	case writes:
-		return "let the credentials (s3.intent-key-id, s3.profile-name, …) write and delete objects below the table's folder, and abort uploads there"
+		return "let the credentials (s3.access-key-id, s3.profile-name, …) write and delete objects below the table's folder, and abort uploads there"
 	case lists:
-		return "let the credentials (s3.intent-key-id, s3.profile-name, …) list the bucket and its unfinished uploads"
+		return "let the credentials (s3.access-key-id, s3.profile-name, …) list the bucket and its unfinished uploads"
 	case reads:
 	}
-	return "check that the credentials (s3.intent-key-id, s3.profile-name, …) are correct and can read the bucket, and that endpoint and region are those of the bucket"
+	return "check that the credentials (s3.access-key-id, s3.profile-name, …) are correct and can read the bucket, and that endpoint and region are those of the bucket"
 }
