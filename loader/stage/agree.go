@@ -13,7 +13,7 @@ import (
 
 // agree checks that an existing table has the layout that the request asks for, and that its key
 // columns can be compared with those of the table in the request's Like.
-func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
+func (c *requestedLayout) agree(ctx context.Context, t *datafile.Target) error {
 	table := t.State.Table
 	has := fieldsOf(table, table.Specs[t.State.Spec])
 	for _, text := range c.request.Partition {
@@ -37,7 +37,7 @@ func (c *staging) agree(ctx context.Context, t *datafile.Target) error {
 
 // agreeOnBuckets checks that the table has the requested number of buckets. The request has this
 // number itself, or names in Like a table that has it.
-func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []partitionBy) error {
+func (c *requestedLayout) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []partitionBy) error {
 	field, buckets := "buckets", c.request.Buckets
 	if c.request.Like != "" {
 		var key []string
@@ -63,7 +63,7 @@ func (c *staging) agreeOnBuckets(ctx context.Context, t *datafile.Target, has []
 }
 
 // otherLayout returns the error for a request whose layout differs from the table's.
-func (c *staging) otherLayout(field, how string, has []string, asked string) error {
+func (c *requestedLayout) otherLayout(field, how string, has []string, asked string) error {
 	is := "not " + how + " any column"
 	if len(has) > 0 {
 		is = how + " " + strings.Join(has, ", ")

@@ -41,7 +41,8 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Columns: columns, Properties: map[string]string{"write.parquet.compression-codec": "zstd"}},
 		state: state,
 	}
-	fields, err := c.layout(ctx, p.state.Table)
+	asked := requestedLayout{request: c.request, route: c.options.Route}
+	fields, err := asked.fields(ctx, p.state.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 	if err := p.sort(c.request); err != nil {
 		return nil, err
 	}
-	c.result.Partition = texts(fields)
+	c.result.Partition, c.result.Taken = texts(fields), asked.taken
 	t, err := c.match(p.state)
 	if err != nil {
 		return nil, err

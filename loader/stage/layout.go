@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // partitionBy is a partition field with the name of its column.
@@ -86,9 +87,16 @@ type likeTable struct {
 	spec  catalog.Spec
 }
 
+// requestedLayout is the layout that a request names for its table.
+type requestedLayout struct {
+	request dataset.TableWrite
+	route   func(table string) (WritableTables, string, error)
+	taken   []string // the partition fields taken from the table in the request's Like
+}
+
 // like returns the table in the request's Like.
-func (c *staging) like(ctx context.Context) (likeTable, error) {
-	tables, name, err := c.options.Route(c.request.Like)
+func (c *requestedLayout) like(ctx context.Context) (likeTable, error) {
+	tables, name, err := c.route(c.request.Like)
 	if err != nil {
 		return likeTable{}, err
 	}
@@ -135,9 +143,9 @@ func (l likeTable) partition(columns *catalog.Table, bucketed string) []partitio
 	return out
 }
 
-// layout returns the partition fields of a new table: those of the request, or else of the table in
+// fields returns the partition fields of a new table: those of the request, or else of the table in
 // Like, followed by the buckets.
-func (c *staging) layout(ctx context.Context, columns *catalog.Table) ([]partitionBy, error) {
+func (c *requestedLayout) fields(ctx context.Context, columns *catalog.Table) ([]partitionBy, error) {
 	var out []partitionBy
 	for _, text := range c.request.Partition {
 		p, err := parsePartition(text)
@@ -166,7 +174,7 @@ func (c *staging) layout(ctx context.Context, columns *catalog.Table) ([]partiti
 		}
 		if len(out) == 0 {
 			out = like.partition(columns, buckets.column)
-			c.result.Taken = texts(out)
+			c.taken = texts(out)
 		}
 	}
 	return append(out, buckets), nil

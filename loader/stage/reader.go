@@ -38,16 +38,16 @@ func (r DatasetReader) String() string {
 // checkReaders checks that the types of the columns by which datasets join the table can be
 // compared with the types of the training tables' columns. Training tables that do not exist are
 // skipped.
-func (c *staging) checkReaders(ctx context.Context) error {
+func (s *Stager) checkReaders(ctx context.Context, readers []DatasetReader, t *datafile.Target) error {
 	loaded := map[string]*catalog.Table{}
-	for _, r := range c.readers {
+	for _, r := range readers {
 		if len(r.Key) == 0 {
 			continue
 		}
 		training, known := loaded[r.Training]
 		if !known {
 			var err error
-			if training, err = c.trainingOf(ctx, r); err != nil {
+			if training, err = s.trainingOf(ctx, r); err != nil {
 				return err
 			}
 			loaded[r.Training] = training
@@ -56,7 +56,7 @@ func (c *staging) checkReaders(ctx context.Context) error {
 			continue
 		}
 		for _, pair := range r.Key {
-			if err := r.equals(c.target, training, pair); err != nil {
+			if err := r.equals(t, training, pair); err != nil {
 				return err
 			}
 		}
@@ -65,8 +65,8 @@ func (c *staging) checkReaders(ctx context.Context) error {
 }
 
 // trainingOf returns the training table of a dataset, or nil if it does not exist.
-func (c *staging) trainingOf(ctx context.Context, r DatasetReader) (*catalog.Table, error) {
-	tables, name, err := c.options.Route(r.Training)
+func (s *Stager) trainingOf(ctx context.Context, r DatasetReader) (*catalog.Table, error) {
+	tables, name, err := s.options.Route(r.Training)
 	var state *commit.TableState
 	if err == nil {
 		state, err = tables.State(ctx, name, commit.Main)

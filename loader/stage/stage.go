@@ -79,7 +79,7 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	if c.target, err = c.find(ctx); err != nil {
 		return c.result, err
 	}
-	if err := c.checkReaders(ctx); err != nil {
+	if err := c.checkReaders(ctx, c.readers, c.target); err != nil {
 		return c.result, err
 	}
 	if err := c.checkAdded(ctx, o.CheckAdded); err != nil {
@@ -119,7 +119,7 @@ func (c *staging) find(ctx context.Context) (*datafile.Target, error) {
 	}
 	t, err := c.match(state)
 	if err == nil {
-		err = c.agree(ctx, t)
+		err = (&requestedLayout{request: c.request, route: c.options.Route}).agree(ctx, t)
 	}
 	return t, err
 }
@@ -174,7 +174,7 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 	c.result.Partitions = len(sorted.Partitions())
 	if counts.Rows > 0 && c.result.Rows == 0 {
 		sorted.Release()
-		return nil, c.allDropped(counts.Rows)
+		return nil, allDropped(c.request, counts.Rows)
 	}
 	return sorted, nil
 }
@@ -192,9 +192,9 @@ func (c *staging) each(ctx context.Context, rows extsort.AddedRows) error {
 
 // allDropped returns the error for a call whose rows were all dropped. Without the error, a key
 // from the wrong column or in another format would look like a call without rows.
-func (c *staging) allDropped(rows int64) error {
-	return fault.InvalidField("only_keys_of", "none of the %d rows has a key of a training row of %s: nothing was written", rows, c.request.OnlyKeysOf).
-		In(c.request.Table, "").WithRemedy("compare the values of the key with those of the training rows")
+func allDropped(request dataset.TableWrite, rows int64) error {
+	return fault.InvalidField("only_keys_of", "none of the %d rows has a key of a training row of %s: nothing was written", rows, request.OnlyKeysOf).
+		In(request.Table, "").WithRemedy("compare the values of the key with those of the training rows")
 }
 
 // keys returns the keys of the rows to keep.

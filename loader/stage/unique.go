@@ -244,7 +244,7 @@ func (r *repeatedKeys) inRows() error {
 	}
 	return fault.InvalidField("key", "%s of the rows%s, and %s needs one row of each key: %s",
 		plural(r.keys, "key has several", "keys have several"), r.within(), r.check.needs, r.describe()).
-		In(r.check.call.request.Table, "").WithRemedy("%s, %s", r.check.call.advice("leave out the repeated rows"), allowRepeated)
+		In(r.check.call.request.Table, "").WithRemedy("%s, %s", advice(r.check.call.stored, "leave out the repeated rows"), allowRepeated)
 }
 
 // inTable returns the error for new keys that the table already has, or nil if there are none.
@@ -255,12 +255,12 @@ func (r *repeatedKeys) inTable() error {
 	return fault.InvalidField("key", "%s in table %s already%s, and %s needs one row of each key: %s",
 		plural(r.keys, "key of the rows is", "keys of the rows are"), r.check.call.request.Table, r.within(), r.check.needs, r.describe()).
 		In(r.check.call.request.Table, "").
-		WithRemedy("%s, %s", r.check.call.advice("leave out the rows that the table has, replace its partitions with mode replace"), allowRepeated)
+		WithRemedy("%s, %s", advice(r.check.call.stored, "leave out the rows that the table has, replace its partitions with mode replace"), allowRepeated)
 }
 
-// advice returns a remedy for repeated keys. For newly staged rows, it is the given text.
-func (c *staging) advice(staged string) string {
-	if c.stored {
+// advice returns a remedy for repeated keys of stored rows, and the given text for newly staged rows.
+func advice(stored bool, staged string) string {
+	if stored {
 		return "restore the whole table, or the partitions that have these keys now too"
 	}
 	return staged
