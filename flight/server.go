@@ -58,15 +58,16 @@ const (
 	defaultLifetime   = 24 * time.Hour
 	defaultRenewal    = 30 * 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
-	// It saves 10 to 20 % of the CPU time of sending.
+	// A buffer of this size saves 10 to 20 % of the CPU time of sending, compared with gRPC's
+	// default.
 	defaultWriteBuffer = 256 << 10
 )
 
 // Sizes and times without a setting.
 const (
-	// A call whose plan is known takes little. There are callSlots slots for each processor, and at
-	// least minCallSlots, so that calls can wait for storage, or for a plan that another call
-	// makes.
+	// A call whose plan is known needs little memory and CPU time. There are callSlots slots for
+	// each processor, and at least minCallSlots, so that calls can wait for storage, or for a plan
+	// that another call makes.
 	callSlots    = 4
 	minCallSlots = 16
 	// defaultStages is the number of calls that write rows at the same time.
@@ -82,7 +83,7 @@ type Options struct {
 	Verifier   Verifier            // for the action verify; nil: it is not served
 	Keys       func() *ticket.Keys // the current ones, which sign and verify tickets
 	Clock      func() time.Time    // for the expiry of tickets and the duration of calls
-	Ticks      func() time.Time    // for the progress of streams, from many goroutines; nil: Clock
+	Ticks      func() time.Time    // measures the progress of streams; called from many goroutines; nil: Clock
 	Lifetime   time.Duration       // of tickets; 0: defaultLifetime
 	Renewal    time.Duration       // how long after its first expiry a ticket can be extended by renewals; 0: defaultRenewal
 	Advertise  []string            // locations in endpoints, as "grpc://host:port"; none: the server that was called
@@ -108,7 +109,7 @@ type Options struct {
 	// Wanted reports whether a stream of a host waits for memory of that host's other streams;
 	// nil: never.
 	Wanted func(host string) bool
-	// StallTimeout is how long a client may take nothing; 0: DefaultStallTimeout.
+	// StallTimeout is how long a client may read nothing of its stream; 0: DefaultStallTimeout.
 	StallTimeout time.Duration
 	// Local delivers batches in mapped memory to clients on the same host; nil: all batches go over
 	// the network.

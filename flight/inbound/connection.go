@@ -82,8 +82,8 @@ type connections struct {
 	accepted *limits.Room[*countedConn] // connections that are not closed
 }
 
-// newConnections returns a connections. At most limit connections may be open, and one host may
-// have hostShare percent of them.
+// newConnections returns an empty connections. At most limit connections may be open, and one host
+// may have hostShare percent of them.
 func newConnections(limit, hostShare int, ended func(*Connection), refused func(host string)) *connections {
 	return &connections{
 		ended: ended, refused: refused, open: map[net.Addr]net.Conn{},
@@ -115,7 +115,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// countedConn is a connection that counts until it is closed.
+// countedConn is a connection that counts toward the limits until it is closed.
 type countedConn struct {
 	net.Conn
 	host     string
@@ -126,8 +126,8 @@ type countedConn struct {
 }
 
 // receivedBytes counts the bytes that a connection receives while it has calls whose requests have
-// not arrived. The bytes that were read just before the first of these calls was known count as
-// well.
+// not arrived. The count includes the bytes of the last read before the first of these calls was
+// known.
 type receivedBytes struct {
 	last  int64 // bytes of the last read; used only by the goroutine that reads
 	bytes int64 // guarded by arrivals.mu
@@ -177,7 +177,7 @@ func (c *connections) add(conn net.Conn) net.Conn {
 	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
 	gone, entered := c.enter(counted)
 	if gone != nil {
-		_ = gone.Close() // its client sees it
+		_ = gone.Close() // the client notices that the connection is closed
 		c.refused(gone.host)
 	}
 	if !entered {
@@ -230,8 +230,8 @@ func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) contex
 	return context.WithValue(ctx, connectionKey{}, found)
 }
 
-// HandleConn implements stats.Handler. After a connection has ended, gRPC no longer reads what
-// was handed to it.
+// HandleConn implements stats.Handler. After a connection has ended, gRPC no longer reads the
+// buffers that it was given to send on the connection.
 func (c *connections) HandleConn(ctx context.Context, of stats.ConnStats) {
 	if _, end := of.(*stats.ConnEnd); end {
 		of := ConnectionOf(ctx)

@@ -12,8 +12,9 @@ import (
 )
 
 // The pool has eight size classes for each power of two between minClassBits and maxClassBits: 256,
-// 288, 320 … 512, 576 … bytes. So at most a ninth of newly allocated memory is unused. Of reused
-// memory, which may be of the next larger class, at most a fifth is unused.
+// 288, 320 … 512, 576 … bytes. So, for sizes of at least 256 bytes, at most a ninth of newly
+// allocated memory is unused. Of reused memory, which may be of the next larger class, at most a
+// fifth is unused.
 const (
 	minClassBits    = 8  // 256 bytes
 	maxClassBits    = 26 // 64 MiB
@@ -65,8 +66,8 @@ type Pool struct {
 	used    bool                // whether the pool was used since the last Trim
 }
 
-// class returns the smallest class that holds size bytes and its size; ok is false
-// if there is none.
+// class returns the smallest class whose blocks hold size bytes, and the size of its blocks; ok is
+// false if there is no such class.
 func class(size int) (n, room int, ok bool) {
 	if size <= 1<<minClassBits {
 		return 0, 1 << minClassBits, true

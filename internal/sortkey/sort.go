@@ -14,9 +14,9 @@ type SortEntry struct {
 // EntryBytes is the size of a SortEntry in memory.
 const EntryBytes = 16
 
-// Sort sorts rows by their keys, given the RowKeys of each batch. Rows with equal keys keep their
-// order, so the caller must pass them ordered by Batch and Row. The caller sets Chunk, which is
-// arbitrary afterwards. scratch must be at least as long as entries.
+// Sort sorts rows by their keys, given the RowKeys of each batch. Entries must be passed in the
+// order of Batch and Row; entries with equal keys then stay in that order. The caller sets Chunk,
+// which is arbitrary afterwards. scratch must be at least as long as entries.
 func Sort(entries, scratch []SortEntry, keys []*RowKeys) {
 	if len(entries) > 1 {
 		s := &sorting{keys: keys, scratch: scratch, columns: len(keys[entries[0].Batch].columns)}

@@ -62,8 +62,8 @@ func (o *boundedObject) Close() error {
 	return nil
 }
 
-// openHandle closes the result of an open call in a separate goroutine, once close was called and
-// no call runs.
+// openHandle holds the result of Open or List. It closes the result in a separate goroutine once
+// close was called and no call is running.
 type openHandle struct {
 	mount *mount
 	under io.Closer

@@ -18,8 +18,8 @@ type partitioner interface {
 	// begin gets the stream's schema before any row. It returns the positions of the
 	// columns to keep.
 	begin(schema *arrow.Schema) ([]int, error)
-	// assign writes to parts the partition of each row of a batch, or a negative number for a row
-	// that belongs to no partition.
+	// assign sets parts[i] to the partition of row i of a batch, or to a negative number if the row
+	// belongs to no partition.
 	assign(b arrow.RecordBatch, parts []int32) error
 }
 
@@ -209,7 +209,7 @@ func (w *partitionWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-// maxStoredBytes bounds the batches of a partition, in bytes.
+// maxStoredBytes is the largest target size of one stored batch, in bytes.
 const maxStoredBytes = 1 << 20
 
 // batchBytes returns the target size of a stored batch.

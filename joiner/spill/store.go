@@ -43,7 +43,7 @@ func (e diskFullError) Is(target error) bool { return target == ErrDiskFull }
 // Options has the joiner's options, and options for rows that do not fit in memory.
 type Options struct {
 	joiner.Options
-	// Disk returns an empty store. what is the name of the store in errors.
+	// Disk returns an empty store. Errors call the store by the name in the parameter what.
 	Disk func(what string) (Store, error)
 	// WorkingMemory is the target for the memory to use, in bytes. 0 means a quarter of the budget,
 	// or less if more than two streams are open. If the budget is unlimited, 0 means 64 MiB.
@@ -140,8 +140,8 @@ func (p portion) bytes() (sum int64) {
 	return sum
 }
 
-// upTo returns as many of the first batches as have at most the given total size, but at least one
-// batch.
+// upTo returns the longest prefix of the batches whose total size is at most limit, but at least
+// one batch.
 func (p portion) upTo(limit int64, size func(storedBatch) int64) portion {
 	sum := int64(0)
 	for i, x := range p {

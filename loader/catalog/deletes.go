@@ -74,8 +74,8 @@ type Deletes struct {
 	// Positions are the position deletes that may apply, ordered by sequence number and
 	// location.
 	Positions []*DeleteFile
-	// Equality has the groups of equality deletes of which at least one file is newer than the data
-	// file.
+	// Equality has each group of equality deletes that contains at least one file newer than the
+	// data file.
 	Equality []*EqualityGroup
 }
 

@@ -16,7 +16,7 @@ const maxSlices = 16
 // together.
 type batchSpec struct {
 	columns *selectedColumns
-	perLane int64 // how many rows, or requests, a batch has of each lane
+	perLane int64 // the number of rows, or requests, that each lane contributes to a batch
 }
 
 // selectedColumns holds the columns of a reading, except dense columns. It is immutable. Whether a
@@ -97,8 +97,9 @@ func (b batchSpec) contains(o batchSpec) bool {
 	return b.perLane%o.perLane == 0 && b.perLane/o.perLane <= maxSlices && b.columns.contains(o.columns)
 }
 
-// with returns the smallest spec that contains both specs. It returns false if there is no such
-// spec, or if streams should not share it.
+// with returns the smallest spec that contains both specs. It tries only the larger of the two
+// batch sizes, and returns false if the other size does not divide it, or is more than maxSlices
+// times smaller.
 func (b batchSpec) with(o batchSpec) (batchSpec, bool) {
 	union := batchSpec{b.columns.with(o.columns), max(b.perLane, o.perLane)}
 	return union, union.contains(b) && union.contains(o)
@@ -111,9 +112,9 @@ func (b batchSpec) equal(o batchSpec) bool {
 
 // marks returns the distance in rows between the marks of a step (stream.StepReader.MarkEvery), at
 // which the slices that members take begin and end. The distance may be smaller than the members
-// need, so that streams with other usual batch sizes find marks too. If there would be too many
-// marks, the last of the given members find no marks. 0 means that members take only whole
-// steps.
+// need, so that streams with other usual batch sizes find marks too. A member that would need too
+// many marks is skipped, and finds no marks; earlier members take precedence. 0 means that members
+// take only whole steps.
 func (b batchSpec) marks(members []batchSpec) int64 {
 	every := b.perLane
 	for _, m := range members {

@@ -92,8 +92,8 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	}
 }
 
-// spares reports whether the member does not fail although the group's reader has failed. This is
-// so if the reader reads other columns or batch sizes than the member needs; the member then reads
+// spares reports whether the failure of the group's reader leaves the member unaffected. This is so
+// if the reader reads other columns or batch sizes than the member needs; the member then reads
 // without the group. s.mu is held.
 func (g *readerGroup) spares(m *groupMember) bool { return g.failed && !g.spec.equal(m.spec) }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Cases returns the number of random cases of a test: many if PENSTOCK_LONG=1 is set,
-// else few, divided by share under the race detector.
+// Cases returns the number of random cases of a test: many if PENSTOCK_LONG=1 is set, otherwise few
+// divided by share, but at least 2. Callers pass a share above 1 under the race detector.
 func Cases(share, few, many int) int {
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		return many
@@ -23,7 +23,8 @@ func Cases(share, few, many int) int {
 // Plenty is a budget that holds everything that a test reads.
 const Plenty = 1 << 30
 
-// Generated returns cases of every rule that return rows, modified by change.
+// Generated returns n random cases that cover every rule, modified by change. Each of them returns
+// more than 10 rows.
 func Generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Case {
 	t.Helper()
 	var good []*scenario.Case
@@ -90,7 +91,8 @@ func Made(t *testing.T, c *scenario.Case) *scenario.Made {
 	return &scenario.Made{World: w, Case: c}
 }
 
-// Seeds returns seeds of plain cases of a shape that have some rows.
+// Seeds returns the first n seeds for which scenario.Random makes a case of the given shape with
+// more than 20 training rows.
 func Seeds(t *testing.T, n int, shape scenario.Shape) []uint64 {
 	t.Helper()
 	var good []uint64

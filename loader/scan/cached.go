@@ -49,7 +49,7 @@ const noUUID = "00000000-0000-0000-0000-000000000000"
 // column apart from the same column as plain values.
 const orCodes = " or codes"
 
-// newFileCache returns nil if no column of the file is cached.
+// newFileCache returns nil if there is no cache, or if no column of the file can be cached.
 func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() || w.source.Table.Pin.UUID == noUUID {
 		return nil
@@ -141,7 +141,7 @@ func writeType(b *strings.Builder, t arrow.DataType) {
 	b.WriteByte('>')
 }
 
-// of returns a column of a row group, and whether it is cached.
+// of returns the id in the cache of a column of a row group, and whether the column can be cached.
 func (c *fileCache) of(column, group int) (chunkcache.ChunkID, bool) {
 	out := c.columns[column]
 	out.RowGroup = group

@@ -139,9 +139,9 @@ func alike(a, b *catalog.Table) bool {
 	return a == b || a.Pin.UUID == b.Pin.UUID && a.Pin.Schema == b.Pin.Schema && (a.Pin.UUID != "" || a.Name == b.Name)
 }
 
-// alsoLost compares the columns of dataset t with those of its changed form, now. It returns a
-// column that t has and now does not have, other than the given column, and reports whether there
-// is such a column.
+// alsoLost compares the columns of dataset t with those of the changed dataset, which is the
+// argument now. It returns a column that t has and now does not have, other than the given column,
+// and reports whether there is such a column.
 func (t Target) alsoLost(now Target, column string) (string, bool) {
 	before, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
 	if err != nil {

@@ -38,8 +38,9 @@ type Settings struct {
 	// sets it if there is an Endpoint, unless the properties say otherwise.
 	PathStyle bool
 	Anonymous bool // requests are not signed
-	// ConnectTimeout limits connecting, RequestTimeout silence before or within a
-	// response. 0 is 10 and 20 seconds.
+	// ConnectTimeout limits how long connecting may take; RequestTimeout limits how long the server
+	// may be silent before or during a response. 0 means the default: 10 seconds to connect, and 20
+	// seconds of silence.
 	ConnectTimeout, RequestTimeout time.Duration
 	// Credentials, if not nil, replaces all of the credentials above. It is called again when the
 	// credentials that it returned have expired.

@@ -33,7 +33,7 @@ const (
 	idle, keepAlive = 90 * time.Second, 30 * time.Second
 	// readBuffer is the size of a connection's read buffer, large enough to save system calls.
 	readBuffer = 64 << 10
-	// expiryWindow is how long before they expire credentials are renewed.
+	// Credentials are renewed expiryWindow before they expire.
 	expiryWindow = 5 * time.Second
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 	Random func() float64
 }
 
-// Store reads files of S3. It is safe for concurrent use.
+// Store reads, writes, lists and removes files in S3. It is safe for concurrent use.
 type Store struct {
 	options   Options
 	client    *s3.Client

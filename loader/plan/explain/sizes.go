@@ -39,8 +39,8 @@ func sizeOfFiles(sizes *plan.ColumnSizes, table int, files []catalog.File) readS
 	return s
 }
 
-// sizeOfGroups returns the size of the file groups of a staging entry that splits need. Each group
-// counts once.
+// sizeOfGroups returns the total size of the file groups of a staging entry that at least one split
+// needs. Each group counts once.
 func sizeOfGroups(p *plan.Plan, sizes *plan.ColumnSizes, entry int) readSize {
 	var s readSize
 	seen := map[int]bool{resolve.NoGroup: true}

@@ -196,7 +196,8 @@ func (c *ColumnCache) count(u *cachedUnit, more, less tally) {
 	u.promised = promised
 }
 
-// Commit makes the rows available, if all of the scan's rows were added or were cached before.
+// Commit makes the rows that were added available, provided that all of the scan's rows were passed
+// to Add.
 func (f *Fill) Commit() { f.end(f.at == f.to) }
 
 // Abandon ends the fill without a result. It is idempotent, and does nothing after Commit.
