@@ -34,6 +34,21 @@ func TestBranchesAreStagedTo(t *testing.T) {
 	require.Len(t, r.Column(t, "", "id"), 4)
 }
 
+// A call finds its rows in a branch that an equal call creates while this call looks for the change.
+//
+// spec: stage-39
+func TestBranchesThatAppearMeanwhileAreLookedAt(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	request := dataset.TableWrite{Table: stagetest.History, Branch: "candidate", Token: commit.NewToken(time.Now(), "nightly")}
+	var other stage.WriteResult
+	r.Tables.OnMade = func() { other = r.Stage(t, request, stagetest.Schema(), stagetest.Few) }
+	got := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
+	require.True(t, got.Existed)
+	require.Equal(t, other.Snapshot, got.Snapshot)
+	require.Len(t, r.Column(t, "candidate", "id"), 8)
+}
+
 // If main has the token's change, the call creates the branch at main, without writing the rows
 // again.
 //

@@ -46,6 +46,11 @@ func (c *staging) earlierInMain(ctx context.Context) (commit.Committed, bool, er
 	if fault.KindOf(err) == fault.NotFound {
 		return commit.Committed{}, false, nil
 	}
+	if fault.KindOf(err) == fault.Conflict { // perhaps because an equal call has created the branch since
+		if made, ok, failed := c.tables.Made(ctx, c.change(c.request.Branch)); failed == nil {
+			return made, ok, nil
+		}
+	}
 	if err != nil || !ok {
 		return commit.Committed{}, false, err
 	}

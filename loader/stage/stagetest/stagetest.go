@@ -59,6 +59,8 @@ type Tables struct {
 	*icebergcat.Catalog
 	// MadeErr is the error that Made returns for a change that is not fresh. If it is nil, Made calls the catalog.
 	MadeErr error
+	// OnMade is called once before Made looks for a change in main, unless it is nil.
+	OnMade func()
 	// OnCommit replaces Commit, unless it is nil.
 	OnCommit func(ctx context.Context, change commit.Change) (commit.Committed, error)
 	// ChoosesFolders makes MayCreate return no folder, as for a catalog that creates tables itself.
@@ -92,6 +94,10 @@ func (c *Tables) FileStore(ctx context.Context, table, folder string) (datafile.
 
 // Made implements stage.WritableTables.
 func (c *Tables) Made(ctx context.Context, change commit.Change) (commit.Committed, bool, error) {
+	if before := c.OnMade; before != nil && change.Branch == commit.Main {
+		c.OnMade = nil
+		before()
+	}
 	if c.MadeErr != nil && !change.Fresh {
 		return commit.Committed{}, false, c.MadeErr
 	}
