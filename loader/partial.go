@@ -18,7 +18,7 @@ import (
 // files count as having all columns.
 func (l *Loader) withPartial(ctx context.Context, d dataset.Dataset, training *catalog.Table) (*catalog.Table, error) {
 	sizer, ok := l.options.Catalog.(catalog.Sizer)
-	if !ok {
+	if !ok || len(training.Origins) == 0 {
 		return training, nil
 	}
 	out := *training
@@ -61,15 +61,13 @@ const bytesOfLacked = 200
 // the files from the function list.
 func (l *Listings) lacked(ctx context.Context, sizer catalog.Sizer, t *catalog.Table, columns []int, list func(context.Context) ([]catalog.File, error)) (bool, error) {
 	find := func(ctx context.Context) (bool, error) {
-		sizes, err := sizer.ColumnBytes(ctx, t, columns)
-		if err != nil || sizes == nil {
+		files, err := list(ctx)
+		if err != nil {
 			return false, err
 		}
-		files, err := list(ctx)
-		return slices.ContainsFunc(files, func(f catalog.File) bool {
-			_, has := sizes[f.Location]
-			return f.Rows > 0 && !has
-		}), err
+		empty := func(f catalog.File) bool { return f.Rows == 0 }
+		lacking, err := catalog.Lacking(ctx, sizer, t, columns, slices.DeleteFunc(slices.Clone(files), empty))
+		return len(lacking) > 0, err
 	}
 	if l == nil {
 		return find(ctx)

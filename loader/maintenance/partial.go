@@ -20,14 +20,12 @@ func lackedColumns(ctx context.Context, tables PinnedTables, t *catalog.Table, f
 	}
 	lacked := map[string][]int{}
 	for _, ids := range columns {
-		sizes, err := tables.ColumnBytes(ctx, t, ids)
+		lacking, err := catalog.Lacking(ctx, tables, t, ids, files)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range files {
-			if _, has := sizes[f.Location]; !has {
-				lacked[f.Location] = append(lacked[f.Location], ids...)
-			}
+		for location := range lacking {
+			lacked[location] = append(lacked[location], ids...)
 		}
 	}
 	return lacked, nil

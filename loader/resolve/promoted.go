@@ -114,6 +114,9 @@ func replacedByOthers(t *catalog.Table, later []*Promotion, c PromotedColumn) bo
 // dataset supersede because they are joined. Columns that such columns replaced have their names
 // again.
 func unpromoted(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, promotions []*Promotion) *catalog.Table {
+	if len(training.Origins) == 0 {
+		return training
+	}
 	return before(training, append(slices.Clip(promotions), superseded(d, training, staging, promotions)))
 }
 
@@ -126,7 +129,7 @@ func unpromoted(d dataset.Dataset, training *catalog.Table, staging []*catalog.T
 func superseded(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, promotions []*Promotion) *Promotion {
 	out := &Promotion{}
 	for i, s := range d.Staging {
-		if promotions[i] != nil || len(training.Origins) == 0 {
+		if promotions[i] != nil {
 			continue
 		}
 		for _, name := range columnNames(s, staging[i]) {

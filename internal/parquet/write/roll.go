@@ -20,7 +20,7 @@ const (
 	rollDivisor = 8
 )
 
-// FileSequence creates the files that a Roll writes, and is told when each is complete.
+// FileSequence creates the files that a Roll writes. The Roll calls Finish when a file is complete.
 type FileSequence interface {
 	// Next starts a file.
 	Next(ctx context.Context) (chunk.Destination, error)

@@ -143,7 +143,7 @@ func (c *ColumnCache) giveUpUnused(n int64, e *effects) {
 }
 
 // giveUpSome drops some of the given units until n idle bytes are free. It drops pinned units only
-// if it is told to. c.mu is held.
+// if pinned is true. c.mu is held.
 func (c *ColumnCache) giveUpSome(n int64, units iter.Seq[*cachedUnit], pinned bool, e *effects) {
 	for u := range units {
 		if -e.idle >= n {
