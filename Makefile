@@ -212,7 +212,7 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 
 # What test leaves out for the sake of its time. CI runs it after test.
 .PHONY: test-more
-test-more: test-random test-python-more test-torch test-docs test-packages test-attack test-fuzz ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
+test-more: test-random test-attack test-python-more test-torch test-docs test-packages test-fuzz ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
 
 .PHONY: check
 check: check-go check-python ## lint alone

@@ -32,6 +32,9 @@ const (
 	// overshoot is the memory above its bound at which a server is killed: enough to show by how
 	// much it fails, too little to harm the machine.
 	overshoot = 768 * mebi
+	// spoolLimit is the local disk that a server may use. The default depends on how much of the
+	// disk others use, on which the result of an attack must not depend.
+	spoolLimit = 6 * gibi
 )
 
 // bound returns the largest resident memory allowed for a server with a budget.
@@ -79,7 +82,7 @@ func (r *run) start(ctx context.Context, l launch) (*server, error) {
 	defer log.Close()                                                                                                                   //nolint:errcheck // the server has its own handle
 	s.command = exec.CommandContext(context.WithoutCancel(ctx), r.program, "serve", "--config", filepath.Join(l.home, "penstock.yaml"), //nolint:gosec // the program under attack
 		"--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--pprof", "--memory", strconv.FormatInt(l.budget, 10),
-		"--spool", spool, "--drain", drainTime.String())
+		"--spool", spool, "--spool-limit", strconv.FormatInt(spoolLimit, 10), "--drain", drainTime.String())
 	s.command.Env = append(os.Environ(), l.env...)
 	s.command.Stderr = log
 	out, err := s.command.StdoutPipe()
