@@ -3,6 +3,7 @@ package promote_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -33,11 +34,15 @@ import (
 // manyWorlds is a number of worlds that cover all changes.
 const manyWorlds = 40
 
+// firstWorld lets a person try worlds that no earlier run has tried.
+var firstWorld = flag.Uint64("first-world", 0, "seed of the first random world")
+
 // TestWorldsWhosePromotionsChangeNothing writes random worlds as real tables, with every history, and
 // promotes and demotes random entries of their datasets. In between, rows are appended to the tables.
-// Each read returns the rows that nested loops return, and the same batches as before.
+// Each read returns the rows that nested loops return, and the same batches as before. At the pins of
+// the first read, the last read returns the batches of the first one.
 //
-// spec: promote-1, promote-18, promote-20, promote-25, promote-27, order-31
+// spec: promote-1, promote-18, promote-19, promote-20, promote-25, promote-27, order-31
 func TestWorldsWhosePromotionsChangeNothing(t *testing.T) {
 	t.Parallel()
 	const lanes = 2 // worlds that are tried concurrently
@@ -51,7 +56,8 @@ func TestWorldsWhosePromotionsChangeNothing(t *testing.T) {
 		seen[lane] = scenario.Coverage{}
 		group.Go(func() error {
 			for seed := lane; seed < worlds && stopped.Err() == nil; seed += lanes {
-				if err := tryWorld(stopped, t, w, uint64(seed), seen[lane]); err != nil {
+				seed := *firstWorld + uint64(seed) //nolint:gosec // it counts from 0
+				if err := tryWorld(stopped, t, w, seed, seen[lane]); err != nil {
 					return fmt.Errorf("world %d: %w", seed, err)
 				}
 			}
@@ -64,7 +70,9 @@ func TestWorldsWhosePromotionsChangeNothing(t *testing.T) {
 		all.Add(s)
 	}
 	t.Logf("%d worlds: %v", worlds, all)
-	for _, what := range []string{"promoted", "promoted again", "demoted", "training rows appended", "staging rows appended"} {
+	for _, what := range []string{
+		"promoted", "promoted again", "demoted", "training rows appended", "staging rows appended", "entries read from their columns", "read at the first pins",
+	} {
 		if worlds < manyWorlds {
 			break // only a few worlds have few of these
 		}
@@ -91,8 +99,11 @@ type world struct {
 func tryWorld(ctx context.Context, t *testing.T, w *warehouse.Warehouse, seed uint64, seen scenario.Coverage) error {
 	t.Helper()
 	c := scenario.Generate(seed, 1+int(seed)%16, 1+int(seed)/16%16)
-	if c.Query.Wire.Auto() {
-		c.Query.Wire = dataset.WireIndexed // auto chooses another form if rows come from another table
+	switch {
+	case c.Query.Wire.Auto():
+		c.Query.Wire = dataset.WirePlain // auto chooses another form if rows come from another table
+	case c.Query.Wire == dataset.WireIndexed && seed%4 != 0:
+		c.Query.Wire = dataset.WirePlain // most worlds read the promoted columns, which indexed queries do not
 	}
 	made, err := w.Write(ctx, c, seed)
 	if err != nil {
@@ -110,23 +121,56 @@ func tryWorld(ctx context.Context, t *testing.T, w *warehouse.Warehouse, seed ui
 	want := made.Expect(made.World)
 	want.Counts = nil // promoted entries have none
 	before, err := o.read(ctx)
+	if err != nil && want.Fails == "" && fault.KindOf(err) != fault.Invalid {
+		return fmt.Errorf("before any promotion: %w", err)
+	}
 	if err != nil {
-		seen["read fails"]++
-		return nil // TestWorlds judges these
+		seen["the query cannot be read"]++
+		return nil // TestWorlds judges the error
 	}
 	if d := made.Compare(want, before, nil); d != (scenario.Difference{}) {
 		return fmt.Errorf("before any promotion: %s: %s", d.Kind, d.Text)
 	}
+	first, err := o.pinAll(ctx)
+	if err != nil {
+		return err
+	}
+	original := before
 	for range 3 + o.IntN(4) {
 		what, err := o.change(ctx, &before)
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", what, err, made.Dataset.Canonical())
 		}
 	}
+	last, err := o.readAt(ctx, first)
+	if err == nil {
+		err = sameShards(original, last)
+	}
+	if err != nil {
+		return fmt.Errorf("at the pins of the first read: %w\n%s", err, made.Dataset.Canonical())
+	}
+	seen["read at the first pins"]++
 	if used := o.budget.Used(); used != 0 {
 		return fmt.Errorf("%d bytes are still reserved", used)
 	}
 	return nil
+}
+
+// pinAll returns the pins of all tables of the dataset.
+func (o *world) pinAll(ctx context.Context) (dataset.Pin, error) {
+	training, err := o.tables.Table(ctx, o.Training.Name, o.Dataset.Training.Ref)
+	if err != nil {
+		return dataset.Pin{}, err
+	}
+	out := dataset.Pin{Training: training.Pin, Staging: map[string]dataset.TablePin{}}
+	for _, s := range o.Dataset.Staging {
+		t, err := o.tables.Table(ctx, s.Table, s.Ref)
+		if err != nil {
+			return dataset.Pin{}, err
+		}
+		out.Staging[s.Name] = t.Pin
+	}
+	return out, nil
 }
 
 // open opens the tables for changes.
@@ -147,15 +191,24 @@ func (o *world) open(ctx context.Context, t *testing.T) (err error) {
 	return nil
 }
 
-// read reads the query of the case.
+// read reads the query of the case at the current training rows.
 func (o *world) read(ctx context.Context) ([]scenario.Shard, error) {
+	return o.readAt(ctx, dataset.Pin{Staging: o.pin})
+}
+
+// readAt reads the query of the case at pins.
+func (o *world) readAt(ctx context.Context, pin dataset.Pin) ([]scenario.Shard, error) {
 	r, err := o.folder.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	pinned := *o.Case
-	pinned.Query.Pin.Staging = o.pin
-	return r.Read(ctx, &pinned, warehouse.Prediction{}, loader.Options{Budget: o.budget})
+	pinned.Query.Pin = pin
+	shards, err := r.Read(ctx, &pinned, warehouse.Prediction{}, loader.Options{Budget: o.budget})
+	for _, s := range shards {
+		o.seen["entries read from their columns"] += len(s.Report.Promoted)
+	}
+	return shards, err
 }
 
 // change makes a random change of the tables, and returns its name. It reads the query again, and
@@ -359,5 +412,9 @@ func (o *world) appendCopy(ctx context.Context, table string, wanted func(catalo
 	_, err = o.tables.Commit(ctx, commit.Change{
 		Table: table, UUID: pinned.Pin.UUID, Token: commit.NewToken(time.Now(), name), Add: []commit.DataFile{added},
 	})
+	if fault.KindOf(err) == fault.Invalid { // two fields of decimals, say: stage-83
+		o.seen["manifests of a table cannot be written"]++
+		return nil
+	}
 	return err
 }

@@ -1,7 +1,8 @@
 """A training job that reads epochs of a shuffled dataset, and may be killed anywhere.
 
-It keeps a file with one line for each batch: the epoch, the rows, and the cursor after them. When it starts again, it
-continues after the last whole line. It reads a batch for each line that it is given.
+It keeps a file with one line for each batch: the epoch, the rows, the schema, and the cursor after them. The last line of an
+epoch has the entries that were read from promoted columns. When the job starts again, it continues after the last whole
+line. It reads a batch for each line that it is given.
 
     python promotion_job.py 127.0.0.1:8815 '{"seed": 7}' 3 folder/job.jsonl
 """
@@ -54,6 +55,8 @@ def main() -> None:
                 line = {
                     "epoch": number,
                     "rows": batch.to_pylist() if batch is not None else [],
+                    "schema": str(stream.schema),
+                    "promoted": sorted(stream.report.get("promoted", {})) if batch is None else [],
                     "cursor": stream.cursor,
                     "end": batch is None,
                 }

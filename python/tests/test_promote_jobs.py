@@ -2,14 +2,19 @@
 
 One config serves all of it. Each job gets every row of each epoch once, in the order of an epoch that was read before all
 changes, with the values of a join by DuckDB.
+
+PENSTOCK_PROMOTION_RUNS is the number of runs, each with another seed.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import os
 import random
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -21,14 +26,16 @@ import duckdb
 import pyarrow as pa
 import pytest
 from lake import Lake, Row
-from promotion_job import UNAVAILABLE, kept
+from promotion_job import UNAVAILABLE, kept, next_of
 from pyiceberg.types import DoubleType, ListType, LongType
 from server import BINARY, Server
 
 import penstock
 
 ROWS, KEYS, FILES, EPOCHS, LIMIT = 900, 200, 6, 2, 60
+RUNS = int(os.environ.get("PENSTOCK_PROMOTION_RUNS", "3" if "PENSTOCK_LONG" in os.environ else "1"))
 LONGS = ListType(element_id=900, element_type=LongType(), element_required=False)
+BATCHES = 30  # of a job while the tables change, so that no job reads its last epoch to the end
 QUERY: dict[str, Any] = {"order": "shuffled", "seed": 7, "lanes": 2, "shuffle_window": 200, "batch_rows": 50}
 # The changes: a left join and an overlay are promoted, and the overlay is the last one to be demoted.
 CHANGES = [
@@ -46,6 +53,7 @@ class World:
     def __init__(self, folder: Path, seed: int) -> None:
         rng = random.Random(seed)
         self.folder, made = folder, Lake(folder / "lake")
+        self.lake = made
         self.data = folder / "lake" / "warehouse"
         rows: list[Row] = [
             {"row": i, "key": None if i % 50 == 7 else rng.randrange(KEYS), "score": rng.random()}
@@ -65,11 +73,19 @@ class World:
         staging = [{"table": "features.history"}, {"table": "features.fixed", "join": "overlay"}]
         dataset = {"training": {"table": "ml.rows"}, "key": ["key"], "staging": staging}
         self.config = made.config({"home": dataset}, writes={"namespaces": ["ml"]})
+        self.rows = rows
         self.joined = {row["row"]: row for row in joined(rows, history, fixed)}
 
     def files(self) -> int:
-        """How many files penstock has written."""
-        return sum(1 for _ in self.data.rglob("*penstock-*"))
+        """How many files the tables have: data, manifests, metadata, and files that are being written."""
+        return sum(1 for path in self.data.rglob("*") if path.suffix)
+
+    def stored(self) -> list[Row]:
+        """The rows of the training table as PyIceberg reads them."""
+        found: list[Row] = (
+            self.lake.catalog.load_table("ml.rows").scan().to_arrow().sort_by("row").to_pylist()
+        )
+        return found
 
 
 def joined(rows: list[Row], history: list[Row], fixed: list[Row]) -> list[Row]:
@@ -135,6 +151,12 @@ class Job:
         assert status == 0, self.name
         return False
 
+    def wait(self, seconds: float) -> None:
+        """Waits until the job has written a batch, or for a random time, so that kills come at any moment."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        select.select([self.process.stdout], [], [], seconds)
+
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
@@ -157,7 +179,11 @@ class Course:
         self.world, self.rng = world, random.Random(seed)
         self.server = Server(world.config).__enter__()
         self.jobs: list[Job] = []
-        self.kills = {"server": 0, "command": 0, "job": 0}
+        # The server was killed while a job read, each command when it had written files, and each job while it read.
+        self.kills = collections.Counter[str]()
+        self.positions: list[
+            tuple[int, int]
+        ] = []  # the epoch and batches of the job in the middle, at each change
 
     def restart(self) -> None:
         """Kills the server, and starts it again at its address."""
@@ -165,41 +191,52 @@ class Course:
         self.server = Server(self.world.config, listen=self.server.address).__enter__()
         self.kills["server"] += 1
 
+    def break_off(self, job: Job) -> None:
+        """Kills the server while a job reads."""
+
+        def restart() -> None:
+            job.wait(self.rng.random() / 50)
+            self.restart()
+
+        job.step(restart)
+
     def begin(self, name: str) -> Job:
         job = Job(self.world, name)
         job.start(self.server.address)
         self.jobs.append(job)
         return job
 
-    def fell(self, job: Job | None = None) -> None:
+    def fell(self, job: Job) -> None:
         """Kills a job while it reads a batch, and starts it again."""
-        running = [other for other in self.jobs if other.process is not None]
-        if not running:
+        job.step()  # so that it has begun to read
+        if job.process is None or not job.ask():
             return
-        job = job or self.rng.choice(running)
-        job.ask()
+        job.wait(self.rng.random() / 50)
+        assert job.process.poll() is None
         job.kill()
         job.start(self.server.address)
-        self.kills["job"] += 1
+        self.kills[job.name] += 1
 
     def play(self) -> None:
         """Lets a job read a batch or two, and sometimes kills it or its server meanwhile."""
-        running = [job for job in self.jobs if job.process is not None]
+        running = [job for job in self.jobs if job.process is not None and len(kept(job.file)) < BATCHES]
         if not running:
             return
         job, chance = self.rng.choice(running), self.rng.random()
         if chance < 0.05:
             self.fell(job)
         elif chance < 0.1:
-            job.step(self.restart)
+            self.break_off(job)
         else:
             job.step()
 
     def change(self, command: list[str]) -> None:
         """Runs a command, kills it when it has written some files, and repeats it until it is done."""
-        kills = [0, *(self.rng.randrange(1, 9) for _ in range(self.rng.randrange(1, 3)))]
+        name = " ".join(command[:3])
+        kills = sorted(self.rng.choice([0, 1, 1, 2, 3, 4, 8, 12, 16, 20]) for _ in range(3))
         for patience in (*kills, None):
-            at = self.world.files() + patience if patience is not None else None
+            start = self.world.files()
+            at = start + patience if patience is not None else None
             with subprocess.Popen(
                 [str(BINARY), *command, "--config", str(self.world.config)],
                 stdout=subprocess.DEVNULL,
@@ -212,13 +249,13 @@ class Course:
                     if at is None and self.rng.random() < 0.2:  # a job that is started again takes seconds
                         self.play()
                     else:
-                        time.sleep(0.005)
+                        time.sleep(0.001)
                 running.kill()
                 _, errors = running.communicate()
-            assert running.returncode <= 0, errors
             if running.returncode == 0:
                 return
-            self.kills["command"] += 1
+            assert running.returncode == -signal.SIGKILL, errors
+            self.kills[f"{name}, before it wrote" if self.world.files() == start else name] += 1
         raise AssertionError(command)
 
     def run(self) -> None:
@@ -229,12 +266,18 @@ class Course:
                 assert job.step()
         resumed.kill()
         for i, command in enumerate(CHANGES):
+            while (position := position_of(middle))[1] == 0:
+                assert middle.step()
+            self.positions.append(position)
             self.change(command)
             if i == 0:
                 self.begin("anew")
             if i == 1:
+                assert position_of(resumed)[1] > 0
                 resumed.start(self.server.address)
-            (self.fell if i % 2 else self.restart)()
+            # Each job is killed: the one in the middle, the one that has just resumed, and the one that began anew.
+            self.fell((middle, resumed, self.jobs[-1], middle, resumed)[i])
+            self.break_off(middle)
             for _ in range(self.rng.randrange(4)):
                 self.play()
         for job in self.jobs:
@@ -247,20 +290,38 @@ class Course:
         self.server.kill()
 
 
-def order(world: World) -> list[list[int]]:
-    """The rows of each epoch before all changes."""
+def position_of(job: Job) -> tuple[int, int]:
+    """The epoch that a job reads, and the batches that it has of it."""
+    batches = kept(job.file)
+    epoch, _ = next_of(batches)
+    return epoch, sum(batch["epoch"] == epoch for batch in batches)
+
+
+def before(world: World) -> tuple[str, list[list[int]]]:
+    """The schema of the batches before all changes, and the rows of each epoch."""
     with Server(world.config) as server, penstock.connect(server.address) as client:
-        return [
-            client.read("home", **QUERY, epoch=epoch).read_all()["row"].to_pylist() for epoch in range(EPOCHS)
-        ]
+        read = [client.read("home", **QUERY, epoch=epoch).read_all() for epoch in range(EPOCHS)]
+        return str(read[0].schema), [table["row"].to_pylist() for table in read]
+
+
+def read_as_before(world: World, job: Job, schema: str, epochs: list[list[int]]) -> list[list[str]]:
+    """Checks all batches of a job, and returns the promoted entries of each epoch."""
+    batches = kept(job.file)
+    assert {batch["schema"] for batch in batches} == {schema}, job.name
+    for epoch, rows in enumerate(epochs):
+        got = [row for batch in batches if batch["epoch"] == epoch for row in batch["rows"]]
+        assert [row["row"] for row in got] == rows, (job.name, epoch)
+        assert got == [world.joined[row] for row in rows], (job.name, epoch)
+    return [batch["promoted"] for batch in batches if batch["end"]]
 
 
 # spec: promote-6, promote-18, promote-19, promote-20, promote-27
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(3 if "PENSTOCK_LONG" in os.environ else 1))
+@pytest.mark.parametrize("seed", range(RUNS))
 def test_jobs_go_on_while_features_are_promoted(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, seed)
-    epochs = order(world)
+    config = world.config.read_text()
+    schema, epochs = before(world)
     assert epochs[0] != epochs[1]
     assert all(sorted(rows) == list(range(ROWS)) for rows in epochs)
     course = Course(world, seed)
@@ -268,13 +329,12 @@ def test_jobs_go_on_while_features_are_promoted(tmp_path: Path, seed: int) -> No
         course.run()
     finally:
         course.close()
-    for job in course.jobs:
-        batches = kept(job.file)
-        for epoch, rows in enumerate(epochs):
-            got = [row for batch in batches if batch["epoch"] == epoch for row in batch["rows"]]
-            assert [row["row"] for row in got] == rows, (job.name, epoch)
-            assert got == [world.joined[row] for row in rows], (job.name, epoch)
-    assert json.loads(world.config.read_text())["datasets"]["home"]["staging"][0] == {
-        "table": "features.history"
-    }
-    assert all(course.kills.values()), course.kills
+    promoted = {job.name: read_as_before(world, job, schema, epochs) for job in course.jobs}
+    assert world.config.read_text() == config
+    assert world.stored() == [{**row, "history": world.joined[row["row"]]["history"]} for row in world.rows]
+    print(json.dumps({"seed": seed, "kills": course.kills, "middle": course.positions, "promoted": promoted}))
+    assert promoted["resumes"][0] == promoted["in the middle"][0] == []  # their pins are those of before
+    assert promoted["anew"][0], "the job that began anew read no promoted column"
+    assert course.kills["server"] >= len(CHANGES)
+    assert all(course.kills[job.name] for job in course.jobs), course.kills
+    assert any(course.kills[" ".join(command[:3])] for command in CHANGES), course.kills
