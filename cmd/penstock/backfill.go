@@ -71,7 +71,7 @@ func backfillCommand(p process) *cobra.Command {
 		return f.check(c)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.withConfig(c.Context(), *f.config, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
+		return p.withConfig(c.Context(), *f.config, nil, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
 			return p.backfill(ctx, c, e, f, args[0])
 		})
 	}

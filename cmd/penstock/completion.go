@@ -168,7 +168,7 @@ func (e completer) tableNames(c *cobra.Command) (out []string) {
 	}
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
 	defer cancel()
-	if built, err := engine.Assemble(ctx, conf); err == nil {
+	if built, err := engine.Assemble(ctx, conf, nil); err == nil {
 		defer built.Close()
 		if out, err = built.Tables.TableNames(ctx, ""); err == nil {
 			return out
@@ -192,7 +192,7 @@ func (e completer) refNames(c *cobra.Command, table string) (out []string) {
 	}
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
 	defer cancel()
-	built, err := engine.Assemble(ctx, conf)
+	built, err := engine.Assemble(ctx, conf, nil)
 	if err != nil {
 		return nil
 	}

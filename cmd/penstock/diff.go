@@ -56,7 +56,7 @@ func diffCommand(p process) *cobra.Command {
 			},
 		}
 		var out *tablediff.Result
-		err := g.end(p.withConfig(c.Context(), *file, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
+		err := g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
 			out, err = e.Diff(ctx, request)
 			return err
 		}))

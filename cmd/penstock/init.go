@@ -93,7 +93,7 @@ func (p process) propose(ctx context.Context, given []dataset.Property, output s
 	if err != nil {
 		return err
 	}
-	e, err := engine.Assemble(ctx, c)
+	e, err := engine.Assemble(ctx, c, nil)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
 		"catalogs:\n  rest: {type: rest, uri: '"+s.URL+"', warehouse: prod, token: given}\n", 1))
 	settings, err := process{}.load(config, nil)
 	require.NoError(t, err)
-	e, err := engine.Assemble(t.Context(), settings)
+	e, err := engine.Assemble(t.Context(), settings, nil)
 	require.NoError(t, err)
 	defer e.Close()
 	limited, err := settings.ParsePolicy([]byte(

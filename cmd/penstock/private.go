@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -199,6 +200,16 @@ func (s *privateServer) load(p process, file string, given map[string]string) (*
 		c.Server.Spool = filepath.Join(s.folder, privateSpool)
 	}
 	return c, err
+}
+
+// created returns a function that logs that a writing call created a catalog, as engine.Assemble
+// takes it. It returns nil if s is nil, since a server that others start creates no catalogs: a file
+// that it does not find may be on a disk that is not mounted.
+func (s *privateServer) created(log *slog.Logger) func(catalog, file string) {
+	if s == nil {
+		return nil
+	}
+	return func(catalog, file string) { log.Info("a catalog was created", "catalog", catalog, "file", file) }
 }
 
 // ended returns a channel that is closed when the owners are gone; nil if s is nil.

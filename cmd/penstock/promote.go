@@ -224,7 +224,7 @@ func (s sparkPrint) wanted() (bool, error) {
 
 // printPromotion prints the promotion of entries of a dataset as Spark SQL.
 func (p process) printPromotion(ctx context.Context, flag string, args []string, s sparkPrint) error {
-	return p.withConfig(ctx, flag, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
+	return p.withConfig(ctx, flag, nil, func(ctx context.Context, c *config.Config, e *engine.Engine) error {
 		target, err := backfillTarget(ctx, c, e.Tables.Untagged, args[0])
 		if err != nil {
 			return err

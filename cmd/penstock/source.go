@@ -149,8 +149,8 @@ func (e environment) load(file string, flags map[string]string) (*config.Config,
 func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }
 
 // withConfig loads a config file, assembles its engine, and calls use with both. Termination
-// signals end the context that use receives.
-func (e environment) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine.Engine) error) error {
+// signals end the context that use receives. For created, see engine.Assemble.
+func (e environment) withConfig(ctx context.Context, flag string, created func(catalog, file string), use func(context.Context, *config.Config, *engine.Engine) error) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	file, err := e.configFile(flag)
@@ -161,7 +161,7 @@ func (e environment) withConfig(ctx context.Context, flag string, use func(conte
 	if err != nil {
 		return err
 	}
-	built, err := engine.Assemble(ctx, c)
+	built, err := engine.Assemble(ctx, c, created)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (e environment) openLocal(ctx context.Context, file string, log io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	built, err := engine.Assemble(ctx, c)
+	built, err := engine.Assemble(ctx, c, nil)
 	if err != nil {
 		return nil, err
 	}

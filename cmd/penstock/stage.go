@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -55,7 +56,7 @@ func stageCommand(p process) *cobra.Command {
 		},
 	}
 	flags := newChangeFlags(c)
-	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}}
+	call := stageCall{TableWrite: dataset.TableWrite{Progress: true}, created: &atomic.Pointer[string]{}}
 	cmdline.AddFields(c, &call.TableWrite, dataset.WriteFields())
 	call.inputFlags(c, p.stdin)
 	call.from.sourceTableFlags(c)
@@ -80,7 +81,11 @@ func stageCommand(p process) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return g.end(p.withConfig(c.Context(), *flags.config, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
+		created := func(catalog, file string) {
+			text := fmt.Sprintf("created catalog %s, the file %s\n", catalog, file)
+			call.created.Store(&text)
+		}
+		return g.end(p.withConfig(c.Context(), *flags.config, created, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
 			return p.stage(ctx, e, call, g)
 		}))
 	}
@@ -94,6 +99,8 @@ type stageCall struct {
 	from   tableFlags
 	source string // the result of sourceFlags.text
 	asJSON bool
+	// created has the line about the catalog that the command created, if any
+	created *atomic.Pointer[string]
 }
 
 // check returns an error if a server would refuse the command, for example because the name of the
@@ -174,6 +181,9 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 // printStaged prints the result of a stage.
 func (p terminal) printStaged(call stageCall, out stage.WriteResult) error {
 	text := stageText(call.TableWrite, out)
+	if created := call.created.Load(); created != nil {
+		text = *created + text
+	}
 	if out.Snapshot != 0 && !out.Existed {
 		text += undoText(madeBy(call.TableWrite, out), call.source)
 	}

@@ -393,3 +393,25 @@ def test_private_servers_write(house: House) -> None:
         with pytest.raises(penstock.Forbidden, match="may not be changed"):
             client.stage("other.history", table(), key=["id"], buckets=2)
     assert house.rows() == table().to_pylist()
+
+
+# spec: catalog-37
+def test_a_private_server_creates_the_catalog_with_the_first_table(tmp_path: Path) -> None:
+    config, file = tmp_path / "penstock.yaml", tmp_path / "catalog.db"
+    config.write_text(
+        "catalogs: {default: {type: sql, uri: 'sqlite:///catalog.db', warehouse: warehouse, writes: {namespaces: [features]}}}\n"
+        "datasets: {history: {training: {table: features.history}, key: [id]}}\n"
+    )
+    with pytest.raises(AssertionError, match="there is no file"), Server(config):
+        pass
+    with penstock.open(config, program=BINARY) as client:
+        with pytest.raises(penstock.NotFound, match=r"there is no file .*catalog\.db"):
+            client.read("history").read_all()
+        with pytest.raises(penstock.NotFound):
+            client.log(TABLE)
+        assert not file.exists()
+        assert client.stage(TABLE, table(), key=["id"], buckets=4).created
+        assert client.read("history").read_all().num_rows == 10
+    catalog = SqlCatalog("default", uri=f"sqlite:///{file}", warehouse=f"file://{tmp_path}/warehouse")
+    assert catalog.load_table(TABLE).scan().to_arrow().num_rows == 10
+    catalog.create_table("features.other", pa.schema([("id", pa.int64())]))

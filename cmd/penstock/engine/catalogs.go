@@ -50,6 +50,8 @@ type tableOptions struct {
 	calls  *store.Calls
 	budget *budget.Budget
 	cached int64 // approximately how many bytes of manifests and tables may be cached
+	// created is called after the SQLite file of a catalog was created; nil: none is created
+	created func(catalog, file string)
 }
 
 // openTables opens all catalogs of a config file. Its error describes the failures of all catalogs
@@ -76,7 +78,12 @@ func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Table
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		block := c.Catalogs[name]
+		var created func(file string)
+		if o.created != nil && len(block.WriteNamespaces) > 0 {
+			created = func(file string) { o.created(name, file) }
+		}
 		one, err := openCatalog(ctx, c, block, icebergcat.Options{
+			Created: created,
 			SizeDiffers: func(d icebergcat.SizeDifference) {
 				if warn := t.sizes.Load(); warn != nil {
 					(*warn)(block.Name, d)

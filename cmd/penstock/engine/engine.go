@@ -56,8 +56,10 @@ type Engine struct {
 	closers []func()                // functions that close the parts above, in the order of the parts' creation
 }
 
-// Assemble creates an engine from a config. The caller closes it.
-func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
+// Assemble creates an engine from a config. The caller closes it. If a catalog that allows writes has
+// a SQLite file that does not exist, the first new table creates the file, and created is then called.
+// If created is nil, such a file is an error.
+func Assemble(ctx context.Context, c *config.Config, created func(catalog, file string)) (_ *Engine, err error) {
 	pooled := maxPooled(c.Server.Memory)
 	memory, scratch := batch.NewBoundedAllocator(pooled), batch.NewBoundedAllocator(pooled)
 	e := &Engine{
@@ -77,7 +79,7 @@ func Assemble(ctx context.Context, c *config.Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, listings.Close)
-	if e.Tables, err = openTables(ctx, c, tableOptions{calls: e.calls, budget: e.Budget, cached: cached * 3 / 8}); err != nil {
+	if e.Tables, err = openTables(ctx, c, tableOptions{calls: e.calls, budget: e.Budget, cached: cached * 3 / 8, created: created}); err != nil {
 		return nil, err
 	}
 	e.closers = append(e.closers, e.Tables.close)

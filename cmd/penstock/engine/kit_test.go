@@ -53,7 +53,7 @@ func loaded(t *testing.T, dir, text string, flags map[string]string) *config.Con
 // assembled returns the engine of a config, which the test closes at its end.
 func assembled(t *testing.T, c *config.Config) *engine.Engine {
 	t.Helper()
-	e, err := engine.Assemble(t.Context(), c)
+	e, err := engine.Assemble(t.Context(), c, nil)
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
 	return e

@@ -78,7 +78,7 @@ func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 		return fault.InvalidField("warehouse", "storage scheme %q is not supported by this version", scheme).
 			WithRemedy("%s", o.Stores.Served())
 	}
-	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock})
+	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock, Created: o.Created})
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,9 @@ type Options struct {
 	// WriteNamespaces are the namespaces whose tables may be changed. If there are none, no table
 	// may be changed.
 	WriteNamespaces []string
+	// Created allows the first new table to create the SQLite file of a SQL catalog. See
+	// sqlcat.Options.
+	Created func(file string)
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
 }

@@ -11,9 +11,10 @@ import (
 
 // Insert adds the row of a new table in one statement, if there is no row with its name. It sets
 // only the columns that every version of the catalog has, like PyIceberg. Java's JdbcCatalog and
-// iceberg-go consider a row without iceberg_type to be a table. See locator.Swapper.
+// iceberg-go consider a row without iceberg_type to be a table. Insert creates the catalog's file if
+// Options.Created allows it. See locator.Swapper.
 func (c *Catalog) Insert(ctx context.Context, t locator.Table, location string) (locator.Outcome, error) {
-	return c.changed(ctx, "create table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.insert(ctx, db, t, location) })
+	return c.changed(ctx, newTable, "create table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.insert(ctx, db, t, location) })
 }
 
 func (c *Catalog) insert(ctx context.Context, db *sql.DB, t locator.Table, location string) (string, error) {

@@ -3,7 +3,6 @@ package sqlcat
 import (
 	"context"
 	"database/sql"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -26,6 +25,10 @@ type Options struct {
 	// Clock measures how long a call to a SQLite file has waited for others; nil counts no
 	// time.
 	Clock func() time.Time
+	// Created, if it is not nil, allows Insert to create the SQLite file if the file does not exist
+	// when the catalog is opened. Created is called after the file was created. If it is nil, Open
+	// returns NotFound for such a file.
+	Created func(file string)
 }
 
 // Catalog is an Iceberg SQL catalog.
@@ -45,10 +48,11 @@ type question func(ctx context.Context, db *sql.DB) (string, error)
 // purpose says whether a question reads or writes.
 type purpose string
 
-// The purposes.
+// The purposes. The question of a new table creates the catalog's file if Options.Created allows it.
 const (
-	reading purpose = "read"
-	writing purpose = "write"
+	reading  purpose = "read"
+	writing  purpose = "write"
+	newTable purpose = "create a table in"
 )
 
 // database is the database of a catalog.
@@ -79,8 +83,10 @@ func schemes() (lite, postgres []string) {
 }
 
 // Open opens a catalog and checks that it can be read. It returns Invalid for a URI that is not
-// supported, NotFound for a file or database that does not exist (it creates none), Corrupt for a
-// file that is not a SQLite file, and Unavailable for a server that does not answer.
+// supported, NotFound for a file or database that does not exist, Corrupt for a file that is not a
+// SQLite file, and Unavailable for a server that does not answer. With Options.Created, a SQLite file
+// that does not exist is no error if its folder exists and has no file with a similar name: until
+// the first Insert, calls then return NotFound.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	c := &Catalog{name: o.Name}
 	scheme, _, _ := strings.Cut(o.URI, ":")
@@ -96,6 +102,9 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if file, lite := c.database.(*sqliteFile); lite && file.absent.Load() {
+		return c, nil
 	}
 	if _, err := c.ask(ctx, reading, c.isCatalog); err != nil {
 		c.Close()
@@ -113,7 +122,7 @@ func has(list []string, text string) bool {
 	return false
 }
 
-// openSQLite checks that the file exists.
+// openSQLite checks that the file exists, or that it may be created.
 func openSQLite(ctx context.Context, o Options) (*sqliteFile, dialect, error) {
 	path, err := sqlitePath(o)
 	if err != nil {
@@ -122,8 +131,8 @@ func openSQLite(ctx context.Context, o Options) (*sqliteFile, dialect, error) {
 	if o.Clock == nil {
 		o.Clock = func() time.Time { return time.Time{} }
 	}
-	f := &sqliteFile{name: o.Name, path: path, calls: o.Calls, turn: make(chan struct{}, 1), limit: o.Timeout, clock: o.Clock}
-	_, err = store.Call(ctx, o.Calls, "open", path, func(context.Context) (os.FileInfo, error) { return f.file() })
+	f := &sqliteFile{name: o.Name, path: path, calls: o.Calls, turn: make(chan struct{}, 1), limit: o.Timeout, clock: o.Clock, created: o.Created}
+	_, err = store.Call(ctx, o.Calls, "open", path, func(context.Context) (bool, error) { return f.find() })
 	return f, dialect{subject: path, mark: func(int) string { return "?" }, restore: restoreFile}, err
 }
 

@@ -8,8 +8,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -50,6 +52,10 @@ type sqliteFile struct {
 	waiting waiting
 	limit   time.Duration // the timeout of a call; 0 is none
 	clock   func() time.Time
+	created func(file string) // see Options.Created
+	// absent is true until the file exists, if the file may be created. A file without content, which
+	// a program leaves that ends while it creates the catalog, counts as a file that does not exist.
+	absent atomic.Bool
 }
 
 // ask opens the file, runs a question, and closes the file. Questions that read share the
@@ -62,8 +68,12 @@ type sqliteFile struct {
 // old file still uses. One connection is enough, because a question takes well under a millisecond.
 func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, error) {
 	return store.Call(ctx, c.calls, string(to), c.path, func(ctx context.Context) (string, error) {
-		if to == writing {
+		switch to {
+		case writing:
 			return c.answer(ctx, c.connectToWrite, q)
+		case newTable:
+			return c.answer(ctx, c.connectToCreate, q)
+		case reading:
 		}
 		return c.read(ctx, c.connect, q)
 	})
@@ -72,7 +82,7 @@ func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, e
 // connectToWrite opens the existing SQLite file for writing.
 func (c *sqliteFile) connectToWrite(ctx context.Context, wait time.Duration) (*sql.DB, error) {
 	if _, err := c.file(); err != nil {
-		return nil, lost(err, restoreFile)
+		return nil, c.missing(err)
 	}
 	return c.open(ctx, url.Values{"mode": {"rw"}, "_pragma": {busyPragma(wait)}})
 }
@@ -125,7 +135,7 @@ func (c *sqliteFile) Close() {}
 func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, error) {
 	before, err := c.file()
 	if err != nil {
-		return nil, lost(err, restoreFile)
+		return nil, c.missing(err)
 	}
 	db, err := c.open(ctx, readOnly(wait, false))
 	if err == nil {
@@ -203,22 +213,33 @@ func (c *sqliteFile) open(ctx context.Context, query url.Values) (*sql.DB, error
 // file checks that the SQLite file exists.
 func (c *sqliteFile) file() (os.FileInfo, error) {
 	switch stat, err := os.Stat(c.path); {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) || err == nil && c.absent.Load() && stat.Mode().IsRegular() && stat.Size() == 0:
 		return nil, fault.New(fault.NotFound, "catalog %s: there is no file %s", c.name, c.path).In("", c.path).
-			WithRemedy("correct its uri%s; Penstock opens existing catalogs and does not create any", beside(c.path))
+			WithRemedy("correct its uri%s; for a new catalog, allow writes in its block, and write its first table with penstock stage --config", beside(c.path))
 	case err != nil:
 		return nil, fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path).WithRemedy(unread)
 	case !stat.Mode().IsRegular():
 		return nil, fault.InvalidField("uri", "%s is not a file", c.path).In("", c.path).
 			WithRemedy("name the catalog's SQLite file")
 	default:
+		c.absent.Store(false)
 		return stat, nil
 	}
 }
 
+// The suffixes of the files that SQLite keeps next to a file: the write-ahead log, the journal and the
+// shared memory.
+const (
+	walSuffix     = "-wal"
+	journalSuffix = "-journal"
+	shmSuffix     = "-shm"
+)
+
+func ownSuffixes() []string { return []string{walSuffix, journalSuffix, shmSuffix} }
+
 // hasJournal reports whether a SQLite file has changes in a journal or write-ahead log.
 func hasJournal(path string) bool {
-	for _, suffix := range []string{"-wal", "-journal"} {
+	for _, suffix := range []string{walSuffix, journalSuffix} {
 		if stat, err := os.Stat(path + suffix); err == nil && stat.Size() > 0 {
 			return true
 		}
@@ -255,9 +276,11 @@ func beside(path string) string {
 	if err != nil {
 		return ""
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
+	var names []string
+	for _, e := range entries {
+		if of, _ := strings.CutPrefix(e.Name(), filepath.Base(path)); of != "" && !slices.Contains(ownSuffixes(), of) {
+			names = append(names, e.Name())
+		}
 	}
 	if near := fault.Nearest(filepath.Base(path), names); near != "" {
 		return " (did you mean " + near + "?)"

@@ -19,12 +19,12 @@ const swapped = "swapped"
 // location in it is unchanged. PyIceberg, Spark and iceberg-go commit in the same way. See
 // locator.Swapper.
 func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
-	return c.changed(ctx, "commit to table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
+	return c.changed(ctx, writing, "commit to table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
 }
 
 // changed runs a statement that changes one row or none, and returns its outcome.
-func (c *Catalog) changed(ctx context.Context, operation string, statement question) (locator.Outcome, error) {
-	found, err := c.ask(ctx, writing, statement)
+func (c *Catalog) changed(ctx context.Context, to purpose, operation string, statement question) (locator.Outcome, error) {
+	found, err := c.ask(ctx, to, statement)
 	switch {
 	case err != nil:
 		outcome, err := c.outcome(err)
