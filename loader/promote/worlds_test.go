@@ -121,7 +121,7 @@ func tryWorld(ctx context.Context, t *testing.T, w *warehouse.Warehouse, seed ui
 	want := made.Expect(made.World)
 	want.Counts = nil // promoted entries have none
 	before, err := o.read(ctx)
-	if err != nil && want.Fails == "" && fault.KindOf(err) != fault.Invalid {
+	if err != nil && want.Fails == "" && !refused(err) {
 		return fmt.Errorf("before any promotion: %w", err)
 	}
 	if err != nil {
@@ -277,7 +277,7 @@ func (o *world) promote(ctx context.Context) error {
 	}
 	earlier := []promote.Earlier{promote.Continue, promote.Restart}[o.IntN(2)]
 	_, err = o.promoter.Promote(ctx, promote.PromotionRequest{Dataset: d, Entries: names, Earlier: earlier})
-	if kind := fault.KindOf(err); err != nil && (kind == fault.Invalid || kind == fault.Conflict) {
+	if refused(err) {
 		o.seen["refused: "+o.reason(err)]++
 		return nil
 	}
@@ -293,6 +293,12 @@ func (o *world) promote(ctx context.Context) error {
 	o.promoted = append(o.promoted, names...)
 	o.seen["promoted"]++
 	return nil
+}
+
+// refused reports whether an error refuses a read or a promotion. The kind is Expired if the files of
+// pinned tables have no order any more, because snapshots have expired.
+func refused(err error) bool {
+	return slices.Contains([]fault.Kind{fault.Invalid, fault.Conflict, fault.Expired}, fault.KindOf(err))
 }
 
 // reason returns the first words of an error.
