@@ -112,3 +112,7 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
 )
+
+// iceberg-go parses the definitions of this module whenever a program starts, and Penstock does not
+// use them: see the package comment of the replacement.
+replace github.com/substrait-io/substrait => ./third_party/substrait

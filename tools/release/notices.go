@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -36,15 +37,27 @@ func (c *checkout) notices(ctx context.Context, build *buildinfo.BuildInfo) ([]b
 	if err := writeLicenses(&b, "Go "+strings.TrimPrefix(build.GoVersion, "go"), goroot); err != nil {
 		return nil, err
 	}
-	for _, m := range build.Deps {
-		if m.Replace != nil {
-			m = m.Replace
-		}
+	for _, m := range libraries(build) {
 		if err := writeLicenses(&b, m.Path+" "+m.Version, folders[m.Path]); err != nil {
 			return nil, err
 		}
 	}
 	return b.Bytes(), nil
+}
+
+// libraries returns the modules in a program that other projects publish. It omits modules that are
+// replaced by a folder of this project.
+func libraries(build *buildinfo.BuildInfo) []*debug.Module {
+	var out []*debug.Module
+	for _, m := range build.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		if m.Version != "" { // a folder has no version
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // moduleFolders returns where the sources of each module are.

@@ -62,10 +62,7 @@ func (c *checkout) sbom(ctx context.Context, platforms []platform) error {
 			return err
 		}
 		add(component{Type: "library", Name: "std", Version: strings.TrimPrefix(built.build.GoVersion, "go"), PURL: "pkg:golang/std@" + strings.TrimPrefix(built.build.GoVersion, "go")})
-		for _, m := range built.build.Deps {
-			if m.Replace != nil {
-				m = m.Replace
-			}
+		for _, m := range libraries(built.build) {
 			add(component{Type: "library", Name: m.Path, Version: m.Version, PURL: "pkg:golang/" + m.Path + "@" + m.Version, Properties: []property{{"go:sum", m.Sum}}})
 		}
 		needed, err := requirements(filepath.Join(c.out, "wheels", c.wheelName(p)))
