@@ -24,6 +24,9 @@ type Options struct {
 	Threads int
 	// Calls is the number of concurrent calls, which share the budget equally; 0 means 1.
 	Calls int
+	// Spare is memory for sorting rows beyond the share of a call; nil: 1/8 of the budget if there
+	// are several calls, and otherwise none.
+	Spare *budget.Budget
 	// FileBytes is the target size of files; 0 means 256 MiB.
 	FileBytes int64
 }
@@ -34,6 +37,9 @@ const defaultFileBytes = 256 << 20
 // Defaults returns the options with defaults in place of zeros.
 func (o Options) Defaults() Options {
 	o.Threads, o.FileBytes, o.Calls = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes), cmp.Or(o.Calls, 1)
+	if limit := o.Budget.Limit(); o.Spare == nil && o.Calls > 1 && limit > 0 {
+		o.Spare = budget.New(limit / spareShare)
+	}
 	return o
 }
 
@@ -140,6 +146,7 @@ func (c *Call) Sort(ctx context.Context, t *Target, rows array.RecordReader, o S
 	options := extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
 		BatchBytes: c.options.share(sampleShare, minSample, maxSample), Readers: c.writers(), Keys: o.Keys, Each: o.Each,
+		Spare: c.options.Spare,
 	}
 	if limit := c.options.Budget.Limit(); limit > 0 {
 		options.WorkingMemory = limit / int64(c.options.Calls) / sortShare

@@ -15,6 +15,7 @@ import (
 // that determines the encodings. The sample is encoded in many ways at once.
 const (
 	sortShare                         = 2                     // rows are sorted in 1/sortShare of the budget of one call
+	spareShare                        = 8                     // and in 1/spareShare of the whole budget, which all calls share
 	groupShare, minGroup, maxGroup    = 32, 1 << 20, 64 << 20 // reciprocal of the share of the budget, and bounds in bytes
 	sampleShare, minSample, maxSample = 64, 64 << 10, 8 << 20
 	maxSampleRows                     = 20_000

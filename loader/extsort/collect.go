@@ -273,7 +273,7 @@ func (s *Sorter) joinSmall() error {
 // them, if the budget lacks room, or if other streams wait for memory.
 func (s *Sorter) makeRoom(ctx context.Context, bytes int64) error {
 	waited := s.opts.Budget.Waited() && s.rows.bytes > s.memory.collect/smallShare
-	if s.rows.rows > 0 && (waited || s.rows.bytes+bytes > s.memory.collect) {
+	if s.rows.rows > 0 && (waited || !s.hasRoom(bytes)) {
 		if err := s.spill(ctx); err != nil {
 			return err
 		}
@@ -287,6 +287,13 @@ func (s *Sorter) makeRoom(ctx context.Context, bytes int64) error {
 		}
 	}
 	return s.held.GrowWait(ctx, bytes)
+}
+
+// hasRoom reports whether rows of the given bytes can be collected in addition to those in memory. It
+// reserves spare memory for the rows beyond the Sorter's own memory.
+func (s *Sorter) hasRoom(bytes int64) bool {
+	more := s.rows.bytes + bytes - s.memory.collect - s.spare.Held()
+	return more <= 0 || s.spare.Grow(more) == nil
 }
 
 // countPartitions counts the rows of a block by partition.

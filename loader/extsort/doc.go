@@ -2,7 +2,8 @@
 // rows of each partition, in bounded memory. The result can be written to a table as data files.
 //
 // A [Sorter] takes batches. It collects rows up to its working memory, sorts them by partition
-// and key, and writes them to local disk as a sorted run. [Sorter.Finish] returns the
+// and key, and writes them to local disk as a sorted run. While the spare memory that it shares with
+// other sorters has room, it collects more rows instead. [Sorter.Finish] returns the
 // [Sorted] rows: a list of partitions, each of which is read as one stream that merges the
 // runs. Rows that fit in memory are never written to disk. If there are more runs than can be
 // read at once, Finish merges some of them first.

@@ -206,3 +206,48 @@ func TestLongRowsAmongShortOnesKeepBatchesSmall(t *testing.T) {
 		p.requireEmpty(t)
 	}
 }
+
+// TestSortersShareSpareMemory sorts rows that do not fit in the working memory while spare memory is free, and again
+// while another result holds it.
+//
+// spec: stage-155
+func TestSortersShareSpareMemory(t *testing.T) {
+	t.Parallel()
+	tab := newTable(rand.New(rand.NewPCG(3, 3)), 3000)
+	p := newPlace(t, 0, 0)
+	p.opts.WorkingMemory = 128 << 10
+	run := func(spare *budget.Budget) *extsort.Sorted {
+		o := p.opts
+		o.Spare = spare
+		s, err := extsort.New(tab.schema, tab.layout, o)
+		require.NoError(t, err)
+		require.NoError(t, add(t.Context(), s, tab.batches(rand.New(rand.NewPCG(1, 1)), 100)))
+		got, err := s.Finish(t.Context())
+		require.NoError(t, err)
+		requireSorted(t, tab.sorted(all), tab, got, 0)
+		return got
+	}
+	alone := run(nil)
+	require.Positive(t, alone.Counts().Runs)
+	alone.Release()
+
+	spare := budget.New(4 << 20)
+	kept := run(spare)
+	require.Zero(t, kept.Counts().Runs, "all rows are in memory")
+	held := spare.Used()
+	require.Positive(t, held)
+	full := budget.New(held + 1000)
+	first, second := run(full), run(full)
+	require.Zero(t, first.Counts().Runs)
+	require.Positive(t, second.Counts().Runs, "the first result holds the spare memory")
+	require.Equal(t, held, full.Used(), "rows on disk hold no spare memory")
+	first.Release()
+	third := run(full)
+	require.Zero(t, third.Counts().Runs)
+	for _, one := range []*extsort.Sorted{kept, second, third} {
+		one.Release()
+	}
+	require.Zero(t, spare.Used())
+	require.Zero(t, full.Used())
+	p.requireEmpty(t)
+}

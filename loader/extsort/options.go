@@ -61,6 +61,9 @@ type Options struct {
 	// WorkingMemory is the target for the memory that the Sorter uses, in bytes. 0 means half of
 	// the budget, or 256 MiB if the budget is unlimited.
 	WorkingMemory int64
+	// Spare is memory for rows beyond the working memory, which several Sorters share. It bounds
+	// such rows in addition to Budget. nil: there is none.
+	Spare *budget.Budget
 	// BatchBytes is the maximum size of a batch of the result; only a batch of one row may be
 	// larger. 0 means 8 MiB. Batches are smaller if the working memory is small.
 	BatchBytes int64

@@ -126,6 +126,7 @@ func (s *Sorter) spill(ctx context.Context) error {
 	bytes := s.rows.bytes
 	s.rows.release()
 	s.held.Shrink(bytes)
+	s.spare.Shrink(s.spare.Held())
 	return s.held.GrowWait(ctx, run.overhead)
 }
 

@@ -17,6 +17,7 @@ type Sorted struct {
 	numbers    []int32 // of the partitions
 	counts     SortCounts
 	held       *budget.Reservation // for everything except what readers hold
+	spare      *budget.Reservation // of Options.Spare
 
 	// Rows are either in memory, or in runs in the order in which they were added.
 	rows    collection
@@ -36,7 +37,7 @@ type ordering struct {
 // finish sorts the rows in memory. If there are rows on disk, it writes the rows in memory to disk,
 // too.
 func (s *Sorter) finish(ctx context.Context) (*Sorted, error) {
-	out := &Sorted{order: ordering{schema: s.Schema(), spec: s.order, sort: s.sort, opts: s.opts}, held: s.held}
+	out := &Sorted{order: ordering{schema: s.Schema(), spec: s.order, sort: s.sort, opts: s.opts}, held: s.held, spare: s.spare}
 	switch {
 	case len(s.runs) == 0:
 		var err error
@@ -97,6 +98,7 @@ func (s *Sorted) Release() {
 	releaseRuns(s.runs)
 	s.runs = nil
 	s.held.Release()
+	s.spare.Release()
 }
 
 // inMemory returns a feed of the rows of a partition, which are in memory.

@@ -24,6 +24,7 @@ type Sorter struct {
 	sort    []int // the columns to sort by
 
 	held    *budget.Reservation // of everything below
+	spare   *budget.Reservation // of Options.Spare, for the rows beyond memory.collect
 	divider *partition.Divider
 	rows    collection
 	runs    []*sortedRun
@@ -64,7 +65,8 @@ func New(schema *arrow.Schema, l Layout, o Options) (*Sorter, error) {
 	if s.held, err = o.Budget.Reserve(what, 0); err != nil {
 		return nil, err
 	}
-	return s, nil
+	s.spare, err = s.opts.Spare.Reserve(what, 0)
+	return s, err
 }
 
 // complete checks the columns of a layout, and returns the layout with Sort set.
@@ -111,6 +113,9 @@ func (o Options) complete() Options {
 		o.MaxPartitions = defaultMaxPartitions
 	}
 	o.Threads, o.Readers = max(o.Threads, 1), max(o.Readers, 1)
+	if o.Spare == nil {
+		o.Spare = budget.New(0) // a nil budget is unlimited
+	}
 	return o
 }
 
@@ -120,7 +125,7 @@ type sizes struct {
 	stored  int64 // target size of a batch on disk
 	output  int64 // maximum size of a batch of the result
 	room    int64 // reserved from the first row on, for copies while rows are added and written
-	collect int64 // maximum size of collected rows; then they are written to disk
+	collect int64 // maximum size of collected rows without spare memory; then they are written to disk
 	merge   int64 // memory of one merge
 }
 
@@ -207,4 +212,5 @@ func (s *Sorter) Release() {
 	releaseRuns(s.runs)
 	s.runs = nil
 	s.held.Release()
+	s.spare.Release()
 }
