@@ -189,10 +189,10 @@ def test_token_file_is_read_for_each_call_and_never_pickled(
         assert penstock.connect(guarded, token_file=link).settings.token_file == str(link)
         file.unlink()
         with pytest.raises(penstock.Unavailable, match="read the token in"):
-            client.datasets()
+            client.status()
         file.write_text("two\nlines")
         with pytest.raises(penstock.Unavailable, match="has no token"):
-            client.datasets()
+            client.status()
 
 
 def retry_until(ask: Callable[[], object], error: type[penstock.Error]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -94,9 +95,10 @@ def test_a_stream_that_is_canceled_before_its_plan_is_closed_after_it(fake: pens
     async def reads() -> None:
         loop = asyncio.get_running_loop()
 
-        def opens() -> Stream:
+        def opens(closed: threading.Event) -> Stream:
             loop.call_soon_threadsafe(started.set)
             asyncio.run_coroutine_threadsafe(go.wait(), loop).result()
+            assert closed.is_set()
             opened.append(fake.read("endless"))
             return opened[0]
 

@@ -226,7 +226,10 @@ def test_ticket_of_a_changed_dataset_is_expired(made: Lake, tmp_path: Path) -> N
     keys.chmod(0o600)
     before = made.config({"d": dataset("features.scores")}, "before.yaml")
     after = made.config({"d": dataset("features.scores", join="inner")}, "after.yaml")
-    with Server(before, "--ticket-keys", str(keys)) as server, penstock.connect(server.address) as client:
+    with (
+        Server(before, "--ticket-keys", str(keys)) as server,
+        penstock.connect(server.address, reconnect=0) as client,
+    ):
         stale, unchanged = client.read("d"), client.read({"training": {"table": "ml.rows"}})
         server.kill()
         with pytest.raises(penstock.Unavailable):

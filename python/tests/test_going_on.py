@@ -190,7 +190,7 @@ def test_closing_ends_the_wait(lasting: penstock.Client, caplog: pytest.LogCaptu
 
 def test_addresses_are_tried_in_turn(fake_address: str) -> None:
     for uris in (["127.0.0.1:1", fake_address], f"127.0.0.1:1, {fake_address}"):
-        with penstock.connect(uris) as client:
+        with penstock.connect(uris, reconnect=0) as client:
             assert client.read("good").read_all().num_rows == ROWS
             assert [d.name for d in client.datasets()] == ["good", "broken"]
             assert fake_address in repr(client)

@@ -6,7 +6,8 @@ import dataclasses
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,88 @@ def test_a_connection_that_falls_silent_is_lost(world: World, server: Server) ->
             proxy.silent.set()
             assert got + stream.read_all().num_rows == len(world.rows)
             assert stream.stats.resumed == 1
+
+
+# Every call that only reads, with its comparable result.
+CALLS: dict[str, Callable[[penstock.Client, Path], Any]] = {
+    "datasets": lambda client, _: [one.name for one in client.datasets()],
+    "schema": lambda client, _: client.schema("wide"),
+    "plan": lambda client, _: client.plan("wide").id,
+    "count": lambda client, _: client.plan("wide", filter="row > 100", count="exact", lanes=1).rows,
+    "read": lambda client, _: client.read("wide", columns=["row"]).read_all(),
+    "head": lambda client, _: client.head("wide", 3, columns=["row"]),
+    "explain": lambda client, _: client.explain("wide").partition("\n")[0],
+    "manifest": lambda client, _: client.manifest("wide"),
+    "splits": lambda client, _: [one.name for one in client.read_splits("wide")],
+    "evaluate": lambda client, folder: client.evaluate(
+        "wide", folder, lambda stream: stream.read_all(), columns=["row"]
+    ).table(),
+    "verify": lambda client, _: client.verify("wide")["findings"],
+    "tables": lambda client, _: client.tables(),
+    "log": lambda client, _: client.log("ml.rows"),
+}
+
+
+def retries(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [m for record in caplog.records if "a call failed; retry" in (m := record.getMessage())]
+
+
+# spec: trainer-48
+def test_calls_wait_for_a_restarted_server(
+    world: World, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    with Server(world.config) as first, ThreadPoolExecutor(len(CALLS)) as pool:
+        with connect(first.address) as client:
+            want = {name: call(client, tmp_path / name) for name, call in CALLS.items()}
+        clients = {name: connect(first.address) for name in CALLS}
+        for client in clients.values():
+            client.status()
+        first.kill()
+        calls = {
+            name: pool.submit(call, clients[name], tmp_path / f"{name} again") for name, call in CALLS.items()
+        }
+        while len(retries(caplog)) < 2 * len(CALLS):
+            assert [call.result() for call in calls.values() if call.done()] == []
+            threading.Event().wait(0.01)
+        with Server(world.config, listen=first.address):
+            assert {name: call.result(60) for name, call in calls.items()} == want
+        for client in clients.values():
+            client.close()
+
+
+# spec: trainer-48
+def test_calls_that_fail_at_once(world: World, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    with penstock.connect("127.0.0.1:1") as never:
+        for name, call in CALLS.items():
+            with pytest.raises(penstock.Unavailable):
+                call(never, tmp_path / name)
+    with (
+        Server(world.config) as first,
+        connect(first.address) as client,
+        connect(first.address, reconnect=0) as impatient,
+    ):
+        client.datasets()
+        impatient.datasets()
+        first.kill()
+        with pytest.raises(penstock.Unavailable):
+            client.status()
+        with pytest.raises(penstock.Unavailable):
+            impatient.plan("wide")
+    assert not retries(caplog)
+
+
+def test_closing_the_client_ends_the_retries_of_its_calls(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Server(world.config) as first, ThreadPoolExecutor(2) as pool:
+        client = connect(first.address)
+        client.datasets()
+        first.kill()
+        failed = pool.submit(client.plan, "wide")
+        while not retries(caplog):
+            threading.Event().wait(0.01)
+        client.close()
+        assert isinstance(failed.exception(20), penstock.Unavailable | penstock.Invalid)
 
 
 @pytest.mark.more

@@ -359,6 +359,16 @@ def test_calls_are_repeated_if_the_server_restarts(house: House) -> None:
         rows.server.kill()
 
 
+# spec: stage-78
+def test_calls_to_an_address_without_a_server_fail_at_once() -> None:
+    with (
+        penstock.connect(["127.0.0.1:1", "127.0.0.1:2"]) as client,
+        pytest.raises(penstock.Unavailable, match=r"listens at grpc://127\.0\.0\.1:2$") as failure,
+    ):
+        client.stage(TABLE, table())
+    assert failure.value.token
+
+
 def test_calls_at_once(house: House, client: penstock.Client) -> None:
     """More calls than a server has places for all end well, and each is one snapshot.
 

@@ -32,17 +32,18 @@ class AsyncStream:
     Close a stream that is not read to its end; leaving the `async with` block closes it.
     """
 
-    def __init__(self, opens: Callable[[], Stream]) -> None:
+    def __init__(self, opens: Callable[[threading.Event], Stream]) -> None:
         """Prepares to read. Nothing is sent yet.
 
         Args:
-            opens: a function that plans the query and returns its stream.
+            opens: a function that plans the query and returns its stream. It receives an event that `close` sets, and
+                then stops retrying.
         """
         self._opens = opens
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="penstock-async")
-        self._lock = threading.Lock()  # guards _stream and _closed
+        self._lock = threading.Lock()  # guards _stream and setting _closed
         self._stream: Stream | None = None
-        self._closed = False
+        self._closed = threading.Event()
 
     @property
     def stream(self) -> Stream:
@@ -128,11 +129,11 @@ class AsyncStream:
 
     def _opened(self) -> Stream:
         """Returns the stream. The first call opens it, in the stream's thread."""
-        if self._stream is None and not self._closed:
-            opened = self._opens()
+        if self._stream is None and not self._closed.is_set():
+            opened = self._opens(self._closed)
             with self._lock:
                 self._stream = opened
-                late = self._closed
+                late = self._closed.is_set()
             if late:
                 opened.close()
         if self._stream is None:
@@ -141,7 +142,7 @@ class AsyncStream:
 
     def _close(self) -> None:
         with self._lock:
-            self._closed = True
+            self._closed.set()
             stream = self._stream
         if stream is not None:
             stream.close()

@@ -60,7 +60,7 @@ class Settings:
         tls_key: PEM key of the client, for mutual TLS.
         timeout: seconds that a call other than a stream may take; None for no limit.
         lookahead: bytes that gRPC may buffer for a stream; None lets it choose.
-        reconnect: seconds for which a broken stream is retried; 0 never retries.
+        reconnect: seconds for which a broken stream or a failed call that only reads is retried; 0 never retries.
         keepalive: seconds of silence after which the server is pinged, and seconds without an answer after which the
             connection counts as lost.
         local: whether to read batches from mapped memory if a server on the same host offers this.
@@ -273,6 +273,7 @@ class Channel:
         self._leases: set[Lease] = set()
         self._closed = False
         self._last_call: Call | None = None  # the last call that was answered
+        self.answered = False  # whether the server has answered a call in this process
         with _process.lock:
             _process.channels.add(self)
 
@@ -305,21 +306,25 @@ class Channel:
                 with self._calls.watched() as call:
                     answer = act(lease.client, options)
                 self._last_call = call
+                self.answered = True
                 return answer
             except errors.Unavailable as e:
                 lease.broken = True
-                timed_out = (
-                    self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
-                )
+                limit = None if unlimited else self.settings.timeout
+                timed_out = limit is not None and time.monotonic() - began >= limit
                 # After a server restart, the old connection fails only at its next use. The second try opens a new one.
                 if again or lease.fresh or timed_out or call.details is not None:
                     if call.details is None:
                         self.explain(e)
                         if timed_out:
-                            e.message = f"{self.location} has not answered within {self.settings.timeout:g} s: {e.message}"
+                            e.timed_out = True
+                            e.message = f"{self.location} has not answered within {limit:g} s: {e.message}"
                             e.remedy = e.remedy if e.final else _SILENT
                     raise
-            except (errors.Internal, errors.NotFound, errors.Invalid) as e:
+            except errors.Error as e:
+                self.answered = self.answered or call.details is not None
+                if not isinstance(e, errors.Internal | errors.NotFound | errors.Invalid):
+                    raise
                 # A Penstock server sends details with each failure.
                 if call.details is None and (isinstance(e, errors.Internal) or not e.remedy):
                     if e.message == pa.ArrowNotImplementedError.__name__:  # the error has no text
@@ -381,8 +386,13 @@ class Channel:
         try:
             with self._calls.watched() as call:
                 lease.writer, answers = lease.client.do_put(descriptor, schema, options)
-        except BaseException as e:
-            lease.broken = isinstance(e, errors.Unavailable)
+        except errors.Unavailable as e:
+            lease.broken = True
+            lease.release()
+            if call.details is None:
+                self.explain(e)
+            raise
+        except BaseException:
             lease.release()
             raise
         return lease, call, answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,8 +68,10 @@ def connect(
 
     If the server is killed, restarted or drained, or the connection is lost, a stream resumes with the very next row:
     the client queries again with the stream's cursor, at the next address if there are several. It also queries again
-    if no server accepts the stream's ticket. Retries wait a tenth of a second at first, then longer, up to ten seconds;
-    each logs a warning to the logger "penstock". Errors that a retry cannot fix are raised at once.
+    if no server accepts the stream's ticket. Calls that only read, such as `plan` and `read`, are retried, too, once a
+    server has answered the client; if no server ever has, the failure is raised at once. Retries wait a tenth of a
+    second at first, then longer, up to ten seconds; each logs a warning to the logger "penstock". Errors that a retry
+    cannot fix are raised at once.
 
     Args:
         uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path.
@@ -81,13 +84,13 @@ def connect(
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
-        timeout: seconds that a call may take, None for no limit. It does not apply to streams or to plans that count
-            rows.
+        timeout: seconds that one attempt of a call may take, None for no limit. A call that takes longer is not
+            retried. It does not apply to streams or to plans that count rows.
         lookahead: bytes that the transport may buffer for a stream. None lets the transport choose, which is fastest
             but takes up to 40 MB for a slow reader. The size of about two batches limits memory at nearly the same
             speed.
-        reconnect: seconds for which a failed stream is retried before it raises an error; each received batch resets
-            the time. 0 raises at once.
+        reconnect: seconds for which a failed stream or call is retried before it raises an error; each received batch
+            resets the time. 0 raises at once.
         local: read batches from mapped memory if the server runs on this host and has a `local_socket`. This is much
             faster than the network, and the batches are equal. False always uses the network.
 
@@ -169,7 +172,8 @@ class Client:
     of), and the server rejects unsupported fields by name. If `wire` is not set, the server sends batches in the
     smaller form, and the client converts them to plain batches.
 
-    A method that fails raises one of `penstock.errors`. A call tries each address at most once.
+    A method that fails raises one of `penstock.errors`. Methods that only read are retried as `connect` describes,
+    except `status`. Methods that change tables try each address once, except `stage`, which repeats its call.
     """
 
     def __init__(self, settings: Settings, private: PrivateServer | None = None) -> None:
@@ -179,7 +183,9 @@ class Client:
 
     def datasets(self) -> Datasets:
         """Lists the datasets, including those that cannot be resolved, with the reason."""
-        listed = self._servers.call(lambda client, options: list(client.list_flights(options=options)))
+        listed = self._servers.retried(
+            lambda: self._servers.call(lambda client, options: list(client.list_flights(options=options)))
+        )
         return Datasets(DatasetDescription.of(found) for found in listed)
 
     @lists(RunQuery, Query)
@@ -190,7 +196,7 @@ class Client:
             descriptor = flight.FlightDescriptor.for_command(query.text(form))
             return self._servers.call(lambda client, options: client.get_schema(descriptor, options).schema)
 
-        return _with_wire(dataset, fields, ask)
+        return self._retried(dataset, fields, ask)
 
     @lists(RunQuery, Query)
     def plan(self, dataset: Dataset, **fields: Unpack[Query]) -> Plan:
@@ -198,7 +204,7 @@ class Client:
 
         With `tail="drop"` or `count="exact"` the server may count rows first; `timeout` does not apply then.
         """
-        return _with_wire(dataset, fields, lambda form: BoundQuery(self._servers, form).plan().plan)
+        return self._retried(dataset, fields, lambda form: BoundQuery(self._servers, form).plan().plan)
 
     @lists(RunQuery, Query)
     def read(
@@ -221,6 +227,26 @@ class Client:
             repeat: the number of epochs to read one after the other, counted from epoch 0, or "forever". All epochs
                 read the same snapshots.
             fields: the query's other fields.
+        """
+        return self._servers.retried(
+            lambda: self.read_once(dataset, progress=progress, repeat=repeat, **fields)
+        )
+
+    def read_once(
+        self,
+        dataset: Dataset,
+        *,
+        progress: ProgressOption = False,
+        repeat: Repeat | None = None,
+        **fields: Unpack[Query],
+    ) -> Stream:
+        """Opens the stream of a query like `read`, but tries each address once, for callers that retry themselves.
+
+        Args:
+            dataset: as in `read`.
+            progress: as in `read`.
+            repeat: as in `read`.
+            fields: as in `read`.
         """
         number = None if repeat is None else epochs(repeat, fields)
 
@@ -249,7 +275,13 @@ class Client:
             repeat: as in `read`.
             fields: the query's other fields.
         """
-        return AsyncStream(lambda: self.read(dataset, progress=progress, repeat=repeat, **fields))
+
+        def open_stream(closed: threading.Event) -> Stream:
+            return self._servers.retried(
+                lambda: self.read_once(dataset, progress=progress, repeat=repeat, **fields), closed
+            )
+
+        return AsyncStream(open_stream)
 
     @lists(RunQuery, Query)
     def head(self, dataset: Dataset, rows: int = 5, **fields: Unpack[Query]) -> pa.Table:
@@ -273,7 +305,7 @@ class Client:
             fields: the query's other fields.
         """
         action = "explain_splits" if splits else "explain"
-        said = _with_wire(dataset, fields, lambda form: BoundQuery(self._servers, form).action(action))
+        said = self._retried(dataset, fields, lambda form: BoundQuery(self._servers, form).action(action))
         return Explanation(said.decode())
 
     @lists(RunQuery, Query)
@@ -292,7 +324,7 @@ class Client:
         Raises:
             OSError: the file cannot be written.
         """
-        kept = _with_wire(dataset, fields, lambda form: manifests.ask(BoundQuery(self._servers, form)))
+        kept = self._retried(dataset, fields, lambda form: manifests.ask(BoundQuery(self._servers, form)))
         if file is not None:
             manifests.save(kept, file)
         return kept
@@ -318,8 +350,10 @@ class Client:
         Raises:
             Invalid: the server's plan has different rows or columns than the manifest.
         """
-        bound = manifests.bound(self._servers, manifests.load(manifest), query.form("", fields))
-        return self._opened(bound, progress)
+        loaded, form = manifests.load(manifest), query.form("", fields)
+        return self._servers.retried(
+            lambda: self._opened(manifests.bound(self._servers, loaded, form), progress)
+        )
 
     @lists(RunQuery, Query)
     def read_splits(self, dataset: Dataset, **fields: Unpack[Query]) -> Splits:
@@ -328,7 +362,7 @@ class Client:
         Together, the splits have every row once. The plan has one lane by default.
         """
         form_fields: Mapping[str, Any] = {**fields, "endpoints": fields.get("endpoints") or "splits"}
-        return _with_wire(dataset, form_fields, lambda form: Splits.of(BoundQuery(self._servers, form)))
+        return self._retried(dataset, form_fields, lambda form: Splits.of(BoundQuery(self._servers, form)))
 
     @lists(RunQuery, Query)
     def evaluate(
@@ -377,7 +411,8 @@ class Client:
         `findings` has a `grade`: "stream" if it breaks streams, "rule" if it breaks a rule of the dataset, or "note"
         for information.
         """
-        return Report(json.loads(BoundQuery(self._servers, query.form(dataset, fields)).action("verify")))
+        bound = BoundQuery(self._servers, query.form(dataset, fields))
+        return Report(json.loads(self._servers.retried(lambda: bound.action("verify"))))
 
     def stage(
         self,
@@ -470,7 +505,7 @@ class Client:
         Args:
             within: a catalog or a namespace; None for all.
         """
-        return history.tables(self._servers, within)
+        return self._servers.retried(lambda: history.tables(self._servers, within))
 
     def log(self, table: str, *, branch: str | None = None, limit: int = 20) -> tuple[TableSnapshot, ...]:
         """Lists the snapshots of a table's branch, newest first, and shows which ones can be undone.
@@ -480,7 +515,7 @@ class Client:
             branch: the branch or tag; main if it is None.
             limit: the maximum number of snapshots; 0 for all.
         """
-        return history.log(self._servers, table, branch, limit)
+        return self._servers.retried(lambda: history.log(self._servers, table, branch, limit))
 
     def undo(
         self, change: Staged | Published | str, *, branch: str | None = None, dry_run: bool = False
@@ -672,7 +707,7 @@ class Client:
         return Published.of(bytes(results[0].body.to_pybytes()))
 
     def status(self) -> ServerStatus:
-        """Returns the current state of the server in use: its streams, and the cause of each one's wait.
+        """Returns the current state of the server in use: its streams, and the cause of each one's wait. Does not retry.
 
         The result has the client's own streams, or the streams of all clients if the server's policy allows this client
         `status`.
@@ -702,7 +737,7 @@ class Client:
 
     @property
     def reconnect(self) -> float:
-        """The seconds for which streams retry if no server responds."""
+        """The seconds for which streams and calls retry if no server responds."""
         return self._settings.reconnect
 
     @property
@@ -715,6 +750,9 @@ class Client:
         self._servers.close()
         if self._private is not None:
             self._private.close()
+
+    def _retried(self, dataset: Dataset, fields: Mapping[str, Any], ask: Callable[[dict[str, Any]], T]) -> T:
+        return self._servers.retried(lambda: _with_wire(dataset, fields, ask))
 
     def _opened(self, bound: BoundQuery, progress: ProgressOption) -> Stream:
         found = bound.plan()

@@ -50,10 +50,12 @@ class Error(Exception):
         uncertain: for a table change, whether it may have been made despite the failure.
         token: the token of the table change, if `Client.stage` or `Client.restore` failed; "" otherwise.
         final: whether the server has ended for good, so that retries are useless.
+        timed_out: whether the call did not end within the client's `timeout`.
     """
 
     kind = "internal"
     final = False
+    timed_out = False
     token = ""
     uncertain = False
 

@@ -62,8 +62,7 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as e:
         raise query.invalid("folder", f"{folder} is not a folder, or is inside a file: {e}") from e
-    manifest, bound = _open_run(bound, folder / MANIFEST)
-    splits = Splits.of(bound)
+    manifest, splits = bound.servers.retried(lambda: _open_run(bound, folder / MANIFEST))
     if splits.plan.id != manifest["plan"]:
         raise _different_run(folder, "plan", manifest["plan"], splits.plan.id)
     mine = splits[index::of]
@@ -102,8 +101,8 @@ def _check_part(part: Any) -> tuple[int, int]:
     return part[0], part[1]
 
 
-def _open_run(bound: BoundQuery, file: Path) -> tuple[dict[str, Any], BoundQuery]:
-    """Returns the manifest of the folder's run, and the query at its snapshots. The first job writes the manifest."""
+def _open_run(bound: BoundQuery, file: Path) -> tuple[dict[str, Any], Splits]:
+    """Returns the manifest of the folder's run, and the splits at its snapshots. The first job writes the manifest."""
     if not file.exists():
         text = manifests.text(manifests.ask(bound))
         # If several jobs start at once, the first one writes the file.
@@ -118,7 +117,7 @@ def _open_run(bound: BoundQuery, file: Path) -> tuple[dict[str, Any], BoundQuery
     again = manifests.ask(pinned)
     if any(again[name] != manifest[name] for name in ("plan", "columns")):
         raise _different_run(file.parent, *_difference(manifest, again))
-    return manifest, pinned
+    return manifest, Splits.of(pinned)
 
 
 def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any]:

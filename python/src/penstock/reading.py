@@ -131,7 +131,7 @@ class Reading:
             return []
         batches: list[pa.RecordBatch] = []
         bound = rest.limited(left)
-        for reading in Reading.all_of(bound, bound.plan()):
+        for reading in Reading.all_of(bound, bound.servers.retried(bound.plan, self._closed)):
             with contextlib.closing(reading):
                 while left > 0 and (batch := reading.next()) is not None:
                     batches.append(batch.slice(0, left))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,6 +14,8 @@ from penstock.channel import Channel, Settings
 from penstock.errors import Error, Exhausted, Unavailable
 
 T = TypeVar("T")
+
+_log = logging.getLogger("penstock")
 
 
 def is_retryable(error: Error) -> bool:
@@ -26,15 +29,38 @@ def is_retryable(error: Error) -> bool:
     return isinstance(error, Unavailable) or (isinstance(error, Exhausted) and error.retry_after is not None)
 
 
-def retried(ask: Callable[[], T], reconnect: float, closed: threading.Event) -> T:
-    """Calls `ask`, and retries retryable failures for `reconnect` seconds or until `closed` is set."""
+def retried(
+    ask: Callable[[], T],
+    reconnect: float,
+    closed: threading.Event,
+    may_retry: Callable[[Error], bool] = is_retryable,
+) -> T:
+    """Calls `ask`, and retries failures. Each retry logs a warning.
+
+    Args:
+        ask: the function to call.
+        reconnect: the seconds for which failures are retried.
+        closed: ends the retries when it is set; the last failure is then raised.
+        may_retry: reports whether a failure may be retried.
+    """
     backoff = Backoff(reconnect)
     while True:
         try:
             return ask()
         except Error as failure:
-            wait = backoff.next(failure.retry_after) if is_retryable(failure) else None
-            if wait is None or closed.wait(wait):
+            wait = backoff.next(failure.retry_after) if may_retry(failure) else None
+            if wait is None:
+                if backoff.tries:
+                    failure.add_note(f"Retried {backoff.tries} times in {reconnect:g} seconds.")
+                raise
+            _log.warning(
+                "a call failed; retry %d in %.1f s, giving up in %.0f s: %s",
+                backoff.tries,
+                wait,
+                backoff.left,
+                failure,
+            )
+            if closed.wait(wait):
                 raise
 
 
@@ -48,6 +74,12 @@ class Servers:
         self.settings = settings
         self._channels = [Channel(settings, location) for location in settings.locations]
         self._at = 0
+        self._closed = threading.Event()
+
+    @property
+    def answered(self) -> bool:
+        """Whether a server has answered a call of this process. If none has, the addresses may be wrong."""
+        return any(channel.answered for channel in self._channels)
 
     @property
     def current(self) -> Channel:
@@ -57,7 +89,27 @@ class Servers:
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._channels[0].closed
+        return self._closed.is_set()
+
+    def __len__(self) -> int:
+        """Returns the number of addresses."""
+        return len(self._channels)
+
+    def retried(self, ask: Callable[[], T], closed: threading.Event | None = None) -> T:
+        """Calls `ask`, which makes calls that only read, and retries it if a server that has answered before is gone.
+
+        A failure is raised at once if no server has ever answered, or if a call has not ended within its timeout.
+
+        Args:
+            ask: the function to call.
+            closed: ends the retries when it is set; None for the event that `close` sets.
+        """
+        return retried(
+            ask, self.settings.reconnect, self._closed if closed is None else closed, self._may_retry
+        )
+
+    def _may_retry(self, failure: Error) -> bool:
+        return is_retryable(failure) and self.answered and not failure.timed_out and not self.closed
 
     def call(
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
@@ -89,6 +141,7 @@ class Servers:
             self._at = (self._at + 1) % len(self._channels)
 
     def close(self) -> None:
-        """Closes all streams and connections. Later calls fail."""
+        """Closes all streams and connections, and ends retries. Later calls fail."""
+        self._closed.set()
         for channel in self._channels:
             channel.close()

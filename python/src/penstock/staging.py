@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import uuid
@@ -44,14 +45,15 @@ def stage(
         failure.token = token
         raise
     backoff = Backoff(servers.settings.reconnect)
-    while True:
+    for attempt in itertools.count(1):
         channel = servers.current
         sending = _Sending(channel, command, rows, progress)
         try:
             return sending.run()
         except errors.Error as failure:
             failure.token = token
-            if not is_retryable(failure):
+            # If no server was ever reached, the addresses are probably wrong.
+            if not is_retryable(failure) or (attempt >= len(servers) and not servers.answered):
                 raise
             servers.leave(channel)
             wait = backoff.next(failure.retry_after)
@@ -62,6 +64,7 @@ def stage(
                 failure.remedy = _by_hand(token, failure.remedy)
                 raise
         threading.Event().wait(wait)
+    raise AssertionError("unreachable: an attempt returns or raises")
 
 
 def _by_hand(token: str, why: str) -> str:
@@ -102,6 +105,7 @@ class _Sending:
             raise
         except errors.Error as failure:
             call.compare_versions(failure)
+            self._channel.answered = self._channel.answered or call.details is not None
             raise
         finally:
             lease.release()
@@ -153,6 +157,7 @@ class _Sending:
         found = answers.read()
         if found is None:
             return None
+        self._channel.answered = True
         message = json.loads(found.to_pybytes())
         if isinstance(message.get("result"), dict):
             self._result = message["result"]

@@ -150,7 +150,8 @@ class Stream(BatchIterator):
         Args:
             file: also write the manifest to this file, as JSON, atomically.
         """
-        kept = manifests.ask(self._bound.pinned(self._plan))
+        pinned = self._bound.pinned(self._plan)
+        kept = pinned.servers.retried(lambda: manifests.ask(pinned))
         if kept["plan"] != self._plan.id:
             raise errors.Expired(
                 f"the stream's plan is {self._plan.id}, but the server's plan of its query is now {kept['plan']}",

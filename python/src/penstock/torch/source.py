@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,20 +10,17 @@ from typing import Any
 import pyarrow as pa
 
 from penstock import errors, query
-from penstock.backoff import Backoff
 from penstock.client import Client, connect
 from penstock.fields import Cursor
 from penstock.mixing import Mix
 from penstock.plan import Plan
 from penstock.position import Position
-from penstock.servers import is_retryable
+from penstock.servers import is_retryable, retried
 from penstock.stream import Stream
 from penstock.torch.converter import Converter
 from penstock.torch.device import Mover, Sent
 from penstock.torch.options import DatasetOptions
 from penstock.torch.shared import SharedState
-
-_log = logging.getLogger("penstock")
 
 _UNKNOWN_LENGTH = (
     "the number of steps in the epoch is unknown before reading; tail='drop' or count='exact' makes it known"
@@ -106,17 +102,17 @@ class SourceSpec:
         """Opens the stream, at the snapshots that all processes of the rank read."""
         start = self.start.of_rank(*self.rank)
         if start.cursors:
-            stream = client.read(self.dataset, **self._fields(start, None))
+            stream = client.read_once(self.dataset, **self._fields(start, None))
             self.shared.set_pin(stream.plan.pin)
             return stream
         pin = self.shared.pin
-        stream = client.read(self.dataset, **self._fields(start, pin))
+        stream = client.read_once(self.dataset, **self._fields(start, pin))
         agreed = self.shared.agree_on_pin(stream.plan.pin)
         if agreed == stream.plan.pin:
             return stream
         # Another worker planned at the same time, and the tables changed in between.
         stream.close()
-        return client.read(self.dataset, **self._fields(start, agreed))
+        return client.read_once(self.dataset, **self._fields(start, agreed))
 
     def _fields(self, start: Position, pin: dict[str, Any] | None) -> Any:
         fields: dict[str, Any] = {**self.options.query, "shard": self.rank}
@@ -163,22 +159,11 @@ def _open_with_retries(spec: SourceSpec, client: Client, closed: threading.Event
     They retry like a stream whose server restarts, since an epoch can begin, and a loop can ask for its length, at
     any time. If the server was never reached, its address is probably wrong.
     """
-    backoff = Backoff(client.reconnect)
-    while True:
-        try:
-            return spec.open(client)
-        except errors.Error as failure:
-            if spec.shared.pin is None or not is_retryable(failure):
-                raise
-            wait = backoff.next(failure.retry_after)
-            if wait is None or closed.wait(wait):
-                raise
-            _log.warning(
-                "cannot begin the epoch of %s, retrying for %.0f s more: %s",
-                spec.name,
-                backoff.left,
-                failure,
-            )
+
+    def may_retry(failure: errors.Error) -> bool:
+        return spec.shared.pin is not None and is_retryable(failure)
+
+    return retried(lambda: spec.open(client), client.reconnect, closed, may_retry)
 
 
 class Source:
