@@ -6,7 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -78,18 +81,44 @@ func (c *checkout) wheelName(p platform) string {
 	return fmt.Sprintf("penstock-%s-py3-none-%s.whl", c.version, p.wheelTag())
 }
 
-// copyPages copies the pages of documentation that git knows, but for those for contributors.
+// copyPages copies the pages of documentation that git knows, but for those for contributors. A link to a file that is
+// not copied becomes text.
 func (c *checkout) copyPages(ctx context.Context, to string) error {
 	listed, err := output(ctx, c.root, "git", "ls-files", "-z", "--", "docs/*.md", ":!docs/adr", ":!docs/upstream")
 	if err != nil {
 		return err
 	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
-		if err := copyFile(filepath.Join(to, strings.TrimPrefix(name, "docs/")), filepath.Join(c.root, name)); err != nil {
+	names := strings.Split(strings.TrimSuffix(listed, "\x00"), "\x00")
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(c.root, name))
+		if err != nil {
+			return err
+		}
+		copied := filepath.Join(to, strings.TrimPrefix(name, "docs/"))
+		if err := writeText(copied, []byte(withoutLinksOutside(name, string(text), names))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// link matches a link or picture of a page: its text, which may span lines, and its target.
+var link = regexp.MustCompile(`!?\[([^\[\]]+)\]\(([^)\s]+)\)`)
+
+// withoutLinksOutside replaces the page's relative links to other files than pages by their text and the file's path.
+func withoutLinksOutside(page, text string, pages []string) string {
+	return link.ReplaceAllStringFunc(text, func(found string) string {
+		parts := link.FindStringSubmatch(found)
+		file, _, _ := strings.Cut(parts[2], "#")
+		if file == "" || strings.Contains(file, "://") {
+			return found
+		}
+		target := path.Join(path.Dir(page), file)
+		if slices.Contains(pages, target) {
+			return found
+		}
+		return fmt.Sprintf("%s (`%s` in the repository)", parts[1], target)
+	})
 }
 
 // copyPackage copies the files of the Python package that git knows.
@@ -108,11 +137,16 @@ func (c *checkout) copyPackage(ctx context.Context, to string) error {
 
 // copyFile copies a text, for all to read.
 func copyFile(to, from string) error {
-	const files, folders = fs.FileMode(0o644), fs.FileMode(0o755)
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
+	return writeText(to, text)
+}
+
+// writeText writes a text, for all to read.
+func writeText(to string, text []byte) error {
+	const files, folders = fs.FileMode(0o644), fs.FileMode(0o755)
 	if err := os.MkdirAll(filepath.Dir(to), folders); err != nil {
 		return err
 	}

@@ -4,9 +4,13 @@ import (
 	"archive/zip"
 	"debug/buildinfo"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,15 +55,17 @@ func TestWheelsHaveTheProgramOfTheirPlatform(t *testing.T) {
 			require.Equal(t, inside == "scripts/penstock", f.Mode()&0o111 != 0, f.Name)
 		}
 		require.NoError(t, archive.Close())
-		pages := 0
+		size, pages := 0, map[string]string{}
 		for name, text := range files {
-			if strings.HasPrefix(name, "docs/") {
-				pages += len(text)
+			if page, ok := strings.CutPrefix(name, "docs/"); ok {
+				size += len(text)
+				pages[page] = text
 			}
 		}
+		require.Empty(t, brokenLinks(pages))
 		require.Contains(t, files["docs/datasets.md"], "# Datasets")
 		require.Contains(t, files["docs/spec/join.md"], "**join-1**")
-		require.Less(t, pages, 1<<20)
+		require.Less(t, size, 1<<20)
 		require.Contains(t, files["WHEEL"], "\nTag: py3-none-"+p.wheelTag()+"\n")
 		require.Contains(t, files["licenses/LICENSE"], "Apache License")
 		require.Contains(t, files["licenses/"+noticesFile], "\ngithub.com/apache/arrow-go/v18 v")
@@ -77,6 +83,66 @@ func TestWheelsHaveTheProgramOfTheirPlatform(t *testing.T) {
 		require.Len(t, needs, 1)
 		require.Equal(t, "pkg:pypi/pyarrow", needs[0].PURL)
 	}
+}
+
+// brokenLinks returns the relative links of pages that lead to no page, or to no heading of a page.
+func brokenLinks(pages map[string]string) []string {
+	var out []string
+	for name, text := range pages {
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(found[2], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(found[2], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if page, ok := pages[target]; !ok || anchor != "" && !slices.Contains(headings(page), anchor) {
+				out = append(out, name+": "+found[0])
+			}
+		}
+	}
+	return out
+}
+
+// headings returns the anchors of a page's headings.
+func headings(page string) []string {
+	var out []string
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "#") {
+			text := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
+			text = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(text, "")
+			out = append(out, strings.ReplaceAll(text, " ", "-"))
+		}
+	}
+	return out
+}
+
+// Every relative link of the wheel's pages has a target in the wheel, and links to other files name these files.
+func TestLinksOfPagesInTheWheel(t *testing.T) {
+	folder := t.TempDir()
+	c := &checkout{root: "../.."}
+	require.NoError(t, c.copyPages(t.Context(), folder))
+	pages := map[string]string{}
+	require.NoError(t, filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, file)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		pages[filepath.ToSlash(name)] = string(text)
+		return err
+	}))
+	require.Greater(t, len(pages), 50)
+	require.Empty(t, brokenLinks(pages))
+	require.Contains(t, pages["python.md"], "`client.read(")
+	require.Contains(t, pages["sizing.md"], "(`benchmarks/README.md` in the repository)")
+	require.Contains(t, pages["layout.md"], "\nThe 8 buckets of a training table with 4 and with 6 buckets of staging tables (`docs/pictures/")
+	require.Len(t, brokenLinks(map[string]string{"a.md": "# A\n[b](b.md) [c](c.md#none) [d](../d.go) [e](#a) [f](c.md#c)", "c.md": "# C"}), 3)
 }
 
 func TestPlatformsAreKnown(t *testing.T) {
