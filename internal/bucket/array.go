@@ -51,9 +51,9 @@ func Array(dst []int32, a arrow.Array, n int) ([]int32, error) {
 	if err != nil {
 		return dst, err
 	}
-	out, m := dst[start:], newModulus(n)
+	out, m := dst[start:], NewModulus(n)
 	for i, h := range out {
-		out[i] = m.of(h)
+		out[i] = m.Of(h)
 	}
 	if a.NullN() > 0 {
 		for i := range out {
@@ -144,7 +144,7 @@ func decimals(out []int32, values []decimal128.Num) {
 
 func fixed(out []int32, a *array.FixedSizeBinary) {
 	for i := range out {
-		out[i] = hashBytes(a.Value(i))
+		out[i] = HashBytes(a.Value(i))
 	}
 }
 
@@ -153,7 +153,7 @@ func fixed(out []int32, a *array.FixedSizeBinary) {
 func variable[O int32 | int64](out []int32, offsets []O, bytes []byte) {
 	first, last := offsets[0], offsets[0]
 	for i, end := range offsets[1 : len(out)+1] {
-		out[i] = hashBytes(bytes[last-first : end-first])
+		out[i] = HashBytes(bytes[last-first : end-first])
 		last = end
 	}
 }

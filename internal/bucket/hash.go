@@ -33,8 +33,8 @@ func HashInt64(v int64) int32 {
 	return int32(h ^ h>>16)
 }
 
-// hashBytes hashes a string (its UTF-8 bytes), binary, fixed or uuid value.
-func hashBytes(v []byte) int32 { return int32(murmur3.Sum32(v)) }
+// HashBytes hashes a string (its UTF-8 bytes), binary, fixed or uuid value.
+func HashBytes(v []byte) int32 { return int32(murmur3.Sum32(v)) }
 
 // hashDecimal hashes a decimal by its unscaled value: the fewest big-endian
 // bytes that hold it in two's complement.
@@ -50,16 +50,18 @@ func hashDecimal(v decimal128.Num) int32 {
 	return int32(murmur3.Sum32(b[start:]))
 }
 
-// modulus divides hashes by a fixed number of buckets with two
+// Modulus divides hashes by a fixed number of buckets with two
 // multiplications in place of a division (Lemire, Kaser, Kurz: Faster
 // remainder by direct computation). It is exact for every 31-bit hash.
-type modulus struct{ n, inverse uint64 }
+type Modulus struct{ n, inverse uint64 }
 
-func newModulus(n int) modulus {
-	return modulus{n: uint64(n), inverse: math.MaxUint64/uint64(n) + 1}
+// NewModulus returns the modulus of a number of buckets, which must be positive.
+func NewModulus(n int) Modulus {
+	return Modulus{n: uint64(n), inverse: math.MaxUint64/uint64(n) + 1}
 }
 
-func (m modulus) of(hash int32) int32 {
+// Of returns the bucket of a hash.
+func (m Modulus) Of(hash int32) int32 {
 	high, _ := bits.Mul64(m.inverse*uint64(hash&maxInt32), m.n)
 	return int32(high)
 }

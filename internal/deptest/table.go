@@ -64,6 +64,7 @@ func Graph() []Row {
 		{Folder: "internal/waits"},
 		{Folder: "internal/budget", Imports: "waits fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
+		{Folder: "internal/tensor", Imports: "bucket fault"},
 		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},
 		{Folder: "internal/conform", Imports: "batch fault"},

@@ -527,3 +527,24 @@ def test_misspelled_column_of_a_rule_suggests_the_nearest_name(rule: str, name: 
     [fault] = [f for f in e.value.faults if f.field == f"{rule}[{name!r}]"]
     assert fault.nearest == near
     assert (f"did you mean {near!r}?" if near else "the stream has 'Item_ID', 'tags'") in str(e.value)
+
+
+# spec: tensor-7
+def test_a_mask_is_false_where_the_dictionary_has_a_null() -> None:
+    values = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None], pa.int8()), pa.array([5, None], pa.int64())
+    )
+    batch = pa.record_batch({"c": values})
+    found = Converter(batch.schema, nulls={"c": "mask"})(batch)
+    assert found["c"].tolist() == [5, 0, 0]
+    assert found["c_mask"].tolist() == [True, False, False]
+
+
+# spec: tensor-5
+def test_fixed_size_lists_of_extension_types_may_be_null() -> None:
+    elements = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 2, 3, 4], pa.int8()))
+    kind = pa.list_(elements.type, 2)
+    lists = pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\x02")], children=[elements])
+    batch = pa.record_batch({"c": lists})
+    found = Converter(batch.schema, nulls={"c": 7, "c[]": 0})(batch)
+    assert found["c"].tolist() == [[7, 7], [3, 4]]

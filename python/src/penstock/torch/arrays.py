@@ -53,7 +53,24 @@ def ends(array: pa.ListArray | pa.LargeListArray) -> tuple[int, int]:
 
 def validity(array: pa.Array) -> torch.Tensor:
     """For each value, whether it is not null, as a tensor."""
-    return torch.from_numpy(is_valid(array))
+    valid = is_valid(array)
+    if isinstance(array, pa.ExtensionArray):
+        return validity(array.storage)
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        valid[valid] = is_valid(array.dictionary)[array.indices.drop_null().to_numpy()]
+    return torch.from_numpy(valid)
+
+
+def masked(array: pa.Array, valid: npt.NDArray[np.bool_]) -> pa.Array:
+    """The same values, with nulls in addition where `valid` is False. Extension types become their storage."""
+    if isinstance(array, pa.ExtensionArray):
+        return masked(array.storage, valid)
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(masked(array.indices, valid), array.dictionary)
+    before = np.zeros(array.offset, np.bool_)
+    bits = np.packbits(np.concatenate([before, valid & is_valid(array)]), bitorder="little")
+    buffers = [pa.py_buffer(bits), *array.buffers()[1:]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
 
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:

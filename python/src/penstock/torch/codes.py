@@ -61,6 +61,9 @@ class Vocabulary:
 class Lookup:
     """Codes by a vocabulary, for values of one type.
 
+    Attributes:
+        unknown: the code of values that are not in the vocabulary; None if there is none.
+
     Raises:
         pa.ArrowException: a value of the vocabulary is not of the type.
     """
@@ -71,7 +74,11 @@ class Lookup:
         self._kind = pa.large_string() if pa.types.is_string_view(kind) else kind
         self._values = pa.array(list(vocabulary.codes), self._kind)
         self._codes = pa.array(list(vocabulary.codes.values()), pa.int64())
-        self._unknown = vocabulary.unknown
+        self.unknown = vocabulary.unknown
+
+    def table(self) -> pa.RecordBatch:
+        """The values of the vocabulary and their codes."""
+        return pa.RecordBatch.from_arrays([self._values, self._codes], ["value", "code"])
 
     def __call__(self, array: pa.Array) -> pa.Array:
         """Returns the codes as int64; nulls stay null.
@@ -95,22 +102,26 @@ class Lookup:
         if codes.null_count == array.null_count:
             return codes
         strange = pc.and_(array.is_valid(), codes.is_null())
-        if self._unknown is None:
+        if self.unknown is None:
             some = pc.unique(array.filter(strange))[:3].to_pylist()
             raise LookupError(", ".join(map(repr, some)))
-        return pc.if_else(strange, pa.scalar(self._unknown, pa.int64()), codes)
+        return pc.if_else(strange, pa.scalar(self.unknown, pa.int64()), codes)
 
 
 class Buckets:
-    """Codes by hashing, as `bucket` computes them."""
+    """Codes by hashing, as `bucket` computes them.
+
+    Attributes:
+        count: the number of buckets.
+    """
 
     def __init__(self, count: int) -> None:
-        self._count = count
+        self.count = count
 
     def __call__(self, array: pa.Array) -> pa.Array:
         """Returns the codes as int64; nulls stay null."""
         # The value under a null is hashed too, but masked.
-        return pa.array(bucket(array, self._count), mask=~is_valid(array) if array.null_count else None)
+        return pa.array(bucket(array, self.count), mask=~is_valid(array) if array.null_count else None)
 
 
 def bucket(values: pa.Array, count: int) -> npt.NDArray[np.int64]:

@@ -92,10 +92,10 @@ class FixedLists:
         elements = array.values.slice(array.offset * self.width, len(array) * self.width)
         if array.null_count:
             refuse_null(self.flat.name.removesuffix("[]"), self.rule)
-            there = pa.array(np.repeat(arrays.is_valid(array), self.width))
+            there = np.repeat(arrays.is_valid(array), self.width)
             # Values under a null row are undefined: they are neither encoded nor refused.
-            hidden = pc.if_else(there, elements, pa.scalar(None, elements.type))
-            known = pc.if_else(there, self.flat.coded(hidden), self.blank)
+            hidden = arrays.masked(elements, there)
+            known = pc.if_else(pa.array(there), self.flat.coded(hidden), self.blank)
             elements = replace(self.flat, numeric=same).numbers(known)
         else:
             elements = self.flat.numbers(elements)
@@ -121,7 +121,7 @@ class Lists:
             refuse_null(self.flat.name.removesuffix("[]"), self.rule)
         if array.null_count and _held(array) != last - first:
             # Null lists have elements in memory: flatten skips them.
-            elements, offsets = array.flatten(), _offsets(array)
+            elements, offsets = _flattened(array), _offsets(array)
         else:
             elements, offsets = array.values.slice(first, last - first), arrays.view(array.offsets)
             offsets = offsets - first if first else offsets  # the offsets of a slice may start anywhere
@@ -150,6 +150,23 @@ def _held(array: pa.Array) -> int:
     return int(pc.sum(pc.list_value_length(array), min_count=0).as_py())
 
 
+def _flattened(array: pa.Array) -> pa.Array:
+    """The elements of lists that are not null."""
+    values = array.values
+    if not pa.types.is_dictionary(values.type):
+        return array.flatten()
+    # Arrow would concatenate dictionaries, which it cannot do for all types.
+    kind = pa.large_list if pa.types.is_large_list(array.type) else pa.list_
+    indices = pa.Array.from_buffers(
+        kind(values.indices.type),
+        len(array),
+        array.buffers()[:2],
+        offset=array.offset,
+        children=[values.indices],
+    )
+    return pa.DictionaryArray.from_arrays(indices.flatten(), values.dictionary)
+
+
 def _offsets(array: pa.Array) -> torch.Tensor:
     """The offsets of lists if some are null: null lists have no elements."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
@@ -175,7 +192,10 @@ def decoded(numeric: Numeric, array: pa.Array) -> pa.Array:
             return numeric(array.dictionary).take(array.indices)
         except LookupError:
             pass  # the value that is not in the vocabulary may be one that no row has
-    return numeric(array.dictionary_decode())
+    values = array.dictionary
+    if pa.types.is_string_view(values.type):  # Arrow cannot take views
+        values = values.cast(pa.large_string())
+    return numeric(values.take(array.indices))
 
 
 def stored(numeric: Numeric, array: pa.Array) -> pa.Array:

@@ -21,6 +21,7 @@ from penstock.torch.conversions import Conversion, Values
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.numbers import Column
 from penstock.torch.rules import Rules, RuleSet
+from penstock.torch.tensorplan import PlannedColumn, TensorPlan
 
 
 class Converter:
@@ -91,6 +92,22 @@ class Converter:
         for entry, array in zip(self._entries, batch.columns, strict=True):
             entry.add(array, found)
         return Batch(found, rows=batch.num_rows, cursor=cursor, step=step)
+
+    def _plan(self) -> TensorPlan:
+        """The conversions in the form in which servers read them."""
+        planned = []
+        for entry, field in zip(self._entries, self._schema, strict=True):
+            indexed = isinstance(entry, _IndexedEntry)
+            parts = entry.parts if isinstance(entry, _IndexedEntry) else [entry]
+            fields = field.type.value_type.fields if indexed else [field]
+            for part, part_field in zip(parts, fields, strict=True):
+                dtype = self._columns[part.name].dtype
+                planned.append(
+                    PlannedColumn(
+                        field.name if indexed else "", part_field, part.conversion, dtype, part.mask
+                    )
+                )
+        return TensorPlan.of(planned)
 
     def _expanded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Expands an indexed batch, if the converter is for plain batches."""

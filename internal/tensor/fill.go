@@ -1,0 +1,254 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"strings"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Magic begins each block: the form of its header.
+const Magic = "PTB1"
+
+// headerFixed and headerPlace are the bytes of a header before the places of tensors, and of each place.
+const headerFixed, headerPlace = 24, 16
+
+// headerBytes returns the offset of the first tensor.
+func (l *Layout) headerBytes() int64 {
+	return aligned(int64(headerFixed + headerPlace*(len(l.tensors)-l.fixed)))
+}
+
+// Fill writes every byte of a batch's block. dst has sizes.Bytes bytes, and begins at a multiple of 8. sizes must be those of
+// the batch. If Fill fails, the contents of dst are undefined.
+func (l *Layout) Fill(batch arrow.RecordBatch, sizes Sizes, dst []byte) error {
+	for i := range l.Parts() {
+		if err := l.FillPart(i, batch, sizes, dst); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parts returns the number of parts in which a block can be filled. Each part writes other bytes
+// than all others, so that they can be filled in any order, and at the same time.
+func (l *Layout) Parts() int { return 1 + len(l.entries) + len(l.columns) }
+
+// FillPart writes a part of a block: the header, the indices of an entry, or a column. It reads only this column of
+// the batch. See Fill.
+func (l *Layout) FillPart(part int, batch arrow.RecordBatch, sizes Sizes, dst []byte) error {
+	if int64(len(dst)) != sizes.Bytes || len(sizes.places) != len(l.tensors) || sizes.Rows != int(batch.NumRows()) {
+		return fault.New(fault.Internal, "fill a block of %d bytes for %d rows with a batch of %d rows: the sizes are not its own",
+			len(dst), sizes.Rows, batch.NumRows())
+	}
+	if uintptr(unsafe.Pointer(unsafe.SliceData(dst)))%8 != 0 {
+		return fault.New(fault.Internal, "the memory of a block begins at an odd address")
+	}
+	f := filling{l, batch, sizes, dst}
+	switch part--; {
+	case part < 0:
+		f.header()
+		return nil
+	case part < len(l.entries):
+		return f.inverse(l.entries[part])
+	default:
+		return f.column(l.columns[part-len(l.entries)])
+	}
+}
+
+// filling is one call of FillPart.
+type filling struct {
+	*Layout
+	batch arrow.RecordBatch
+	sizes Sizes
+	dst   []byte
+}
+
+func (f filling) header() {
+	b := f.dst[:f.headerBytes()]
+	clear(b)
+	copy(b, Magic)
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(f.tensors)-f.fixed))
+	binary.LittleEndian.PutUint64(b[8:], uint64(f.sizes.Rows))
+	binary.LittleEndian.PutUint64(b[16:], uint64(f.sizes.Bytes))
+	for i, p := range f.sizes.places[f.fixed:] {
+		at := b[headerFixed+headerPlace*i:]
+		binary.LittleEndian.PutUint64(at, uint64(p.offset))
+		binary.LittleEndian.PutUint64(at[8:], uint64(p.rows))
+	}
+}
+
+// tensor returns the memory of a tensor, and clears the bytes after it if padding says so. The tensor must have a number of rows, which
+// is not so if sizes are those of another batch.
+func (f filling) tensor(at, rows int, padding bool) ([]byte, error) {
+	p, bytes := f.sizes.places[at], int64(f.tensors[at].rowBytes())
+	end := p.offset + int64(p.rows)*bytes
+	if p.rows != rows {
+		return nil, fault.New(fault.Internal, "a tensor has %d rows, and its sizes say %d", rows, p.rows)
+	}
+	if padding {
+		clear(f.dst[end:aligned(end)])
+	}
+	return f.dst[p.offset:end], nil
+}
+
+func (f filling) inverse(e entry) error {
+	d := f.batch.Column(e.field).(*array.Dictionary)    //nolint:forcetypeassert // Size has checked the types
+	indices := d.Indices().(*array.Int32).Int32Values() //nolint:forcetypeassert // see indexedRows
+	dst, err := f.tensor(e.inverse, f.sizes.Rows, true)
+	if err == nil {
+		copy(as[int32](dst), indices)
+	}
+	return err
+}
+
+func (f filling) column(c *column) error {
+	v, err := c.view(f.batch)
+	if err != nil {
+		return err
+	}
+	defer v.release()
+	if c.mask >= 0 {
+		dst, err := f.tensor(c.mask, v.rows, true)
+		if err != nil {
+			return err
+		}
+		if v.nulls.bits == nil {
+			repeat(dst, []byte{1})
+		} else {
+			unpack(dst, v.nulls.bits, v.nulls.start)
+		}
+	}
+	w := newWriter(c, v)
+	if c.Form.jagged() {
+		err = f.lists(c, v, w)
+	} else {
+		err = f.rows(c, v, w)
+	}
+	if err != nil {
+		return err
+	}
+	return w.err()
+}
+
+// lists writes offsets and values.
+func (f filling) lists(c *column, v *view, w *writer) error {
+	dst, err := f.tensor(c.offsets, v.rows+1, true)
+	if err != nil {
+		return err
+	}
+	var elements int
+	if c.Form == Lists {
+		source, _ := v.offsets.(offsets32)
+		elements = rebase(as[int32](dst), source, v.nulls)
+	} else {
+		source, _ := v.offsets.(offsets64)
+		elements = rebase(as[int64](dst), source, v.nulls)
+	}
+	dst, err = f.tensor(c.values, elements, true)
+	if err != nil {
+		return err
+	}
+	for from, to := range v.ranges(c) {
+		bytes := (to - from) * c.DType.Size()
+		w.write(dst[:bytes], from)
+		dst = dst[bytes:]
+	}
+	return nil
+}
+
+// rebase writes offsets that begin at 0, where null lists have no elements, and returns the last one.
+func rebase[O int32 | int64](dst, offsets []O, nulls validity) int {
+	if len(offsets) == 0 {
+		dst[0] = 0
+		return 0
+	}
+	if nulls.bits == nil {
+		first := offsets[0]
+		for i, offset := range offsets {
+			dst[i] = offset - first
+		}
+		return int(dst[len(dst)-1])
+	}
+	var end O
+	dst[0] = 0
+	for i, next := range offsets[1:] {
+		if !nulls.isNull(i) {
+			end += next - offsets[i]
+		}
+		dst[i+1] = end
+	}
+	return int(end)
+}
+
+// rows writes a column with the same number of elements in each row: to its tensor, or to its columns of a matrix.
+func (f filling) rows(c *column, v *view, w *writer) error {
+	dst, err := f.tensor(c.values, v.rows, c.padding)
+	if err != nil {
+		return err
+	}
+	width, stride := c.width()*c.DType.Size(), f.tensors[c.values].rowBytes()
+	if width == stride {
+		w.writeRows(dst, 0, v)
+		return nil
+	}
+	if width == 0 {
+		return nil
+	}
+	if width > chunkBytes {
+		for row := range v.rows {
+			w.writeRows(dst[row*stride+c.packedAt:][:width], row, v)
+		}
+		return nil
+	}
+	chunk := as[byte](w.rows[:])
+	for row := 0; row < v.rows; {
+		part := chunk[:min(chunkBytes/width, v.rows-row)*width]
+		w.writeRows(part, row, v)
+		for ; len(part) > 0; row++ {
+			copyElements(dst[row*stride+c.packedAt:], part[:width])
+			part = part[width:]
+		}
+	}
+	return nil
+}
+
+// copyElements copies one element or several; a call of copy takes longer than one element.
+func copyElements(dst, src []byte) {
+	switch len(src) {
+	case 4:
+		*(*[4]byte)(dst) = *(*[4]byte)(src)
+	case 2:
+		*(*[2]byte)(dst) = *(*[2]byte)(src)
+	case 8:
+		*(*[8]byte)(dst) = *(*[8]byte)(src)
+	default:
+		copy(dst, src)
+	}
+}
+
+// err returns the error of the values that could not be converted.
+func (w *writer) err() error {
+	name := w.column.Name
+	if w.column.Form != Values {
+		name += "[]"
+	}
+	name = quoted(name, true)
+	switch found := &w.found; {
+	case found.outside:
+		return fault.New(fault.Corrupt, "column %s refers to values that are not in its dictionary", name)
+	case found.tooWide:
+		return fault.New(fault.Corrupt, "column %s contains a decimal with more digits than its type", name)
+	case found.unknown != nil:
+		return fault.New(fault.Invalid, "column %s contains values that are not in its vocabulary: %s", name, strings.Join(found.unknown, ", ")).
+			WithRemedy("add them, or set a code for unknown values: Vocabulary(values, unknown=code)")
+	case found.unfit:
+		return fault.New(fault.Invalid, "column %s contains a number that %s cannot hold", name, w.column.DType).
+			WithRemedy("leave the column out of `cast`, or cast it to another dtype")
+	default:
+		return nil
+	}
+}

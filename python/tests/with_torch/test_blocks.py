@@ -1,0 +1,151 @@
+"""Blocks that Go fills contain the same tensors as the converter's batches, byte by byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from block_worlds import Tagged, World, world
+
+from penstock import errors
+from penstock.torch import Batch, Converter, Deduplicated, Jagged
+from penstock.torch.blocks import Blocks
+
+ROOT = Path(__file__).resolve().parents[3]
+SEEDS = 500 if "PENSTOCK_LONG" in os.environ else 60
+
+
+class Filler:
+    """A process that fills blocks."""
+
+    def __init__(self, folder: Path) -> None:
+        program = folder / "tensorblocks"
+        subprocess.run(["go", "build", "-o", program, "./tools/tensorblocks"], cwd=ROOT, check=True)
+        self._process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._folder, self._number = folder, 0
+
+    def fill(self, converter: Converter, drawn: World) -> bytearray | dict[str, str]:
+        """The block of a world, or the error."""
+        folder = self._folder / str(self._number)
+        folder.mkdir()
+        self._number += 1
+        plan = converter._plan()
+        _write(folder / "batch.arrow", drawn.batch)
+        for at, vocabulary in enumerate(plan.vocabularies):
+            _write(folder / f"{at}.arrow", vocabulary)
+        (folder / "plan.json").write_text(plan.json())
+        (folder / "slice.json").write_text(json.dumps({"from": drawn.first, "to": drawn.last}))
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(folder, file=self._process.stdin, flush=True)
+        name = self._process.stdout.readline().strip()
+        content = (folder / name).read_bytes()
+        return bytearray(content) if name == "block" else json.loads(content)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.communicate()
+
+
+def _write(path: Path, batch: pa.RecordBatch) -> None:
+    with pa.ipc.new_stream(path, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+@pytest.fixture(scope="module")
+def filler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filler]:
+    pa.register_extension_type(Tagged(pa.int32()))
+    made = Filler(tmp_path_factory.mktemp("blocks"))
+    yield made
+    made.close()
+    pa.unregister_extension_type("tests.tagged")
+
+
+def content(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+
+
+def check_same(got: Any, expected: Any, name: str) -> None:
+    """Checks that two entries of batches have equal types, shapes and bytes."""
+    assert type(got) is type(expected), name
+    if isinstance(got, Jagged):
+        check_same(got.values, expected.values, f"{name}.values")
+        check_same(got.offsets, expected.offsets, f"{name}.offsets")
+    elif isinstance(got, Deduplicated):
+        assert got.rows == expected.rows
+        check_same(got.inverse, expected.inverse, f"{name}.inverse")
+        check_same(dict(got.columns), dict(expected.columns), name)
+    elif isinstance(got, dict):
+        assert list(got) == list(expected)
+        for key in got:
+            check_same(got[key], expected[key], f"{name}.{key}")
+    else:
+        assert got.dtype == expected.dtype, name
+        assert got.shape == expected.shape, name
+        assert got.is_contiguous()
+        assert content(got) == content(expected), name
+
+
+def check_rest_is_zero(block: bytearray, batch: Batch, memory: torch.Tensor, places: int) -> None:
+    """Checks that all bytes outside of the tensors, and of the header, are zero, and that tensors are aligned."""
+    left = np.frombuffer(block, np.uint8).copy()
+    left[: 24 + 16 * places] = 0
+    for tensor in batch.tensors():
+        if tensor.numel():
+            start = tensor.data_ptr() - memory.data_ptr()
+            assert start % 256 == 0
+            left[start : start + tensor.nbytes] = 0
+    assert len(block) % 256 == 0
+    assert not left.any()
+
+
+def failures(converter: Converter, batch: pa.RecordBatch) -> list[errors.Error]:
+    """The error of each column that cannot be converted."""
+    found = []
+    for entry, array in zip(converter._entries, batch.columns, strict=True):
+        parts: Any = [(entry, array)]
+        if hasattr(entry, "parts"):
+            parts += zip(entry.parts, array.dictionary.flatten(), strict=True)
+        for part, values in parts:
+            try:
+                part.add(values, {})
+            except errors.Error as e:
+                found.append(e)
+    return found
+
+
+def check(filler: Filler, drawn: World) -> str:
+    """Compares the block of a world with the converter's batch, or both errors."""
+    converter = Converter(drawn.batch.schema, **drawn.rules)
+    block = filler.fill(converter, drawn)
+    try:
+        expected = converter(drawn.slice())
+    except errors.Error:
+        possible = [
+            (type(e).__name__.lower(), e.message, e.remedy) for e in failures(converter, drawn.slice())
+        ]
+        assert isinstance(block, dict), possible
+        assert (block["kind"], block["message"], block["remedy"]) in possible
+        return "error"
+    assert not isinstance(block, dict), block
+    blocks = Blocks(converter._plan())
+    memory = torch.frombuffer(block, dtype=torch.uint8)
+    got = blocks.batch(memory)
+    assert got.rows == expected.rows
+    check_same(dict(got), dict(expected), "batch")
+    check_rest_is_zero(block, got, memory, int.from_bytes(block[4:8], "little"))
+    return "same"
+
+
+# spec: blocks-1, blocks-3, blocks-5, blocks-6
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_blocks_have_the_bytes_of_the_converters_tensors(filler: Filler, seed: int) -> None:
+    check(filler, world(seed))
