@@ -27,7 +27,9 @@ func promoteCommand(p process) *cobra.Command {
 			"file of main is replaced by one with the new columns, whose other columns are copied as they\n" +
 			"are. Readers see no change until the last commit, which changes the table's schema. The\n" +
 			"table's catalog must allow writes to its namespace (docs/changes.md).\n\n" +
-			"A call that was interrupted continues when it is repeated. --dry-run tells what it would cost.",
+			"A call that was interrupted continues when it is repeated. For entries that are promoted already, the\n" +
+			"command only writes the files that lack the columns, such as files that were appended without them.\n" +
+			"--dry-run tells what it would cost.",
 		Example: "  penstock promote homefeed history --dry-run --config penstock.yaml\n" +
 			"  penstock promote homefeed history embedding --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
@@ -77,8 +79,11 @@ func promoteCommand(p process) *cobra.Command {
 func promotionText(request decode.PromoteCommand, r promote.PromotionResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	if r.Existed {
+	switch {
+	case r.Existed && r.Files == 0:
 		line("table %s has the columns of promotion %s already: nothing was written", r.Table, r.Promotion)
+	case r.Existed:
+		line("table %s has the columns of promotion %s already, but %s", r.Table, r.Promotion, fault.Count(r.Files, "file")+" lacked them")
 	}
 	for _, c := range r.Columns {
 		text := fmt.Sprintf("column %s of entry %s, field id %d", c.Name, c.Entry, c.ID)
@@ -99,9 +104,11 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 		}
 		return b.String()
 	}
-	if !r.Existed {
+	if !r.Existed || r.Files > 0 {
 		line("files replaced: %d, with %s, in %s; %d had the columns already", r.Files, fault.Count(r.Rows, "row"), fault.Count(r.Commits, "commit"), r.Skipped)
 		line("rows read again and compared with the join: %d", r.Compared)
+	}
+	if !r.Existed {
 		line("schema %d of table %s is current, after schema %d", r.Schema, r.Table, r.Before)
 	}
 	line("dataset %s reads these columns from the training table now; keep the entries %s, unchanged, for as long as jobs resume from earlier checkpoints",

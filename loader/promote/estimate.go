@@ -35,19 +35,22 @@ func (p *promoting) estimate(ctx context.Context) error {
 	if err := p.checkFiles(ctx, pending); err != nil {
 		return err
 	}
-	out := &Estimate{}
-	p.result.Estimate = out
-	specs := map[int]bool{}
+	if p.result.Estimate == nil {
+		p.result.Estimate = &Estimate{}
+	}
+	out := p.result.Estimate
 	for _, f := range pending {
 		p.result.Files++
 		p.result.Rows += f.Rows
 		p.result.BytesCopied += f.Bytes
-		specs[f.Spec] = true
 	}
 	newBytes, seconds := 0.0, 0.0
-	for spec := range specs {
-		values, err := p.plan(ctx, func(f catalog.File) bool { return f.Spec == spec && f.Rows > 0 && !p.has(f.Location) })
+	for _, locations := range bySpec(pending) {
+		values, err := p.plan(ctx, func(f catalog.File) bool { return locations[f.Location] })
 		if err != nil {
+			return err
+		}
+		if err := p.checkSources(ctx, values, pending); err != nil {
 			return err
 		}
 		s, err := p.sampleOf(ctx, values)
@@ -60,8 +63,8 @@ func (p *promoting) estimate(ctx context.Context) error {
 		seconds += s.seconds * float64(values.StoredRows) / float64(s.rows)
 		out.StagingBytes += s.stagingBytes
 	}
-	out.Seconds = math.Round(seconds/float64(p.options.Threads)*10) / 10
-	out.ColumnBytes = int64(newBytes)
+	out.Seconds += math.Round(seconds/float64(p.options.Threads)*10) / 10
+	out.ColumnBytes += int64(newBytes)
 	p.result.BytesWritten = p.result.BytesCopied + out.ColumnBytes
 	if saved := out.StagingBytes - out.ColumnBytes; saved > 0 {
 		out.Epochs = (p.result.BytesCopied + p.result.BytesWritten + out.StagingBytes + saved - 1) / saved

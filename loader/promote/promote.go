@@ -27,12 +27,15 @@ type promoting struct {
 	result     PromotionResult
 	progress   progressReport
 	checks     rowChecks
-	held       *release.Handle // keeps the snapshots of the staging tables
-	made       bool            // the table already has the columns
+	held       *release.Handle               // keeps the snapshots of the staging tables
+	made       bool                          // the table already has the columns
+	promotions map[string]*resolve.Promotion // of the requested entries, if made is true
+	filled     *resolve.Promotion            // see fill; nil: the call makes new columns
 }
 
 // Promote copies the columns of staging entries into the dataset's training table. A repeated call
-// resumes where the earlier one ended, and does nothing if the table already has the columns.
+// resumes where the earlier one ended. If the table already has the columns, the call writes only
+// the files that lack them, with values of the snapshots that were promoted.
 //
 // Errors: Invalid for entries that cannot be promoted, Forbidden for a table that may not be
 // written to, Conflict if the table or an earlier promotion is incompatible, Expired if a snapshot
@@ -60,8 +63,11 @@ func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (Promo
 func (p *promoting) run(ctx context.Context) error {
 	defer func() { p.held.Release() }()
 	reserving := transaction.Transaction{Tables: p.tables, Table: p.table, Branch: commit.Main, Prepare: p.begin}
-	if _, err := reserving.Run(ctx); err != nil || p.made {
+	if _, err := reserving.Run(ctx); err != nil {
 		return err
+	}
+	if p.made {
+		return p.fill(ctx)
 	}
 	if err := p.checks.matches(ctx, p.trainingTable, p.definition, p.request.DryRun); err != nil {
 		return err
@@ -101,7 +107,7 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 // call has made the columns current.
 func (p *promoting) rewrite(ctx context.Context) (bool, error) {
 	for ; p.rounds < transaction.MaxAttempts; p.rounds++ {
-		if p.madeBefore(p.definition) { // another call was faster
+		if p.filled == nil && p.madeBefore(p.definition) { // another call was faster
 			_, err := p.complete()
 			p.result.Existed = p.result.Files == 0
 			return true, err
@@ -113,7 +119,7 @@ func (p *promoting) rewrite(ctx context.Context) (bool, error) {
 		if err := p.rewriteAll(ctx, pending); err != nil {
 			return false, err
 		}
-		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
+		if err := p.load(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -199,6 +205,7 @@ func (p *promoting) complete() (bool, error) {
 	}
 	var columns []PromotedColumn
 	snapshots, id := map[string]int64{}, ""
+	p.promotions = map[string]*resolve.Promotion{}
 	for i, made := range resolve.Promotions(d, p.named()) {
 		name := d.Staging[i].Name
 		if made == nil || !slices.ContainsFunc(chosen, func(s dataset.Staging) bool { return s.Name == name }) {
@@ -208,6 +215,7 @@ func (p *promoting) complete() (bool, error) {
 			columns = append(columns, PromotedColumn{Name: c.Origin.Name, ID: c.ID, Entry: name, Type: c.Type.String()})
 		}
 		snapshots[name], id = made.Pin.Snapshot, made.Columns[0].Origin.Promotion
+		p.promotions[name] = made
 	}
 	switch len(snapshots) {
 	case 0:
@@ -227,9 +235,17 @@ func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	lacks := func(location string) bool { return !p.has(location) }
+	if p.filled != nil {
+		lacking, err := p.lacking(ctx, columnIDs(p.filled), all)
+		if err != nil {
+			return nil, err
+		}
+		lacks = func(location string) bool { return lacking[location] }
+	}
 	var out []catalog.File
 	for _, f := range all {
-		if f.Rows > 0 && !p.has(f.Location) {
+		if f.Rows > 0 && lacks(f.Location) {
 			out = append(out, f)
 		}
 	}

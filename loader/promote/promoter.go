@@ -110,7 +110,8 @@ type PromotionResult struct {
 	Columns   []PromotedColumn `json:"columns"`
 	// Snapshots has the staging table snapshots that the values come from, by entry.
 	Snapshots map[string]int64 `json:"snapshots"`
-	// Existed is true if the table already had the columns.
+	// Existed is true if the table already had the columns. Then the call only wrote files that lacked
+	// them.
 	Existed bool `json:"existed,omitempty"`
 	// Continued is true if an earlier call reserved the columns.
 	Continued bool `json:"continued,omitempty"`

@@ -29,18 +29,15 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 	if err != nil {
 		return err
 	}
-	specs := map[int]map[string]bool{}
-	for _, f := range pending {
-		if specs[f.Spec] == nil {
-			specs[f.Spec] = map[string]bool{}
-		}
-		specs[f.Spec][f.Location] = true
-	}
+	specs := bySpec(pending)
 	// Plan each spec separately, so that the splits of one spec's buckets do not interrupt those of
 	// another.
 	for _, spec := range slices.Sorted(maps.Keys(specs)) {
 		values, err := p.plan(ctx, func(f catalog.File) bool { return specs[spec][f.Location] })
 		if err != nil {
+			return err
+		}
+		if err := p.checkSources(ctx, values, pending); err != nil {
 			return err
 		}
 		r := &replacing{promoting: p, files: files, limit: max(p.groupFiles, len(pending)/groupsOfAll)}
@@ -51,6 +48,18 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 		}
 	}
 	return nil
+}
+
+// bySpec returns the locations of files by their partition specs.
+func bySpec(files []catalog.File) map[int]map[string]bool {
+	out := map[int]map[string]bool{}
+	for _, f := range files {
+		if out[f.Spec] == nil {
+			out[f.Spec] = map[string]bool{}
+		}
+		out[f.Spec][f.Location] = true
+	}
+	return out
 }
 
 // replacing commits files in groups while other goroutines write them. Only the committing
@@ -147,6 +156,11 @@ func locationsOf(group []rewritten) []string {
 func (r *replacing) commit(ctx context.Context) error {
 	if len(r.group) == 0 {
 		return nil
+	}
+	if err := r.checkFilled(ctx); err != nil {
+		discard(ctx, r.files, locationsOf(r.group))
+		r.group, r.bytes = nil, 0
+		return err
 	}
 	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+commit.AttemptName())
 	made, err := transaction.Transaction{

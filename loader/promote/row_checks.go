@@ -102,13 +102,18 @@ func (c *rowChecks) compare(ctx context.Context, t trainingTable, of *definition
 	if err != nil {
 		return 0, err
 	}
-	chosen := c.sample(files)
-	if len(chosen) == 0 {
-		return 0, nil
-	}
 	raw, err := c.withNew(ctx, t, of, schema)
 	if err != nil {
 		return 0, err
+	}
+	return c.compareFiles(ctx, raw, of, files)
+}
+
+// compareFiles compares the new columns of a sample of the given files with the join.
+func (c *rowChecks) compareFiles(ctx context.Context, raw rawTable, of *definition, files []catalog.File) (rows int64, err error) {
+	chosen := c.sample(files)
+	if len(chosen) == 0 {
+		return 0, nil
 	}
 	raw.wanted = func(f catalog.File) bool { return chosen[f.Location] }
 	d := of.dataset
@@ -120,7 +125,7 @@ func (c *rowChecks) compare(ctx context.Context, t trainingTable, of *definition
 		query.Columns = append(query.Columns, dataset.Column{Column: n.name}, dataset.Column{Column: n.storedName()})
 	}
 	_, err = c.read(ctx, c.options.Loader(raw), query, func(b arrow.RecordBatch) error {
-		if err := equal(t, of, b); err != nil {
+		if err := equal(raw.name, of, b); err != nil {
 			return err
 		}
 		rows += b.NumRows()
@@ -153,9 +158,8 @@ func (c *rowChecks) sample(files []catalog.File) map[string]bool {
 	return out
 }
 
-// withNew returns the training table with the reserved schema. It renames the stored columns, so
-// that the joined columns can have their names, and removes the origins, so that the entries are
-// joined.
+// withNew returns the training table with the new columns of a schema. It renames them, so that the
+// joined columns can have their names, and removes the origins, so that the entries are joined.
 func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition, schema int) (rawTable, error) {
 	pin := t.state.Table.Pin
 	pin.Schema = schema
@@ -163,27 +167,25 @@ func (c *rowChecks) withNew(ctx context.Context, t trainingTable, of *definition
 	if err != nil {
 		return rawTable{}, err
 	}
-	renamed := *at
-	renamed.Fields, renamed.Origins = slices.Clone(at.Fields), nil
-	for i, f := range renamed.Fields {
-		for _, n := range of.columns {
-			switch f.ID {
-			case n.column.ID:
-				renamed.Fields[i].Name = n.storedName()
-			case n.replaces:
-				renamed.Fields[i].Name = n.name
-			}
+	renamed := *t.named()
+	renamed.Pin, renamed.Fields, renamed.Origins = at.Pin, slices.Clone(renamed.Fields), nil
+	for _, n := range of.columns {
+		f, ok := at.ByID(n.column.ID)
+		if !ok {
+			return rawTable{}, fault.New(fault.Internal, "schema %d of table %s has no column %d", schema, t.shown, n.column.ID)
 		}
+		f.Name = n.storedName()
+		renamed.Fields = append(renamed.Fields, f)
 	}
 	return rawTable{Catalog: c.options.Catalog, name: t.shown, table: &renamed}, nil
 }
 
 // equal returns an error if a stored column of a batch differs from the joined column.
-func equal(t trainingTable, of *definition, b arrow.RecordBatch) error {
+func equal(table string, of *definition, b arrow.RecordBatch) error {
 	for _, c := range of.columns {
 		want, got := column(b, c.name), column(b, c.storedName())
 		if !array.ApproxEqual(want, got, array.WithNaNsEqual(true), array.WithAbsTolerance(0)) {
-			return fault.New(fault.Corrupt, "column %s has other values than the join returns", c.name).In(t.shown, "").
+			return fault.New(fault.Corrupt, "column %s has other values than the join returns", c.name).In(table, "").
 				WithRemedy("the table's columns are unchanged; begin again with --restart, and report this")
 		}
 	}

@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -16,6 +17,7 @@ type rawTable struct {
 	name   string
 	table  *catalog.Table
 	wanted func(catalog.File) bool
+	read   map[string]rewritten // files that are read instead of others, by the location of the other file
 }
 
 // Table implements catalog.Catalog.
@@ -44,6 +46,10 @@ func (r rawTable) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 	for _, f := range files {
 		if r.wanted(f) {
 			f.Deletes = catalog.Deletes{}
+			if by, ok := r.read[f.Location]; ok {
+				f.Original = cmp.Or(f.Original, f.Location)
+				f.Location, f.Bytes = by.location, by.made.Bytes
+			}
 			out = append(out, f)
 		}
 	}

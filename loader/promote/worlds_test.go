@@ -42,7 +42,7 @@ var firstWorld = flag.Uint64("first-world", 0, "seed of the first random world")
 // Each read returns the rows that nested loops return, and the same batches as before. At the pins of
 // the first read, the last read returns the batches of the first one.
 //
-// spec: promote-1, promote-18, promote-19, promote-20, promote-25, promote-27, order-31
+// spec: promote-1, promote-18, promote-19, promote-20, promote-25, promote-27, promote-29, order-31
 func TestWorldsWhosePromotionsChangeNothing(t *testing.T) {
 	t.Parallel()
 	const lanes = 2 // worlds that are tried concurrently
@@ -71,7 +71,7 @@ func TestWorldsWhosePromotionsChangeNothing(t *testing.T) {
 	}
 	t.Logf("%d worlds: %v", worlds, all)
 	for _, what := range []string{
-		"promoted", "promoted again", "demoted", "training rows appended", "staging rows appended", "entries read from their columns", "read at the first pins",
+		"promoted", "promoted again", "demoted", "training rows appended", "staging rows appended", "entries read from their columns", "read at the first pins", "files filled",
 	} {
 		if worlds < manyWorlds {
 			break // only a few worlds have few of these
@@ -90,6 +90,7 @@ type world struct {
 	promoted []string // entries
 	ever     map[string]bool
 	pin      map[string]dataset.TablePin // of entries that are joined, once staging tables have later rows
+	bare     *catalog.Table              // the training table before all changes
 	copies   int
 	budget   *budget.Budget
 	seen     scenario.Coverage
@@ -136,6 +137,9 @@ func tryWorld(ctx context.Context, t *testing.T, w *warehouse.Warehouse, seed ui
 		return err
 	}
 	original := before
+	if o.bare, err = o.tables.At(ctx, o.Training.Name, first.Training); err != nil {
+		return err
+	}
 	for range 3 + o.IntN(4) {
 		what, err := o.change(ctx, &before)
 		if err != nil {
@@ -350,7 +354,11 @@ func (o *world) appendStaging(ctx context.Context) error {
 		o.pin[s.Name] = pinned.Pin
 	}
 	for _, s := range o.Staging {
-		if err := o.appendCopy(ctx, s.Name, func(catalog.File) bool { return true }); err != nil {
+		now, err := o.tables.Table(ctx, s.Name, dataset.Ref{})
+		if err != nil {
+			return err
+		}
+		if err := o.appendCopy(ctx, now, func(catalog.File) bool { return true }); err != nil {
 			return err
 		}
 	}
@@ -358,15 +366,31 @@ func (o *world) appendStaging(ctx context.Context) error {
 	return nil
 }
 
-// appendTraining appends copies of training rows, with their promoted values. A read returns the same
-// batches before and after all entries are demoted, so that they are joined.
+// appendTraining appends copies of training rows, with or without their promoted values. A read
+// returns the same batches before and after the entries are promoted again, so that no file lacks
+// their columns, and after all entries are demoted, so that they are joined.
 func (o *world) appendTraining(ctx context.Context, before *[]scenario.Shard) error {
-	if err := o.appendCopy(ctx, o.Training.Name, func(f catalog.File) bool { return f.Original != "" || len(o.promoted) == 0 }); err != nil {
+	now, err := o.tables.Table(ctx, o.Training.Name, dataset.Ref{})
+	if err != nil {
+		return err
+	}
+	whole := o.IntN(2) == 0
+	if whole || len(o.promoted) == 0 {
+		err = o.appendCopy(ctx, now, func(f catalog.File) bool { return f.Original != "" || len(o.promoted) == 0 })
+	} else {
+		err = o.appendCopy(ctx, o.bare, func(catalog.File) bool { return true })
+	}
+	if err != nil {
 		return err
 	}
 	stored, err := o.read(ctx)
 	if err != nil {
 		return err
+	}
+	if !whole {
+		if err := o.fill(ctx, stored); err != nil {
+			return err
+		}
 	}
 	for len(o.promoted) > 0 {
 		if err := o.demote(ctx); err != nil {
@@ -380,12 +404,40 @@ func (o *world) appendTraining(ctx context.Context, before *[]scenario.Shard) er
 	return sameShards(*before, stored)
 }
 
-// appendCopy appends a copy of a wanted file of a table as a file of another program.
-func (o *world) appendCopy(ctx context.Context, table string, wanted func(catalog.File) bool) error {
-	pinned, err := o.tables.Table(ctx, table, dataset.Ref{})
+// fill promotes all promoted entries again, and compares a read with the one before.
+func (o *world) fill(ctx context.Context, before []scenario.Shard) error {
+	if len(o.promoted) == 0 {
+		return nil
+	}
+	d, err := o.Decoded()
 	if err != nil {
 		return err
 	}
+	got, err := o.promoter.Promote(ctx, promote.PromotionRequest{Dataset: d, Entries: o.promoted})
+	if refused(err) {
+		o.seen["not filled: "+o.reason(err)]++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o.seen["files filled"] += got.Files
+	now, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sameShards(before, now); err != nil {
+		return fmt.Errorf("after %d files got their columns: %w", got.Files, err)
+	}
+	got, err = o.promoter.Promote(ctx, promote.PromotionRequest{Dataset: d, Entries: o.promoted})
+	if err == nil && got.Files > 0 {
+		err = fmt.Errorf("%d files still lacked columns", got.Files)
+	}
+	return err
+}
+
+// appendCopy appends a copy of a wanted file of a pinned table as a file of another program.
+func (o *world) appendCopy(ctx context.Context, pinned *catalog.Table, wanted func(catalog.File) bool) error {
 	files, err := o.tables.Files(ctx, pinned, nil, nil)
 	if err != nil {
 		return err
@@ -416,7 +468,7 @@ func (o *world) appendCopy(ctx context.Context, table string, wanted func(catalo
 	added.Location = of.Location[:strings.LastIndexByte(of.Location, '/')+1] + name
 	added.Sequence, added.Snapshot, added.FirstRow = 0, 0, nil
 	_, err = o.tables.Commit(ctx, commit.Change{
-		Table: table, UUID: pinned.Pin.UUID, Token: commit.NewToken(time.Now(), name), Add: []commit.DataFile{added},
+		Table: pinned.Name, UUID: pinned.Pin.UUID, Token: commit.NewToken(time.Now(), name), Add: []commit.DataFile{added},
 	})
 	if fault.KindOf(err) == fault.Invalid { // two fields of decimals, say: stage-83
 		o.seen["manifests of a table cannot be written"]++

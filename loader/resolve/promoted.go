@@ -250,6 +250,19 @@ func before(t *catalog.Table, promotions []*Promotion) *catalog.Table {
 	return &out
 }
 
+// BeforeColumn returns a training table as it was before the promotion that made the column with the
+// given field id, and before all later promotions. Columns that these promotions made cannot be
+// found by name, and columns that they replaced have their names again.
+func BeforeColumn(t *catalog.Table, id int) *catalog.Table {
+	of, p := t.Origins[id].Promotion, &Promotion{}
+	for _, f := range t.Fields {
+		if o, ok := t.Origins[f.ID]; ok && (o.Promotion == of || f.ID > id) { // later promotions have higher ids
+			p.Columns = append(p.Columns, unnamed(f, o))
+		}
+	}
+	return before(t, []*Promotion{p})
+}
+
 func promotedColumns(p *Promotion) []PromotedColumn {
 	if p == nil {
 		return nil

@@ -153,7 +153,7 @@ class Promoted:
         promotion: an id of the entries, their definitions, and the snapshots of their tables.
         columns: the names of the new columns.
         snapshots: the snapshots of the values, by entry.
-        existed: whether the table already had the columns.
+        existed: whether the table already had the columns. The call then wrote only the files that lacked them.
         continued: whether this call continued an earlier one.
         schema: the id of the current schema.
         rows: the number of rows in the written files.
