@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import torch
 
-from penstock.torch import Vocabulary
+from penstock.torch import Converter, Vocabulary
 
 Draw = Callable[[random.Random, int], pa.Array]
 
@@ -61,6 +62,8 @@ class Rules:
     vocab: dict[str, Any] = field(default_factory=dict)
     hash: dict[str, int] = field(default_factory=dict)
     decimals: dict[str, str] = field(default_factory=dict)
+    cast: dict[str, str] = field(default_factory=dict)
+    pack: dict[str, list[str]] = field(default_factory=dict)
 
     def given(self) -> dict[str, Any]:
         """The keyword arguments of a converter."""
@@ -342,7 +345,29 @@ def world(seed: int) -> World:
     first = rng.choice([0, rng.randrange(rows + 1)])
     last = rng.choice([rows, rng.randrange(first, rows + 1)])
     batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    add_casts(rng, batch.schema, rules)
     return World(batch, rules.given(), first, last)
+
+
+FLOATS = ["float16", "bfloat16", "float32"]
+
+
+def add_casts(rng: random.Random, schema: pa.Schema, rules: Rules) -> None:
+    """Draws casts and packs of the columns of a schema."""
+    fills = {name.removesuffix("[]") for name, rule in rules.nulls.items() if not isinstance(rule, str)}
+    levels: dict[str, list[str]] = {}
+    for name, column in Converter(schema, **rules.given()).columns.items():
+        if column.codes is not None or rng.random() < 0.6 or name.endswith("_mask"):
+            continue
+        small = column.dtype in (torch.int16, torch.int8, torch.uint8, torch.bool)
+        if column.dtype.is_floating_point or small or name not in fills:
+            rules.cast[name] = rng.choice(FLOATS if column.dtype.is_floating_point else [*FLOATS, "int32"])
+    for name, column in Converter(schema, **rules.given()).columns.items():
+        if not column.jagged and not name.endswith("_mask"):
+            levels.setdefault(f"{column.indexed} {column.dtype}", []).append(name)
+    for at, names in enumerate(levels.values()):
+        if rng.random() < 0.5:
+            rules.pack[f"pack{at}"] = rng.sample(names, rng.randrange(1, len(names) + 1))
 
 
 def indexed(

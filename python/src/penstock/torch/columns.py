@@ -38,8 +38,9 @@ class ColumnPlan:
         numbers = Numbers.of(field.name, kind, rule_set)
         if numbers is None:
             return None
+        numbers = numbers.casted(field.name, rule_set)
         rule, blank = _null(field.name, field.nullable, numbers, rule_set)
-        flat = Flat(field.name, numbers.numeric, rule, blank)
+        flat = Flat(field.name, numbers.numeric, rule, blank, numbers.cast)
         return cls._made(numbers.column, Values(flat), rule)
 
     @classmethod
@@ -49,12 +50,13 @@ class ColumnPlan:
         numbers = Numbers.of(name, element.type, rule_set)
         if numbers is None:
             return None
+        numbers = numbers.casted(name, rule_set)
         rule, blank = _null(elements, element.nullable, numbers, rule_set, NullRule("error"))
         if rule is not None and rule.word == "mask":
             rule_set.refuse(
                 "nulls", elements, "list elements cannot have a mask", "use 'nan', a number or 'error'"
             )
-        flat = Flat(elements, numbers.numeric, rule, blank)
+        flat = Flat(elements, numbers.numeric, rule, blank, numbers.cast)
         if pa.types.is_fixed_size_list(field.type):
             width = field.type.list_size
             rule, blank = _null(name, field.nullable, numbers, rule_set)
@@ -76,7 +78,7 @@ def _null(
     Without an explicit rule, it is `otherwise` or else that of "*". For floats it is "nan", unless "*" is a value.
     """
     rule = rule_set.null(name)
-    floats = numbers.column.dtype.is_floating_point
+    floats = pa.types.is_floating(numbers.zero.type)
     if rule is None and nullable:
         rule = otherwise or rule_set.everywhere
         if floats and (rule is None or rule.word != "fill"):

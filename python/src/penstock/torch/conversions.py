@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import torch
 
 from penstock import errors
-from penstock.torch import arrays
+from penstock.torch import arrays, casts
 from penstock.torch.jagged import Jagged
 from penstock.torch.rules import NullRule
 
@@ -28,12 +28,28 @@ class Flat:
         numeric: converts the array to a type that a tensor can view; nulls stay null.
         rule: the rule for nulls; None if there must be none.
         blank: replaces nulls.
+        cast: the type to which the numbers are cast; None if they are not.
     """
 
     name: str
     numeric: Numeric
     rule: NullRule | None
     blank: pa.Scalar
+    cast: torch.dtype | None = None
+
+    def tensor(self, numbers: pa.Array) -> torch.Tensor:
+        """A tensor of numbers without nulls."""
+        tensor = arrays.view(numbers)
+        if self.cast is None:
+            return tensor
+        try:
+            return casts.cast(tensor, self.cast)
+        except ValueError as e:
+            word = str(self.cast).removeprefix("torch.")
+            raise errors.Invalid(
+                f"column {self.name!r} contains a number that {word} cannot hold",
+                remedy="leave the column out of `cast`, or cast it to another dtype",
+            ) from e
 
     def numbers(self, array: pa.Array) -> pa.Array:
         """Converts an array to numbers or booleans without nulls."""
@@ -65,11 +81,13 @@ class Values:
     @property
     def views(self) -> bool:
         """Whether values are already numbers, which a tensor can view if there are no nulls."""
-        return self.flat.numeric is same and not pa.types.is_boolean(self.flat.blank.type)
+        if self.flat.cast is not None or pa.types.is_boolean(self.flat.blank.type):
+            return False
+        return self.flat.numeric is same
 
     def __call__(self, array: pa.Array) -> torch.Tensor:
         """Converts an array to a tensor."""
-        return arrays.view(self.flat.numbers(array))
+        return self.flat.tensor(self.flat.numbers(array))
 
 
 @dataclass(frozen=True)
@@ -99,7 +117,7 @@ class FixedLists:
             elements = replace(self.flat, numeric=same).numbers(known)
         else:
             elements = self.flat.numbers(elements)
-        return arrays.view(elements).reshape(len(array), self.width)
+        return self.flat.tensor(elements).reshape(len(array), self.width)
 
 
 @dataclass(frozen=True)
@@ -125,7 +143,7 @@ class Lists:
         else:
             elements, offsets = array.values.slice(first, last - first), arrays.view(array.offsets)
             offsets = offsets - first if first else offsets  # the offsets of a slice may start anywhere
-        return Jagged(arrays.view(self.flat.numbers(elements)), offsets)
+        return Jagged(self.flat.tensor(self.flat.numbers(elements)), offsets)
 
 
 def refuse_null(name: str, rule: NullRule | None) -> None:

@@ -8,18 +8,20 @@ from types import MappingProxyType
 from typing import Any, Unpack
 
 import pyarrow as pa
+import torch
 from torch.utils.dlpack import from_dlpack
 
 from penstock import errors
 from penstock.fields import Cursor
 from penstock.indexed import expand, is_indexed, plain_schema
 from penstock.signatures import lists
-from penstock.torch import arrays
+from penstock.torch import arrays, packs
 from penstock.torch.batch import Batch
 from penstock.torch.columns import ColumnPlan
 from penstock.torch.conversions import Conversion, Values
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.numbers import Column
+from penstock.torch.packs import Pack
 from penstock.torch.rules import Rules, RuleSet
 from penstock.torch.tensorplan import PlannedColumn, TensorPlan
 
@@ -33,6 +35,7 @@ class Converter:
     - numbers are views of Arrow's memory, booleans are unpacked;
     - dates, times and timestamps are int64;
     - strings and bytes are codes, from `vocab` or `hash`;
+    - columns are cast by `cast`, and packed into matrices by `pack`;
     - lists are a `Jagged`, fixed-size lists a two-dimensional tensor;
     - an indexed column is a `Deduplicated`, with each distinct row once.
 
@@ -56,9 +59,10 @@ class Converter:
         for field in schema:
             if is_indexed(field):
                 parts = self._plan_columns(field.type.value_type.fields, rule_set, field.name)
-                self._entries.append(_IndexedEntry(field.name, parts))
+                self._entries.append(_IndexedEntry(field.name, parts, []))
             else:
                 self._entries += self._plan_columns([field], rule_set, "")
+        self._packs = self._plan_packs(rule_set, plain_schema(schema).names)
         rule_set.end(plain_schema(schema))
 
     @property
@@ -91,6 +95,8 @@ class Converter:
         found: dict[str, Any] = {}
         for entry, array in zip(self._entries, batch.columns, strict=True):
             entry.add(array, found)
+        for pack in self._packs:
+            pack.replace(found)
         return Batch(found, rows=batch.num_rows, cursor=cursor, step=step)
 
     def _plan(self) -> TensorPlan:
@@ -101,13 +107,15 @@ class Converter:
             parts = entry.parts if isinstance(entry, _IndexedEntry) else [entry]
             fields = field.type.value_type.fields if indexed else [field]
             for part, part_field in zip(parts, fields, strict=True):
-                dtype = self._columns[part.name].dtype
                 planned.append(
                     PlannedColumn(
-                        field.name if indexed else "", part_field, part.conversion, dtype, part.mask
+                        field.name if indexed else "", part_field, part.conversion, part.dtype, part.mask
                     )
                 )
-        return TensorPlan.of(planned)
+        every = [*self._packs]
+        for entry in self._entries:
+            every += entry.packs if isinstance(entry, _IndexedEntry) else []
+        return TensorPlan.of(planned, every)
 
     def _expanded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Expands an indexed batch, if the converter is for plain batches."""
@@ -121,6 +129,21 @@ class Converter:
                 remedy="create a converter for the schema of each stream",
             )
         return batch
+
+    def _plan_packs(self, rule_set: RuleSet, known: list[str]) -> list[Pack]:
+        """Plans packs, records their columns, and returns the packs of plain columns."""
+        plain = [entry for entry in self._entries if isinstance(entry, _PlainEntry)]
+        indexed = {entry.name: entry for entry in self._entries if isinstance(entry, _IndexedEntry)}
+        parts = [*plain, *(part for entry in indexed.values() for part in entry.parts)]
+        found = packs.planned(rule_set, self._columns, [part.mask for part in parts if part.mask], known)
+        for pack in found:
+            for name in pack.parts:
+                del self._columns[name]
+        for pack in found:
+            self._columns[pack.column.name] = pack.column
+            if pack.column.indexed:
+                indexed[pack.column.indexed].packs.append(pack)
+        return [pack for pack in found if not pack.column.indexed]
 
     def _plan_columns(self, fields: Iterable[pa.Field], rule_set: RuleSet, indexed: str) -> list[_PlainEntry]:
         """Plans the conversion of columns, and records it."""
@@ -137,7 +160,8 @@ class Converter:
                     )
                 self._columns[column.name] = replace(column, indexed=indexed)
             views = isinstance(plan.conversion, Values) and plan.conversion.views
-            made.append(_PlainEntry(field.name, plan.conversion, plan.mask.name if plan.mask else "", views))
+            mask = plan.mask.name if plan.mask else ""
+            made.append(_PlainEntry(field.name, plan.conversion, plan.column.dtype, mask, views))
         return made
 
     def __repr__(self) -> str:
@@ -150,6 +174,7 @@ class _PlainEntry:
 
     name: str
     conversion: Conversion
+    dtype: torch.dtype
     mask: str
     views: bool
 
@@ -169,6 +194,7 @@ class _IndexedEntry:
 
     name: str
     parts: list[_PlainEntry]
+    packs: list[Pack]
 
     def add(self, array: pa.DictionaryArray, found: dict[str, Any]) -> None:
         """Adds the distinct rows of an array to `found`."""
@@ -180,6 +206,8 @@ class _IndexedEntry:
         columns: dict[str, Any] = {}
         for part, column in zip(self.parts, rows.flatten(), strict=True):
             part.add(column, columns)
+        for pack in self.packs:
+            pack.replace(columns)
         found[self.name] = Deduplicated(columns, arrays.view(indices), len(rows))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from penstock.torch import arrays, conversions, decimals
+from penstock.torch import arrays, casts, conversions, decimals
 from penstock.torch.codes import Buckets, Lookup
 from penstock.torch.conversions import Numeric
 from penstock.torch.rules import RuleSet
@@ -59,12 +59,14 @@ class Numbers:
         kind: the type of the values; for a dictionary, the type of its values.
         numeric: converts an array of the type to numbers or booleans; nulls stay null.
         zero: 0 or False, in the resulting type.
+        cast: the type to which the numbers are cast; None if they are not.
     """
 
     column: Column
     kind: pa.DataType
     numeric: Numeric
     zero: pa.Scalar
+    cast: torch.dtype | None = None
 
     @classmethod
     def of(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
@@ -93,6 +95,19 @@ class Numbers:
         else:
             rule_set.refuse("columns", name, f"{kind} cannot be a tensor", _LEAVE_OUT)
         return None
+
+    def casted(self, name: str, rule_set: RuleSet) -> Numbers:
+        """The same numbers, cast if a rule says so."""
+        word = rule_set.cast(name)
+        to = None if word is None else getattr(torch, word)
+        if to is None or to == self.column.dtype:
+            return self
+        if to == torch.int32 and self.column.dtype.is_floating_point:
+            rule_set.refuse(
+                "cast", name, f"{self.kind} cannot be cast to 'int32'", "only integers and booleans can"
+            )
+            return self
+        return replace(self, column=replace(self.column, dtype=to), cast=to)
 
     @classmethod
     def _coded(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
@@ -142,6 +157,12 @@ class Numbers:
         Raises:
             ValueError, TypeError, LookupError, pa.ArrowException: the column cannot hold it.
         """
+        found = self._fill(value)
+        if self.cast is not None:
+            casts.cast(arrays.view(pa.array([found.as_py()], found.type)), self.cast)
+        return found
+
+    def _fill(self, value: Any) -> pa.Scalar:
         if self.column.codes is not None:
             return self.numeric(pa.array([value], self.kind))[0]
         if isinstance(value, bool) != pa.types.is_boolean(self.kind):
@@ -149,7 +170,7 @@ class Numbers:
         if pa.types.is_decimal(self.kind):
             return self.numeric(pa.array([decimal.Decimal(str(value))], self.kind))[0]
         found = pa.scalar(value, self.zero.type)
-        if not self.column.dtype.is_floating_point:
+        if not pa.types.is_floating(self.zero.type):
             changed = found.as_py() != value
         else:
             changed = math.isinf(found.as_py()) and not math.isinf(value)

@@ -20,6 +20,7 @@ DEFAULT = "*"
 _WORDS = ("nan", "mask", "empty", "error")
 _SHOWN = 8
 DECIMALS = ("float64", "float32", "unscaled")
+CASTS = ("float16", "bfloat16", "float32", "int32")
 
 
 class Rules(TypedDict, total=False):
@@ -38,12 +39,19 @@ class Rules(TypedDict, total=False):
         hash: the number of buckets to hash values into, see `bucket`.
         decimals: what a decimal becomes: "float64" or "float32": the nearest float; "unscaled": an int64 in units of
             the last digit, so that 12.50 is 1250.
+        cast: the dtype of a tensor: "float16", "bfloat16" or "float32": the nearest number, ties to even, as torch's
+            `to` returns it; "int32" for integers. A number that does not fit is an error. The name of a pack stands for
+            all of its columns. "*" has no meaning here.
+        pack: matrices: the names of columns of numbers or fixed-size lists that become one tensor [rows, width], side by
+            side, in place of their own tensors. All must have one dtype; see `cast`.
     """
 
     nulls: Mapping[str, Null] | str | None
     vocab: Mapping[str, Vocabulary | Sequence[Any] | Mapping[Any, int]] | None
     hash: Mapping[str, int] | None
     decimals: Mapping[str, str] | None
+    cast: Mapping[str, str] | None
+    pack: Mapping[str, Sequence[str]] | None
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,9 @@ class RuleSet:
         self._everywhere = self._null_rule(DEFAULT, self._nulls.pop(DEFAULT, None))
         self._named = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
         self._defaults = {name: named.pop(DEFAULT, None) for name, named in self._named.items()}
+        self._named["cast"] = dict(rules.get("cast") or {})
+        self.packs = self._read_packs(rules.get("pack") or {})
+        self._packed = {column: name for name, columns in self.packs.items() for column in columns}
         self._used: set[tuple[str, str]] = set()
         self._nearest: dict[tuple[str, str], str] = {}
 
@@ -151,6 +162,31 @@ class RuleSet:
         )
         return "float64"
 
+    def cast(self, name: str) -> str | None:
+        """The dtype to which a column is cast, by its own rule or by that of its pack."""
+        named = self._named["cast"]
+        key = name if name in named else self._packed.get(name, name)
+        self._used.add(("cast", key))
+        given = named.get(key)
+        if given is None or given in CASTS:
+            return None if given is None else str(given)
+        self.refuse("cast", key, f"{given!r} is not a dtype to cast to", f"use {', '.join(map(repr, CASTS))}")
+        return None
+
+    def _read_packs(self, packs: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Reads the columns of each pack."""
+        found: dict[str, list[str]] = {}
+        for name, columns in packs.items():
+            if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
+                self.refuse(
+                    "pack", name, f"{columns!r} is not a list of columns", "use pack={name: [column, …]}"
+                )
+                continue
+            found[name] = list(columns)
+            if not found[name]:
+                self.refuse("pack", name, "a pack needs a column", "")
+        return found
+
     def refuse(self, rule: str, column: str, message: str, remedy: str) -> None:
         """Records a mistake in a column's rule, or in a column; equal messages are reported together."""
         self._refused.setdefault((message, remedy), []).append((rule, column))
@@ -164,6 +200,8 @@ class RuleSet:
         known = schema.names
         refused = {column for columns in self._refused.values() for _, column in columns}
         for rule, name in self._unused():
+            if rule == "cast" and name in self.packs:
+                continue
             if name not in known:
                 near = _nearest(str(name), schema)
                 self._nearest[rule, name] = near

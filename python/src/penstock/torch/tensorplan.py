@@ -15,6 +15,7 @@ import torch
 from penstock.torch import arrays, conversions, decimals
 from penstock.torch.codes import Buckets, Lookup
 from penstock.torch.conversions import Conversion, FixedLists, Lists, Numeric
+from penstock.torch.packs import Pack
 from penstock.torch.rules import NullRule
 
 # The words for source types that differ from pyarrow's names.
@@ -55,9 +56,12 @@ class TensorPlan:
     vocabularies: list[pa.RecordBatch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, columns: Iterable[PlannedColumn]) -> TensorPlan:
-        """Describes columns."""
+    def of(cls, columns: Iterable[PlannedColumn], packs: Iterable[Pack]) -> TensorPlan:
+        """Describes columns and packs."""
         plan = cls()
+        for pack in packs:
+            described = {"name": pack.column.name, "entry": pack.column.indexed, "columns": list(pack.parts)}
+            plan.packs.append(described)
         for column in columns:
             plan._add(column)
         return plan
