@@ -48,6 +48,12 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	return c.Slot.EnterCall(ctx)
 }
 
+// readSlot takes a slot for a client that reads as much as a stream, if one is free.
+func (s *Server) readSlot(client string) (leave func(), ok bool) {
+	at := s.admission.Of(admission.Stream{Client: client})
+	return at.Release, at.Try()
+}
+
 // counted sets the counts from a ticket. A ticket without counts that requires them was made
 // before rows were counted.
 func (p *planned) counted(c ticket.Content) error {

@@ -243,7 +243,7 @@ func New(options Options) *Server {
 	s.progress = progress.Options{Clock: options.Clock, Every: options.ProgressEvery}
 	s.changes = changes.New(changes.Options{
 		Guard: s.guard, Tables: options.Tables, History: history, Maintenance: options.Maintenance, Promoter: options.Promoter, Budget: options.Budget,
-		Places: options.MaxStages, Share: options.PeerShare, Enter: s.enter, Clock: options.Clock, Ticks: options.Ticks, Log: options.Logger,
+		Places: options.MaxStages, Share: options.PeerShare, Enter: s.enter, ReadSlot: s.readSlot, Clock: options.Clock, Ticks: options.Ticks, Log: options.Logger,
 		PutTimeout: options.PutTimeout, Progress: s.progress,
 	})
 	s.redeemSlots = call.NewQueue(options.PlanSlots, options.PeerShare, options.Ticks, call.ManyPlans)

@@ -76,6 +76,14 @@ func (l *Loader) planListed(ctx context.Context, request PlanRequest, of listedE
 	return p, fault.Op(q.WithFields(err, d), "plan dataset %s", label(d))
 }
 
+// PlanDataset is like PlanFor, for the given dataset instead of the query's dataset. The defaults of
+// the dataset must be set, and the query must have neither a dataset nor entries.
+func (l *Loader) PlanDataset(ctx context.Context, d dataset.Dataset, request PlanRequest) (Planned, error) {
+	request.Query = request.Query.Defaults()
+	p, err := l.plan(ctx, d, request, readEntries)
+	return p, fault.Op(err, "plan dataset %s", label(d))
+}
+
 // plan plans a query, whose defaults are set, for its dataset.
 func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanRequest, of listedEntries) (Planned, error) {
 	q := request.Query

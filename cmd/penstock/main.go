@@ -31,6 +31,7 @@ const (
 	exitFailure     = 1
 	exitFindings    = 1 // verify has findings; if it fails for another reason, the exit code is exitUnverified
 	exitUnverified  = 3
+	exitBroken      = 4 // stage has committed rows, and a dataset can no longer be read
 	exitUsage       = 2
 	exitInterrupted = 130 // as in shells, for SIGINT
 )
@@ -161,6 +162,9 @@ func (p process) finish(command *cobra.Command, err error) int {
 	p.note("%s", fault.Redact(describe(fault.As(err))))
 	if _, unverified := errors.AsType[unverifiedError](err); unverified {
 		return exitUnverified
+	}
+	if _, broken := errors.AsType[brokenError](err); broken {
+		return exitBroken
 	}
 	return exitFailure
 }

@@ -84,7 +84,7 @@ func TestErrorsPageHasExitCodes(t *testing.T) {
 		require.NoError(t, err)
 		codes = append(codes, code)
 	}
-	require.Equal(t, []int{exitOK, exitFailure, exitUsage, exitUnverified, exitInterrupted}, codes)
+	require.Equal(t, []int{exitOK, exitFailure, exitUsage, exitUnverified, exitBroken, exitInterrupted}, codes)
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^\texit\w+ += (\d+)`).FindAllStringSubmatch(string(source), -1) {

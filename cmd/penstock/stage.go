@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -137,7 +138,10 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	if err != nil {
 		return err
 	}
-	return p.printStaged(call, out)
+	if out.Snapshot != 0 && !call.NoCheck {
+		out.Readers = e.CheckReaders(ctx, call.TableWrite, out)
+	}
+	return p.printStaged(call, out, "no dataset reads table "+call.Table)
 }
 
 // localRows returns the rows to stage in process. The caller releases them.
@@ -175,19 +179,19 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 	if err != nil {
 		return err
 	}
-	return p.printStaged(call, out)
+	return p.printStaged(call, out, "no dataset that this client may read reads table "+call.Table)
 }
 
-// printStaged prints the result of a stage.
-func (p terminal) printStaged(call stageCall, out stage.WriteResult) error {
-	text := stageText(call.TableWrite, out)
+// printStaged prints the result of a stage. unread says that there are no readers to check.
+func (p terminal) printStaged(call stageCall, out stage.WriteResult, unread string) error {
+	text := stageText(call.TableWrite, out) + readersText(out.Readers, unread)
 	if created := call.created.Load(); created != nil {
 		text = *created + text
 	}
 	if out.Snapshot != 0 && !out.Existed {
 		text += undoText(madeBy(call.TableWrite, out), call.source)
 	}
-	return p.printResult(call.asJSON, out, text)
+	return errors.Join(p.printResult(call.asJSON, out, text), p.brokenReaders(call, out))
 }
 
 // stageText describes a result.

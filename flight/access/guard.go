@@ -166,6 +166,30 @@ type WriteSources struct {
 	LikeRights policy.Rights // to the table that a new one is laid out like
 	// Shown reports whether errors may name a dataset that reads the table.
 	Shown func(dataset string) bool
+	// Readers returns the datasets that the caller may read when it is called.
+	Readers func() []DatasetReader
+}
+
+// DatasetReader is a dataset that a caller may read.
+type DatasetReader struct {
+	Dataset   dataset.Dataset
+	Rights    policy.Rights
+	Disclosed func(ctx context.Context, err error) error // see Guard.Disclosed
+}
+
+// readers returns the datasets that the caller may read.
+func (g *Guard) readers(c *call.Call) []DatasetReader {
+	now := g.Policy()
+	var out []DatasetReader
+	for _, d := range g.Datasets() {
+		rights, may := now.Read(c.Caller, d.Name)
+		if !may {
+			continue
+		}
+		grant := newGrant(c, rights, d, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}})
+		out = append(out, DatasetReader{d, rights, func(ctx context.Context, err error) error { return g.Disclosed(ctx, grant, err) }})
+	}
+	return out
 }
 
 // PermitStage returns the sources of a write command. It returns an error unless the caller may run
@@ -175,6 +199,7 @@ func (g *Guard) PermitStage(c *call.Call, command dataset.TableWrite) (from Writ
 		return WriteSources{}, err
 	}
 	from.Shown = func(dataset string) bool { return g.MayRead(c, dataset) }
+	from.Readers = func() []DatasetReader { return g.readers(c) }
 	if command.OnlyKeysOf != "" {
 		if from.KeysRights, err = g.permitKeysOf(c, command.OnlyKeysOf); err != nil {
 			return WriteSources{}, err

@@ -152,6 +152,9 @@ func (p *Slot) Enter(ctx context.Context) error {
 	return a.Enter(ctx, &p.Claim, wait, p.late)
 }
 
+// Try gives the stream a slot if one is free, and reports whether the stream has one.
+func (p *Slot) Try() bool { return p.admission.Try(&p.Claim) }
+
 // late returns how much longer a stream may wait, or an error if it has waited for too long.
 func (p *Slot) late() (more time.Duration, err error) {
 	p.admission.Look(func() {

@@ -36,9 +36,11 @@ type Options struct {
 	// Enter counts a change until leave is called, which may be called more than once. The context ends with the call, and when the
 	// server stops waiting for calls.
 	Enter func(context.Context) (ctx context.Context, leave func())
-	Clock func() time.Time
-	Ticks func() time.Time // for how long calls take
-	Log   *slog.Logger
+	// ReadSlot takes a slot of a stream for a client, if one is free. The caller calls leave.
+	ReadSlot func(client string) (leave func(), ok bool)
+	Clock    func() time.Time
+	Ticks    func() time.Time // for how long calls take
+	Log      *slog.Logger
 	// PutTimeout is how long a client may take for a message with rows; 0: the default.
 	PutTimeout time.Duration
 	Progress   progress.Options

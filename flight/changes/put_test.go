@@ -30,7 +30,7 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, flight.Options{Budget: budget.New(1 << 30), ProgressEvery: time.Nanosecond, Clock: time.Now})
 	p := put(t, s.Client, `{"stage": {"table": "ml.history", "mode": "replace", "token": "`+testToken+`", "branch": "try", "evolve": true, "again": true,
-		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "allow_duplicates": true, "allow_shrink": true, "dry_run": true, "progress": true}}`, batchtest.IDSchema())
+		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "allow_duplicates": true, "allow_shrink": true, "dry_run": true, "no_check": true, "progress": true}}`, batchtest.IDSchema())
 	p.rows(t, batchtest.IDs(0, 3), batchtest.IDs(3, 5)).declare(t, 5)
 	got, err := p.answers()
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	require.Equal(t, int64(7), got[len(got)-1].Result.Snapshot)
 	require.Equal(t, dataset.TableWrite{
 		Table: "ml.history", Mode: dataset.WriteReplace, Token: testToken, Again: new(true), Branch: "try", Evolve: true, Key: []string{"id"}, DryRun: true,
-		Partition: []string{"day(ts)"}, Buckets: 4, Sort: []string{"id desc"}, OnlyKeysOf: "homefeed", AllowDuplicates: true, AllowShrink: true, Progress: true,
+		Partition: []string{"day(ts)"}, Buckets: 4, Sort: []string{"id desc"}, OnlyKeysOf: "homefeed", AllowDuplicates: true, AllowShrink: true, NoCheck: true, Progress: true,
 	}, w.last)
 
 	p = put(t, s.Client, stageOf, batchtest.IDSchema())

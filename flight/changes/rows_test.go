@@ -90,6 +90,18 @@ func (w *writtenRows) Stage(ctx context.Context, request dataset.TableWrite, _ a
 	return stage.WriteResult{Token: request.Token, Snapshot: 7, Rows: int64(len(all))}, nil
 }
 
+func (w *writtenRows) CheckReaders(_ context.Context, _ dataset.TableWrite, made stage.WriteResult, client changes.CheckingClient) []stage.ReaderCheck {
+	out := []stage.ReaderCheck{}
+	for _, r := range client.Readers {
+		one := stage.ReaderCheck{Dataset: r.Dataset.Name, Rows: made.Rows}
+		if client.Busy {
+			one.NotMeasured = "busy"
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
 func (w *writtenRows) Publish(_ context.Context, table, branch string) (commit.Move, error) {
 	if branch == "gone" {
 		return commit.Move{}, fault.New(fault.NotFound, "there is no branch gone")

@@ -26,10 +26,20 @@ type TableWriter interface {
 	Writable(table string) error
 	// Stage writes rows to a table as one change; see stage.Stager.
 	Stage(ctx context.Context, request dataset.TableWrite, from access.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error)
+	// CheckReaders checks how the client's datasets read a table after a stage; see
+	// staged.Datasets. It never returns nil.
+	CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, client CheckingClient) []stage.ReaderCheck
 	// Publish moves main of a table to the snapshot of a branch, and Undo reverses a move; see
 	// commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
 	Undo(ctx context.Context, made commit.Move) error
+}
+
+// CheckingClient is the client of a call that checks the readers of a table.
+type CheckingClient struct {
+	Readers []access.DatasetReader // the datasets that it may read
+	Peer    string                 // whose share of the memory the check uses
+	Busy    bool                   // there is no slot for reading, so nothing may be read
 }
 
 // TableHistory reads the snapshots of tables. It is safe for concurrent use.

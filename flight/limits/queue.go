@@ -148,6 +148,31 @@ func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, lat
 	}
 }
 
+// Try gives a claim a place if it can have one without waiting, and reports whether it has one.
+func (q *Queue) Try(c *Claim) bool {
+	if q.options.Places == 0 {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.has {
+		return true
+	}
+	q.add(c)
+	q.grant()
+	if q.waits(c) {
+		q.unqueue(c)
+	}
+	return c.has
+}
+
+// add adds a claim to the waiting claims. q.mu is held.
+func (q *Queue) add(c *Claim) {
+	c.queue, c.client, c.err, c.settled = q, q.of(c.Client), nil, make(chan struct{})
+	q.waiting = append(q.waiting, c)
+	q.bytes += c.Bytes
+}
+
 // arrive gives a claim a place, refuses it, or makes it wait. It reports whether the claim waits.
 func (q *Queue) arrive(c *Claim) bool {
 	q.mu.Lock()
@@ -155,9 +180,7 @@ func (q *Queue) arrive(c *Claim) bool {
 	if c.has {
 		return false
 	}
-	c.queue, c.client, c.err, c.settled = q, q.of(c.Client), nil, make(chan struct{})
-	q.waiting = append(q.waiting, c)
-	q.bytes += c.Bytes
+	q.add(c)
 	q.grant()
 	q.refuse()
 	if !q.waits(c) {

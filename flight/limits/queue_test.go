@@ -343,3 +343,21 @@ func refused(t *testing.T, c *entered) error {
 	require.Error(t, c.err)
 	return c.err
 }
+
+// A claim that tries gets a place only if no wait is necessary, and never waits.
+func TestTryDoesNotWait(t *testing.T) {
+	q := NewQueue(Options{Places: 2, Percent: 50, Claims: 10, Bytes: 100, Full: func(Counts) error { return nil }, Clock: time.Now})
+	x, other, y := &Claim{Client: "x", Bytes: 5}, &Claim{Client: "x", Bytes: 5}, &Claim{Client: "y"}
+	require.True(t, q.Try(x))
+	require.True(t, q.Try(x), "it has its place")
+	require.False(t, q.Try(other), "x has its share")
+	require.Zero(t, q.Counts().Waiting)
+	require.Zero(t, q.Counts().Bytes)
+	require.True(t, q.Try(y))
+	require.False(t, q.Try(&Claim{Client: "z"}))
+	x.Leave()
+	other.Leave()
+	require.True(t, q.Try(other))
+	require.Equal(t, 2, q.Counts().Taken)
+	require.True(t, NewQueue(Options{}).Try(&Claim{}), "without a limit")
+}

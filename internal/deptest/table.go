@@ -165,7 +165,7 @@ func Graph() []Row {
 			Folder:  "loader",
 			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
-		{Folder: "loader/staged", Imports: "loader catalog stage keyset policy dataset budget fault"},
+		{Folder: "loader/staged", Imports: "loader catalog stage plan keyset policy dataset rule budget fault"},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
 			Folder:  "loader/promote",

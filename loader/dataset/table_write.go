@@ -71,6 +71,8 @@ type TableWrite struct {
 	AllowShrink bool
 	// DryRun reads and sorts the rows, and writes nothing to the table.
 	DryRun bool
+	// NoCheck leaves out the check whether datasets can still read the table.
+	NoCheck bool
 	// Progress is whether messages tell the client how far the call has come.
 	Progress bool
 }
@@ -98,6 +100,7 @@ func WriteFields() []Field[TableWrite] {
 	allowDuplicates := About{Name: "allow_duplicates", Flag: Flag{Help: "write rows although others, or rows of the table, have the same key"}}
 	allowShrink := About{Name: "allow_shrink", Flag: Flag{Help: "let --mode replace leave less than half as many rows in the partitions that it replaces"}}
 	dryRun := About{Name: "dry_run", Flag: Flag{Help: "read and sort the rows, and print what would be written"}}
+	noCheck := About{Name: "no_check", Flag: Flag{Help: "do not check the datasets that read the table"}}
 	return []Field[TableWrite]{
 		text(About{Name: "table", Required: true}, func(w *TableWrite) *string { return &w.Table }),
 		word(mode, func(w *TableWrite) *WriteMode { return &w.Mode }, "", WriteAppend, WriteReplace),
@@ -114,6 +117,7 @@ func WriteFields() []Field[TableWrite] {
 		truth(allowDuplicates, func(w *TableWrite) *bool { return &w.AllowDuplicates }),
 		truth(allowShrink, func(w *TableWrite) *bool { return &w.AllowShrink }),
 		truth(dryRun, func(w *TableWrite) *bool { return &w.DryRun }),
+		truth(noCheck, func(w *TableWrite) *bool { return &w.NoCheck }),
 		truth(About{Name: "progress"}, func(w *TableWrite) *bool { return &w.Progress }),
 	}
 }

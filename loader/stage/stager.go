@@ -78,6 +78,8 @@ type WriteResult struct {
 	Removed    int      `json:"removed"` // files that were replaced
 	// RemovedRows is the number of rows in the replaced files, including deleted rows.
 	RemovedRows int64 `json:"removed_rows"`
+	// Readers describes how datasets read the table after the change; nil if they were not checked.
+	Readers []ReaderCheck `json:"readers,omitzero"`
 }
 
 // Options configure a Stager. Route, Read, Clock and Rows.Disk are required.

@@ -91,6 +91,32 @@ def test_rows_are_written_once(house: House, client: penstock.Client) -> None:
         assert sum(batch.num_rows for batch in stream) == 20
 
 
+def test_the_result_says_how_datasets_read_the_table(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stage reports match rates, and logs those that are suspicious and datasets that it has broken.
+
+    spec: stage-156, stage-158, stage-160
+    """
+    house = House(tmp_path)
+    homefeed = "{training: {table: features.shown}, key: [id], staging: [{table: features.history, name: h}]}"
+    text = house.config.read_text().replace("datasets: {", f"datasets: {{homefeed: {homefeed}, ")
+    house.config.write_text(text)
+    with Server(house.config) as server, penstock.connect(server.address, timeout=60) as client:
+        shown = pa.table({"id": pa.array(range(200), pa.int64())})
+        assert client.stage("features.shown", shown, key=["id"], buckets=4, no_check=True).readers == ()
+        first = client.stage(TABLE, table(500, 510), key=["id"], buckets=4)
+        joined, alone = first.readers
+        assert (alone.dataset, alone.entry, alone.match_rate, alone.failure) == ("history", "", None, "")
+        assert (joined.dataset, joined.entry, joined.rows, joined.match_rate) == ("homefeed", "h", 200, 0.0)
+        assert joined.warning in caplog.text
+        assert client.stage(TABLE, table(0, 150)).readers[0].match_rate == 0.75
+        broken = client.stage(TABLE, table(0, 2), allow_duplicates=True)
+        assert broken.readers[0].failure
+        assert broken.readers[0].kind == "invalid"
+        assert "dataset homefeed can no longer be read: " in caplog.text
+
+
 def test_the_same_rows_are_written_once(house: House, client: penstock.Client) -> None:
     """Rows in any form are found; `again` and a token write them.
 

@@ -65,6 +65,31 @@ func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from
 	return w.stager.Stage(ctx, o, request, rows)
 }
 
+// CheckReaders implements changes.TableWriter.
+func (w TableWriter) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, client changes.CheckingClient) []stage.ReaderCheck {
+	var readers []staged.Reader
+	for _, r := range client.Readers {
+		readers = append(readers, staged.Reader(r))
+	}
+	change := changeOf(request, made)
+	change.Peer = client.Peer
+	if client.Busy {
+		return w.engine.Datasets().NotChecked(change, readers, "not measured: the server is busy")
+	}
+	return w.engine.Datasets().CheckReaders(ctx, change, readers)
+}
+
+// changeOf returns the change of a table by a stage.
+func changeOf(request dataset.TableWrite, made stage.WriteResult) staged.Change {
+	return staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent}
+}
+
+// CheckReaders checks how the datasets read a table after a stage, on behalf of the operator.
+func (e *Engine) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult) []stage.ReaderCheck {
+	datasets := e.Datasets()
+	return datasets.CheckReaders(ctx, changeOf(request, made), datasets.AllReaders())
+}
+
 // Publish implements changes.TableWriter.
 func (w TableWriter) Publish(ctx context.Context, table, branch string) (tablecommit.Move, error) {
 	tables, name, err := w.engine.Tables.writes(table)

@@ -37,7 +37,7 @@ from penstock.members import Member
 from penstock.mixing import Mix, mix
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
-from penstock.staged import Published, Staged
+from penstock.staged import Published, ReaderCheck, Staged
 from penstock.states import merge_states
 from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
@@ -73,6 +73,7 @@ __all__ = [
     "Promoted",
     "Published",
     "Query",
+    "ReaderCheck",
     "Restored",
     "RunQuery",
     "Sample",

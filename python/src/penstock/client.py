@@ -433,6 +433,7 @@ class Client:
         allow_duplicates: bool = False,
         allow_shrink: bool = False,
         dry_run: bool = False,
+        no_check: bool = False,
         progress: ProgressFunction | None = None,
     ) -> Staged:
         """Writes rows to a table, as one change that is made exactly once.
@@ -465,6 +466,8 @@ class Client:
             allow_duplicates: allow rows with the same key as other rows of the data or the table.
             allow_shrink: allow "replace" to leave fewer than half of the rows in the replaced partitions.
             dry_run: read and sort the rows, and write nothing.
+            no_check: do not check the datasets that read the table. The check takes at most 10 seconds. If it finds a
+                dataset that can no longer be read, it logs a warning to the logger "penstock".
             progress: called about once a second, usually from a separate thread.
 
         Raises:
@@ -486,6 +489,7 @@ class Client:
             "allow_duplicates": allow_duplicates or None,
             "allow_shrink": allow_shrink or None,
             "dry_run": dry_run or None,
+            "no_check": no_check or None,
             "progress": progress is not None or None,
         }
         given = {name: value for name, value in command.items() if value is not None}

@@ -4,11 +4,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from penstock import errors
 from penstock.history import TableSnapshot
+
+
+@dataclass(frozen=True)
+class ReaderCheck:
+    """How a dataset reads a table after rows were staged to it.
+
+    Attributes:
+        dataset: the dataset.
+        entry: the entry that joins the table; "" if it is the training table.
+        rows: the number of sampled training rows; 0 if the match rate was not measured.
+        matched: how many of these rows match.
+        not_measured: why the match rate was not measured; "" if it was, or if there is none.
+        warning: why the match rate is probably wrong; "" if it is not.
+        failure: why the dataset cannot be read; "" if no reason was found.
+        kind: the kind of the failure, such as "invalid".
+        remedy: what to do about the failure.
+        before: whether the dataset could not be read before the change either.
+    """
+
+    dataset: str
+    entry: str = ""
+    rows: int = 0
+    matched: int = 0
+    not_measured: str = ""
+    warning: str = ""
+    failure: str = ""
+    kind: str = ""
+    remedy: str = ""
+    before: bool = False
+
+    @property
+    def match_rate(self) -> float | None:
+        """The fraction of sampled rows that match; None if it was not measured."""
+        return self.matched / self.rows if self.rows else None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Decodes a part of a server's result."""
+        failure = found.get("failure") or {}
+        return cls(
+            dataset=str(found["dataset"]),
+            entry=str(found.get("entry", "")),
+            rows=int(found.get("rows", 0)),
+            matched=int(found.get("matched", 0)),
+            not_measured=str(found.get("not_measured", "")),
+            warning=str(found.get("warning", "")),
+            failure=str(failure.get("message", "")),
+            kind=str(failure.get("kind", "")),
+            remedy=str(failure.get("remedy", "")),
+            before=bool(failure.get("before", False)),
+        )
 
 
 @dataclass(frozen=True)
@@ -35,6 +86,8 @@ class Staged:
         added: the columns added to the table.
         partition: the partition fields of a new table.
         taken: the fields of `partition`, except the buckets, that were copied from the table `like`.
+        readers: how the datasets that the client may read read the table after the change; () if they were not checked.
+            Equality does not compare them.
     """
 
     table: str
@@ -56,6 +109,7 @@ class Staged:
     added: tuple[str, ...] = ()
     partition: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
+    readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, table: str, branch: str, found: Mapping[str, Any]) -> Self:
@@ -73,6 +127,7 @@ class Staged:
             existed=bool(found.get("existed", False)),
             created=bool(found.get("created", False)),
             branched=bool(found.get("branched", False)),
+            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
             **fields,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import threading
 import uuid
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ from penstock.channel import Call, Channel, Lease
 from penstock.outgoing import Rows, parts
 from penstock.servers import Servers, is_retryable
 from penstock.staged import Staged
+
+_log = logging.getLogger("penstock")
 
 
 def new_token() -> str:
@@ -49,7 +52,9 @@ def stage(
         channel = servers.current
         sending = _Sending(channel, command, rows, progress)
         try:
-            return sending.run()
+            staged = sending.run()
+            _log_broken(staged)
+            return staged
         except errors.Error as failure:
             failure.token = token
             # If no server was ever reached, the addresses are probably wrong.
@@ -65,6 +70,21 @@ def stage(
                 raise
         threading.Event().wait(wait)
     raise AssertionError("unreachable: an attempt returns or raises")
+
+
+def _log_broken(staged: Staged) -> None:
+    """Logs the datasets that the change has made unreadable, and the suspicious match rates."""
+    for reader in staged.readers:
+        if reader.failure and not reader.before:
+            _log.warning(
+                "the rows are committed in snapshot %d of table %s, and dataset %s can no longer be read: %s",
+                staged.snapshot,
+                staged.table,
+                reader.dataset,
+                reader.failure,
+            )
+        elif reader.warning:
+            _log.warning("dataset %s after the stage to %s: %s", reader.dataset, staged.table, reader.warning)
 
 
 def _by_hand(token: str, why: str) -> str:

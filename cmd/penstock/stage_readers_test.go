@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// rowsOf returns CSV with the ids of a range, and another column that is 1.
+func rowsOf(column string, from, to int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "id,%s\n", column)
+	for id := from; id < to; id++ {
+		fmt.Fprintf(&b, "%d,1\n", id)
+	}
+	return b.String()
+}
+
+// stagedLake returns a lake whose training table features.rows has the ids 0 to 199, and whose
+// datasets read features.h.
+func stagedLake(t *testing.T) lake {
+	t.Helper()
+	l := lake{dir: t.TempDir()}
+	_, done := newCatalog(t, l.dir)
+	done()
+	l.config = l.file(t, "penstock.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
+datasets:
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h}]
+  semi:
+    training: {table: features.rows, filter: "id < 100"}
+    key: [id]
+    staging: [{table: default.features.h, join: semi}]
+  tried:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, ref: trial}]
+  alone: {training: {table: features.h}, key: [id]}
+  broken:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, columns: [none]}]
+`)
+	got := run(t, append(csvStage(t, l, "rows", rowsOf("label", 0, 200)), "--key", "id", "--buckets", "2", "--no-check", "--config", l.config)...)
+	require.Zero(t, got.code, got.stderr)
+	require.NotContains(t, got.stdout, "dataset ", "nothing is checked")
+	return l
+}
+
+// datasetLines returns the lines about datasets and their warnings.
+func datasetLines(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "dataset ") || strings.HasPrefix(line, "warning: ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// spec: stage-156, stage-157, stage-159
+func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
+	l := stagedLake(t)
+	const alone = "dataset alone: can be read; the table is its training table"
+	stage := func(rows string, args ...string) ran {
+		return run(t, append(append(csvStage(t, l, "h", rows), "--config", l.config), args...)...)
+	}
+	got := stage(rowsOf("f", 50, 250), "--key", "id", "--buckets", "4")
+	require.Zero(t, got.code, got.stderr)
+	lines := datasetLines(got.stdout)
+	require.Len(t, lines, 5)
+	require.Equal(t, []string{
+		"dataset clicks: 75% of 200 sampled rows match (h)", "dataset semi: 50% of 100 sampled rows match (h)",
+		"dataset tried: reads trial, and not branch main (h)", alone,
+	}, lines[:4])
+	require.Contains(t, lines[4], "dataset broken: cannot be read, and could not be read before the stage (h): ")
+	require.Contains(t, got.stdout, "\nto take it back: ")
+
+	got = stage(rowsOf("f", 0, 50), "--branch", "trial")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, []string{
+		"dataset clicks: 100% of 200 sampled rows match (h)", "dataset semi: 100% of 100 sampled rows match (h)",
+		"dataset tried: 100% of 200 sampled rows match (h)", alone,
+	}, datasetLines(got.stdout)[:4])
+
+	got = stage(rowsOf("f", 0, 1), "--json")
+	require.Zero(t, got.code, got.stderr)
+	var out stagedResult
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
+	require.Len(t, out.Readers, 5)
+	require.Equal(t, "clicks h 200 151", fmt.Sprint(out.Readers[0].Dataset, " ", out.Readers[0].Entry, " ", out.Readers[0].Rows, " ", out.Readers[0].Matched))
+	require.True(t, out.Readers[4].Failure.Before)
+	require.Equal(t, "invalid", out.Readers[4].Failure.Kind)
+
+	again := stage(rowsOf("f", 0, 1))
+	require.Contains(t, again.stdout, "has the rows already")
+	require.Equal(t, "dataset clicks: 75.5% of 200 sampled rows match (h)", datasetLines(again.stdout)[0])
+	require.NotContains(t, stage(rowsOf("f", 900, 901), "--dry-run").stdout, "dataset ")
+	require.NotContains(t, stage(rowsOf("f", 900, 901), "--no-check", "--json").stdout, "readers")
+
+	other := run(t, append(csvStage(t, l, "other", rowsOf("f", 0, 1)), "--key", "id", "--buckets", "4", "--config", l.config)...)
+	require.Zero(t, other.code, other.stderr)
+	require.Contains(t, other.stdout, "no dataset reads table features.other\n")
+}
+
+// stagedResult is the part of a result that tests read.
+type stagedResult = stage.WriteResult
+
+// Keys without any match are a warning, unless the entry allows them.
+//
+// spec: stage-158
+func TestStagedKeysThatMatchNothing(t *testing.T) {
+	l := stagedLake(t)
+	got := run(t, append(csvStage(t, l, "h", rowsOf("f", 500, 600)), "--key", "id", "--buckets", "4", "--config", l.config)...)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, []string{
+		"dataset clicks: 0% of 200 sampled rows match (h)",
+		"warning: no sampled row matches; penstock verify clicks compares the keys of both tables",
+	}, datasetLines(got.stdout)[:2])
+}
+
+// A stage after which a dataset can no longer be read has committed its rows. The exit code and the
+// error say so, and how to take the rows back.
+//
+// spec: stage-160
+func TestStageThatBreaksADataset(t *testing.T) {
+	l := stagedLake(t)
+	stage := func(rows string, args ...string) ran {
+		return run(t, append(append(csvStage(t, l, "h", rows), "--config", l.config), args...)...)
+	}
+	require.Zero(t, stage(rowsOf("f", 0, 200), "--key", "id", "--buckets", "4").code)
+	for range 2 { // a repeated command writes nothing, and fails in the same way
+		got := stage(rowsOf("f", 7, 9), "--allow-duplicates")
+		require.Equal(t, exitBroken, got.code, got.stdout)
+		require.Contains(t, datasetLines(got.stdout)[0], "dataset clicks: can no longer be read (h): ")
+		require.Contains(t, got.stderr, "the rows are committed in snapshot ")
+		require.Contains(t, got.stderr, "dataset clicks can no longer be read: ")
+		require.Contains(t, got.stderr, "take the rows back: penstock undo features.h --from ")
+	}
+	require.NotZero(t, run(t, "cat", "clicks", "--limit", "0", "--config", l.config).code)
+	require.Zero(t, run(t, "undo", "features.h", "--config", l.config).code)
+	require.Zero(t, run(t, "cat", "clicks", "--limit", "0", "--config", l.config).code)
+}
+
+// A server checks only datasets that the client may read, and names no others.
+//
+// spec: stage-161
+func TestServersCheckDatasetsThatTheClientMayRead(t *testing.T) {
+	l := stagedLake(t)
+	got := run(t, append(csvStage(t, l, "h", rowsOf("f", 0, 100)), "--key", "id", "--buckets", "4", "--no-check", "--config", l.config)...)
+	require.Zero(t, got.code, got.stderr)
+	tokens := filepath.Join(t.TempDir(), "server.tokens")
+	some, none, limited := issued(t, tokens, "some"), issued(t, tokens, "none"), issued(t, tokens, "limited")
+	server := start(t, "--config", l.config, "--tokens", tokens, "--policy", policyFile(t, `
+rules:
+- {subjects: [some], read: [clicks], write: ["features.*"], allow: [stage]}
+- {subjects: [none], write: ["features.*"], allow: [stage]}
+- subjects: [limited]
+  read: [semi, broken]
+  write: ["features.*"]
+  allow: [stage]
+  tables: {features.rows: {filter: "id < 10"}}
+`))
+	stage := func(token string, id int) ran {
+		return run(t, append(csvStage(t, l, "h", rowsOf("f", id, id+1)), "--uri", server.uri(), "--token-file", token)...)
+	}
+	got = stage(some, 100)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, []string{"dataset clicks: 50.5% of 200 sampled rows match (h)"}, datasetLines(got.stdout))
+
+	got = stage(none, 101)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "no dataset that this client may read reads table features.h\n")
+	for _, name := range []string{"clicks", "semi", "tried", "alone", "broken"} {
+		require.NotContains(t, got.stdout, name)
+	}
+
+	got = stage(limited, 102)
+	require.Zero(t, got.code, got.stderr)
+	lines := datasetLines(got.stdout)
+	require.Len(t, lines, 2)
+	require.Equal(t, "dataset semi: 100% of 10 sampled rows match (h)", lines[0])
+	require.Contains(t, lines[1], "dataset broken: cannot be read, and could not be read before the stage (h): ")
+	require.Contains(t, lines[1], "the details are withheld")
+}
+
+// spec: stage-163
+func TestPromotedEntriesAreNotMeasured(t *testing.T) {
+	l := stagedLake(t)
+	stage := func(rows string) ran {
+		return run(t, append(csvStage(t, l, "h", rows), "--key", "id", "--buckets", "4", "--config", l.config)...)
+	}
+	require.Zero(t, stage(rowsOf("f", 0, 200)).code)
+	got := run(t, "promote", "clicks", "h", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	got = stage(rowsOf("f", 200, 201))
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, "dataset clicks: reads promoted columns of the training table, and not the staged rows (h)", datasetLines(got.stdout)[0])
+	require.Equal(t, "dataset semi: 100% of 100 sampled rows match (h)", datasetLines(got.stdout)[1])
+}

@@ -1,0 +1,57 @@
+package changes_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/batch/batchtest"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// reading is a Verifier whose calls last until they may end.
+type reading struct{ begun, end chan struct{} }
+
+func (r reading) Verify(ctx context.Context, _ loader.PlanRequest, _ func(loader.VerifyProgress)) (*loader.Verification, error) {
+	r.begun <- struct{}{}
+	select {
+	case <-r.end:
+	case <-ctx.Done():
+	}
+	return &loader.Verification{}, ctx.Err()
+}
+
+// The check of the readers of a table takes the slot of a stream, and does not wait for one.
+//
+// spec: stage-156, stage-162
+func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
+	w, streams, limit := &writtenRows{}, reading{make(chan struct{}), make(chan struct{})}, budget.New(1<<30)
+	s := serveTables(t, w, flight.Options{Budget: limit, Verifier: streams, MaxStreams: 1})
+	staged := func(command string) []stage.ReaderCheck {
+		p := put(t, s.Client, command, batchtest.IDSchema())
+		p.rows(t, batchtest.IDs(0, 3)).declare(t, 3)
+		got, err := p.answers()
+		require.NoError(t, err)
+		return got[len(got)-1].Result.Readers
+	}
+	for range 2 { // the slot is returned
+		require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 3}}, staged(`{"stage": {"table": "ml.history"}}`))
+	}
+	require.Nil(t, staged(`{"stage": {"table": "ml.history", "no_check": true}}`))
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := results(t.Context(), s, "verify", `{"dataset": "homefeed"}`)
+		done <- err
+	}()
+	<-streams.begun
+	require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 3, NotMeasured: "busy"}}, staged(`{"stage": {"table": "ml.history"}}`))
+	close(streams.end)
+	require.NoError(t, <-done)
+	s.quiet(t)
+	require.Zero(t, limit.Used())
+}

@@ -1,0 +1,343 @@
+package staged
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// A check of the readers of a table takes at most checkTime. It measures the match rate of an entry
+// from the first sampledRows rows of each of sampledSplits splits.
+const (
+	checkTime     = 10 * time.Second
+	sampledSplits = 4
+	sampledRows   = 4096
+)
+
+// errCheckTime ends a check after checkTime.
+var errCheckTime = errors.New("the time of the check is over")
+
+// Reader is a dataset that the caller of a stage may read.
+type Reader struct {
+	Dataset dataset.Dataset
+	Rights  policy.Rights
+	// Disclosed returns the error without the details that the caller may not see; nil: the caller
+	// may see all details.
+	Disclosed func(ctx context.Context, err error) error
+}
+
+// Change is a change of a table whose readers are checked.
+type Change struct {
+	Table    string // the name that users write
+	Branch   string // "" is main
+	Snapshot int64  // the snapshot that the change has made
+	Parent   int64  // the snapshot of the branch before the change; 0: none
+	Peer     string // the client whose share of the memory the check uses
+}
+
+// AllReaders returns all datasets as readers, for a caller that may read everything.
+func (d Datasets) AllReaders() []Reader {
+	var out []Reader
+	for _, of := range d.Loader.Datasets() {
+		out = append(out, Reader{Dataset: of})
+	}
+	return out
+}
+
+// CheckReaders checks whether those of the datasets that read a table can be read after a change of
+// the table, and measures how many of their training rows match. It never returns nil. If ctx ends
+// or storage fails, the result says which match rates were not measured.
+func (d Datasets) CheckReaders(ctx context.Context, of Change, readers []Reader) []stage.ReaderCheck {
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, errCheckTime)
+	defer cancel()
+	out := []stage.ReaderCheck{}
+	for _, r := range readers {
+		if d.reads(r.Dataset, of.Table) {
+			out = append(out, d.newReaderCheck(of, r).run(ctx)...)
+		}
+	}
+	return out
+}
+
+// NotChecked returns the result for datasets that read a table and that are not checked, with the reason.
+func (d Datasets) NotChecked(of Change, readers []Reader, why string) []stage.ReaderCheck {
+	out := []stage.ReaderCheck{}
+	for _, r := range readers {
+		if d.reads(r.Dataset, of.Table) {
+			c := d.newReaderCheck(of, r)
+			c.each(func(_ use, to *stage.ReaderCheck) { to.NotMeasured = why })
+			out = append(out, c.found...)
+		}
+	}
+	return out
+}
+
+// use is one use of the table by a dataset.
+type use struct {
+	entry   int  // index of the staging entry, or trainingUse
+	changed bool // whether the use reads the changed branch
+}
+
+const trainingUse = -1
+
+// readerCheck is the check of one dataset.
+type readerCheck struct {
+	Datasets
+	change Change
+	reader Reader
+	uses   []use
+	found  []stage.ReaderCheck // by use
+}
+
+func (d Datasets) newReaderCheck(of Change, r Reader) *readerCheck {
+	c := &readerCheck{Datasets: d, change: of, reader: r}
+	add := func(entry int, name string, ref dataset.Ref) {
+		branch := cmp.Or(of.Branch, dataset.MainBranch)
+		changed := ref.Snapshot == 0 && (ref.Name == "" || ref.Name == branch)
+		out := stage.ReaderCheck{Dataset: r.Dataset.Name, Entry: name}
+		switch {
+		case changed:
+		case ref.Snapshot != 0:
+			out.NotMeasured = fmt.Sprintf("reads snapshot %d, which stays as it is", ref.Snapshot)
+		default:
+			out.NotMeasured = "reads " + ref.Name + ", and not branch " + branch
+		}
+		c.uses, c.found = append(c.uses, use{entry, changed}), append(c.found, out)
+	}
+	if d.Same(r.Dataset.Training.Table, of.Table) {
+		add(trainingUse, "", r.Dataset.Training.Ref)
+	}
+	for i, s := range r.Dataset.Staging {
+		if d.Same(s.Table, of.Table) {
+			add(i, s.Name, s.Ref)
+		}
+	}
+	return c
+}
+
+// each calls a function for each use that reads the changed branch.
+func (c *readerCheck) each(do func(of use, to *stage.ReaderCheck)) {
+	for i, u := range c.uses {
+		if u.changed {
+			do(u, &c.found[i])
+		}
+	}
+}
+
+// run checks the dataset.
+func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
+	if !slices.ContainsFunc(c.uses, func(u use) bool { return u.changed }) {
+		return c.found
+	}
+	p, err := c.plan(ctx, c.snapshot())
+	c.each(func(of use, to *stage.ReaderCheck) {
+		switch {
+		case err != nil:
+			c.failed(ctx, to, err, func() error {
+				_, err := c.plan(ctx, c.change.Parent)
+				return err
+			})
+		case of.entry == trainingUse:
+		case p.Relation.Staging[of.entry].Promoted != nil:
+			to.NotMeasured = "reads promoted columns of the training table, and not the staged rows"
+		default:
+			c.measure(ctx, p.Relation.Training, of.entry, to)
+		}
+	})
+	return c.found
+}
+
+// snapshot returns the snapshot of the table with which the dataset is planned; 0: that of its refs.
+// On main, it is 0, because an entry that is pinned does not count as promoted.
+func (c *readerCheck) snapshot() int64 {
+	if cmp.Or(c.change.Branch, dataset.MainBranch) == dataset.MainBranch {
+		return 0
+	}
+	return c.change.Snapshot
+}
+
+// plan plans the dataset with a snapshot of the table; 0: with its refs.
+func (c *readerCheck) plan(ctx context.Context, snapshot int64) (loader.Planned, error) {
+	q := dataset.Query{Rows: dataset.Rows{Dataset: c.reader.Dataset.Name}}
+	c.each(func(of use, _ *stage.ReaderCheck) {
+		if pin := (dataset.TablePin{Snapshot: snapshot}); of.entry == trainingUse {
+			q.Pin.Training = pin
+		} else {
+			q.Pin.Staging = withPin(q.Pin.Staging, c.reader.Dataset.Staging[of.entry].Name, pin)
+		}
+	})
+	return c.Loader.PlanDataset(ctx, c.reader.Dataset, loader.PlanRequest{Query: q, Rights: c.reader.Rights})
+}
+
+func withPin(pins map[string]dataset.TablePin, entry string, pin dataset.TablePin) map[string]dataset.TablePin {
+	if pins == nil {
+		pins = map[string]dataset.TablePin{}
+	}
+	if pin.Snapshot != 0 {
+		pins[entry] = pin
+	}
+	return pins
+}
+
+// failed records why the dataset cannot be read. before returns the error of the same attempt at
+// the snapshot before the change.
+func (c *readerCheck) failed(ctx context.Context, to *stage.ReaderCheck, err error, before func() error) {
+	if to.NotMeasured = c.notMeasured(ctx, err); to.NotMeasured != "" {
+		return
+	}
+	to.Failure = stage.FailureOf(c.disclosed(ctx, err))
+	if c.change.Parent == 0 {
+		to.Failure.Before = true
+		return
+	}
+	err = before()
+	to.Failure.Before = err != nil && c.notMeasured(ctx, err) == ""
+}
+
+// notMeasured returns why an attempt to read the dataset does not show whether it can be read, or
+// "" if it shows that the dataset cannot be read.
+func (c *readerCheck) notMeasured(ctx context.Context, err error) string {
+	switch {
+	case errors.Is(context.Cause(ctx), errCheckTime):
+		return fmt.Sprintf("not measured within %.0f s", checkTime.Seconds())
+	case ctx.Err() != nil:
+		return "not measured: the call has ended"
+	}
+	switch fault.KindOf(err) {
+	case fault.Internal, fault.Invalid, fault.NotFound, fault.Corrupt:
+		return ""
+	case fault.Unauthenticated, fault.Forbidden, fault.Expired, fault.Conflict, fault.Exhausted, fault.Unavailable:
+	}
+	return c.becauseOf(ctx, err)
+}
+
+// becauseOf says that an error prevented the measurement.
+func (c *readerCheck) becauseOf(ctx context.Context, err error) string {
+	return "not measured: " + fault.Redact(fault.As(c.disclosed(ctx, err)).Error())
+}
+
+func (c *readerCheck) disclosed(ctx context.Context, err error) error {
+	if c.reader.Disclosed == nil {
+		return err
+	}
+	return c.reader.Disclosed(ctx, err)
+}
+
+// measure measures the match rate of an entry.
+func (c *readerCheck) measure(ctx context.Context, training *catalog.Table, entry int, to *stage.ReaderCheck) {
+	p, err := c.planEntry(ctx, training, entry, c.change.Snapshot)
+	if err != nil { // the dataset can be planned, so it is not broken
+		to.NotMeasured = cmp.Or(c.notMeasured(ctx, err), c.becauseOf(ctx, err))
+		return
+	}
+	rows, matched, err := c.sample(ctx, p)
+	if err != nil {
+		c.failed(ctx, to, err, func() error {
+			p, err := c.planEntry(ctx, training, entry, c.change.Parent)
+			if err == nil {
+				_, _, err = c.sample(ctx, p)
+			}
+			return err
+		})
+		return
+	}
+	if to.Rows, to.Matched = rows, matched; rows == 0 {
+		to.NotMeasured = "not measured: there are no training rows"
+	}
+	to.Warning = warningOf(c.reader.Dataset, entry, rows, matched)
+}
+
+// warningOf returns why the match rate of an entry is probably wrong, or "".
+func warningOf(d dataset.Dataset, entry int, rows, matched int64) string {
+	s := d.Staging[entry]
+	compare := "penstock verify " + d.Name + " compares the keys of both tables"
+	switch {
+	case s.AnyMatch || rows == 0:
+		return ""
+	case matched == 0:
+		return "no sampled row matches; " + compare
+	case float64(matched) < s.MinMatch*float64(rows):
+		return fmt.Sprintf("less than min_match, which is %.4g%%; %s", 100*s.MinMatch, compare)
+	case s.MinMatch == 0 && s.Join.FewMatches(rows, matched):
+		return "few sampled rows match; " + compare
+	}
+	return ""
+}
+
+// planEntry plans a dataset of the training table and one entry, whose only column tells which rows
+// match. The entry keeps its rules, and drops no training row.
+func (c *readerCheck) planEntry(ctx context.Context, training *catalog.Table, entry int, snapshot int64) (loader.Planned, error) {
+	d, s := c.reader.Dataset, c.reader.Dataset.Staging[entry]
+	if !s.Join.Adds() {
+		s.Duplicates = rule.DuplicatesFirst // the join takes any number of rows
+	}
+	if !s.Missing.Fail() {
+		s.Missing = rule.MissingNull
+	}
+	s.Join, s.Nulls, s.Columns, s.Prefix, s.Defaults, s.MinMatch = rule.Left, rule.NullsReplace, []dataset.Column{}, "", nil, 0
+	s.MatchedAs = unusedName("matched", training)
+	alone := dataset.Dataset{Training: d.Training, Key: d.Key, Staging: []dataset.Staging{s}}
+	alone.Training.Distinct, alone.Training.RequestLevel = nil, nil // these do not affect which keys match
+	q := dataset.Query{
+		Rows:    dataset.Rows{Pin: dataset.Pin{Staging: map[string]dataset.TablePin{s.Name: {Snapshot: snapshot}}}},
+		Reading: dataset.Reading{Columns: []dataset.Column{{Column: s.MatchedAs}}, Shard: dataset.Shard{Of: 1}, BatchRows: sampledRows, Limit: sampledRows},
+	}
+	return c.Loader.PlanDataset(ctx, alone, loader.PlanRequest{Query: q, Rights: c.reader.Rights})
+}
+
+// unusedName returns a name that no column of a table has, in any case.
+func unusedName(name string, t *catalog.Table) string {
+	for slices.ContainsFunc(t.Fields, func(f catalog.Field) bool { return strings.EqualFold(f.Name, name) }) {
+		name += "_"
+	}
+	return name
+}
+
+// sample reads rows of the splits with the newest files. It returns the number of training rows,
+// and of those that match.
+func (c *readerCheck) sample(ctx context.Context, p loader.Planned) (rows, matched int64, err error) {
+	for _, split := range newestSplits(p.Plan) {
+		s, err := c.Loader.Open(ctx, p, loader.StreamOptions{Part: plan.Part{From: split, To: split + 1}, Peer: c.change.Peer})
+		if err != nil {
+			return 0, 0, err
+		}
+		for s.Next() { // the report has the counts
+		}
+		err, counts := s.Err(), s.Report().Staging[p.Relation.Staging[0].Name].Counts
+		s.Release()
+		if err != nil {
+			return 0, 0, err
+		}
+		rows, matched = rows+counts.Rows, matched+counts.Matched
+	}
+	return rows, matched, nil
+}
+
+// newestSplits returns the positions of at most sampledSplits splits, those with the newest files.
+func newestSplits(p *plan.Plan) []int {
+	newest := func(s plan.Split) (at int64) {
+		for _, f := range s.Files {
+			at = max(at, f.File.Sequence, int64(f.File.Rank))
+		}
+		return at
+	}
+	order := make([]int, len(p.Splits))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(newest(p.Splits[b]), newest(p.Splits[a])) })
+	return order[:min(len(order), sampledSplits)]
+}
