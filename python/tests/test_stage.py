@@ -13,11 +13,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.flight as flight
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from server import BINARY, Server
 
 import penstock
+from penstock.outgoing import Rows
 from penstock.staging import new_token
 
 TABLE = "features.history"
@@ -451,3 +453,19 @@ def test_a_private_server_creates_the_catalog_with_the_first_table(tmp_path: Pat
     catalog = SqlCatalog("default", uri=f"sqlite:///{file}", warehouse=f"file://{tmp_path}/warehouse")
     assert catalog.load_table(TABLE).scan().to_arrow().num_rows == 10
     catalog.create_table("features.other", pa.schema([("id", pa.int64())]))
+
+
+def test_datasets_of_local_files_are_read_a_little_ahead(tmp_path: Path) -> None:
+    """While rows are sent, the next row groups of local files are in memory, and not a whole file."""
+    rows, groups = 100_000, 20
+    table = pa.table({"id": pa.array(range(rows), pa.int64())})
+    for name in "abc":
+        with pq.ParquetWriter(tmp_path / f"{name}.parquet", table.schema) as writer:
+            for _ in range(groups):
+                writer.write_table(table, row_group_size=rows)
+    before, most, sent = pa.total_allocated_bytes(), 0, 0
+    for batch in Rows(ds.dataset(tmp_path)).batches():
+        most = max(most, pa.total_allocated_bytes() - before)
+        sent += batch.num_rows
+    assert sent == 3 * groups * rows
+    assert most < groups * table.nbytes
