@@ -98,6 +98,7 @@ type openFile struct {
 	columns []int // positions of the columns in the file, in the order of the schema
 	types   []arrow.DataType
 	micros  *arrow.Schema // the file's schema, with microseconds for times that are stored as INT96; nil if there are no such times
+	decoded *decodedFile  // nil if the library decodes the file
 	started int           // number of row groups whose reading has started
 	left    int           // number of row groups that are not read to their end
 }
@@ -228,7 +229,7 @@ func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 	}
 	o := &openFile{path: path, number: r.opened, buffer: r.buffer, parquet: reader, left: reader.NumRowGroups()}
 	r.opened++
-	if err := r.begin(ctx, o); err != nil {
+	if err := r.begin(ctx, o, content); err != nil {
 		o.close()
 		return nil, err
 	}
@@ -239,7 +240,7 @@ func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 }
 
 // begin matches the columns of a file to the schema. The first file determines the schema.
-func (r *FileInput) begin(ctx context.Context, o *openFile) error {
+func (r *FileInput) begin(ctx context.Context, o *openFile, content Content) error {
 	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{}, batch.Default())
 	if err != nil {
 		return o.unreadable(ctx, err)
@@ -254,6 +255,7 @@ func (r *FileInput) begin(ctx context.Context, o *openFile) error {
 	if r.schema == nil {
 		r.schema = schema
 	}
+	o.decoded = newDecodedFile(ctx, o.path, content, schema, r.opts.Budget)
 	return r.match(o, schema)
 }
 
@@ -277,6 +279,11 @@ func (o *openFile) unreadable(ctx context.Context, err error) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) { // storage failed
 		return e
 	}
+	return o.undecodable(err)
+}
+
+// undecodable returns the error of a file that is damaged.
+func (o *openFile) undecodable(err error) error {
 	remedy := "write the file again"
 	if o.hasDeltas() {
 		remedy += "; DuckDB's version 2 files may have deltas that no version of Arrow decodes: set PARQUET_VERSION v1"
@@ -317,7 +324,7 @@ func (r *FileInput) fill(ctx context.Context) {
 // nextGroup returns the next row group, or nil at the end. If the next file cannot be opened, it
 // returns a rowGroup with that error.
 func (r *FileInput) nextGroup(ctx context.Context) *rowGroup {
-	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead, most: r.most}
+	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead, most: r.most, stored: r.ahead.limit / int64(r.opts.Threads)}
 	for r.open == nil || r.open.started == r.open.parquet.NumRowGroups() {
 		if r.open != nil && r.open.left == 0 {
 			r.open.close()

@@ -27,6 +27,7 @@ type rowGroup struct {
 	err     error             // valid once batches is closed
 	ahead   *aheadMemory
 	most    int64 // maximum bytes of a batch of several rows
+	stored  int64 // maximum stored bytes of a row group that is decoded by package parquet
 	held    int64 // bytes that the row group has of ahead; guarded by ahead.mu
 	isNext  bool  // guarded by ahead.mu
 }
@@ -54,14 +55,18 @@ func (g *rowGroup) read(ctx context.Context, held *budget.Reservation) {
 
 // all sends all batches. If a batch takes too much memory, the rest is read in smaller batches.
 func (g *rowGroup) all(ctx context.Context, held *budget.Reservation) error {
-	pages := g.of.pages(g.number)
-	if err := g.reserve(ctx, held, pages); err != nil {
-		return err
+	read := g.decoded
+	if !g.of.decoded.has(ctx, g.number, g.stored) {
+		pages := g.of.pages(g.number)
+		if err := g.reserve(ctx, held, pages); err != nil {
+			return err
+		}
+		defer held.Shrink(pages)
+		read = g.some
 	}
-	defer held.Shrink(pages)
 	rows, sent := g.of.batchRows(), int64(0)
 	for {
-		n, err := g.some(ctx, held, rows, sent)
+		n, err := read(ctx, held, rows, sent)
 		if sent += n; !errors.As(err, new(tooLargeError)) {
 			return err
 		}
