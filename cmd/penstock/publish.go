@@ -89,9 +89,11 @@ func undoCommand(p process) *cobra.Command {
 			"was taken back already, nothing is moved either: the command may be repeated. A promotion is taken back by\n" +
 			"demote.\n\n" +
 			"With --to and --from, the branch is moved back from the snapshot --to to the snapshot --from, which was\n" +
-			"there before. With --from none, main has no snapshot afterwards and the table is empty, as before its\n" +
-			"first stage; another branch is removed. A branch other than main needs both flags. penstock log lists the\n" +
-			"snapshots, and prints the command for each change. No file is removed.",
+			"there before. With --from none, another branch is removed, and main has no snapshot afterwards. A branch\n" +
+			"other than main needs both flags. penstock log lists the snapshots, and prints the command for each change.\n\n" +
+			"If the first change created the table, and nobody else has committed to it, taking it back drops the table,\n" +
+			"so that it can be created with another layout. This needs --yes. Otherwise the table stays, without rows.\n" +
+			"No data file is removed.",
 		Example: "  penstock undo features.history --config penstock.yaml\n" +
 			"  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml\n" +
 			"  penstock undo features.history --branch candidate --from none --to 8744736658442914487 --config penstock.yaml",
@@ -102,6 +104,7 @@ func undoCommand(p process) *cobra.Command {
 	from := cmdline.Text(c, "from", "SNAPSHOT|none", "the snapshot to move back to, or none")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	dry := c.Flags().Bool("dry-run", false, "print which change would be taken back; without --from and --to")
+	yes := c.Flags().Bool("yes", false, "drop the table if the change created it")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		made, err := undoneMove(args[0], *branch, *from, *to)
@@ -115,7 +118,7 @@ func undoCommand(p process) *cobra.Command {
 			g.step("move")
 			var back client.Move
 			var err error
-			if made.To == 0 {
+			if made.Drop = *yes; made.To == 0 {
 				back, err = undoLast(ctx, s, made, *dry, source.text())
 			} else {
 				back, err = s.Undo(ctx, made)
@@ -150,7 +153,9 @@ func undoLast(ctx context.Context, s *client.Client, of client.Move, dry bool, s
 		return last, fault.New(fault.Conflict, "the last change of branch %s of table %s is snapshot %d; table metadata does not record that a branch other than main was moved back, so that undo needs the snapshots of the change",
 			last.Branch, of.Table, last.From).WithRemedy("to take this change back: %s%s", undoLine(reversed(last)), source)
 	}
-	back, err := s.Undo(ctx, reversed(last))
+	move := reversed(last)
+	move.Drop = of.Drop
+	back, err := s.Undo(ctx, move)
 	back.Undone = last.Undone
 	return back, err
 }
@@ -193,6 +198,10 @@ func undoneText(back client.Move, dry bool) string {
 	}
 	branch := cmp.Or(back.Branch, tablecommit.Main)
 	switch {
+	case back.Dropped && dry:
+		fmt.Fprintf(&b, "table %s is dropped then, which needs --yes\n", back.Table)
+	case back.Dropped:
+		fmt.Fprintf(&b, "table %s is dropped; its files stay in %s until you delete them; if the table is created again, penstock orphans finds them\n", back.Table, back.Folder)
 	case back.To != 0:
 		fmt.Fprintf(&b, "%s of table %s is at snapshot %d %s\n", branch, back.Table, back.To, again)
 	case branch == tablecommit.Main:

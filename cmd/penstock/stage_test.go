@@ -188,7 +188,7 @@ func TestRepeatedStagesWriteOnce(t *testing.T) {
 // Each stage prints a command that undoes it. After that, the table is empty, the branch is at its
 // previous snapshot, or a new branch is removed.
 //
-// spec: stage-81
+// spec: stage-81, history-24, history-25
 func TestStagesAreUndone(t *testing.T) {
 	l := stagingLake(t)
 	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
@@ -211,9 +211,18 @@ func TestStagesAreUndone(t *testing.T) {
 		return strings.Count(got.stdout, "\n")
 	}
 	first := stage("--key", "req_id", "--buckets", "2")
-	takeBack(first, "main of table features.history has no snapshot again: the table is empty\n")
-	require.Zero(t, rows())
-	stage()
+	got := run(t, first...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "the change created table features.history, so that undo drops the table; it is read by history\n  → to drop the table, add --yes")
+	require.Equal(t, 2, rows())
+	got = run(t, "undo", "features.history", "--dry-run", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "table features.history is dropped then, which needs --yes\n")
+	takeBack(append(first, "--yes"), "table features.history is dropped; its files stay in ")
+	require.Equal(t, exitFailure, run(t, "log", "features.history", "--config", l.config).code)
+	require.Contains(t, run(t, append(first, "--yes")...).stderr, "features.history")
+	stage("--key", "req_id", "--buckets", "4")
+	require.Contains(t, run(t, "tables", "features", "--config", l.config).stdout, "bucket[4](req_id)")
 	require.Equal(t, 2, rows())
 	second := stage()
 	require.Equal(t, 4, rows())
@@ -221,7 +230,7 @@ func TestStagesAreUndone(t *testing.T) {
 	require.Equal(t, 2, rows())
 	branched := stage("--branch", "candidate")
 	more := stage("--branch", "candidate")
-	got := run(t, branched...)
+	got = run(t, branched...)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "branch candidate of table features.history has later snapshots")
 	takeBack(more, "candidate of table features.history is at snapshot ")

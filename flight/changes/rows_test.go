@@ -114,6 +114,10 @@ func (w *writtenRows) Undo(_ context.Context, made commit.Move) error {
 	return nil
 }
 
+func (w *writtenRows) Drop(_ context.Context, request changes.TableDrop) (string, error) {
+	return "", fault.New(fault.Internal, "table %s is not to be dropped", request.Table)
+}
+
 // made returns the rows of the change of a token.
 func (w *writtenRows) made(token string) []string {
 	w.mu.Lock()

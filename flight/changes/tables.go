@@ -33,6 +33,19 @@ type TableWriter interface {
 	// commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
 	Undo(ctx context.Context, made commit.Move) error
+	// Drop drops a table to undo the changes since it was created, and returns the folder of its
+	// files; see commit.Brancher.
+	Drop(ctx context.Context, request TableDrop) (folder string, err error)
+}
+
+// TableDrop is a request to drop a table whose main is at a snapshot.
+type TableDrop struct {
+	Table    string
+	Snapshot int64
+	// Confirmed is true if the client has said that the table is to be dropped. Otherwise Drop returns
+	// Conflict, which names the datasets that read the table and for which Shown is true.
+	Confirmed bool
+	Shown     func(dataset string) bool
 }
 
 // CheckingClient is the client of a call that checks the readers of a table.
@@ -55,6 +68,10 @@ type published struct {
 	Branch string `json:"branch,omitempty"`
 	From   int64  `json:"from"` // the snapshot that main, or the branch of undo, was at; 0: none
 	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
+	// Dropped is true if undo dropped the table, or would drop it. Folder is then the folder of its
+	// files, which stay; "" if the table is not dropped yet.
+	Dropped bool   `json:"dropped,omitempty"`
+	Folder  string `json:"folder,omitempty"`
 	// Undone lists the snapshots that an undo of the last change removed or would remove from the
 	// branch, newest first.
 	Undone []history.Entry `json:"undone,omitempty"`
@@ -91,9 +108,18 @@ func (w *Service) undo(ctx context.Context, c *call.Call, body []byte) ([]byte, 
 			return nil, err
 		}
 	}
+	if out.Dropped, err = w.drops(ctx, made); err != nil {
+		return nil, err
+	}
 	if !asked.DryRun {
 		c.Note.Change(audit.Undo, "", asked.Table)
-		if err := w.options.Tables.Undo(ctx, made); err != nil {
+		if out.Dropped {
+			shown := func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) }
+			out.Folder, err = w.options.Tables.Drop(ctx, TableDrop{Table: asked.Table, Snapshot: made.To, Confirmed: asked.Drop, Shown: shown})
+		} else {
+			err = w.options.Tables.Undo(ctx, made)
+		}
+		if err != nil {
 			return nil, err
 		}
 		c.Note.Changed(made.From)

@@ -254,7 +254,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) (err error)
 	c.rows.Commits()
 	change := c.change(c.request.Branch)
 	change.UUID, change.Creates, change.Add, change.Columns = c.target.State.Table.Pin.UUID, c.creates, files.Added(), columns
-	change.Summary = map[string]string{commit.SummaryCommand: "stage"}
+	change.Summary = c.summary()
 	if c.branches {
 		change.Begin = c.target.State.Table.Pin.Snapshot
 	}
@@ -269,6 +269,15 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) (err error)
 		c.committed(made)
 	}
 	return err
+}
+
+// summary returns the entries that the call adds to the summary of its snapshot.
+func (c *staging) summary() map[string]string {
+	out := map[string]string{commit.SummaryCommand: "stage"}
+	if c.empty || c.creates != nil {
+		out[commit.SummaryCreated] = "true"
+	}
+	return out
 }
 
 // upload writes all partitions as files. If it fails, it discards them.

@@ -252,17 +252,22 @@ def test_replace_evolve_and_branches(house: House, client: penstock.Client) -> N
 
 
 def test_first_changes_are_taken_back(house: House, client: penstock.Client) -> None:
-    """The undo of a first change leaves an empty table, and that of a new branch no branch.
+    """The undo of the change that created the table drops the table, and that of a new branch the branch.
 
-    spec: stage-70, stage-76
+    spec: stage-70, stage-76, history-24
     """
     first = client.stage(TABLE, table(), key=["id"], buckets=2)
-    back = client.undo(first)
-    assert (back.snapshot, back.previous, back.branch) == (0, first.snapshot, "")
-    assert house.rows() == []
+    with pytest.raises(penstock.Conflict, match="drops the table; it is read by history"):
+        client.undo(first)
+    assert len(house.rows()) == 10
+    assert client.undo(TABLE, dry_run=True).dropped
+    back = client.undo(first, drop=True)
+    assert (back.snapshot, back.previous, back.branch, back.dropped) == (0, first.snapshot, "", True)
+    assert Path(back.folder.removeprefix("file://")).is_dir()
+    assert not house.catalog.table_exists(TABLE)
     with pytest.raises(penstock.Invalid, match="moved nothing"):
         client.undo(back)
-    base = client.stage(TABLE, table(0, 4))
+    base = client.stage(TABLE, table(0, 4), key=["id"], buckets=4)
     begun = client.stage(TABLE, table(4, 6), branch="candidate")
     assert (begun.branched, begun.previous) == (True, base.snapshot)
     later = client.stage(TABLE, table(6, 8), branch="candidate")

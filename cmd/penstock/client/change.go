@@ -51,6 +51,11 @@ type Move struct {
 	Branch string `json:"branch,omitempty"` // "": main
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
+	// Drop allows an undo to drop the table. Dropped is true if the undo did so, or would do so; Folder
+	// is then the folder of the table's files.
+	Drop    bool   `json:"drop,omitempty"`
+	Dropped bool   `json:"dropped,omitempty"`
+	Folder  string `json:"folder,omitempty"`
 	// Undone lists the snapshots that undoing the last change removes from the branch, the newest
 	// first.
 	Undone []history.Entry `json:"undone,omitempty"`

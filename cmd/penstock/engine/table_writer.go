@@ -2,11 +2,14 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -107,6 +110,35 @@ func (w TableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 	}
 	made.Table = name
 	return tables.Undo(ctx, made)
+}
+
+// Drop implements changes.TableWriter.
+func (w TableWriter) Drop(ctx context.Context, request changes.TableDrop) (folder string, err error) {
+	tables, name, err := w.engine.Tables.writes(request.Table)
+	if err != nil {
+		return "", err
+	}
+	if !request.Confirmed {
+		return "", unconfirmed(request, w.engine.Datasets().Readers(request.Table, request.Shown))
+	}
+	return tables.DropNew(ctx, name, request.Snapshot)
+}
+
+// unconfirmed returns the error of a request to drop a table that the client has not confirmed. It
+// names the datasets that read the table and that the client may read.
+func unconfirmed(request changes.TableDrop, readers []stage.DatasetReader) error {
+	var names []string
+	for _, r := range readers {
+		if r.Dataset != "" && !slices.Contains(names, r.Dataset) {
+			names = append(names, r.Dataset)
+		}
+	}
+	use := ""
+	if len(names) > 0 {
+		use = "; it is read by " + strings.Join(names, ", ")
+	}
+	return fault.New(fault.Conflict, "the change created table %s, so that undo drops the table%s", request.Table, use).In(request.Table, "").
+		WithRemedy("to drop the table, add --yes, or drop=True in Python; its data files stay")
 }
 
 // Compact implements changes.TableMaintenance.

@@ -25,6 +25,10 @@ const SummaryCommand = "penstock.command"
 // change, the branch is removed.
 const SummaryBegan = "penstock.branch"
 
+// SummaryCreated is the name of the entry that a snapshot has if its change created the table. To undo
+// such a change, the table is dropped.
+const SummaryCreated = "penstock.created"
+
 // SummaryPromotion is the name of the entry that has the id of the promotion that made the snapshot
 // by replacing files.
 const SummaryPromotion = "penstock.promotion"

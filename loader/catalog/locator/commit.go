@@ -15,6 +15,18 @@ type Swapper interface {
 	Swap(ctx context.Context, table Table, from, to string) (Outcome, error)
 	// Insert records the location of a new table, if no table or view of that name exists.
 	Insert(ctx context.Context, table Table, location string) (Outcome, error)
+	// Delete removes a table from the catalog, if the recorded location is still from. It removes no
+	// file.
+	Delete(ctx context.Context, table Table, from string) (Outcome, error)
+}
+
+// Dropper is an Updater that can remove a table from the catalog.
+type Dropper interface {
+	Updater
+	// Drop removes a table from the catalog, whatever its state is. It removes no file. It sends the
+	// request only once, since a second request could remove another table of the same name. If there
+	// is no table, the outcome is Lost.
+	Drop(ctx context.Context, table Table) (Outcome, error)
 }
 
 // Updater is a Locator of a catalog that writes metadata itself. To commit, a caller sends the

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-var _ locator.Updater = (*Catalog)(nil)
+var _ locator.Dropper = (*Catalog)(nil)
 
 // commitTable is the body of a request that changes a table, with the conditions of the change.
 type commitTable struct {

@@ -25,6 +25,8 @@ type call struct {
 	// failed returns the error for a status other than 200. If failed is nil or returns nil,
 	// refused makes the error.
 	failed func(status int, message string) error
+	// If once is true, the request is sent again only if the token was rejected.
+	once bool
 	// If plain is true, the requests have their own credentials, and get neither a token nor a
 	// signature.
 	plain bool
@@ -67,7 +69,7 @@ func (c *client) send(ctx context.Context, q call) ([]byte, error) {
 			return nil, c.refused(q, reply)
 		}
 		var known *fault.Error
-		if errors.As(err, &known) || try == maxTries || given.Err() != nil {
+		if errors.As(err, &known) || q.once || try == maxTries || given.Err() != nil {
 			if err == nil {
 				return nil, c.refused(q, reply)
 			}
@@ -116,8 +118,9 @@ func (r reply) passes() bool {
 // unknown reports whether the server rejected the identity of the request as unknown or expired.
 func (r reply) unknown() bool { return r.status == http.StatusUnauthorized || r.status == statusGone }
 
-// once sends one request. If the status is 200, it reads the body into an answer; otherwise it puts
-// the error message into the reply.
+// once sends one request. If the status is 200, it reads the body into an answer; if it is 204,
+// which means that there is no body, the reply has status 200. Otherwise once puts the error message
+// into the reply.
 func (c *client) once(ctx context.Context, q call, token string, into *answer) (reply, error) {
 	r, err := q.request(ctx)
 	if err != nil {
@@ -140,6 +143,10 @@ func (c *client) once(ctx context.Context, q call, token string, into *answer) (
 	out := reply{status: got.StatusCode}
 	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		out.after = time.Duration(seconds) * time.Second
+	}
+	if got.StatusCode == http.StatusNoContent {
+		out.status, into.content = http.StatusOK, nil
+		return out, nil
 	}
 	if got.StatusCode != http.StatusOK {
 		out.to = got.Header.Get("Location")

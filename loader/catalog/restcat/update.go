@@ -44,6 +44,31 @@ func isAt(u locator.Update, answer []byte) bool {
 	return u.Ref == "" || committed.Metadata.Refs[u.Ref].Snapshot == u.Snapshot // Snapshot is 0 for a ref that is missing
 }
 
+// Drop removes a table from the catalog. See locator.Dropper.
+func (c *Catalog) Drop(ctx context.Context, t locator.Table) (locator.Outcome, error) {
+	status := 0
+	_, err := c.client.send(ctx, call{
+		what: "drop table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge, once: true,
+		request: func(ctx context.Context) (*http.Request, error) {
+			r, err := c.client.post(ctx, c.table(t)+"?purgeRequested=false", nil)
+			if err == nil {
+				r.Method = http.MethodDelete
+			}
+			return r, err
+		},
+		failed: func(s int, _ string) error { status = s; return nil },
+	})
+	switch {
+	case err == nil:
+		return locator.Committed, nil
+	case status == http.StatusNotFound:
+		return locator.Lost, nil
+	case status == 0 || reply{status: status}.passes():
+		return locator.Unknown, err
+	}
+	return locator.Refused, fault.As(err).WithRemedy("allow the identity of the catalog's token or credential to drop the table, or drop it with another program")
+}
+
 // Create creates a table. See locator.Updater.
 func (c *Catalog) Create(ctx context.Context, t locator.Table, request []byte) (locator.Outcome, error) {
 	status := 0

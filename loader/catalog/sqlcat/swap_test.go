@@ -203,6 +203,34 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
+// A row is deleted only while its location is the expected one, and no other row is.
+//
+// spec: write-70
+func TestDelete(t *testing.T) {
+	deletes := func(t *testing.T, d owned) {
+		t.Helper()
+		execute(t, d.db, oldTables, insert("events", "s3://b/1.json"), insert("other", "s3://b/1.json"),
+			`INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location) VALUES ('dev', 'ml', 'events', 's3://b/1.json')`)
+		c := d.open(t)
+		for _, one := range []struct {
+			from string
+			want locator.Outcome
+		}{{"s3://b/2.json", locator.Lost}, {"s3://b/1.json", locator.Committed}, {"s3://b/1.json", locator.Lost}} {
+			outcome, err := c.Delete(t.Context(), events(), one.from)
+			require.NoError(t, err)
+			require.Equal(t, one.want, outcome)
+		}
+		var left int
+		require.NoError(t, d.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM iceberg_tables`).Scan(&left))
+		require.Equal(t, 2, left)
+	}
+	t.Run("sqlite", func(t *testing.T) { deletes(t, sqlite(t, "DELETE")) })
+	t.Run("postgres", func(t *testing.T) {
+		uri := postgrestest.Start(t).Database(t)
+		deletes(t, owned{db: connect(t, uri), o: sqlcat.Options{Name: "prod", URI: uri, Timeout: time.Minute}})
+	})
+}
+
 // A row is inserted once, and only under a name that is free.
 func TestInsert(t *testing.T) {
 	inserts := func(t *testing.T, d owned) {

@@ -522,21 +522,29 @@ class Client:
         return self._servers.retried(lambda: history.log(self._servers, table, branch, limit))
 
     def undo(
-        self, change: Staged | Published | str, *, branch: str | None = None, dry_run: bool = False
+        self,
+        change: Staged | Published | str,
+        *,
+        branch: str | None = None,
+        drop: bool = False,
+        dry_run: bool = False,
     ) -> Published:
         """Moves a branch back to its snapshot before a change, if nothing else was committed to it since.
 
-        If the change was the table's first, the table is empty again; if the change created the branch, the branch is
-        removed. No files are removed.
+        If the change created the table, and nobody else has committed to the table, the table is dropped, which needs
+        `drop`. If the change was the table's first otherwise, the table is empty again; if the change created the
+        branch, the branch is removed. No data files are removed.
 
         Args:
             change: the result of `publish` or `stage`; or a table, whose last change by Penstock is undone. The
                 result's `undone` then has the snapshots of that change.
             branch: for a table: the branch; main if it is None.
+            drop: drop the table if the change created it.
             dry_run: for a table: move nothing.
 
         Raises:
-            Conflict: others committed since; the error names their snapshots.
+            Conflict: others committed since; the error names their snapshots. Or the table would be dropped, and `drop`
+                is false; the error names datasets that read the table.
         """
         if isinstance(change, str):
             named = {"table": change} if branch is None else {"table": change, "branch": branch}
@@ -544,13 +552,18 @@ class Client:
             last = self._moved("undo", {**named, "dry_run": True})
             if dry_run:
                 return last
-            done = self._moved("undo", {**named, "from": last.snapshot, "to": last.previous})
+            done = self._moved("undo", {**named, "from": last.snapshot, "to": last.previous, "drop": drop})
             return replace(done, undone=last.undone)
         if branch is not None or dry_run:
             raise query.invalid("change", "must be the name of a table with branch or dry_run")
         if not change.snapshot or change.previous == change.snapshot:
             raise query.invalid("change", "has moved nothing that could be moved back")
-        body: dict[str, Any] = {"table": change.table, "from": change.previous, "to": change.snapshot}
+        body: dict[str, Any] = {
+            "table": change.table,
+            "from": change.previous,
+            "to": change.snapshot,
+            "drop": drop,
+        }
         if isinstance(change, Staged):
             if change.branch != "main":
                 body["branch"] = change.branch

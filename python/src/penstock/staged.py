@@ -142,6 +142,8 @@ class Published:
         previous: the branch's snapshot before the move; 0 if there was none. Equal to `snapshot` if nothing was moved.
         branch: the branch that was published to main; after `undo`, the branch that was moved back, "" for main.
         undone: the snapshots that `undo` of a table's last change undid, newest first.
+        dropped: whether `undo` dropped the table, or would drop it.
+        folder: the folder of the files of a dropped table, which stay.
     """
 
     table: str
@@ -149,6 +151,8 @@ class Published:
     previous: int
     branch: str = ""
     undone: tuple[TableSnapshot, ...] = ()
+    dropped: bool = False
+    folder: str = ""
 
     @classmethod
     def of(cls, text: bytes) -> Self:
@@ -161,6 +165,8 @@ class Published:
                 previous=int(found["from"]),
                 branch=str(found.get("branch", "")),
                 undone=tuple(TableSnapshot.of(one) for one in found.get("undone") or ()),
+                dropped=bool(found.get("dropped")),
+                folder=str(found.get("folder", "")),
             )
         except (ValueError, KeyError, TypeError) as e:
             raise errors.Internal(f"the server's answer cannot be read: {e}") from e

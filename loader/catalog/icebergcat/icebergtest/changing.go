@@ -82,7 +82,7 @@ func (w *Writer) ChangesByREST(t *testing.T) *Changing {
 	return out
 }
 
-// creates makes a REST server create tables in the writer's catalog, with iceberg-go.
+// creates makes a REST server create and drop tables in the writer's catalog, with iceberg-go.
 func (w *Writer) creates(t *testing.T, s *restcattest.Server) {
 	t.Helper()
 	s.Create = func(namespace []string, wanted []byte) (string, bool, error) {
@@ -108,6 +108,13 @@ func (w *Writer) creates(t *testing.T, s *restcattest.Server) {
 			return "", false, nil
 		}
 		return request.Name, err == nil, err
+	}
+	s.Drop = func(namespace []string, name string) (bool, error) {
+		err := w.DropTable(t.Context(), append(append([]string{}, namespace...), name))
+		if errors.Is(err, icecatalog.ErrNoSuchTable) {
+			return false, nil
+		}
+		return err == nil, err
 	}
 }
 

@@ -27,6 +27,12 @@ func (s *Source) History(ctx context.Context, name string, held *budget.Reservat
 	if err != nil {
 		return nil, err
 	}
+	return m.History(name, held)
+}
+
+// History returns what the metadata of a table with the given name says about its snapshots. The
+// memory of the result is charged to held.
+func (m *Loaded) History(name string, held *budget.Reservation) (*history.Table, error) {
 	out := &history.Table{Name: name, Refs: map[string]history.Ref{}}
 	all := m.Snapshots() // each call copies all of them
 	for i := range all {

@@ -60,6 +60,8 @@ type Server struct {
 	// Create is called with the body of each request for a new table. It returns the table's name,
 	// or false if the table exists. If Create is nil, the server refuses such requests.
 	Create func(namespace []string, wanted []byte) (string, bool, error)
+	// Drop removes a table, and reports whether it existed. nil: tables cannot be dropped.
+	Drop func(namespace []string, name string) (bool, error)
 	// Page is the maximum number of names in one response if the request supports pages; 0 is no
 	// limit.
 	Page int
@@ -118,7 +120,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "NotAuthorizedException", "Not authorized")
 		return
 	}
-	if r.Method != http.MethodGet && (r.Method != http.MethodPost || s.Commit == nil) {
+	if drops := r.Method == http.MethodDelete && s.Drop != nil; r.Method != http.MethodGet && !drops && (r.Method != http.MethodPost || s.Commit == nil) {
 		refuse(w, http.StatusMethodNotAllowed, "BadRequestException", "only reads")
 		return
 	}
@@ -211,6 +213,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		s.list(w, r, namespace)
 		return
 	}
+	if r.Method == http.MethodDelete {
+		s.drop(w, namespace, parts[3])
+		return
+	}
 	if r.Method == http.MethodPost && !s.commit(w, r, namespace, parts[3]) {
 		return
 	}
@@ -299,6 +305,18 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, namespace []stri
 		refuse(w, http.StatusConflict, "CommitFailedException", "Requirement failed")
 	}
 	return done && err == nil
+}
+
+// drop removes a table.
+func (s *Server) drop(w http.ResponseWriter, namespace []string, name string) {
+	switch done, err := s.Drop(namespace, name); {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "BadRequestException", err.Error())
+	case !done:
+		refuse(w, http.StatusNotFound, "NoSuchTableException", "Table does not exist: "+name)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
 }
 
 // create creates a table.
