@@ -152,43 +152,42 @@ func label(d dataset.Dataset) string {
 	return d.Name
 }
 
-// relation opens every table, at the query's pin or else at its ref, and binds the
-// dataset to them.
+// relation opens the tables, each at the query's pin or else at its ref, and binds the dataset to
+// them. It opens the training table first, because that table tells which entries are promoted: their
+// tables are not opened, and need not exist any more.
 func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRequest) (*resolve.Relation, error) {
 	q := request.Query
 	pin, err := plan.PinOf(d, q)
 	if err != nil {
 		return nil, err
 	}
-	var training *catalog.Table
-	staging := make([]openedTable, len(d.Staging))
-	group, groupCtx := errgroup.WithContext(l.expecting(ctx, d))
-	group.Go(func() (err error) {
-		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, pin.Training)
-		return err
-	})
-	for i, s := range d.Staging {
-		group.Go(func() error {
-			staging[i].table, staging[i].err = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	opening := l.expecting(ctx, d)
+	training, err := l.table(opening, d.Training.Table, d.Training.Ref, pin.Training)
+	if err != nil {
 		return nil, err
 	}
 	if training, err = l.withPartial(ctx, d, training); err != nil {
 		return nil, err
 	}
-	tables := make([]*catalog.Table, len(staging))
+	tables, errs := make([]*catalog.Table, len(d.Staging)), make([]error, len(d.Staging))
+	limited := resolve.Limited(d, training, request.Rights)
+	var group errgroup.Group
 	for i, promotion := range resolve.Promotions(d, training) {
 		s := d.Staging[i]
-		if t := promotion.TableFor(s, pin.Staging[s.Name]); t != nil {
-			staging[i] = l.promotedTable(ctx, t, q.Wire, resolve.Limited(d, training, request.Rights))
+		group.Go(func() error {
+			if t := promotion.TableFor(s, pin.Staging[s.Name]); t != nil {
+				tables[i], errs[i] = l.promotedTable(opening, t, q.Wire, limited)
+			} else {
+				tables[i], errs[i] = l.table(opening, s.Table, s.Ref, pin.Staging[s.Name])
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs, in the order of the entries
+	for i, err := range errs {
+		if err != nil {
+			return nil, fault.Op(err, "staging table %s", d.Staging[i].Name)
 		}
-		if staging[i].err != nil {
-			return nil, fault.Op(staging[i].err, "staging table %s", s.Name)
-		}
-		tables[i] = staging[i].table
 	}
 	if err := left(ctx); err != nil {
 		return nil, err
@@ -199,32 +198,26 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRe
 	return resolve.BindFor(d, training, tables, request.Rights)
 }
 
-// openedTable is a table, or the error with which opening it failed.
-type openedTable struct {
-	table *catalog.Table
-	err   error
-}
-
 // promotedTable returns the table of a promoted entry. Usually that is the given table, which has
 // the pin of the promotion but no columns: the values are read from the training table, and the
 // entry's table need not exist any more. In two cases promotedTable opens the table instead, so
 // that the entry is joined: if the client's rights limit what the client reads, and if the wire
 // form is indexed, since indexed batches contain rows of the staging table.
-func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, wire dataset.Wire, limited bool) (out openedTable) {
+func (l *Loader) promotedTable(ctx context.Context, at *catalog.Table, wire dataset.Wire, limited bool) (*catalog.Table, error) {
 	indexed, err := wire.Indexed()
 	if err != nil {
-		return openedTable{err: err}
+		return nil, err
 	}
 	indexed = indexed && !wire.Auto()
 	if !indexed && !limited {
-		return openedTable{table: at}
+		return at, nil
 	}
-	out.table, out.err = l.options.Catalog.At(ctx, at.Name, at.Pin)
-	if out.err != nil && !limited {
-		out.err = fault.As(fault.Op(out.err, "open the table of a promoted entry for wire: %s", wire)).
+	out, err := l.options.Catalog.At(ctx, at.Name, at.Pin)
+	if err != nil && !limited {
+		err = fault.As(fault.Op(err, "open the table of a promoted entry for wire: %s", wire)).
 			WithRemedy("use wire: plain or auto, which read the promoted columns of the training table")
 	}
-	return out
+	return out, err
 }
 
 // expecting returns a context in which the catalog, if it supports this, looks up the tables of a

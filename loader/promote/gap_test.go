@@ -188,7 +188,8 @@ func TestPromotedValuesAreThoseOfTheirSnapshot(t *testing.T) {
 	require.Equal(t, whole.Rows[2:], r.ask(t, d, rest).Rows)
 }
 
-// A promoted entry is readable after its staging table was dropped.
+// The table of a promoted entry is not opened, so the entry is readable after its table was dropped. At
+// pins from before the promotion, the error names the table.
 //
 // spec: promote-20
 func TestPromotedEntriesNeedNoStagingTable(t *testing.T) {
@@ -198,9 +199,16 @@ func TestPromotedEntriesNeedNoStagingTable(t *testing.T) {
 	before := r.ask(t, d, dataset.Query{})
 	r.promoteAll(t, d, "left", "matched", "over")
 	require.NoError(t, r.others.DropTable(t.Context(), strings.Split(features, ".")))
+	r.tables.opened = []string{}
 	same(t, before, r.ask(t, d, dataset.Query{}), "dropped")
+	require.Equal(t, []string{rowsTable}, r.tables.opened)
+	r.tables.opened = nil
+	_, err := r.tryAsk(t, d, dataset.Query{Rows: dataset.Rows{Pin: before.Pin}})
+	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
+	require.ErrorContains(t, err, "staging table left")
+	require.ErrorContains(t, err, features)
 	d.Staging[0].Prefix = "other_"
-	_, err := r.tryAsk(t, d, dataset.Query{})
+	_, err = r.tryAsk(t, d, dataset.Query{})
 	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
 }
 

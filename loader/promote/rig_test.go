@@ -63,7 +63,15 @@ type tables struct {
 	at        func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error)
 	setSchema func(ctx context.Context, move commit.SchemaMove) error
 	addSchema func(ctx context.Context, edit commit.SchemaEdit) (int, error)
-	listing   error // error of Files
+	listing   error    // error of Files
+	opened    []string // the tables that were opened at refs, by name
+}
+
+func (c *tables) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
+	if c.opened != nil {
+		c.opened = append(c.opened, name)
+	}
+	return c.Catalog.Table(ctx, name, ref)
 }
 
 func (c *tables) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
