@@ -11,7 +11,7 @@ func castable(from, to DType) bool {
 	return to == Float16 || to == BFloat16 || to == Float32 || to == Int32 && from.isWhole()
 }
 
-// cast converts numbers as torch does: to the nearest, with ties to even, and to 16 bits by way of
+// cast converts at most chunkNumbers numbers as torch does: to the nearest, with ties to even, and to 16 bits by way of
 // float32. It reports whether all of them fit: an integer does not if int32 lacks it, and a finite number
 // does not if it would become infinite.
 func cast(dst []byte, to DType, src []byte, from DType) bool {
@@ -32,16 +32,13 @@ func cast(dst []byte, to DType, src []byte, from DType) bool {
 		return castWhole[uint32](dst, to, src)
 	case Uint64:
 		return castWhole[uint64](dst, to, src)
-	case Float16:
-		return castFloat(dst, to, as[uint16](src), widenHalf)
-	case BFloat16:
-		return castFloat(dst, to, as[uint16](src), func(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) })
+	case Float16, BFloat16:
+		return castHalf(dst, to, as[uint16](src), from)
 	case Float32:
-		return castFloat(dst, to, as[float32](src), func(v float32) float32 { return v })
+		return castSingle(dst, to, as[float32](src))
 	case Float64:
 		wide := as[float64](src)
-		fits := castFloat(dst, to, wide, func(v float64) float32 { return float32(v) })
-		return fits && fitFloat32(wide)
+		return castNumbers(dst, to, wide) && fitFloat32(wide)
 	default:
 		return false
 	}
@@ -49,40 +46,62 @@ func cast(dst []byte, to DType, src []byte, from DType) bool {
 
 func castWhole[S whole](dst []byte, to DType, src []byte) bool {
 	values := as[S](src)
-	if to == Int32 {
-		fits := true
-		for i, out := 0, as[int32](dst); i < len(values); i++ {
-			value := values[i]
-			out[i] = int32(value)
-			fits = fits && S(out[i]) == value && (out[i] < 0) == (value < 0)
-		}
-		return fits
+	if to != Int32 {
+		return castNumbers(dst, to, values)
 	}
-	return castFloat(dst, to, values, func(v S) float32 { return float32(v) })
-}
-
-// castFloat converts numbers to float16, bfloat16 or float32.
-func castFloat[S any](dst []byte, to DType, values []S, single func(S) float32) bool {
-	if to == Float16 {
-		return castHalf(as[uint16](dst), values, single, narrowHalf, 0x7c00)
-	}
-	if to == BFloat16 {
-		return castHalf(as[uint16](dst), values, single, narrowBrain, 0x7f80)
-	}
-	out := as[float32](dst)
-	for i, value := range values {
-		out[i] = single(value)
-	}
-	return true
-}
-
-// castHalf converts numbers to 16 bits. infinite has the bits of infinity.
-func castHalf[S any](dst []uint16, values []S, single func(S) float32, narrow func(float32) uint16, infinite uint16) bool {
 	fits := true
+	for i, out := 0, as[int32](dst); i < len(values); i++ {
+		value := values[i]
+		out[i] = int32(value)
+		fits = fits && S(out[i]) == value && (out[i] < 0) == (value < 0)
+	}
+	return fits
+}
+
+// castNumbers converts numbers to floats.
+func castNumbers[S whole | float64](dst []byte, to DType, values []S) bool {
+	var chunk [chunkNumbers]float32
+	singles := chunk[:len(values)]
+	if to == Float32 {
+		singles = as[float32](dst)
+	}
 	for i, value := range values {
-		middle := single(value)
-		dst[i] = narrow(middle)
-		fits = fits && (dst[i]&0x7fff != infinite || math.IsInf(float64(middle), 0))
+		singles[i] = float32(value)
+	}
+	return to == Float32 || castSingle(dst, to, singles)
+}
+
+// castHalf converts numbers of 16 bits.
+func castHalf(dst []byte, to DType, values []uint16, from DType) bool {
+	var chunk [chunkNumbers]float32
+	singles := chunk[:len(values)]
+	for i, value := range values {
+		if from == Float16 {
+			singles[i] = widenHalf(value)
+		} else {
+			singles[i] = math.Float32frombits(uint32(value) << 16)
+		}
+	}
+	return castSingle(dst, to, singles)
+}
+
+// castSingle converts float32 to floats.
+func castSingle(dst []byte, to DType, values []float32) bool {
+	const magnitude, infinite = 0x7fff, 0x7f800000
+	fits := true
+	switch out := as[uint16](dst); to { //nolint:exhaustive // see castable
+	case Float16:
+		for i, value := range values {
+			out[i] = narrowHalf(value)
+			fits = fits && (out[i]&magnitude != 0x7c00 || math.Float32bits(value)&infinite == infinite)
+		}
+	case BFloat16:
+		for i, value := range values {
+			out[i] = narrowBrain(value)
+			fits = fits && (out[i]&magnitude != 0x7f80 || math.Float32bits(value)&infinite == infinite)
+		}
+	default:
+		copy(as[float32](dst), values)
 	}
 	return fits
 }
@@ -110,13 +129,13 @@ func narrowHalf(value float32) uint16 {
 	bits := math.Float32bits(value)
 	sign, magnitude := uint16(bits>>16)&0x8000, bits&0x7fffffff
 	switch {
+	case magnitude-0x38800000 < 0x477ff000-0x38800000: // the normal range
+		magnitude -= (127 - 15) << 23
+		return sign | uint16((magnitude+0xfff+magnitude>>13&1)>>13)
 	case magnitude > 0x7f800000: // a NaN
 		return sign | 0x7e00 | uint16(magnitude>>13)&0x3ff
 	case magnitude >= 0x477ff000: // 65520 and more round to infinity
 		return sign | 0x7c00
-	case magnitude >= 0x38800000: // the normal range
-		magnitude -= (127 - 15) << 23
-		return sign | uint16((magnitude+0xfff+magnitude>>13&1)>>13)
 	default: // the sum has the unit of subnormal float16 as its last place, so it rounds there
 		const unit = 0.5
 		sum := math.Float32frombits(magnitude) + unit

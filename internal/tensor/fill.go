@@ -122,7 +122,7 @@ func (f filling) column(c *column) error {
 			unpack(dst, v.nulls.bits, v.nulls.start)
 		}
 	}
-	w := newWriter(c, v)
+	w := newWriter(c, v, !c.Form.jagged() && c.rowBytes() != f.tensors[c.values].rowBytes())
 	if c.Form.jagged() {
 		err = f.lists(c, v, w)
 	} else {
@@ -190,12 +190,9 @@ func (f filling) rows(c *column, v *view, w *writer) error {
 	if err != nil {
 		return err
 	}
-	width, stride := c.width()*c.DType.Size(), f.tensors[c.values].rowBytes()
+	width, stride := c.rowBytes(), f.tensors[c.values].rowBytes()
 	if width == stride {
 		w.writeRows(dst, 0, v)
-		return nil
-	}
-	if width == 0 {
 		return nil
 	}
 	if width > chunkBytes {
@@ -204,16 +201,39 @@ func (f filling) rows(c *column, v *view, w *writer) error {
 		}
 		return nil
 	}
-	chunk := as[byte](w.rows[:])
 	for row := 0; row < v.rows; {
-		part := chunk[:min(chunkBytes/width, v.rows-row)*width]
-		w.writeRows(part, row, v)
-		for ; len(part) > 0; row++ {
-			copyElements(dst[row*stride+c.packedAt:], part[:width])
-			part = part[width:]
-		}
+		n := min(chunkBytes/width, v.rows-row)
+		w.writeRows(w.rows[:n*width], row, v)
+		scatter(dst[row*stride+c.packedAt:], stride, w.rows[:n*width], width)
+		row += n
 	}
 	return nil
+}
+
+// scatter copies parts of rows, of a width in bytes, to rows that are a stride apart.
+func scatter(dst []byte, stride int, src []byte, width int) {
+	switch width {
+	case 2:
+		scatterElements(dst, stride, as[uint16](src))
+	case 4:
+		scatterElements(dst, stride, as[uint32](src))
+	case 8:
+		scatterElements(dst, stride, as[uint64](src))
+	default:
+		for ; len(src) > 0; src = src[width:] {
+			copy(dst, src[:width])
+			dst = dst[min(stride, len(dst)):]
+		}
+	}
+}
+
+// scatterElements copies one element per row. The stride is a multiple of their size.
+func scatterElements[T uint16 | uint32 | uint64](dst []byte, stride int, src []T) {
+	var t T
+	out, step := as[T](dst), stride/int(unsafe.Sizeof(t))
+	for i, element := range src {
+		out[i*step] = element
+	}
 }
 
 // copyElements copies one element or several; a call of copy takes longer than one element.

@@ -148,6 +148,9 @@ func (l *Layout) matrix(columns []int) planned {
 	return out
 }
 
+// rowBytes returns the bytes of a row.
+func (c *column) rowBytes() int { return c.width() * c.DType.Size() }
+
 // width returns the elements per row.
 func (c *column) width() int {
 	if c.Form == FixedLists {

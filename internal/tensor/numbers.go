@@ -46,12 +46,9 @@ func (c *column) numbersOf(a arrow.Array, v validity, found *findings) numbers {
 	case Nearest64, Nearest32:
 		return nearest{fixedBytes(a, c.source.bytes), c.source.bytes, c.scale, c.Conversion == Nearest32, v}
 	case Hash:
-		modulus := bucket.NewModulus(c.Buckets)
-		return c.coded(a, v, func(v int64) int64 { return int64(modulus.Of(bucket.HashInt64(v))) },
-			func(text []byte) int64 { return int64(modulus.Of(bucket.HashBytes(text))) })
+		return c.coded(a, v, hashes{bucket.NewModulus(c.Buckets)})
 	case Lookup:
-		unknown := unknownCode{c.Unknown, found}
-		return c.coded(a, v, c.vocabulary.integer(unknown), c.vocabulary.text(unknown, c.isString()))
+		return c.coded(a, v, &lookup{c.vocabulary, c.Unknown, c.isString(), found})
 	default:
 		return copied{} // Compile refuses other conversions
 	}
@@ -86,25 +83,37 @@ func (w widened) read(dst []byte, from int) {
 	}
 }
 
+// codes are the codes of integers and texts.
+type codes interface {
+	integer(value int64) int64
+	text(value []byte) int64
+}
+
+// hashes are the buckets of Iceberg's transform.
+type hashes struct{ buckets bucket.Modulus }
+
+func (h hashes) integer(value int64) int64 { return int64(h.buckets.Of(bucket.HashInt64(value))) }
+func (h hashes) text(value []byte) int64   { return int64(h.buckets.Of(bucket.HashBytes(value))) }
+
 // coded returns the codes of integers or texts as int64.
-func (c *column) coded(a arrow.Array, v validity, integer func(int64) int64, text func([]byte) int64) numbers {
+func (c *column) coded(a arrow.Array, v validity, of codes) numbers {
 	switch a := a.(type) {
 	case *array.Int8:
-		return codedIntegers[int8]{a.Int8Values(), integer, v}
+		return codedIntegers[int8]{a.Int8Values(), of, v}
 	case *array.Int16:
-		return codedIntegers[int16]{a.Int16Values(), integer, v}
+		return codedIntegers[int16]{a.Int16Values(), of, v}
 	case *array.Int32:
-		return codedIntegers[int32]{a.Int32Values(), integer, v}
+		return codedIntegers[int32]{a.Int32Values(), of, v}
 	case *array.Int64:
-		return codedIntegers[int64]{a.Int64Values(), integer, v}
+		return codedIntegers[int64]{a.Int64Values(), of, v}
 	case *array.Uint8:
-		return codedIntegers[uint8]{a.Uint8Values(), integer, v}
+		return codedIntegers[uint8]{a.Uint8Values(), of, v}
 	case *array.Uint16:
-		return codedIntegers[uint16]{a.Uint16Values(), integer, v}
+		return codedIntegers[uint16]{a.Uint16Values(), of, v}
 	case *array.Uint32:
-		return codedIntegers[uint32]{a.Uint32Values(), integer, v}
+		return codedIntegers[uint32]{a.Uint32Values(), of, v}
 	default:
-		return codedTexts{textOf(a), text, v}
+		return codedTexts{textOf(a), of, v}
 	}
 }
 
@@ -112,30 +121,38 @@ func (c *column) coded(a arrow.Array, v validity, integer func(int64) int64, tex
 // request, have its code.
 type codedIntegers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32] struct {
 	values []T
-	code   func(int64) int64
+	codes  codes
 	nulls  validity
 }
 
 func (c codedIntegers[T]) read(dst []byte, from int) {
 	out := as[int64](dst)
+	values := c.values[from:][:len(out)]
+	if h, ok := c.codes.(hashes); ok { // without branches and calls; the values under nulls do no harm
+		for i, value := range values {
+			out[i] = h.integer(int64(value))
+		}
+		return
+	}
 	var before T
 	var code int64
 	known := false
-	for i, value := range c.values[from:][:len(out)] {
+	for i, value := range values {
 		if c.nulls.isNull(from + i) {
 			out[i] = 0
 			continue
 		}
 		if !known || value != before {
-			before, code, known = value, c.code(int64(value)), true
+			before, code, known = value, c.codes.integer(int64(value)), true
 		}
 		out[i] = code
 	}
 }
 
+// codedTexts computes a code per value.
 type codedTexts struct {
 	value func(i int) []byte
-	code  func([]byte) int64
+	codes codes
 	nulls validity
 }
 
@@ -144,7 +161,7 @@ func (c codedTexts) read(dst []byte, from int) {
 	for i := range out {
 		out[i] = 0
 		if !c.nulls.isNull(from + i) {
-			out[i] = c.code(c.value(from + i))
+			out[i] = c.codes.text(c.value(from + i))
 		}
 	}
 }

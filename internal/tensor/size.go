@@ -21,7 +21,7 @@ type place struct {
 	rows   int // the length of the first dimension
 }
 
-// columnScratch is what Fill allocates for each column: a chunk of numbers to be cast or packed, and small values.
+// columnScratch is what Fill allocates for each column: chunks of numbers to be cast and packed, and small values.
 const columnScratch = 3 * chunkBytes
 
 // Size computes the size of a batch's block. It fails if the block cannot be filled because of a null, an

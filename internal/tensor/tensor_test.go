@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -342,4 +343,37 @@ func TestCasts(t *testing.T) {
 			require.Equal(t, want, filled(t, layout, rows)[256:][:len(want)])
 		})
 	}
+}
+
+// TestScratchIsCharged: what Size and Fill allocate is within Scratch, even for long dictionaries with nulls.
+func TestScratchIsCharged(t *testing.T) {
+	const count = 100_000
+	values, indices := array.NewFloat64Builder(batch.Default()), array.NewInt32Builder(batch.Default())
+	for i := range int32(count) {
+		indices.Append(i)
+		if i%3 == 0 {
+			values.AppendNull()
+		} else {
+			values.Append(float64(i))
+		}
+	}
+	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.PrimitiveTypes.Float64}
+	column := array.NewDictionaryArray(kind, indices.NewArray(), values.NewArray())
+	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: kind, Nullable: true}}, nil)
+	rows := array.NewRecordBatch(schema, []arrow.Array{column}, count)
+	layout := compiled(t, schema, `{"columns":[{"name":"d","form":"values","dictionary":true,"source":"float64","conversion":"same","dtype":"float32","nulls":"fill","fill":"AAAAAA=="}]}`)
+	sizes := mustSize(t, layout, rows)
+	block := make([]byte, sizes.Bytes)
+	require.Less(t, sizes.Scratch, int64(10*count))
+	require.LessOrEqual(t, allocated(func() { mustSize(t, layout, rows) }), sizes.Scratch)
+	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(rows, sizes, block)) }), sizes.Scratch)
+}
+
+// allocated returns the bytes that a function allocates.
+func allocated(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
 }

@@ -95,45 +95,41 @@ func integerOf(a arrow.Array, i int) int64 {
 	}
 }
 
-// unknownCode is the code of values that are not in a vocabulary.
-type unknownCode struct {
-	code  *int64 // nil: such values are findings
-	found *findings
+// lookup finds codes in a vocabulary.
+type lookup struct {
+	*Vocabulary
+	unknown  *int64 // the code of values that are not in the vocabulary; nil: they are findings
+	isString bool   // whether errors show values as strings or as bytes
+	found    *findings
 }
 
-// integer returns a function from integers to codes.
-func (v *Vocabulary) integer(unknown unknownCode) func(int64) int64 {
-	return func(value int64) int64 {
-		code, known := v.integers[value]
-		if known {
-			return code
-		}
-		return unknown.of(func() string { return strconv.FormatInt(value, 10) })
+func (l *lookup) integer(value int64) int64 {
+	code, known := l.integers[value]
+	if known {
+		return code
 	}
+	return l.other(func() string { return strconv.FormatInt(value, 10) })
 }
 
-// text returns a function from texts to codes. isString says whether errors show values as strings or as bytes.
-func (v *Vocabulary) text(unknown unknownCode, isString bool) func([]byte) int64 {
-	return func(value []byte) int64 {
-		code, known := v.texts[string(value)] // does not allocate
-		if known {
-			return code
-		}
-		return unknown.of(func() string { return quoted(string(value), isString) })
+func (l *lookup) text(value []byte) int64 {
+	code, known := l.texts[string(value)] // does not allocate
+	if known {
+		return code
 	}
+	return l.other(func() string { return quoted(string(value), l.isString) })
 }
 
 // shownUnknown is the number of unknown values that an error names.
 const shownUnknown = 3
 
-// of returns the code of a value that is not in the vocabulary.
-func (u unknownCode) of(format func() string) int64 {
-	if u.code != nil {
-		return *u.code
+// other returns the code of a value that is not in the vocabulary.
+func (l *lookup) other(format func() string) int64 {
+	if l.unknown != nil {
+		return *l.unknown
 	}
-	if len(u.found.unknown) < shownUnknown {
-		if text := format(); !slices.Contains(u.found.unknown, text) {
-			u.found.unknown = append(u.found.unknown, text)
+	if len(l.found.unknown) < shownUnknown {
+		if text := format(); !slices.Contains(l.found.unknown, text) {
+			l.found.unknown = append(l.found.unknown, text)
 		}
 	}
 	return 0

@@ -5,8 +5,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// chunkBytes is the size of the chunks in which numbers are cast, packed, or taken from a dictionary.
-const chunkBytes = 4096
+// Numbers are cast and packed in chunks, of as many numbers or bytes.
+const chunkNumbers, chunkBytes = 512, 8 * 512
 
 // writer writes the elements of one column of one batch.
 type writer struct {
@@ -15,12 +15,19 @@ type writer struct {
 	nulls   validity // of the elements
 	fill    []byte   // of null elements
 	found   findings
-	cast    [chunkBytes / 8]uint64 // numbers before a cast; aligned for all types
-	rows    [chunkBytes / 8]uint64 // rows before they are copied to a matrix
+	cast    []byte // numbers before a cast; nil if there is none
+	rows    []byte // rows before they are copied to a matrix; nil if there is none
 }
 
-func newWriter(c *column, v *view) *writer {
+// newWriter returns the writer of a column. packed says whether its rows are part of the rows of a matrix.
+func newWriter(c *column, v *view, packed bool) *writer {
 	w := &writer{column: c, nulls: v.elementNulls, fill: c.Fill}
+	if c.result != c.DType {
+		w.cast = as[byte](make([]uint64, chunkNumbers)) // aligned for all types
+	}
+	if packed {
+		w.rows = as[byte](make([]uint64, chunkNumbers))
+	}
 	if c.Form != Values {
 		w.fill = c.ElementFill
 	}
@@ -41,10 +48,10 @@ func (w *writer) write(dst []byte, from int) {
 		return
 	}
 	var zero [8]byte
-	count, chunk := len(dst)/to.Size(), as[byte](w.cast[:])
+	count := len(dst) / to.Size()
 	for at := 0; at < count; {
-		n := min(count-at, chunkBytes/8)
-		part, out := chunk[:n*result.Size()], dst[at*to.Size():][:n*to.Size()]
+		n := min(count-at, chunkNumbers)
+		part, out := w.cast[:n*result.Size()], dst[at*to.Size():][:n*to.Size()]
 		w.numbers.read(part, from+at)
 		fillNulls(part, w.nulls, from+at, zero[:result.Size()]) // a value under a null fits
 		if !cast(out, to, part, result) {

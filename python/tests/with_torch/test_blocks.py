@@ -158,3 +158,42 @@ def check(filler: Filler, drawn: World) -> str:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_blocks_have_the_bytes_of_the_converters_tensors(filler: Filler, seed: int) -> None:
     check(filler, world(seed))
+
+
+BATCH = pa.record_batch(
+    {"a": pa.array([1, 2, 3]), "l": pa.array([[1.5], [], [2, 3]], pa.list_(pa.float32()))}
+)
+RULES: dict[str, Any] = {"nulls": {"a": "error", "l": "empty"}}
+
+
+def test_blocks_are_views_of_any_memory(filler: Filler) -> None:
+    converter = Converter(BATCH.schema, **RULES)
+    block = filler.fill(converter, World(BATCH, RULES, 0, 3))
+    assert isinstance(block, bytearray)
+    ring = torch.zeros(4096, dtype=torch.uint8)
+    memory = ring[512 : 512 + len(block)]
+    memory.copy_(torch.frombuffer(block, dtype=torch.uint8))
+    blocks = Blocks(converter._plan())
+    for _ in range(2):
+        batch = blocks.batch(memory, bytes(block), cursor={"v": 1}, step=4)
+        assert (batch.rows, batch.cursor, batch.step) == (3, {"v": 1}, 4)
+        assert batch["a"].tolist() == [1, 2, 3]
+        assert [row.tolist() for row in batch["l"]] == [[1.5], [], [2, 3]]
+        assert {tensor.untyped_storage().data_ptr() for tensor in batch.tensors()} == {ring.data_ptr()}
+
+
+# spec: blocks-2
+@pytest.mark.parametrize(
+    ("offset", "value"),
+    [(0, b"PTB2"), (4, b"\2"), (8, b"\xff" * 3), (16, b"\1"), (24, b"\xff" * 4), (32, b"\xff")],
+    ids=["magic", "places", "rows", "bytes", "offset", "length"],
+)
+def test_damaged_headers_are_corrupt(filler: Filler, offset: int, value: bytes) -> None:
+    converter = Converter(BATCH.schema, **RULES)
+    block = filler.fill(converter, World(BATCH, RULES, 0, 3))
+    assert isinstance(block, bytearray)
+    block[offset : offset + len(value)] = value
+    with pytest.raises(errors.Corrupt):
+        Blocks(converter._plan()).batch(torch.frombuffer(block, dtype=torch.uint8))
+    with pytest.raises(errors.Corrupt):
+        Blocks(converter._plan()).batch(torch.zeros(8, dtype=torch.uint8))

@@ -96,7 +96,7 @@ class Blocks:
             tensor.at = at
         self._header = struct.Struct(_FIXED + _PLACE * len(self._varying))
         self._dtypes = sorted({_DTYPES.index(tensor.dtype) for tensor in found})
-        self._views: dict[int, list[Any]] = {}
+        self._views: dict[int, tuple[list[Any], int]] = {}
         self._recipe = _recipe(self._top)
 
     def batch(
@@ -118,14 +118,16 @@ class Blocks:
         Raises:
             Corrupt: the memory is not a block of the plan.
         """
-        magic, count, rows, size, *places = self._header.unpack_from(
-            memory.numpy() if header is None else header
-        )
-        if magic != _MAGIC or count != len(self._varying) or size != memory.nbytes:
+        size = memory.nbytes
+        if size < self._header.size:
+            raise errors.Corrupt("the memory is shorter than the header of a block")
+        read = self._header.unpack_from(memory.numpy() if header is None else header)
+        magic, count, rows, written, *places = read
+        if magic != _MAGIC or count != len(self._varying) or written != size:
             raise errors.Corrupt("the memory is not a block of this plan")
-        views = self._views.get(rows)
-        if views is None:
-            views = self._fixed_views(rows)
+        views, end = self._views.get(rows) or self._fixed_views(rows)
+        if end > size:
+            raise errors.Corrupt("a tensor ends outside of its block")
         bases: list[Any] = [None] * len(_DTYPES)
         for at in self._dtypes:
             base = memory.view(_DTYPES[at])
@@ -143,7 +145,8 @@ class Blocks:
             tensors.append(base.as_strided(sizes, strides, first + start))
         return Batch(_made(self._recipe, tensors), rows=rows, cursor=cursor, step=step)
 
-    def _fixed_views(self, rows: int) -> list[Any]:
+    def _fixed_views(self, rows: int) -> tuple[list[Any], int]:
+        """The views of the tensors whose size follows from the number of rows, and the end of the last one."""
         views, end = [], _aligned(self._header.size)
         for tensor in self._fixed:
             length = rows + tensor.ends
@@ -151,8 +154,8 @@ class Blocks:
             end = _aligned(end + length * tensor.width * tensor.dtype.itemsize)
         if len(self._views) == _KEPT:
             self._views.clear()
-        self._views[rows] = views
-        return views
+        self._views[rows] = views, end
+        return views, end
 
 
 def _aligned(size: int) -> int:
