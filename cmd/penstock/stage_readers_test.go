@@ -207,3 +207,30 @@ func TestPromotedEntriesAreNotMeasured(t *testing.T) {
 	require.Equal(t, "dataset clicks: reads promoted columns of the training table, and not the staged rows (h)", datasetLines(got.stdout)[0])
 	require.Equal(t, "dataset semi: 100% of 100 sampled rows match (h)", datasetLines(got.stdout)[1])
 }
+
+// A sample has the first rows of four splits. Each training row counts once, and rows with the same
+// key are an error only if the entry does not allow them.
+//
+// spec: stage-157
+func TestSamplesAreBounded(t *testing.T) {
+	l := lake{dir: t.TempDir()}
+	_, done := newCatalog(t, l.dir)
+	done()
+	l.config = l.file(t, "penstock.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
+datasets:
+  every:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, duplicates: all}]
+`)
+	const rows, sample = 30_000, 4 * 4096
+	got := run(t, append(csvStage(t, l, "rows", rowsOf("label", 0, rows)), "--key", "id", "--buckets", "6", "--no-check", "--config", l.config)...)
+	require.Zero(t, got.code, got.stderr)
+	for range 2 { // the second time, each key has two rows
+		got = run(t, append(csvStage(t, l, "h", rowsOf("f", 0, rows)), "--key", "id", "--buckets", "3", "--again", "--allow-duplicates", "--config", l.config)...)
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, []string{fmt.Sprintf("dataset every: 100%% of %d sampled rows match (h)", sample)}, datasetLines(got.stdout))
+	}
+}

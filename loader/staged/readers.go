@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
@@ -281,8 +283,8 @@ func warningOf(d dataset.Dataset, entry int, rows, matched int64) string {
 // match. The entry keeps its rules, and drops no training row.
 func (c *readerCheck) planEntry(ctx context.Context, training *catalog.Table, entry int, snapshot int64) (loader.Planned, error) {
 	d, s := c.reader.Dataset, c.reader.Dataset.Staging[entry]
-	if !s.Join.Adds() {
-		s.Duplicates = rule.DuplicatesFirst // the join takes any number of rows
+	if !s.Join.Adds() || s.Duplicates.Multiply() { // several rows of a key are no error
+		s.Duplicates = rule.DuplicatesFirst
 	}
 	if !s.Missing.Fail() {
 		s.Missing = rule.MissingNull
@@ -314,16 +316,27 @@ func (c *readerCheck) sample(ctx context.Context, p loader.Planned) (rows, match
 		if err != nil {
 			return 0, 0, err
 		}
-		for s.Next() { // the report has the counts
+		for s.Next() { // the report also counts rows that are joined but not returned
+			of := s.RecordBatch().Column(0).(*array.Boolean) //nolint:forcetypeassert // planEntry selects this column alone
+			rows, matched = rows+int64(of.Len()), matched+int64(trues(of))
 		}
-		err, counts := s.Err(), s.Report().Staging[p.Relation.Staging[0].Name].Counts
+		err = s.Err()
 		s.Release()
 		if err != nil {
 			return 0, 0, err
 		}
-		rows, matched = rows+counts.Rows, matched+counts.Matched
 	}
 	return rows, matched, nil
+}
+
+// trues returns how many values of a column without nulls are true.
+func trues(of *array.Boolean) (n int) {
+	for i := range of.Len() {
+		if of.Value(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // newestSplits returns the positions of at most sampledSplits splits, those with the newest files.
