@@ -103,9 +103,13 @@ func (o *streamSender) copied(encoder *frames.Encoder, b arrow.RecordBatch, leas
 	if loan == nil {
 		return nil, nil
 	}
-	if written := all.Write(loan.Memory()[:size]); written != size {
+	written, err := all.Write(loan.Memory()[:size], o.options.Cores)
+	if err == nil && written != size {
+		err = fault.New(fault.Internal, "a batch took %d bytes of a segment instead of %d", written, size)
+	}
+	if err != nil {
 		loan.Release()
-		return nil, fault.New(fault.Internal, "a batch took %d bytes of a segment instead of %d", written, size)
+		return nil, err
 	}
 	return &segmentBatch{loan, size}, nil
 }

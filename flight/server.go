@@ -30,6 +30,7 @@ import (
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -111,6 +112,8 @@ type Options struct {
 	Wanted func(host string) bool
 	// StallTimeout is how long a client may read nothing of its stream; 0: DefaultStallTimeout.
 	StallTimeout time.Duration
+	// Cores copy batches to mapped memory; nil: each stream uses one core.
+	Cores *cores.Cores
 	// Local delivers batches in mapped memory to clients on the same host; nil: all batches go over
 	// the network.
 	Local *local.Sessions

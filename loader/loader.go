@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
@@ -49,6 +50,7 @@ type Options struct {
 	Listings *Listings        // caches the lists of files of pinned tables; nil: each plan lists the files
 	Budget   *budget.Budget   // nil: unlimited
 	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
+	Cores    *cores.Cores     // assemble batches; nil: each stream uses one core
 	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.
 	MaxBatchBytes int64
 	// Strategies holds the custom strategies, by the name that follows "custom:" in a
@@ -90,7 +92,7 @@ func New(options Options) *Loader {
 	})
 	l := &Loader{
 		options: options, paid: budget.NewSharedReservation[*plan.Plan](options.Budget, "the plan of a stream"),
-		streams: stream.Options{Joins: joins, Budget: options.Budget, Memory: options.Memory, MaxBatchBytes: options.MaxBatchBytes},
+		streams: stream.Options{Joins: joins, Budget: options.Budget, Memory: options.Memory, Cores: options.Cores, MaxBatchBytes: options.MaxBatchBytes},
 	}
 	l.SetDatasets(options.Datasets)
 	return l

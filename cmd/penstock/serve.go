@@ -162,7 +162,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.Streams, Verifier: e.Loader, Keys: entry.TicketKeys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxConnections: maxConnections(c.Server.Memory), Budget: e.Budget,
+		MaxConnections: maxConnections(c.Server.Memory), Budget: e.Budget, Cores: e.Cores,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.Budget.Pressed, Wanted: e.Budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,

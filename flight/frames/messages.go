@@ -2,8 +2,11 @@ package frames
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/cores"
 )
 
 // Sizes of an IPC stream, in bytes (Arrow columnar format, "Encapsulated message format").
@@ -52,9 +55,15 @@ func (all Messages) Size() int {
 	return at + ipcEnd
 }
 
-// Write writes the stream to a slice of at least its size, and returns the number of bytes written.
-func (all Messages) Write(to []byte) int {
+// copyBytes is the maximum size of a copy, and coreBytes the number of bytes for which it is
+// worthwhile to wake a core.
+const copyBytes, coreBytes = 256 << 10, 128 << 10
+
+// Write writes the stream to a slice of at least its size, on idle cores too, and returns the number
+// of bytes written.
+func (all Messages) Write(to []byte, on *cores.Cores) (int, error) {
 	at := 0
+	var copies []struct{ to, from []byte }
 	for _, m := range all {
 		header := paddedHeader(at, m)
 		binary.LittleEndian.PutUint32(to[at:], ipcMarker)
@@ -63,10 +72,14 @@ func (all Messages) Write(to []byte) int {
 		clear(to[at+copy(to[at:], m.header) : at+header])
 		at += header
 		for _, part := range m.body {
-			at += copy(to[at:], part)
+			for from := range slices.Chunk(part, copyBytes) {
+				copies = append(copies, struct{ to, from []byte }{to[at : at+len(from)], from})
+				at += len(from)
+			}
 		}
 	}
 	binary.LittleEndian.PutUint32(to[at:], ipcMarker)
 	binary.LittleEndian.PutUint32(to[at+4:], 0)
-	return at + ipcEnd
+	err := on.Groups(len(copies), coreBytes, func(i int) int { return len(copies[i].from) }, func(i int) { copy(copies[i].to, copies[i].from) })
+	return at + ipcEnd, err
 }

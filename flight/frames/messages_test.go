@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/cores"
 )
 
 // A segment has an IPC stream as the Arrow library reads it, with aligned bodies.
@@ -17,11 +19,13 @@ import (
 // spec: local-5
 func TestSegmentsHoldAlignedStreams(t *testing.T) {
 	t.Parallel()
-	for name, b := range map[string]arrow.RecordBatch{"plain": everyType(t, memory.DefaultAllocator), "indexed": dictionaries(t, 0)} {
+	for name, b := range map[string]arrow.RecordBatch{"plain": everyType(t, memory.DefaultAllocator), "indexed": dictionaries(t, 0), "large": numbers(200_000)} {
 		all, err := NewEncoder(b.Schema()).Complete(b, nil)
 		require.NoError(t, err)
 		stream := bytes.Repeat([]byte{0xAA}, all.Size()) // as of an earlier batch
-		require.Equal(t, len(stream), all.Write(stream))
+		written, err := all.Write(stream, cores.New(3))
+		require.NoError(t, err)
+		require.Equal(t, len(stream), written)
 		reader, err := ipc.NewReader(bytes.NewReader(stream))
 		require.NoError(t, err)
 		require.True(t, reader.Next())

@@ -139,7 +139,7 @@ func each[T, U any](c casting, src []T, one func(T) (U, bool)) int {
 		dst[i] = u
 	}
 	var zero U
-	for row := range nulls(c.valid, len(dst)) {
+	for row := range nulls(c.valid, 0, len(dst)) {
 		dst[row] = zero
 	}
 	return -1

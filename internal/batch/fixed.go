@@ -13,87 +13,94 @@ import (
 // bytes may be left from another stream that used the same pooled memory.
 func (g *gathering) fixed(width int, inputs []input, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.buffer(rows * width)
-	b, valid := out.Bytes(), []byte(nil)
+	b, valid, first := out.Bytes(), []byte(nil), 0
 	if validity != nil {
 		valid = validity.Bytes()
 	}
-	switch width {
-	case 1:
-		values(view[uint8](b), inputs, valid)
-	case 2:
-		values(view[uint16](b), inputs, valid)
-	case 4:
-		values(view[uint32](b), inputs, valid)
-	case 8:
-		values(view[uint64](b), inputs, valid)
-	case 16:
-		values(view[[16]byte](b), inputs, valid)
-	default:
-		wide(b, width, inputs, valid)
+	for _, p := range inputs {
+		of := first // the copy may be deferred
+		g.copies(p, width, func(p input, from int) {
+			copyFixed(b, width, p, of+from)
+			clearNulls(b, width, nulls(valid, of+from, of+from+p.rows))
+		})
+		first += p.rows
 	}
 	return out
 }
 
-// values gathers values of the width of T. Its loop over indices is the hottest loop when batches
-// are cut.
-func values[T any](all []T, inputs []input, valid []byte) {
-	dst := all
-	for _, p := range inputs {
-		out := dst[:p.rows]
-		dst = dst[p.rows:]
-		if p.data == nil {
-			clear(out)
-			continue
-		}
-		src := view[T](p.data.Buffers()[1].Bytes())[p.base:]
-		for i, index := range p.indices {
-			out[i] = src[index]
-		}
-		for _, s := range p.spans {
-			copy(out, src[s.from:s.from+s.rows])
-			out = out[s.rows:]
-		}
-	}
-	var zero T
-	for row := range nulls(valid, len(all)) {
-		all[row] = zero
+// copyFixed copies the selected values of a source to the rows of all that begin at row at.
+func copyFixed(all []byte, width int, p input, at int) {
+	to := all[at*width : (at+p.rows)*width]
+	switch width {
+	case 1:
+		values(view[uint8](to), p)
+	case 2:
+		values(view[uint16](to), p)
+	case 4:
+		values(view[uint32](to), p)
+	case 8:
+		values(view[uint64](to), p)
+	case 16:
+		values(view[[16]byte](to), p)
+	default:
+		wide(to, width, p)
 	}
 }
 
-// wide gathers values of any other width.
-func wide(all []byte, width int, inputs []input, valid []byte) {
+// values copies values of the width of T. Its loop over indices is the hottest loop when batches
+// are cut.
+func values[T any](out []T, p input) {
+	if p.data == nil {
+		clear(out)
+		return
+	}
+	src := view[T](p.data.Buffers()[1].Bytes())[p.base:]
+	for i, index := range p.indices {
+		out[i] = src[index]
+	}
+	for _, s := range p.spans {
+		copy(out, src[s.from:s.from+s.rows])
+		out = out[s.rows:]
+	}
+}
+
+// wide copies values of any other width.
+func wide(out []byte, width int, p input) {
+	if p.data == nil {
+		clear(out)
+		return
+	}
 	if width == 0 {
 		return
 	}
-	dst := all
-	for _, p := range inputs {
-		out := dst[:p.rows*width]
-		dst = dst[p.rows*width:]
-		if p.data == nil {
-			clear(out)
-			continue
-		}
-		src := p.data.Buffers()[1].Bytes()[p.base*width:]
-		for i, index := range p.indices {
-			copy(out[i*width:(i+1)*width], src[int(index)*width:])
-		}
-		for _, s := range p.spans {
-			n := copy(out[:s.rows*width], src[s.from*width:])
-			out = out[n:]
-		}
+	src := p.data.Buffers()[1].Bytes()[p.base*width:]
+	for i, index := range p.indices {
+		copy(out[i*width:(i+1)*width], src[int(index)*width:])
 	}
-	for row := range nulls(valid, len(all)/width) {
+	for _, s := range p.spans {
+		n := copy(out[:s.rows*width], src[s.from*width:])
+		out = out[n:]
+	}
+}
+
+// clearNulls clears the values of some rows.
+func clearNulls(all []byte, width int, rows iter.Seq[int]) {
+	for row := range rows {
 		clear(all[row*width : (row+1)*width])
 	}
 }
 
-// nulls yields the rows whose validity bit is clear.
-func nulls(valid []byte, rows int) iter.Seq[int] {
+// nulls yields the rows in [from, to) whose validity bit is clear. Without validity bits, it yields
+// nothing.
+func nulls(valid []byte, from, to int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for i, octet := range valid {
-			for missing := ^octet; missing != 0; missing &= missing - 1 {
-				row := i*8 + bits.TrailingZeros8(missing)
-				if row >= rows || !yield(row) {
+		if valid == nil {
+			return
+		}
+		for at := from >> 3; at<<3 < to; at++ {
+			for missing := ^valid[at]; missing != 0; missing &= missing - 1 {
+				row := at<<3 + bits.TrailingZeros8(missing)
+				if row >= from && row < to && !yield(row) {
 					return
 				}
 			}

@@ -81,6 +81,7 @@ func (g *Gatherer) Gather(dt arrow.DataType, segments []Segment) (arrow.Array, e
 func (g *Gatherer) Release() {
 	g.close()
 	g.last, g.lastBitmap = nil, bitmap{}
+	g.defers, g.deferred = false, nil
 }
 
 // selection returns the selection of a segment's rows.
@@ -141,6 +142,8 @@ type gathering struct {
 	valuesOnly   bool                      // whether sizes exclude validity
 	last         []validityKey             // the key of lastBitmap
 	lastBitmap   bitmap
+	defers       bool // whether copies of values are deferred
+	deferred     []deferredCopy
 }
 
 func (g *gathering) close() {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -44,6 +45,64 @@ func TestGathererEqualsGather(t *testing.T) {
 		}
 		mem.AssertSize(t, 0)
 	}
+}
+
+// TestDeferredCopies gathers the columns of random batches first with and then without Defer. The
+// results are equal, whatever the number of cores that complete them.
+func TestDeferredCopies(t *testing.T) {
+	for seed := range uint64(400) {
+		s, columns := newSource(seed), [][]batch.Segment{}
+		mem := memory.NewCheckedAllocator(batch.Default())
+		g := batch.NewGatherer(mem)
+		var want, got []arrow.Array
+		for _, deferred := range []bool{true, false} {
+			if deferred {
+				g.Defer()
+			}
+			for i := range 5 {
+				if deferred {
+					segments, _ := s.segments(s.dataType(2))
+					columns = append(columns, append(segments, s.longSegments(segments)...))
+				}
+				if len(columns[i]) == 0 || columns[i][0].Values == nil {
+					continue
+				}
+				one, err := g.Gather(columns[i][0].Values.DataType(), columns[i])
+				require.NoError(t, err)
+				if deferred {
+					got = append(got, one)
+				} else {
+					want = append(want, one)
+				}
+			}
+			require.NoError(t, g.Complete(cores.New(int(seed%4))))
+			g.Release()
+		}
+		for i := range want {
+			require.True(t, array.Equal(want[i], got[i]), "%s", want[i].DataType())
+			require.Equal(t, valuesOf(want[i]), valuesOf(got[i]), "%s", want[i].DataType())
+			requireTidy(t, got[i].Data())
+		}
+		batch.ReleaseAll(want...)
+		batch.ReleaseAll(got...)
+		mem.AssertSize(t, 0)
+	}
+}
+
+// longSegments returns all rows of the segments' sources, and many of their rows in random order.
+func (s source) longSegments(of []batch.Segment) []batch.Segment {
+	var long []batch.Segment
+	for _, segment := range of {
+		if segment.Values == nil || segment.Values.Len() == 0 {
+			continue
+		}
+		var indices []int32
+		for range 20 {
+			indices = append(indices, s.indices(segment.Values.Len())...)
+		}
+		long = append(long, batch.Segment{Values: segment.Values, Rows: segment.Values.Len()}, batch.Segment{Values: segment.Values, Indices: indices})
+	}
+	return long
 }
 
 // firstNull returns an array whose only null is the first row, or a random array.

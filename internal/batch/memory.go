@@ -86,8 +86,12 @@ func (g *gathering) spans(n int) []span {
 	return make([]span, 0, n)
 }
 
-// recycle makes the inputs' spans available to later calls of spans.
+// recycle makes the inputs' spans available to later calls of spans, unless copies that were
+// deferred need them.
 func (g *gathering) recycle(inputs []input) {
+	if g.defers {
+		return
+	}
 	for _, p := range inputs {
 		g.freeSpans = append(g.freeSpans, p.spans)
 	}

@@ -128,16 +128,20 @@ func texts[O int32 | int64](g *gathering, inputs []input, rows int) ([]*memory.B
 	bytes := g.buffer(rowsOf(inner))
 	dst := bytes.Bytes()
 	for i, p := range inner {
+		to := dst[:p.rows]
+		dst = dst[p.rows:]
 		if isCoded(p.data) {
-			dst = copyCoded(dst, p)
+			g.copyWhole(p.rows, func() { copyCoded(to, p) })
 			inner[i].selection = &selection{} // its spans belong to the selection of the rows, and must not be recycled
 			continue
 		}
-		src := p.data.Buffers()[2].Bytes()
-		for _, s := range p.spans {
-			copy(dst, src[s.from:s.from+s.rows])
-			dst = dst[s.rows:]
-		}
+		g.copies(p, 1, func(p input, from int) {
+			to, src := to[from:], p.data.Buffers()[2].Bytes()
+			for _, s := range p.spans {
+				copy(to, src[s.from:s.from+s.rows])
+				to = to[s.rows:]
+			}
+		})
 	}
 	g.recycle(inner)
 	return []*memory.Buffer{ends, bytes}, nil

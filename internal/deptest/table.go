@@ -63,7 +63,8 @@ func Graph() []Row {
 
 		{Folder: "internal/waits"},
 		{Folder: "internal/budget", Imports: "waits fault invariant release"},
-		{Folder: "internal/batch", Imports: "budget fault invariant"},
+		{Folder: "internal/cores", Imports: "fault invariant"},
+		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
 		{Folder: "internal/tensor", Imports: "bucket fault"},
 		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},
@@ -78,7 +79,7 @@ func Graph() []Row {
 		{Folder: "internal/parquet/decoder", Imports: "thrift page batch fault", Outside: libParquet},
 		{Folder: "internal/parquet/charged", Imports: "release"},
 		{Folder: "internal/parquet/convert", Imports: "charged batch fault"},
-		{Folder: "internal/parquet", Imports: "thrift page decoder charged convert batch budget fault invariant store waits", Outside: libParquet},
+		{Folder: "internal/parquet", Imports: "thrift page decoder charged convert batch budget cores fault invariant store waits", Outside: libParquet},
 		{Folder: "internal/parquet/chunk", Imports: "fault", Outside: libParquet},
 		{Folder: "internal/parquet/write", Imports: "chunk batch fault", Outside: libParquet},
 		{Folder: "internal/parquet/foreign", Imports: "batch budget fault parquet", Outside: libParquet},
@@ -141,12 +142,12 @@ func Graph() []Row {
 		{Folder: "loader/scan/chunkcache", Imports: "batch budget"},
 		{
 			Folder:  "loader/scan",
-			Imports: "chunkcache catalog plan deletes cache store parquet batch budget waits expr bucket digest fault invariant release",
+			Imports: "chunkcache catalog plan deletes cache store parquet batch budget cores waits expr bucket digest fault invariant release",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
-		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},
+		{Folder: "loader/shuffle", Imports: "joiner batch budget cores fault"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
-		{Folder: "loader/lane", Imports: "batch budget fault invariant"},
+		{Folder: "loader/lane", Imports: "batch budget cores fault invariant"},
 		{Folder: "loader/orphans", Imports: "budget fault store"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch budget fault"},
 		{
@@ -159,11 +160,11 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader/stream",
-			Imports: "dataset plan resolve lane shuffle joined buildside joiner rule batch budget fault release",
+			Imports: "dataset plan resolve lane shuffle joined buildside joiner rule batch budget cores fault release",
 		},
 		{
 			Folder:  "loader",
-			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
+			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget cores digest fault release",
 		},
 		{Folder: "loader/staged", Imports: "loader catalog stage plan keyset policy dataset rule budget fault"},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
@@ -177,7 +178,7 @@ func Graph() []Row {
 		{Folder: "flight/admission", Imports: "limits dataset budget waits fault", Outside: libGRPC},
 		{Folder: "flight/failure", Imports: "commit jsontext fault", Outside: libGRPC},
 		{Folder: "flight/ticket", Imports: "plan dataset decode jsontext fault"},
-		{Folder: "flight/frames", Imports: "batch waits fault", Outside: libGRPC + " " + libProtobuf},
+		{Folder: "flight/frames", Imports: "batch cores waits fault", Outside: libGRPC + " " + libProtobuf},
 		{Folder: "flight/inbound", Imports: "limits frames fault", Outside: libGRPC + " " + libUnix},
 		{
 			Folder: "flight/rowsin", Imports: "batch budget conform fault",
@@ -194,7 +195,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{
-			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget waits backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget cores waits backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

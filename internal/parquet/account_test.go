@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -87,7 +88,7 @@ func TestRefusedMemoryEndsReader(t *testing.T) {
 	for n, last := 0, 1; n <= last; n++ {
 		l := &ledger{refuse: n}
 		rdr, err := open(t, content).Read(t.Context(), parquet.ReadOptions{
-			Fields: fields, Schema: sc, NullIfAbsent: true, BatchRows: 64, Parallel: n % 3,
+			Fields: fields, Schema: sc, NullIfAbsent: true, BatchRows: 64, Cores: cores.New(n % 3),
 			Memory: allocator(t), Scratch: allocator(t), Admit: l.admit,
 		})
 		require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
@@ -110,7 +111,7 @@ func BenchmarkRead(b *testing.B) {
 		for _, batchRows := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10} {
 			for _, parallel := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/pool/batch=%dk/parallel=%d", name, batchRows>>10, parallel), func(b *testing.B) {
-					measure(b, rows.NumRows(), run(parquet.ReadOptions{BatchRows: batchRows, Parallel: parallel, Memory: pool, Scratch: pool}))
+					measure(b, rows.NumRows(), run(parquet.ReadOptions{BatchRows: batchRows, Cores: cores.New(parallel), Memory: pool, Scratch: pool}))
 				})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
@@ -71,7 +72,7 @@ func TestByteArrayColumns(t *testing.T) {
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{
-			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(1500), Parallel: 1 + i%2,
+			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(1500), Cores: cores.New(1 + i%2),
 			RunBytes: []int64{0, 100, 5000}[i%3],
 		})
 		requireEqual(t, want, got)

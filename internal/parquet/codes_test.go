@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -67,7 +68,7 @@ func TestCodes(t *testing.T) {
 			Codec: parquettest.Codec(i % 5),
 		}
 		f := open(t, write(t, written, want))
-		opts := parquet.ReadOptions{Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(1500), Parallel: 1 + i%2, MinRepeats: 1 + i%3}
+		opts := parquet.ReadOptions{Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(1500), Cores: cores.New(1 + i%2), MinRepeats: 1 + i%3}
 		got, some, err := readCoded(t, f, opts)
 		require.NoError(t, err)
 		requireEqual(t, want, got)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -65,7 +66,7 @@ func readAdmitted(t *testing.T, content []byte, parallel int, admit func(n, batc
 	}
 	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
-	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64, Memory: mem, Parallel: parallel, Admit: admit})
+	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64, Memory: mem, Cores: cores.New(parallel), Admit: admit})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 )
 
@@ -66,7 +67,7 @@ func TestFlippedDeltas(t *testing.T) {
 			bad := slices.Clone(good)
 			at := random.IntN(ends[len(ends)-1])
 			bad[at] ^= 1 << random.IntN(8)
-			got, err := read(t, open(t, bad), parquet.ReadOptions{Fields: fields, Schema: want.Schema(), BatchRows: 64, Parallel: i % 3})
+			got, err := read(t, open(t, bad), parquet.ReadOptions{Fields: fields, Schema: want.Schema(), BatchRows: 64, Cores: cores.New(i % 3)})
 			classified(t, err)
 			if err != nil {
 				found++

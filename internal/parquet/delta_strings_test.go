@@ -13,6 +13,7 @@ import (
 	arrowparquet "github.com/apache/arrow-go/v18/parquet"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
@@ -38,7 +39,7 @@ func TestDeltaTexts(t *testing.T) {
 			Codec: parquettest.Codec(i % 5),
 		}, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{
-			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(1500), Parallel: 1 + i%2,
+			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(1500), Cores: cores.New(1 + i%2),
 			RunBytes: []int64{0, 100, 5000}[i%3],
 		})
 		requireEqual(t, want, got)

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/parquet/convert"
@@ -126,9 +127,8 @@ type ReadOptions struct {
 	// MinRepeats is the number of rows per dictionary value from which on the columns in Coded are
 	// returned as codes; 0 means DefaultMinRepeats.
 	MinRepeats int
-	// Parallel is the number of columns that Next decodes concurrently; 0 and 1 decode on
-	// the caller's goroutine.
-	Parallel int
+	// Cores decode the columns of a batch; nil: the caller's goroutine decodes all of them.
+	Cores *cores.Cores
 	// RequireChecksums refuses, as Invalid, columns that have a page without a checksum:
 	// damage to such a page could go unnoticed.
 	RequireChecksums bool

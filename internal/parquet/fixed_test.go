@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -129,7 +130,7 @@ func TestFixedColumns(t *testing.T) {
 		fields := ids(int(want.NumCols()))
 		f := open(t, write(t, opts, want))
 		got := mustRead(t, f, parquet.ReadOptions{
-			Fields: fields, Schema: want.Schema(), BatchRows: 1 + r.IntN(700), Parallel: 1 + i%2, RunBytes: []int64{0, 1000}[i%2],
+			Fields: fields, Schema: want.Schema(), BatchRows: 1 + r.IntN(700), Cores: cores.New(1 + i%2), RunBytes: []int64{0, 1000}[i%2],
 		})
 		requireEqual(t, want, got)
 		got.Release()

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
@@ -81,7 +82,7 @@ func TestFlatColumns(t *testing.T) {
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{
-			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(700), Parallel: 1 + i%2,
+			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(700), Cores: cores.New(1 + i%2),
 		})
 		requireEqual(t, want, got)
 		got.Release()

@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/parquet/charged"
@@ -189,22 +188,9 @@ func (g *rowGroup) decode(rows int64) ([]arrow.Array, error) {
 	return arrays, err
 }
 
-// eachColumn calls a function for all columns, Parallel at a time.
+// eachColumn calls a function for all columns, on idle cores too.
 func (g *rowGroup) eachColumn(do func(i int) error) error {
-	if g.opts.Parallel <= 1 {
-		for i := range g.columns {
-			if err := do(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var group errgroup.Group
-	group.SetLimit(g.opts.Parallel)
-	for i := range g.columns {
-		group.Go(func() error { return do(i) })
-	}
-	return group.Wait()
+	return g.opts.Cores.Each(len(g.columns), do)
 }
 
 // decodeColumn returns the next rows of one column, decoded or from the cached column.

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -102,7 +103,7 @@ func TestListColumns(t *testing.T) {
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{
-			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(n), Parallel: 1 + i%2,
+			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 1 + r.IntN(n), Cores: cores.New(1 + i%2),
 		})
 		requireEqual(t, want, got)
 		got.Release()

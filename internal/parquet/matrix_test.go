@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 )
 
@@ -56,7 +57,7 @@ func TestPyarrowMatrix(t *testing.T) {
 			content, err := os.ReadFile(name)
 			require.NoError(t, err)
 			got := mustRead(t, open(t, content), parquet.ReadOptions{
-				Fields: fields, Schema: want.Schema(), BatchRows: []int{0, 7, 64}[i%3], Parallel: i % 2,
+				Fields: fields, Schema: want.Schema(), BatchRows: []int{0, 7, 64}[i%3], Cores: cores.New(i % 2),
 			})
 			requireEqual(t, want, got)
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -68,7 +69,7 @@ func TestColumnsInsideStructs(t *testing.T) {
 					f := open(t, write(t, opts, written))
 					require.True(t, f.HasNestedFieldIDs())
 					for _, batchRows := range []int{0, 7} {
-						got := mustRead(t, f, parquet.ReadOptions{Fields: []int{5, 1}, Schema: wanted, BatchRows: batchRows, Parallel: 2})
+						got := mustRead(t, f, parquet.ReadOptions{Fields: []int{5, 1}, Schema: wanted, BatchRows: batchRows, Cores: cores.New(2)})
 						requireEqual(t, want, got)
 					}
 					// Beside the struct that contains it.

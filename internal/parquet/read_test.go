@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -205,7 +206,7 @@ func TestBatchesLiveUntilNext(t *testing.T) {
 func TestEarlyRelease(t *testing.T) {
 	f := open(t, write(t, parquettest.Options{RowGroupRows: 300}, numbers(t, 0, 1000)))
 	for nexts := range 5 {
-		rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 100, Memory: allocator(t), Parallel: 2})
+		rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 100, Memory: allocator(t), Cores: cores.New(2)})
 		require.NoError(t, err)
 		for range nexts {
 			require.True(t, rdr.Next())
@@ -341,7 +342,7 @@ func TestConcurrentReaders(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() error {
 			rdr, err := f.Read(t.Context(), parquet.ReadOptions{
-				Fields: ids(4), Schema: numbersSchema(), BatchRows: 100 + i*37, Memory: pool, Scratch: pool, Parallel: i % 3,
+				Fields: ids(4), Schema: numbersSchema(), BatchRows: 100 + i*37, Memory: pool, Scratch: pool, Cores: cores.New(i % 3),
 			})
 			if err != nil {
 				return err

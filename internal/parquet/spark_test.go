@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 )
 
@@ -65,7 +66,7 @@ func fixture(t *testing.T, name string, fields []int, want arrow.RecordBatch) {
 	content, err := os.ReadFile("testdata/" + name)
 	require.NoError(t, err)
 	for _, batchRows := range []int{0, 1, 33} {
-		got := mustRead(t, open(t, content), parquet.ReadOptions{Fields: fields, Schema: want.Schema(), BatchRows: batchRows, Parallel: batchRows % 3})
+		got := mustRead(t, open(t, content), parquet.ReadOptions{Fields: fields, Schema: want.Schema(), BatchRows: batchRows, Cores: cores.New(batchRows % 3)})
 		requireEqual(t, want, got)
 	}
 }

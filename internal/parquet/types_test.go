@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -93,7 +94,7 @@ func TestTypesRoundTrip(t *testing.T) {
 					f := open(t, write(t, opts, want))
 					require.True(t, f.HasFieldIDs())
 					for _, batchRows := range []int{0, 1, 7} {
-						got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: sc, BatchRows: batchRows, Parallel: 2})
+						got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: sc, BatchRows: batchRows, Cores: cores.New(2)})
 						require.True(t, got.Schema().Equal(sc), "%s: %s", form, got.Schema())
 						requireEqual(t, want, got)
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
@@ -37,7 +38,7 @@ func TestRowsOfAFile(t *testing.T) {
 			from := random.Int64N(n)
 			to := from + 1 + random.Int64N(n-from)
 			requireRows(t, f, parquet.ReadOptions{
-				Fields: ids(4), Schema: numbersSchema(), BatchRows: 1 + random.IntN(2000), Parallel: random.IntN(3),
+				Fields: ids(4), Schema: numbersSchema(), BatchRows: 1 + random.IntN(2000), Cores: cores.New(random.IntN(3)),
 			}, all, [2]int64{from, to})
 		}
 	}

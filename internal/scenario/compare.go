@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner"
@@ -23,6 +24,10 @@ type Difference struct {
 	Text string
 }
 
+// dividing is the number of cores that assemble batches, so that tests find work that depends on its
+// order.
+const dividing = 3
+
 // Differs reads a case with a loader that has the given options, and compares the result with the
 // oracle's: all rows, the order of the joined rows of each training row, the names of the columns,
 // and the counts of the report.
@@ -36,6 +41,9 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 	d, err := c.Decoded()
 	if err != nil {
 		return Difference{"the dataset is refused: " + cause(err), err.Error()}, want.Seen
+	}
+	if options.Cores == nil {
+		options.Cores = cores.New(dividing)
 	}
 	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{d}, w, w.Scan
 	shards, difference := c.readAgainst(want, loader.New(options))

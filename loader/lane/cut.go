@@ -89,12 +89,16 @@ func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reser
 	}
 	columns := make([]arrow.Array, 0, len(made))
 	defer func() { release(columns) }()
+	g.Defer()
 	for _, c := range made {
 		column, err := c.column(g)
 		if err != nil {
 			return nil, 0, err
 		}
 		columns = append(columns, column)
+	}
+	if err := g.Complete(ct.options.Cores); err != nil {
+		return nil, 0, err
 	}
 	return array.NewRecordBatch(ct.options.Schema, columns, rows), unused(made), nil
 }

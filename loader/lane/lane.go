@@ -20,6 +20,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 )
 
 // Open opens the final sequence of a range of a lane, without the rows before the position. It is
@@ -119,6 +120,7 @@ type Options struct {
 	Requests *Requests
 	Open     Open
 	Memory   memory.Allocator // of the batches; nil: the Go heap
+	Cores    *cores.Cores     // copy values; nil: the caller's goroutine copies all of them
 	Closed   func()           // called once, after all ranges were released; may be nil
 	// Budget is the budget from which the memory of each batch is reserved, from before the batch
 	// is made until its last release; nil: memory is unlimited.

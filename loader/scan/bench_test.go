@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/bucket/buckettest"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
@@ -186,7 +187,7 @@ func BenchmarkScan(b *testing.B) {
 		source := onDisk(b, t.rows, t.files)
 		for _, batchRows := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10} {
 			for _, parallel := range []int{1, 2} {
-				s, err := scan.New(scan.Options{Files: catalogtest.FromStore(store.Local{}), BatchRows: batchRows, Parallel: parallel})
+				s, err := scan.New(scan.Options{Files: catalogtest.FromStore(store.Local{}), BatchRows: batchRows, Cores: cores.New(parallel)})
 				require.NoError(b, err)
 				b.Run(fmt.Sprintf("%s/batch=%dk/parallel=%d", t.name, batchRows>>10, parallel), func(b *testing.B) {
 					measure(b, s, source, source.Table.Fields)

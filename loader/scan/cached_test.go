@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/loader/catalog"
@@ -313,7 +314,7 @@ func TestColumnsThatReturnHaveLongArrays(t *testing.T) {
 	r.grow(rows, rows, 1)
 	random := rand.New(rand.NewPCG(1, 2))
 	asked := map[chunkcache.ChunkID]bool{} // in this epoch
-	s, c := r.caching(t, scan.Options{Parallel: 1, Ahead: scan.NoAhead}, 1<<30, func(of chunkcache.ChunkID) bool {
+	s, c := r.caching(t, scan.Options{Cores: cores.New(1), Ahead: scan.NoAhead}, 1<<30, func(of chunkcache.ChunkID) bool {
 		first := !asked[of]
 		asked[of] = true
 		return first && random.IntN(3) == 0

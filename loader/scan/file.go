@@ -65,7 +65,7 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 	rows, err := r.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
 		Coded: w.coded(), MinRepeats: w.scanner.options.MinRepeats, Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
-		BatchRows: w.batchRows(), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
+		BatchRows: w.batchRows(), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Cores: w.scanner.options.Cores, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func(field int) { r.lacksChecksum(w, field) },
 		Asked: func(bytes int64) {
 			if w.source.Asked != nil {

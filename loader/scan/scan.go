@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/release"
@@ -26,9 +27,6 @@ const (
 	defaultAhead = 8 << 20
 	// defaultReadAhead is the row group size of most writers.
 	defaultReadAhead = 128 << 20
-	// defaultParallel shortens the time to the first batch if a core is idle, and costs
-	// nothing if none is.
-	defaultParallel = 2
 	// NoAhead decodes each batch only when Next asks for it.
 	NoAhead = -1
 	// NoCodes returns texts and binary values as such.
@@ -78,9 +76,8 @@ type Options struct {
 	// plan.Source.Coded is returned as codes. 0 is the default of package parquet. With NoCodes,
 	// columns are always returned as values. The rows are the same in each case.
 	MinRepeats int
-	// Parallel is the number of columns of a batch that are decoded in parallel; 0 is
-	// defaultParallel.
-	Parallel int
+	// Cores decode the columns of a batch; nil: each reader uses one core.
+	Cores *cores.Cores
 }
 
 // validate reports all invalid options.
@@ -107,9 +104,6 @@ func (o Options) validate() error {
 	}
 	if o.MinRepeats < NoCodes {
 		add("min_repeats", "must not be negative, except for -1 (no codes)")
-	}
-	if o.Parallel < 0 {
-		add("parallel", "must not be negative")
 	}
 	return fault.Fields(faults)
 }
@@ -150,14 +144,14 @@ func New(options Options) (*Scanner, error) {
 	if s.options.Ahead == 0 {
 		s.options.Ahead = defaultAhead
 	}
+	if s.options.Cores == nil {
+		s.options.Cores = cores.Default()
+	}
 	switch {
 	case s.options.Ahead == NoAhead:
 		s.options.ReadAhead = NoAhead
 	case s.options.ReadAhead == 0:
 		s.options.ReadAhead = defaultReadAhead
-	}
-	if s.options.Parallel == 0 {
-		s.options.Parallel = defaultParallel
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
@@ -34,7 +35,7 @@ func TestColumns(t *testing.T) {
 	for _, names := range [][]string{all, {"id"}, {"tags", "id"}, {"flag", "key", "price"}, {"id", "id"}, {}} {
 		for _, batchRows := range []int{0, 1, 7, 20} {
 			for _, ahead := range []int64{0, scan.NoAhead} {
-				s := r.scanner(scan.Options{BatchRows: batchRows, Ahead: ahead, Parallel: batchRows % 3})
+				s := r.scanner(scan.Options{BatchRows: batchRows, Ahead: ahead, Cores: cores.New(batchRows % 3)})
 				columns := r.columns(names...)
 				got := r.read(s, r.source(), columns)
 				require.NoError(t, got.err)
@@ -318,8 +319,8 @@ func TestNullBucket(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
-	_, err := scan.New(scan.Options{BatchRows: -1, Ahead: -2, Parallel: -3})
-	for _, name := range []string{"files", "batch_rows", "ahead", "parallel"} {
+	_, err := scan.New(scan.Options{BatchRows: -1, Ahead: -2})
+	for _, name := range []string{"files", "batch_rows", "ahead"} {
 		require.ErrorContains(t, err, name)
 	}
 }

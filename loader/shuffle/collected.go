@@ -9,12 +9,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 )
 
 // collected holds the rows of a window, in the batches in which the join returned them.
 type collected struct {
 	joined     JoinedColumns
 	memory     memory.Allocator
+	cores      *cores.Cores
 	columns    [][]arrow.Array // by column, then by batch; empty for the columns Ordinal and Priority of joined
 	priorities []arrow.Array
 	places     []StoredPlace // the place of the first row of each batch
@@ -179,22 +181,19 @@ func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 func (c *collected) gather(ctx context.Context, held *room, segments []batch.Segment) (arrow.Array, error) {
 	g := batch.NewGatherer(c.memory)
 	defer g.Release()
-	values, _, err := gather(ctx, held, g, segments)
-	return values, err
+	if _, err := reserved(ctx, held, g, segments); err != nil {
+		return nil, err
+	}
+	return g.Gather(segments[0].Values.DataType(), segments)
 }
 
-// gather reserves and gathers segments, and returns the bytes that it reserved.
-func gather(ctx context.Context, held *room, g *batch.Gatherer, segments []batch.Segment) (arrow.Array, int64, error) {
-	dt := segments[0].Values.DataType()
-	bytes, err := g.Size(dt, segments)
+// reserved reserves the memory that segments take when they are gathered, and returns its bytes.
+func reserved(ctx context.Context, held *room, g *batch.Gatherer, segments []batch.Segment) (int64, error) {
+	bytes, err := g.Size(segments[0].Values.DataType(), segments)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	if err := held.grow(ctx, bytes); err != nil {
-		return nil, 0, err
-	}
-	values, err := g.Gather(dt, segments)
-	return values, bytes, err
+	return bytes, held.grow(ctx, bytes)
 }
 
 // choose returns the next batch of the result, given its rows (of) and those of its columns that

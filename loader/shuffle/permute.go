@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 )
 
 // order is the final order of the remaining rows of a window. For each row, it has the row's batch
@@ -54,7 +55,7 @@ func (c *collected) permute(ctx context.Context, held *room, to order, batchRows
 	defer held.Shrink(bytes)
 	outputRows := (minOutputRows + batchRows - 1) / batchRows * batchRows
 	c.copies = outputRows > 2*batchRows
-	p := &permuting{window: c, held: held, outputRows: outputRows, gatherer: batch.NewGatherer(c.memory)}
+	p := &permuting{window: c, held: held, outputRows: outputRows, gatherer: batch.NewGatherer(c.memory), cores: c.cores}
 	for number, parts := range c.columns {
 		if len(parts) == 0 || !permutable(parts[0].DataType()) {
 			continue
@@ -88,6 +89,7 @@ type permuting struct {
 	rows       []int32 // the numbers of the rows, in the final order
 	outputRows int     // the rows of each array; a multiple of the rows of a batch
 	gatherer   *batch.Gatherer
+	cores      *cores.Cores
 }
 
 // column permutes one column.
@@ -103,12 +105,15 @@ func (p *permuting) column(ctx context.Context, number int) error {
 		defer dictionary.Release()
 	}
 	defer p.gatherer.Release() // releases what the gatherer has made; the check of the rows is kept
-	values, bytes, err := gather(ctx, p.held, p.gatherer, segments)
+	values, bytes, err := p.gather(ctx, segments)
 	if err != nil {
 		return err
 	}
 	defer p.held.Shrink(bytes)
 	defer values.Release()
+	if err := p.gatherer.Complete(p.cores); err != nil {
+		return err
+	}
 	p.gatherer.Release()
 	p.held.Shrink(p.window.kept.Remove(parts))
 	p.window.columns[number] = nil
@@ -117,14 +122,26 @@ func (p *permuting) column(ctx context.Context, number int) error {
 	}
 	for from := 0; from < len(p.rows); from += p.outputRows {
 		rows := p.rows[from:min(from+p.outputRows, len(p.rows))]
-		output, reserved, err := gather(ctx, p.held, p.gatherer, []batch.Segment{{Values: values, Indices: rows}})
+		output, reserved, err := p.gather(ctx, []batch.Segment{{Values: values, Indices: rows}})
 		if err != nil {
 			return err
 		}
 		p.held.Shrink(reserved - p.window.kept.Add([]arrow.Array{output}))
 		p.window.outputs[number] = append(p.window.outputs[number], withDictionary(output, dt, dictionary))
 	}
-	return nil
+	return p.gatherer.Complete(p.cores)
+}
+
+// gather reserves and gathers segments, and returns the bytes that it reserved. The values are
+// copied when the gatherer is completed.
+func (p *permuting) gather(ctx context.Context, segments []batch.Segment) (arrow.Array, int64, error) {
+	bytes, err := reserved(ctx, p.held, p.gatherer, segments)
+	if err != nil {
+		return nil, 0, err
+	}
+	p.gatherer.Defer()
+	values, err := p.gatherer.Gather(segments[0].Values.DataType(), segments)
+	return values, bytes, err
 }
 
 // nextOutputs returns the next rows of the outputs, for each column; nil for columns without

@@ -23,6 +23,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/joiner"
 )
 
@@ -39,6 +40,7 @@ type Options struct {
 	ReleasePrefetched func() bool
 	Memory            memory.Allocator
 	Budget            *budget.Budget
+	Cores             *cores.Cores // copy values; nil: the caller's goroutine copies all of them
 }
 
 // PrioritySpec describes a section: consecutive stored rows of a split, which belong to one part of

@@ -193,7 +193,7 @@ func (w *Windows) collect(ctx context.Context) (*collected, error) {
 	if w.joined.Begins != nil {
 		w.joined.Begins(w.number)
 	}
-	c := &collected{joined: w.joined, memory: w.options.Memory, kept: batch.Retained{}}
+	c := &collected{joined: w.joined, memory: w.options.Memory, cores: w.options.Cores, kept: batch.Retained{}}
 	for _, p := range w.parts {
 		for p.pending && p.Window() == w.number {
 			if err := c.add(ctx, w.held, p.RecordBatch(), p.Place()); err != nil {

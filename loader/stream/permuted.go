@@ -67,7 +67,7 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 func (r *permutedRun) options() shuffle.Options {
 	return shuffle.Options{
 		Key: r.sequences.joined.Layout.Key, Whole: r.whole(), ReleasePrefetched: r.sequences.joined.ReleasePrefetched,
-		Memory: r.sequences.options.Memory, Budget: r.sequences.options.Budget,
+		Memory: r.sequences.options.Memory, Budget: r.sequences.options.Budget, Cores: r.sequences.options.Cores,
 	}
 }
 

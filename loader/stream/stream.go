@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
@@ -23,6 +24,7 @@ type Options struct {
 	Joins  *joined.Joins
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for batches
+	Cores  *cores.Cores     // assemble batches; nil: each stream uses one core
 	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.
 	MaxBatchBytes int64
 }
@@ -178,7 +180,7 @@ func (s *ShardReader) open(ctx context.Context) error {
 			opened.joined.Close()
 			entered.Release()
 		},
-		Memory: s.options.Memory, Budget: s.options.Budget, MaxBytes: s.options.MaxBatchBytes,
+		Memory: s.options.Memory, Budget: s.options.Budget, Cores: s.options.Cores, MaxBytes: s.options.MaxBatchBytes,
 		SizedBy: sizedBy(s.shard.Reading),
 	})
 	return nil

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/spool"
@@ -52,6 +54,7 @@ type Engine struct {
 	scanner *scan.Scanner
 	chunks  *chunkcache.ColumnCache // nil: decoded columns are not cached
 	columns columnDisk              // the disk tier of chunks
+	Cores   *cores.Cores            // decode, and assemble batches
 	memory  batch.Trimming          // allocates batches and decoded columns; it is also in pools
 	closers []func()                // functions that close the parts above, in the order of the parts' creation
 }
@@ -67,6 +70,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
 		pools:  []trimmed{memory, scratch},
 		memory: memory,
+		Cores:  cores.New(runtime.GOMAXPROCS(0)),
 	}
 	defer func() {
 		if err != nil {
@@ -98,7 +102,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
-		Files: e.Tables.Catalogs, Footers: footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.Budget,
+		Files: e.Tables.Catalogs, Footers: footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.Budget, Cores: e.Cores,
 		RequireChecksums: c.Server.RequireChecksums,
 		ReadTail:         c.Server.ReadTail, ReadGap: c.Server.ReadGap, ReadSize: c.Server.ReadSize, ReadAhead: readAhead(c.Server.ReadAhead),
 	})
@@ -120,7 +124,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 			return file, nil
 		},
 		Hold:     e.Tables.Catalogs.Hold,
-		Datasets: c.Datasets, Catalog: e.Tables.Catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory,
+		Datasets: c.Datasets, Catalog: e.Tables.Catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory, Cores: e.Cores,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
