@@ -144,6 +144,11 @@ ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside 
 	$(GO) run ./benchmarks/ordering
 	$(GO) run ./benchmarks/counting
 
+.PHONY: onestream
+onestream: build .venv/bench/.stamp ## one stream of T from a server with 1, 2, 4, 8 and 16 cores
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	$(GO) run ./benchmarks/onestream
+
 .PHONY: mixing
 mixing: build .venv/bench/.stamp ## how well rows are mixed: batches of shuffled epochs beside independent draws
 	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/mixing.py

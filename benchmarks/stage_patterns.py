@@ -124,3 +124,28 @@ def _refined(stage: str, frames: Sequence[str]) -> str:
         if stage == first and any(pattern.search(frame) for frame in frames):
             return second
     return stage
+
+
+# The goroutines of a stream, as `make stages` shows them: the first pattern that any function matches.
+_GOROUTINES = (
+    ("the collector", r"runtime\.(gcBgMarkWorker|bgsweep|bgscavenge)"),
+    ("decoding, divided", r"parquet\.\(\*rowGroup\)\.(eachColumn|decode)"),
+    ("assembly, divided", r"cores\.\(\*division\)|cores\.\(\*Cores\)\.Each"),
+    ("assembly", r"flight\.\(\*streamSender\)"),
+    ("decoding", r"scan\.\(\*walk\)|parquet\.\(\*(Reader|fetch|source)\)|buildside\.|penstock/joiner\."),
+    ("writing", r"transport\.\(\*loopyWriter\)|transport\.\(\*bufWriter\)"),
+)  # fmt: skip
+
+_OTHER = "other goroutines"
+
+_COMPILED_GOROUTINES = _compiled(_GOROUTINES)
+
+GOROUTINES = [name for name, _ in _GOROUTINES] + [_OTHER]
+
+
+def goroutine_of(frames: Sequence[str]) -> str:
+    """The goroutine of a sample with these functions, the innermost one first."""
+    for name, pattern in _COMPILED_GOROUTINES:
+        if any(pattern.search(frame) for frame in frames):
+            return name
+    return _OTHER

@@ -32,7 +32,7 @@ import process
 from inputs import Inputs
 from reading import batches
 from running import HERE, ROOT, Program, RunError, serving
-from stage_patterns import GROUPS, UNKNOWN, stage_of
+from stage_patterns import GOROUTINES, GROUPS, UNKNOWN, goroutine_of, stage_of
 
 COVERED = 0.95
 
@@ -46,6 +46,7 @@ class Profile:
     title: str
     rows: int
     nanoseconds: dict[str, float]
+    goroutines: dict[str, float]  # the same time by the goroutine that took it
     unknown: Sequence[tuple[str, float]]  # stacks that no pattern matches, with the most time first
 
     @property
@@ -167,15 +168,17 @@ def profile_of(title: str, rows: int, path: Path) -> Profile:
         ["go", "tool", "pprof", "-traces", str(path)], check=True, capture_output=True, text=True
     ).stdout
     nanoseconds: Counter[str] = Counter()
+    goroutines: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for value, frames in traces(text):
         stage = stage_of(frames)
         nanoseconds[stage] += value
+        goroutines[goroutine_of(frames)] += value
         if stage == UNKNOWN:
             unknown[" < ".join(frames[:6])] += value
     if not nanoseconds:
         raise RunError(f"{path.name} has no samples")
-    return Profile(title, rows, dict(nanoseconds), unknown.most_common())
+    return Profile(title, rows, dict(nanoseconds), dict(goroutines), unknown.most_common())
 
 
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "mins": 60_000_000_000}
@@ -223,7 +226,31 @@ def markdown(profiles: Sequence[Profile]) -> str:
             lines.append(_row(f"**{group}**", stages, profiles))
     lines.append(_row("not matched by a pattern", [UNKNOWN], profiles))
     lines.append(_row("all", [stage for group in GROUPS.values() for stage in group] + [UNKNOWN], profiles))
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *_by_goroutine(profiles), ""])
+
+
+def _by_goroutine(profiles: Sequence[Profile]) -> list[str]:
+    """A second table: what one stream does one after the other, and what it divides among cores."""
+    lines = [
+        "",
+        "## What a stream divides among cores",
+        "",
+        "The same time by goroutine. A stream has one goroutine each that joins and assembles batches, that",
+        "decodes, and that writes to the socket. They run at the same time, and *divided* work runs on idle cores",
+        "too. So a row takes at least the largest of: assembly, plus its divided work over the number of cores;",
+        "decoding, plus its divided work over the number of cores; writing.",
+        "",
+        "| goroutine | " + " | ".join(profile.title for profile in profiles) + " |",
+        "|---|" + "---:|" * len(profiles),
+    ]
+    for goroutine in GOROUTINES:
+        cells = []
+        for profile in profiles:
+            spent = profile.goroutines.get(goroutine, 0.0)
+            per_row = f"{spent / profile.rows:.1f} " if profile.rows else ""
+            cells.append(f"{per_row}({spent / profile.total:.1%})")
+        lines.append(f"| {goroutine} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def _any(stage: str, profiles: Iterable[Profile]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 import stages
-from stage_patterns import GROUPS, STAGES, UNKNOWN, stage_of
+from stage_patterns import GOROUTINES, GROUPS, STAGES, UNKNOWN, goroutine_of, stage_of
 
 PENSTOCK = "github.com/penstock/penstock/"
 ARROW = "github.com/apache/arrow-go/v18/"
@@ -68,15 +68,35 @@ class Stages(unittest.TestCase):
         }.items():
             assert stage_of(frames) == stage, (stage, stage_of(frames))
 
+    def test_goroutine_of_a_sample(self) -> None:
+        division = PENSTOCK + "internal/cores.(*division).run"
+        for goroutine, frames in {
+            "the collector": ["runtime.scanobject", "runtime.gcBgMarkWorker"],
+            "decoding, divided": [PENSTOCK + "internal/parquet.(*rowGroup).decodeColumn", division],
+            "decoding": [PENSTOCK + "loader/scan.(*checker).check", PENSTOCK + "loader/scan.(*walk).run"],
+            "assembly, divided": [PENSTOCK + "internal/batch.copyFixed", division],
+            "assembly": [PENSTOCK + "joiner.(*Reader).Next", PENSTOCK + "flight.(*streamSender).all"],
+            "writing": ["syscall.write", "google.golang.org/grpc/internal/transport.(*loopyWriter).run"],
+            "other goroutines": ["runtime.futex", "runtime.findRunnable"],
+        }.items():
+            assert goroutine_of(frames) == goroutine, (goroutine, goroutine_of(frames))
+        assert set(GOROUTINES) > {"assembly", "decoding", "writing"}
+
     def test_page(self) -> None:
         profile = stages.Profile(
-            "t, plain", 100, {"texts": 300.0, "numbers": 600.0, UNKNOWN: 100.0}, [("a", 100.0)]
+            "t, plain",
+            100,
+            {"texts": 300.0, "numbers": 600.0, UNKNOWN: 100.0},
+            {"decoding": 700.0, "assembly": 300.0},
+            [("a", 100.0)],
         )
         page = stages.markdown([profile])
         for row in (
             "**Decoding** | 9.0 (90.0%)",
             "— texts | 3.0 (30.0%)",
             "not matched by a pattern | 1.0 (10.0%)",
+            "| decoding | 7.0 (70.0%)",
+            "| writing | 0.0 (0.0%)",
         ):
             assert row in page
         assert "all | 10.0 (100.0%)" in page
