@@ -23,8 +23,8 @@ func diffCommand(p process) *cobra.Command {
 			"columns, and the keys that were added, gone or changed, with the number of changed keys of each column.\n" +
 			"FROM and TO are ids of snapshots, or names of branches and tags. TO is main by default, and FROM the\n" +
 			"snapshot that TO was made from; none is a table without rows.\n\n" +
-			"Only files that differ are read. A key that is also in a file of both snapshots counts as added or gone\n" +
-			"all the same. --files reads no row.",
+			"Of files that both snapshots have, at most the columns of the key are read, to tell whether they have the\n" +
+			"keys of files that differ. --files reads no row.",
 		Example: "  penstock diff features.history --config penstock.yaml\n" +
 			"  penstock diff features.history main candidate --key request_id --config penstock.yaml\n" +
 			"  penstock diff features.history 3051729675574597004 --files --json --config penstock.yaml",
@@ -85,7 +85,7 @@ func diffText(r *tablediff.Result, onlyFiles bool) string {
 		{"only to has", r.Files.Added},
 		{"only from has", r.Files.Removed},
 		{"with other deletes", r.Files.Deletes},
-		{"the same in both, not read", r.Files.Same},
+		{"the same in both", r.Files.Same},
 	} {
 		if f.files.Files > 0 {
 			line("files %s: %s", f.what, fileCountsText(f.files))

@@ -15,7 +15,7 @@ type FileChanges struct {
 	// Deletes counts files that both have, but with different delete files. All their stored rows
 	// count.
 	Deletes FileCounts `json:"deletes"`
-	Same    FileCounts `json:"same"` // both have them with the same deletes; these files are not read
+	Same    FileCounts `json:"same"` // both have them with the same deletes; at most their keys are read
 }
 
 // FileCounts counts data files. Rows includes deleted rows.
@@ -61,8 +61,9 @@ func deletesOf(f catalog.File) []deleteID {
 	return out
 }
 
-// differing has the files of both snapshots whose rows may differ.
-type differing struct{ before, after []catalog.File }
+// differing has the files whose rows may differ, of each snapshot, and the files that both have with
+// the same deletes.
+type differing struct{ before, after, same []catalog.File }
 
 // compareFiles counts the files of both snapshots, and returns those that differ.
 func (c *comparing) compareFiles(before, after []catalog.File) (out differing) {
@@ -88,6 +89,7 @@ func (c *comparing) compareFiles(before, after []catalog.File) (out differing) {
 			out.after = append(out.after, f)
 		case slices.Equal(deletesOf(had), deletesOf(f)):
 			counts.Same.add(f)
+			out.same = append(out.same, f)
 		default:
 			counts.Deletes.add(f)
 			partition(f).Deletes.add(f)

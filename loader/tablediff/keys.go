@@ -15,13 +15,20 @@ import (
 // keyRows has the rows of one key.
 type keyRows struct {
 	rows  [sides]int64 // number of rows on each side
+	read  bool         // whether a row is in a file that differs
 	first [sides]arrow.RecordBatch
 	at    [sides]int // index of the row in the batch in first
 }
 
 // add adds a row. It retains the batch of the first row of each side.
 func (k *keyRows) add(b arrow.RecordBatch, row int, side int32) {
-	if k.rows[side]++; k.rows[side] == 1 {
+	if side == sideBoth {
+		k.rows[sideBefore]++
+		k.rows[sideAfter]++
+		return
+	}
+	k.read = true
+	if k.rows[side]++; k.first[side] == nil {
 		b.Retain()
 		k.first[side], k.at[side] = b, row
 	}
@@ -109,7 +116,7 @@ func (c *keyCounting) count(k *keyRows) {
 		return shown
 	}
 	switch {
-	case before+after == 0:
+	case !k.read:
 	case before == 0:
 		c.out.Added++
 		c.out.AddedKeys = show(c.out.AddedKeys, sideAfter)

@@ -10,17 +10,19 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// KeyChanges compares the keys of the rows of the files that differ. A key with nulls is compared
+// KeyChanges compares the keys of the rows of the files that differ. Rows of files that both snapshots
+// have count as rows before and as rows after. A key with nulls is compared
 // like any other key. Added, Gone, Changed, Same and Repeated count each key once.
 type KeyChanges struct {
 	Columns []string `json:"columns"`
-	// RowsBefore and RowsAfter count the rows that were read, without deleted rows.
+	// RowsBefore and RowsAfter count the rows of the files that differ, without deleted rows.
 	RowsBefore int64 `json:"rows_before"`
 	RowsAfter  int64 `json:"rows_after"`
 	Added      int64 `json:"added"`   // keys that only rows after have
@@ -78,13 +80,17 @@ func (c *comparing) compareRows(ctx context.Context, of differing, columns []int
 	}
 	defer sorter.Release()
 	reading := rowReading{comparing: c, to: sorter, columns: columns}
-	for _, f := range slices.Concat(of.before, of.after) {
+	both := c.mayShareKeys(of)
+	for _, f := range slices.Concat(of.before, of.after, both) {
 		reading.all += f.Rows
 	}
 	if out.RowsBefore, err = reading.side(ctx, c.before, of.before, sideBefore); err != nil {
 		return err
 	}
 	if out.RowsAfter, err = reading.side(ctx, c.after, of.after, sideAfter); err != nil {
+		return err
+	}
+	if _, err = reading.side(ctx, c.after, both, sideBoth); err != nil {
 		return err
 	}
 	sorted, err := sorter.Finish(ctx)
@@ -99,11 +105,14 @@ func (c *comparing) compareRows(ctx context.Context, of differing, columns []int
 	return nil
 }
 
-// The values of the side column, which distinguishes rows before from rows after.
+// The values of the side column, which distinguishes rows before from rows after. Rows of files that
+// both snapshots have are on both sides.
 const (
 	sideBefore = iota
 	sideAfter
 	sides
+
+	sideBoth = sides
 )
 
 // rowSchema returns the schema of the rows to sort: the columns of the key, the side, and the values.
@@ -145,7 +154,8 @@ type rowReading struct {
 	read, all int64 // rows
 }
 
-// side adds the rows of the files of one side to the sorter, and returns their number.
+// side adds the rows of the files of one side to the sorter, and returns their number. Of files that
+// both snapshots have, it reads only the key.
 func (r *rowReading) side(ctx context.Context, t *catalog.Table, files []catalog.File, side int32) (int64, error) {
 	if len(files) == 0 {
 		return 0, nil
@@ -154,7 +164,11 @@ func (r *rowReading) side(ctx context.Context, t *catalog.Table, files []catalog
 	for _, f := range files {
 		source.Files = append(source.Files, plan.FileRange{File: f, To: f.Rows})
 	}
-	rows, err := r.Read(ctx, source, slices.Concat(r.key, r.values))
+	read := r.key
+	if side != sideBoth {
+		read = slices.Concat(r.key, r.values)
+	}
+	rows, err := r.Read(ctx, source, read)
 	if err != nil {
 		return 0, err
 	}
@@ -180,7 +194,12 @@ func (r *rowReading) add(ctx context.Context, b arrow.RecordBatch, side int32) e
 		return err
 	}
 	defer held.Release()
-	if err := held.GrowWait(ctx, b.NumRows()*int64(arrow.Int32SizeBytes)); err != nil {
+	schema, bytes := r.rowSchema(), b.NumRows()*int64(arrow.Int32SizeBytes)
+	missing := schema.Fields()[min(int(b.NumCols())+1, schema.NumFields()):]
+	for _, f := range missing {
+		bytes += nullBytes(f.Type, b.NumRows())
+	}
+	if err := held.GrowWait(ctx, bytes); err != nil {
 		return err
 	}
 	numbers := array.NewInt32Builder(memory.DefaultAllocator)
@@ -192,7 +211,12 @@ func (r *rowReading) add(ctx context.Context, b arrow.RecordBatch, side int32) e
 	column := numbers.NewArray()
 	defer column.Release()
 	columns := slices.Insert(slices.Clone(b.Columns()), len(r.key), column)
-	rows := array.NewRecordBatch(r.rowSchema(), columns, b.NumRows())
+	for _, f := range missing {
+		empty := batch.Nulls(f.Type, int(b.NumRows()), memory.DefaultAllocator)
+		defer empty.Release()
+		columns = append(columns, empty)
+	}
+	rows := array.NewRecordBatch(schema, columns, b.NumRows())
 	defer rows.Release()
 	return r.to.Add(ctx, rows)
 }

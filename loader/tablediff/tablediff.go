@@ -1,11 +1,11 @@
 // Package tablediff compares two snapshots of a table: their files, partitions and columns, and the
 // keys of the rows of the files that differ.
 //
-// If both snapshots have a file with the same deletes, the file has the same rows in both, so it is
-// not read. The rows of all other files are sorted by key in bounded memory (extsort), so that the
-// rows of a key before and after are next to each other. Only the keys in the files that differ are
-// compared. A key may therefore count as added or gone even if an unread file of both snapshots
-// also has it.
+// The rows of the files that differ are sorted by key in bounded memory (extsort), so that the rows of
+// a key before and after are next to each other. If both snapshots have a file with the same deletes,
+// the file has the same rows in both. Only the keys of such a file are read, so that a key that it has
+// counts neither as added nor as gone. If its partition shows that it has no key of the files that
+// differ, it is not opened.
 //
 // The package does not depend on the kinds of catalogs and storage: the caller passes functions that
 // read them.

@@ -105,7 +105,8 @@ func TestKeysAreCompared(t *testing.T) {
 	require.Equal(t, got.Files, cheap.Files)
 }
 
-// No file is opened if only files are compared, and none that both snapshots have otherwise.
+// No file is opened if only files are compared, and otherwise none that both snapshots have and whose
+// partition shows that it has no key of the files that differ.
 //
 // spec: history-19
 func TestFilesOfBothAreNotOpened(t *testing.T) {
@@ -116,11 +117,34 @@ func TestFilesOfBothAreNotOpened(t *testing.T) {
 	broken := rig{r.Broken(t,
 		errstore.Rule{Location: "day=2026-10-01", Call: errstore.Open, Action: errstore.Fail(nil)},
 		errstore.Rule{Location: "day=2026-10-02", Call: errstore.Open, Action: errstore.Fail(nil)})}
-	got := broken.changes(t, tablediff.Request{})
+	got := broken.changes(t, tablediff.Request{Key: []string{"day", "id"}})
 	require.Equal(t, []int64{1, 4}, []int64{got.Keys.Added, got.Files.Same.Rows})
 	_, err := broken.compare(t, tablediff.Request{From: tablediff.None})
 	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 	require.Equal(t, int64(5), broken.changes(t, tablediff.Request{From: tablediff.None, OnlyFiles: true}).Files.Added.Rows)
+}
+
+// A key of a file that both snapshots have is neither added nor gone if another file has it, too.
+//
+// spec: history-26
+func TestKeysOfFilesOfBothAreNotAdded(t *testing.T) {
+	r := newRig(t, stagetest.Unlimited)
+	r.Daily(t)
+	var rows, more strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&rows, `,{"id": %d, "day": "2026-10-01", "items": [%d], "country": "CH"}`, i, i)
+		fmt.Fprintf(&more, `,{"id": %d, "day": "2026-10-02", "items": [%d], "country": "DE"}`, i+30, i)
+	}
+	first := r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), "["+rows.String()[1:]+"]")
+	second := r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), "["+more.String()[1:]+"]")
+	counts := func(k *tablediff.KeyChanges) []int64 {
+		return []int64{k.Added, k.Gone, k.Changed, k.Same, k.Repeated, k.RowsBefore, k.RowsAfter}
+	}
+	require.Equal(t, []int64{30, 0, 0, 0, 10, 0, 40}, counts(r.changes(t, tablediff.Request{Key: []string{"id"}}).Keys))
+	back := r.changes(t, tablediff.Request{From: id(second.Snapshot), To: id(first.Snapshot), Key: []string{"id"}}).Keys
+	require.Equal(t, []int64{0, 30, 0, 0, 10, 40, 0}, counts(back))
+	require.Equal(t, []string{"40", "41", "42"}, back.GoneKeys)
+	require.Equal(t, []int64{40, 0, 0, 0, 0, 0, 40}, counts(r.changes(t, tablediff.Request{Key: []string{"id", "day"}}).Keys))
 }
 
 // Keys of several rows are counted, and their values are not compared. With further columns of the
