@@ -151,6 +151,11 @@ func (w *codeWriter) listLevels(list *array.List, elements arrow.Array) {
 	if w.column.nullable {
 		empty = 1
 	}
+	full := empty + 1 // the definition level of an element that is not null
+	if nullable {
+		full++
+	}
+	hasNulls := nullable && elements.NullN() > 0
 	for i := range list.Len() {
 		from, to := list.ValueOffsets(i)
 		if from == to {
@@ -161,16 +166,25 @@ func (w *codeWriter) listLevels(list *array.List, elements arrow.Array) {
 			w.definitions, w.repetitions = append(w.definitions, definition), append(w.repetitions, 0)
 			continue
 		}
-		for range to - from {
-			definition := empty + 1
-			if nullable {
-				definition += present(elements, at)
+		w.definitions = appendRepeated(w.definitions, full, int(to-from))
+		w.repetitions = appendRepeated(append(w.repetitions, 0), 1, int(to-from)-1)
+		if hasNulls {
+			for k := range int(to - from) {
+				w.definitions[len(w.definitions)-int(to-from)+k] -= 1 - present(elements, at+k)
 			}
-			w.definitions, w.repetitions = append(w.definitions, definition), append(w.repetitions, 1)
-			at++
 		}
-		w.repetitions[len(w.repetitions)-int(to-from)] = 0
+		at += int(to - from)
 	}
+}
+
+// appendRepeated appends a level n times.
+func appendRepeated(to []int16, level int16, n int) []int16 {
+	at := len(to)
+	to = slices.Grow(to, n)[:at+n]
+	for i := range to[at:] {
+		to[at+i] = level
+	}
+	return to
 }
 
 // writeValues writes the levels, and the values of a leaf that are not null.
