@@ -365,8 +365,9 @@ func TestScratchIsCharged(t *testing.T) {
 	sizes := mustSize(t, layout, rows)
 	block := make([]byte, sizes.Bytes)
 	require.Less(t, sizes.Scratch, int64(10*count))
-	require.LessOrEqual(t, allocated(func() { mustSize(t, layout, rows) }), sizes.Scratch)
-	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(rows, sizes, block)) }), sizes.Scratch)
+	rounded := sizes.Scratch + sizes.Scratch/50 // as Go rounds the sizes of allocations
+	require.LessOrEqual(t, allocated(func() { mustSize(t, layout, rows) }), rounded)
+	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(rows, sizes, block)) }), rounded)
 }
 
 // allocated returns the bytes that a function allocates.

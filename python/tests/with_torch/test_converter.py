@@ -548,3 +548,20 @@ def test_fixed_size_lists_of_extension_types_may_be_null() -> None:
     batch = pa.record_batch({"c": lists})
     found = Converter(batch.schema, nulls={"c": 7, "c[]": 0})(batch)
     assert found["c"].tolist() == [[7, 7], [3, 4]]
+
+
+# spec: tensor-5
+@pytest.mark.parametrize("text", [pa.string(), pa.string_view()])
+@pytest.mark.parametrize("extension", [False, True])
+def test_elements_of_null_lists_are_left_out(text: pa.DataType, extension: bool) -> None:
+    words = ["a", "a word of more than twelve bytes", "hidden", "another one of more than twelve bytes"]
+    kind = pa.list_(pa.opaque(text, "word", "tests") if extension else text)
+    offsets = pa.array([0, 2, 3, 4], pa.int32()).buffers()[1]
+    values = pa.array(words, pa.string()).cast(text)
+    if extension:
+        values = pa.ExtensionArray.from_storage(kind.value_type, values)
+    lists = pa.Array.from_buffers(kind, 3, [pa.py_buffer(b"\x05"), offsets], children=[values])
+    batch = pa.record_batch({"c": lists})
+    vocabulary = [word for word in words if word != "hidden"]
+    found = Converter(batch.schema, nulls={"c": "empty", "c[]": "error"}, vocab={"c": vocabulary})(batch)["c"]
+    assert [row.tolist() for row in found] == [[0, 1], [], [2]]

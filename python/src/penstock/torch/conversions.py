@@ -53,6 +53,8 @@ class Flat:
 
     def numbers(self, array: pa.Array) -> pa.Array:
         """Converts an array to numbers or booleans without nulls."""
+        if array.null_count:  # before values are looked up, as in blocks
+            refuse_null(self.name, self.rule)
         array = self.coded(array)
         if array.null_count == 0:
             return array
@@ -171,18 +173,19 @@ def _held(array: pa.Array) -> int:
 def _flattened(array: pa.Array) -> pa.Array:
     """The elements of lists that are not null."""
     values = array.values
-    if not pa.types.is_dictionary(values.type):
-        return array.flatten()
-    # Arrow would concatenate dictionaries, which it cannot do for all types.
+    while isinstance(values, pa.ExtensionArray):  # Arrow concatenates views in them to wrong values
+        values = values.storage
+    dictionary = None
+    if pa.types.is_dictionary(
+        values.type
+    ):  # Arrow would concatenate dictionaries, which it cannot do for all types
+        values, dictionary = values.indices, values.dictionary
     kind = pa.large_list if pa.types.is_large_list(array.type) else pa.list_
-    indices = pa.Array.from_buffers(
-        kind(values.indices.type),
-        len(array),
-        array.buffers()[:2],
-        offset=array.offset,
-        children=[values.indices],
+    lists = pa.Array.from_buffers(
+        kind(values.type), len(array), array.buffers()[:2], offset=array.offset, children=[values]
     )
-    return pa.DictionaryArray.from_arrays(indices.flatten(), values.dictionary)
+    flat = lists.flatten()
+    return flat if dictionary is None else pa.DictionaryArray.from_arrays(flat, dictionary)
 
 
 def _offsets(array: pa.Array) -> torch.Tensor:
