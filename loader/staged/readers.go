@@ -22,7 +22,7 @@ import (
 )
 
 // A check of the readers of a table takes at most checkTime. It measures the match rate of an entry
-// from the first sampledRows rows of each of sampledSplits splits.
+// from rows that are drawn from sampledSplits splits, at most sampledRows from each.
 const (
 	checkTime     = 10 * time.Second
 	sampledSplits = 4
@@ -156,7 +156,7 @@ func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
 		case p.Relation.Staging[of.entry].Promoted != nil:
 			to.NotMeasured = "reads promoted columns of the training table, and not the staged rows"
 		default:
-			c.measure(ctx, p.Relation.Training, of.entry, to)
+			c.measure(ctx, p.Plan, of.entry, to)
 		}
 	})
 	return c.found
@@ -238,9 +238,9 @@ func (c *readerCheck) disclosed(ctx context.Context, err error) error {
 	return c.reader.Disclosed(ctx, err)
 }
 
-// measure measures the match rate of an entry.
-func (c *readerCheck) measure(ctx context.Context, training *catalog.Table, entry int, to *stage.ReaderCheck) {
-	p, err := c.planEntry(ctx, training, entry, c.change.Snapshot)
+// measure measures the match rate of an entry, given the plan of the dataset.
+func (c *readerCheck) measure(ctx context.Context, whole *plan.Plan, entry int, to *stage.ReaderCheck) {
+	p, err := c.planEntry(ctx, whole, entry, c.change.Snapshot)
 	if err != nil { // the dataset can be planned, so it is not broken
 		to.NotMeasured = cmp.Or(c.notMeasured(ctx, err), c.becauseOf(ctx, err))
 		return
@@ -248,7 +248,7 @@ func (c *readerCheck) measure(ctx context.Context, training *catalog.Table, entr
 	rows, matched, err := c.sample(ctx, p)
 	if err != nil {
 		c.failed(ctx, to, err, func() error {
-			p, err := c.planEntry(ctx, training, entry, c.change.Parent)
+			p, err := c.planEntry(ctx, whole, entry, c.change.Parent)
 			if err == nil {
 				_, _, err = c.sample(ctx, p)
 			}
@@ -281,7 +281,7 @@ func warningOf(d dataset.Dataset, entry int, rows, matched int64) string {
 
 // planEntry plans a dataset of the training table and one entry, whose only column tells which rows
 // match. The entry keeps its rules, and drops no training row.
-func (c *readerCheck) planEntry(ctx context.Context, training *catalog.Table, entry int, snapshot int64) (loader.Planned, error) {
+func (c *readerCheck) planEntry(ctx context.Context, whole *plan.Plan, entry int, snapshot int64) (loader.Planned, error) {
 	d, s := c.reader.Dataset, c.reader.Dataset.Staging[entry]
 	if !s.Join.Adds() || s.Duplicates.Multiply() { // several rows of a key are no error
 		s.Duplicates = rule.DuplicatesFirst
@@ -290,14 +290,23 @@ func (c *readerCheck) planEntry(ctx context.Context, training *catalog.Table, en
 		s.Missing = rule.MissingNull
 	}
 	s.Join, s.Nulls, s.Columns, s.Prefix, s.Defaults, s.MinMatch = rule.Left, rule.NullsReplace, []dataset.Column{}, "", nil, 0
-	s.MatchedAs = unusedName("matched", training)
+	s.MatchedAs = unusedName("matched", whole.Relation.Training)
 	alone := dataset.Dataset{Training: d.Training, Key: d.Key, Staging: []dataset.Staging{s}}
 	alone.Training.Distinct, alone.Training.RequestLevel = nil, nil // these do not affect which keys match
 	q := dataset.Query{
-		Rows:    dataset.Rows{Pin: dataset.Pin{Staging: map[string]dataset.TablePin{s.Name: {Snapshot: snapshot}}}},
+		Rows:    dataset.Rows{Sample: &dataset.Sample{Rate: sampleRate(whole)}, Pin: dataset.Pin{Staging: map[string]dataset.TablePin{s.Name: {Snapshot: snapshot}}}},
 		Reading: dataset.Reading{Columns: []dataset.Column{{Column: s.MatchedAs}}, Shard: dataset.Shard{Of: 1}, BatchRows: sampledRows, Limit: sampledRows},
 	}
 	return c.Loader.PlanDataset(ctx, alone, loader.PlanRequest{Query: q, Rights: c.reader.Rights})
+}
+
+// sampleRate returns the share of rows of which the largest sampled split has about sampledRows.
+func sampleRate(whole *plan.Plan) float64 {
+	largest := int64(sampledRows)
+	for _, i := range newestSplits(whole) {
+		largest = max(largest, whole.Splits[i].Rows)
+	}
+	return float64(sampledRows) / float64(largest)
 }
 
 // unusedName returns a name that no column of a table has, in any case.
@@ -308,7 +317,7 @@ func unusedName(name string, t *catalog.Table) string {
 	return name
 }
 
-// sample reads rows of the splits with the newest files. It returns the number of training rows,
+// sample reads the drawn rows of the splits with the newest files. It returns the number of training rows,
 // and of those that match.
 func (c *readerCheck) sample(ctx context.Context, p loader.Planned) (rows, matched int64, err error) {
 	for _, split := range newestSplits(p.Plan) {
