@@ -39,7 +39,16 @@ func (s *Server) claimSession(ctx context.Context) *local.Session {
 // deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
 // did: without a session, or without room for a segment, the batch must go over the network.
 func (o *streamSender) deliver(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (bool, error) {
-	if o.session == nil || !o.session.Takes() {
+	if o.session == nil {
+		return false, nil
+	}
+	if o.session.TakesBlocks() {
+		if delivered, err := o.deliverBlock(ctx, b); delivered || err != nil {
+			return delivered, err
+		}
+		o.session.Announce()
+	}
+	if !o.session.Takes() {
 		return false, nil
 	}
 	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {

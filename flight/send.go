@@ -35,6 +35,7 @@ type streamSender struct {
 	slot     *admission.Slot
 	inflight *frames.StreamInflight
 	session  *local.Session // nil: all batches go over the network
+	blocks   *blocks        // nil: the session takes no blocks
 	stream   *parkableStream
 	running  *runningStream
 	dataset  string
@@ -111,6 +112,9 @@ func (o *streamSender) run(ctx context.Context, to grpc.ServerStream, p planned,
 	failed := error(fault.New(fault.Internal, "the stream panicked"))
 	defer func() {
 		o.slot.Release() // before the end is reported
+		if o.session != nil && failed != nil {
+			o.session.Announce() // the error
+		}
 		leave()
 		o.ended(ctx, failure.EndingOf(to.Context(), failed).Label, failed) //nolint:contextcheck // that of the call: its client may have cancelled it
 	}()
@@ -172,6 +176,8 @@ func (o *streamSender) all(ctx context.Context) error {
 	encoder := frames.NewEncoder(source.Schema())
 	defer encoder.Close() //nolint:errcheck // writes nothing; failures were returned by batch
 	o.call.Note.Columns(source.Schema())
+	o.blocks = o.openBlocks(ctx, source.Schema())
+	defer o.blocks.close()
 	first, err := encoder.First()
 	if err != nil {
 		return err
@@ -257,6 +263,9 @@ func (o *streamSender) transmit(ctx context.Context, encoder *frames.Encoder, b 
 func (o *streamSender) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
+	}
+	if o.session != nil {
+		o.session.Announce()
 	}
 	return o.write(frames.NewFrame(jsontext.Of(struct {
 		Report stream.Report `json:"report"`

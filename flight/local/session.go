@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -30,6 +32,7 @@ const (
 const (
 	recordSize = 8
 	maxPacket  = 512 * recordSize
+	packetSize = 40 // bytes of a packet to a client that accepts blocks
 )
 
 // The kinds of records.
@@ -37,6 +40,7 @@ const (
 	recordSeen     = 1 // the client's reader has received the message that names the delivery
 	recordReturned = 2 // the client no longer uses the segment
 	recordForked   = 3 // another process may use the segments of all deliveries so far; the number is 0
+	recordPlan     = 4 // the packet passes the file of a tensor plan, and the client accepts blocks; the number is 0
 )
 
 // errEnded is the error of a delivery to a session that has ended.
@@ -55,11 +59,14 @@ type Session struct {
 	ended      bool
 	changed    chan struct{} // closed and replaced when unseen falls or the session ends
 	seen       func()        // called when unseen falls; may be nil
+	plan       *os.File      // of the tensor plan that the client has passed; nil: it does not accept blocks
+	ring       *ring         // of the next blocks; nil before the first one
 }
 
-// delivery is a segment that a client has.
+// delivery is memory that a client has: a segment, or a slot of a ring.
 type delivery struct {
-	loan *segment.Loan
+	loan *segment.Loan // nil for a slot
+	slot Slot
 	seen bool
 }
 
@@ -116,34 +123,84 @@ func (s *Session) Deliver(loan *segment.Loan) (number uint32, err error) {
 	s.deliveries[number] = &delivery{loan: loan}
 	s.unseen++
 	s.mu.Unlock()
-	err = s.conn.SetWriteDeadline(s.clock().Add(sendTimeout))
-	if err == nil {
-		err = loan.Send(s.conn, binary.LittleEndian.AppendUint32(nil, number))
-	}
+	err = s.write(func() error { return loan.Send(s.conn, binary.LittleEndian.AppendUint32(nil, number)) })
 	if err != nil {
 		s.Close()
 	}
 	return number, err
 }
 
+// write calls send, which writes to the connection, with a deadline.
+func (s *Session) write(send func() error) error {
+	if err := s.conn.SetWriteDeadline(s.clock().Add(sendTimeout)); err != nil {
+		return err
+	}
+	return send()
+}
+
 // receive handles records until the connection ends or a record is invalid.
 func (s *Session) receive() error {
 	packet := make([]byte, maxPacket+1)
 	for {
-		n, err := s.conn.Read(packet)
+		n, files, err := segment.Receive(s.conn, packet)
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		if err == nil && (n%recordSize != 0 || n > maxPacket) {
+			err = fmt.Errorf("a packet has %d bytes", n)
+		}
+		if err == nil {
+			err = s.records(packet[:n], &files)
+		}
+		for _, f := range files {
+			_ = f.Close() // nothing was written to it
+		}
 		if err != nil {
 			return err
 		}
-		if n%recordSize != 0 || n > maxPacket {
-			return fmt.Errorf("a packet has %d bytes", n)
+	}
+}
+
+// records handles the records of a packet, which came with files. It removes the files that it keeps.
+func (s *Session) records(packet []byte, files *[]*os.File) error {
+	for at := 0; at < len(packet); at += recordSize {
+		kind, number := binary.LittleEndian.Uint32(packet[at:]), binary.LittleEndian.Uint32(packet[at+4:])
+		var err error
+		if kind == recordPlan {
+			err = s.planned(files)
+		} else {
+			err = s.record(kind, number)
 		}
-		for at := 0; at < n; at += recordSize {
-			kind, number := binary.LittleEndian.Uint32(packet[at:]), binary.LittleEndian.Uint32(packet[at+4:])
-			if err := s.record(kind, number); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// planned handles a tensor plan, and confirms it.
+func (s *Session) planned(files *[]*os.File) error {
+	if len(*files) != 1 {
+		return fmt.Errorf("a tensor plan came with %d files", len(*files))
+	}
+	if err := s.keepPlan((*files)[0]); err != nil {
+		return err
+	}
+	*files = nil
+	return s.send(packetOf(packetPlan, 0, 0, Block{}))
+}
+
+func (s *Session) keepPlan(file *os.File) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return net.ErrClosed
+	case s.plan != nil || s.last > 0:
+		return errors.New("a tensor plan came twice, or after a delivery")
+	}
+	s.plan = file
+	return nil
 }
 
 // record handles one record. If Close was called after the record was read, record returns
@@ -159,8 +216,11 @@ func (s *Session) record(kind, number uint32) error {
 	switch kind {
 	case recordForked:
 		for _, d := range s.deliveries {
-			d.loan.Discard()
+			if d.loan != nil {
+				d.loan.Discard()
+			}
 		}
+		s.retireRing() // its slots are not used again
 		return nil
 	case recordSeen:
 		if number == 0 || number > s.last {
@@ -176,11 +236,20 @@ func (s *Session) record(kind, number uint32) error {
 		}
 		s.markSeen(d)
 		delete(s.deliveries, number)
-		d.loan.Release()
+		s.giveBack(d)
 		return nil
 	default:
 		return fmt.Errorf("a record has the unknown kind %d", kind)
 	}
+}
+
+// giveBack ends a delivery. s.mu is held.
+func (s *Session) giveBack(d *delivery) {
+	if d.loan == nil {
+		s.returnSlot(d.slot)
+		return
+	}
+	d.loan.Release()
 }
 
 // markSeen records that the client's reader has seen a delivery. s.mu is held.
@@ -206,10 +275,16 @@ func (s *Session) Close() {
 		return
 	}
 	s.ended = true
+	s.retireRing()
 	for number, d := range s.deliveries {
-		d.loan.Discard()
-		d.loan.Release()
+		if d.loan != nil {
+			d.loan.Discard()
+		}
+		s.giveBack(d)
 		delete(s.deliveries, number)
+	}
+	if s.plan != nil {
+		_ = s.plan.Close() // nothing was written to it
 	}
 	close(s.changed)
 	_ = s.conn.Close() // an error does not matter: the connection is no longer used

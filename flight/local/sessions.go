@@ -56,6 +56,9 @@ func New(lender *segment.Lender, clock func() time.Time, log *slog.Logger) *Sess
 // releases the segment.
 func (s *Sessions) Lend(size int) *segment.Loan { return s.lender.Lend(size) }
 
+// LendRing returns memory of size bytes for the ring of a session, or nil if the lender has no room.
+func (s *Sessions) LendRing(size int) *segment.Loan { return s.lender.LendWritable(size) }
+
 // SessionStats describes the sessions and their lender.
 type SessionStats struct {
 	Sessions int
@@ -73,6 +76,7 @@ func (s *Sessions) Stats() SessionStats {
 type hello struct {
 	V       int    `json:"v"`
 	Session string `json:"session"`
+	Blocks  int    `json:"blocks"` // the version of the blocks that the server makes
 }
 
 // Serve accepts sessions on a listener of Unix packets, until the listener is closed. If a
@@ -128,7 +132,7 @@ func (s *Sessions) greet(conn *net.UnixConn) (*Session, error) {
 	if one == nil {
 		return refuse(fmt.Errorf("there are %d sessions already", maxSessions))
 	}
-	packet, err := json.Marshal(hello{V: 1, Session: id})
+	packet, err := json.Marshal(hello{V: 1, Session: id, Blocks: 1})
 	if err == nil {
 		err = conn.SetDeadline(s.clock().Add(claimTimeout))
 	}

@@ -195,7 +195,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{
-			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget cores waits backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget cores waits backoff fault identity audit jsontext segment tensor",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

@@ -2,5 +2,6 @@
 //
 // A segment is a memfd. Its owner passes it over a Unix socket, and the receiver maps it. Seals guarantee
 // to the receiver that the memory does not shrink under its mapping, and to the owner that no other
-// process writes to it. Both need Linux; elsewhere, New and Receive return errors.
+// process writes to it, except to a segment of NewWritable. All of it needs Linux; elsewhere, the
+// functions return errors.
 package segment

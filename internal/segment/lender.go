@@ -78,17 +78,37 @@ func (d *Lender) Lend(size int) *Loan {
 	if s := d.reuse(size); s != nil {
 		return newLoan(d, s)
 	}
+	if s := d.makeNew(size, New); s != nil {
+		return newLoan(d, s)
+	}
+	return nil
+}
+
+// LendWritable returns a new segment of size bytes, all zero, to which its receivers can write. The
+// segment is closed when its loan ends. LendWritable returns nil in the same cases as Lend.
+func (d *Lender) LendWritable(size int) *Loan {
+	s := d.makeNew(size, NewWritable)
+	if s == nil {
+		return nil
+	}
+	l := newLoan(d, s)
+	l.discarded = true // receivers may write to it at any time
+	return l
+}
+
+// makeNew makes a segment within the bounds. It returns nil if there is no room.
+func (d *Lender) makeNew(size int, create func(size int) (*Owned, error)) *lendable {
 	if !d.makeRoom(int64(size)) {
 		return nil
 	}
-	s, err := d.create(size)
+	s, err := d.create(size, create)
 	if err != nil {
 		d.mu.Lock()
 		d.uncount(size)
 		d.mu.Unlock()
 		return nil
 	}
-	return newLoan(d, s)
+	return s
 }
 
 // rounded returns the size of the segment that is used for size bytes. It is at most an eighth
@@ -181,12 +201,12 @@ func (d *Lender) drop() (s *lendable) {
 }
 
 // create creates a segment. Its bytes must have been counted before.
-func (d *Lender) create(size int) (*lendable, error) {
+func (d *Lender) create(size int, create func(size int) (*Owned, error)) (*lendable, error) {
 	held, err := d.budget.Reserve("batches in mapped memory", int64(size))
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(size)
+	s, err := create(size)
 	if err != nil {
 		held.Release()
 		return nil, err

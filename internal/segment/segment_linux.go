@@ -8,18 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seals are the seals of a segment (fcntl(2)). With F_SEAL_FUTURE_WRITE, which needs Linux 5.1,
-// mappings that existed before, such as the owner's, stay writable.
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+// fixedSize are the seals of every segment (fcntl(2)): no process can resize it.
+const fixedSize = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// Owned is memory that other processes can map. Only its owner can write to it.
+// Owned is memory that other processes can map.
 type Owned struct {
 	file   int
 	memory []byte
 }
 
-// New returns a segment of the given size in bytes, all zero. Close releases it.
-func New(size int) (_ *Owned, err error) {
+// New returns a segment of the given size in bytes, all zero, to which only its owner can write. It
+// needs Linux 5.1. Close releases it.
+func New(size int) (*Owned, error) {
+	// Mappings that existed before the seal, such as the owner's, stay writable.
+	return newSealed(size, fixedSize|unix.F_SEAL_FUTURE_WRITE)
+}
+
+// NewWritable returns a segment like New, to which every process that has it can write.
+func NewWritable(size int) (*Owned, error) { return newSealed(size, fixedSize) }
+
+func newSealed(size, seals int) (_ *Owned, err error) {
 	s := &Owned{}
 	if s.file, err = unix.MemfdCreate("penstock-segment", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)

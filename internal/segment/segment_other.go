@@ -5,6 +5,7 @@ package segment
 import (
 	"errors"
 	"net"
+	"os"
 )
 
 var errLinux = errors.New("memory can be passed to other processes only on Linux")
@@ -15,6 +16,9 @@ type Owned struct{}
 // New fails on this system.
 func New(int) (*Owned, error) { return nil, errLinux }
 
+// NewWritable fails on this system.
+func NewWritable(int) (*Owned, error) { return nil, errLinux }
+
 // Memory returns nothing.
 func (*Owned) Memory() []byte { return nil }
 
@@ -23,3 +27,9 @@ func (*Owned) Send(*net.UnixConn, []byte) error { return errLinux }
 
 // Close does nothing.
 func (*Owned) Close() error { return nil }
+
+// Receive fails on this system.
+func Receive(*net.UnixConn, []byte) (int, []*os.File, error) { return 0, nil, errLinux }
+
+// ReadSealed fails on this system.
+func ReadSealed(*os.File, int64) ([]byte, error) { return nil, errLinux }

@@ -8,16 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seals are the seals of a segment (fcntl(2)).
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+// The seals of a segment (fcntl(2)).
+const (
+	fixedSize = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	seals     = fixedSize | unix.F_SEAL_FUTURE_WRITE
+)
 
-// Received is the memory of another process's segment, which this process can only read.
+// Received is the memory of another process's segment. This process can only read it, unless
+// ReceiveWritable received it.
 type Received struct{ memory []byte }
 
 // Receive reads the message of a single Send, at most len(message) bytes, and maps the segment that
 // was sent with it. It fails if the memory could shrink, or if processes besides its owner could
 // write to it.
 func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error) {
+	return receive(from, message, seals, unix.PROT_READ)
+}
+
+// ReceiveWritable is like Receive, for a segment to which this process can write.
+func ReceiveWritable(from *net.UnixConn, message []byte) (n int, r *Received, err error) {
+	return receive(from, message, fixedSize, unix.PROT_READ|unix.PROT_WRITE)
+}
+
+func receive(from *net.UnixConn, message []byte, seals, access int) (n int, r *Received, err error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, control, flags, _, err := from.ReadMsgUnix(message, rights)
 	if err != nil {
@@ -40,7 +53,7 @@ func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error)
 		return 0, nil, fmt.Errorf("receive a segment: %w", err)
 	}
 	r = &Received{}
-	if r.memory, err = unix.Mmap(file, 0, int(is.Size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	if r.memory, err = unix.Mmap(file, 0, int(is.Size), access, unix.MAP_SHARED); err != nil {
 		return 0, nil, fmt.Errorf("mmap of %d bytes: %w", is.Size, err)
 	}
 	return n, r, nil
@@ -72,3 +85,20 @@ func (r *Received) Memory() []byte { return r.memory }
 
 // Close unmaps the memory.
 func (r *Received) Close() error { return unix.Munmap(r.memory) }
+
+// SendSealed sends a message with a memfd that no process can change.
+func SendSealed(to *net.UnixConn, message, content []byte) (err error) {
+	file, err := unix.MemfdCreate("penstock-test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return fmt.Errorf("memfd_create: %w", err)
+	}
+	defer func() { err = errors.Join(err, unix.Close(file)) }()
+	if _, err := unix.Write(file, content); err != nil {
+		return fmt.Errorf("write %d bytes: %w", len(content), err)
+	}
+	if _, err := unix.FcntlInt(uintptr(file), unix.F_ADD_SEALS, fixedSize|unix.F_SEAL_WRITE); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	_, _, err = to.WriteMsgUnix(message, unix.UnixRights(file), nil)
+	return err
+}

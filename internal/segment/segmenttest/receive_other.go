@@ -20,3 +20,9 @@ func (*Received) Memory() []byte { return nil }
 
 // Close does nothing.
 func (*Received) Close() error { return nil }
+
+// ReceiveWritable fails on this system.
+func ReceiveWritable(*net.UnixConn, []byte) (int, *Received, error) { return 0, nil, errLinux }
+
+// SendSealed fails on this system.
+func SendSealed(*net.UnixConn, []byte, []byte) error { return errLinux }

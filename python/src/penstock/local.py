@@ -3,6 +3,8 @@
 The server passes each batch as a file over a Unix socket, and a message of the stream gives its number. The file is
 mapped privately: writes to the batch stay in this process. When nothing uses the batch anymore, the file is returned,
 and the server reuses it for another batch.
+
+A client that has passed a tensor plan gets blocks instead, in a ring of shared memory (`penstock.rings`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import logging
 import mmap
 import os
+import select
 import socket
 import struct
 import sys
@@ -22,7 +25,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock import errors
+from penstock import errors, rings
+from penstock.rings import Block, Packet, Ring
 
 if sys.platform == "linux":
     import fcntl
@@ -45,6 +49,8 @@ _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
 # F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE: the file cannot shrink under its mapping, and only the server writes to it.
 _SEALS = 0x0002 | 0x0010
 _PACKET = 4096
+# The version of blocks that this package reads.
+_BLOCKS = 1
 
 _REMEDY = "raise the limits of this process (ulimit -n), keep fewer batches, or connect with local=False"
 
@@ -61,6 +67,10 @@ class Session:
 
     A session lives as long as the stream or any of its batches. It is safe for threads and survives forks: a child
     keeps the batches that it inherits, but does not report on them.
+
+    Attributes:
+        identity: the id of the session, for the stream.
+        takes_blocks: whether the server sends blocks: before each message of the stream, `block` says so.
     """
 
     def __init__(self, connection: socket.socket, identity: str) -> None:
@@ -70,6 +80,8 @@ class Session:
         for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             connection.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", _TIMEOUT, 0))
         self.identity = identity
+        self.takes_blocks = False
+        self._ring: Ring | None = None
         self._connection: _Connection | None = _Connection(fileno=connection.detach())
         self._pid = os.getpid()
         self._pending: deque[bytes] = deque()
@@ -79,8 +91,13 @@ class Session:
         _forks.add(self)
 
     @classmethod
-    def open(cls, path: str) -> Session | None:
-        """Connects to a server's socket. Returns None if this fails: batches then come over the network."""
+    def open(cls, path: str, plan: bytes | None = None) -> Session | None:
+        """Connects to a server's socket. Returns None if this fails: batches then come over the network.
+
+        Args:
+            path: the path of the socket.
+            plan: the tensor plan of the blocks to get; None to get batches.
+        """
         if not sys.platform.startswith("linux") or _live.full():
             return None
         connection: socket.socket | None = None
@@ -96,8 +113,15 @@ class Session:
             hello = json.loads(connection.recv(_PACKET))
             if hello.get("v") != 1:
                 raise ValueError(f"version {hello.get('v')} of the protocol is unknown")
-            return cls(connection, str(hello["session"]))
-        except (OSError, ValueError, KeyError, AttributeError) as e:
+            takes_blocks = plan is not None and hello.get("blocks") == _BLOCKS
+            if plan is not None and takes_blocks:
+                rings.send_plan(connection, plan)
+                if Packet.of(connection.recv(_PACKET)).kind != rings.ACCEPTED:
+                    raise ValueError("the server did not accept the tensor plan")
+            session = cls(connection, str(hello["session"]))
+            session.takes_blocks = takes_blocks
+            return session
+        except (OSError, ValueError, KeyError, AttributeError, errors.Corrupt) as e:
             if connection is not None:
                 connection.close()
             _log.debug("batches come over the network instead of %s: %s", path, e)
@@ -122,6 +146,66 @@ class Session:
             return reader.read_next_batch()
         except StopIteration as e:
             raise errors.Corrupt(f"delivery {number} in mapped memory has no batch") from e
+
+    def block(self) -> Block | None:
+        """Waits for the next block. Returns None if the next message comes over the network.
+
+        After the server has ended the session, all messages come over the network.
+
+        Raises:
+            Unavailable: the block was lost.
+            Corrupt: the server did not follow the protocol.
+        """
+        connection = self._connection
+        if connection is None:
+            return None
+        # A fork waits for the lock, so it is not held while the server assembles a block.
+        ready = select.poll()
+        ready.register(connection, select.POLLIN)
+        ready.poll()
+        with self._lock:
+            return self._block()
+
+    def _block(self) -> Block | None:
+        """Receives the packet that has arrived. The lock is held."""
+        if self._connection is None:
+            return None
+        try:
+            packet, files, _, _ = socket.recv_fds(self._connection, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
+        except OSError as e:
+            raise errors.Unavailable(f"receive a block: {e}") from e
+        try:
+            if not packet:
+                self._end()
+                return None
+            found = Packet.of(packet)
+            if found.kind == rings.MESSAGE:
+                return None
+            if found.kind == rings.NEW_RING:
+                if len(files) != 1:
+                    raise errors.Unavailable(
+                        "a block was lost: this process has too many open files", remedy=_REMEDY
+                    )
+                self._ring = Ring(files[0], self.returned)
+            elif found.kind != rings.IN_RING:
+                raise errors.Corrupt(f"the server sent a packet of the unknown kind {found.kind}")
+            if self._ring is None:
+                raise errors.Corrupt("the server named a block in a ring that it did not pass")
+            block = self._ring.block(found)
+        except OSError as e:
+            raise errors.Unavailable(f"map a ring: {e}", remedy=_REMEDY) from e
+        finally:
+            for file in files:
+                os.close(file)
+        self._report(_SEEN, found.number)
+        return block
+
+    def stop(self) -> None:
+        """Ends a wait for a block, from any thread. Deliveries can still be returned."""
+        connection = self._connection
+        if connection is not None and self.takes_blocks and self._pid == os.getpid():
+            with contextlib.suppress(OSError):  # the server has ended the session
+                connection.shutdown(socket.SHUT_RD)
 
     def _next(self, number: int, size: int) -> _Mapping:
         """Maps the next file, which must belong to the delivery. The lock is held."""

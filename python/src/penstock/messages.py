@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -12,6 +12,9 @@ from penstock import errors
 from penstock.channel import Call, Channel, Lease
 from penstock.indexed import expand, plain_schema
 from penstock.local import Session
+from penstock.rings import Block
+
+Received = TypeVar("Received", pa.RecordBatch, Block)
 
 
 class Messages:
@@ -40,6 +43,7 @@ class Messages:
         *,
         wire: str = "plain",
         local_socket: str | None = None,
+        tensor_plan: bytes | None = None,
     ) -> None:
         """Prepares to read.
 
@@ -50,6 +54,7 @@ class Messages:
             wire: with "auto", the server chooses the form, and batches are converted to plain ones. With "grouped", a
                 batch has one row per request, and the report counts requests.
             local_socket: the path of the server's socket for batches in mapped memory; None if it has none.
+            tensor_plan: the plan of the blocks to get through this socket; None to get batches.
         """
         self.channel = channel
         self._ticket = ticket
@@ -58,6 +63,7 @@ class Messages:
         self._unit = "requests" if wire == "grouped" else "rows"
         self._call = Call()
         self._local_socket = local_socket if channel.settings.local else None
+        self._tensor_plan = tensor_plan
         self._session: Session | None = None
         self.begun = False
         self.cursor: bytes | None = None
@@ -65,8 +71,11 @@ class Messages:
         self.batches = 0
         self.report: dict[str, Any] | None = None
 
-    def next(self) -> pa.RecordBatch | None:
-        """Returns the next batch; None after the report and the end of the stream."""
+    def next(self) -> pa.RecordBatch | Block | None:
+        """Returns the next batch; None after the report and the end of the stream.
+
+        With a tensor plan, it may be a block.
+        """
         try:
             return self._next()
         except errors.Unavailable:
@@ -76,10 +85,10 @@ class Messages:
                 self._lease.broken = True
             raise
 
-    def _next(self) -> pa.RecordBatch | None:
+    def _next(self) -> pa.RecordBatch | Block | None:
         if self._lease is None:
             if self._local_socket is not None:
-                self._session = Session.open(self._local_socket)
+                self._session = Session.open(self._local_socket, self._tensor_plan)
             session = None if self._session is None else self._session.identity
             self._lease, self._call = self.channel.stream(flight.Ticket(self._ticket), session)
         if self._lease.foreign:
@@ -95,6 +104,9 @@ class Messages:
                     )
                 self.begun = True
             while True:
+                block = self._next_block()
+                if block is not None:
+                    return self._received(block, block.cursor)
                 try:
                     chunk = self._reader().read_chunk()
                 except StopIteration:
@@ -103,7 +115,7 @@ class Messages:
                 if chunk.data is not None:
                     if chunk.app_metadata is None:
                         raise errors.Corrupt("a batch came without its cursor")
-                    return self._batch(chunk.data, chunk.app_metadata.to_pybytes())
+                    return self._planned(self._received(chunk.data, chunk.app_metadata.to_pybytes()))
                 message = {} if chunk.app_metadata is None else _object(chunk.app_metadata.to_pybytes())
                 if "delivery" in message:
                     return self._mapped(message)
@@ -124,6 +136,8 @@ class Messages:
 
     def close(self) -> None:
         """Closes the stream on both sides."""
+        if self._session is not None:
+            self._session.stop()
         if self._lease is not None:
             self._lease.release()
         self._session = None  # the session ends when its last batch is freed
@@ -135,13 +149,20 @@ class Messages:
             raise _client_closed()
         return reader
 
-    def _batch(self, batch: pa.RecordBatch, cursor: bytes) -> pa.RecordBatch:
+    def _next_block(self) -> Block | None:
+        """Returns the next block; None if the next message comes over the network."""
+        session = self._session
+        if session is None or not session.takes_blocks or self.report is not None:
+            return None
+        return session.block()
+
+    def _received(self, batch: Received, cursor: bytes) -> Received:
         if self.report is not None:
             raise errors.Corrupt("a batch came after the stream's report")
         self.cursor = cursor
         self.rows += batch.num_rows
         self.batches += 1
-        return self._planned(batch)
+        return batch
 
     def _mapped(self, message: dict[str, Any]) -> pa.RecordBatch:
         """Returns the batch whose delivery number is in a message."""
@@ -152,7 +173,7 @@ class Messages:
         if session is None or not isinstance(message.get("cursor"), dict):
             raise errors.Corrupt("the stream names a batch in mapped memory, which was not requested")
         batch = session.batch(message, schema)
-        return self._batch(batch, json.dumps(message["cursor"]).encode())
+        return self._planned(self._received(batch, json.dumps(message["cursor"]).encode()))
 
     def _last(self, message: dict[str, Any]) -> None:
         report = message.get("report")

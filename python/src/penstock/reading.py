@@ -17,6 +17,7 @@ from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.messages import Messages
 from penstock.plan import Endpoint, Plan
+from penstock.rings import Block
 from penstock.servers import is_retryable
 
 _log = logging.getLogger("penstock")
@@ -59,6 +60,7 @@ class Reading:
         self._closed = threading.Event()
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
+        self._tensor_plan: bytes | None = None
         self._ended = False
         self.rows = 0
         self.batches = 0
@@ -106,8 +108,12 @@ class Reading:
             return reports.resumed(whole, last, self._parts)
         return reports.resumed(whole, last, [*self._parts, last])
 
-    def next(self) -> pa.RecordBatch | None:
-        """Returns the next batch; None after the report and the end."""
+    def accept_blocks(self, plan: bytes) -> None:
+        """Accepts blocks of a tensor plan instead of batches, where the server can assemble them on this host."""
+        self._tensor_plan = plan
+
+    def next(self) -> pa.RecordBatch | Block | None:
+        """Returns the next batch, or its block; None after the report and the end."""
         while True:
             try:
                 return self._next()
@@ -134,6 +140,7 @@ class Reading:
         for reading in Reading.all_of(bound, bound.servers.retried(bound.plan, self._closed)):
             with contextlib.closing(reading):
                 while left > 0 and (batch := reading.next()) is not None:
+                    assert not isinstance(batch, Block)  # which it does not accept
                     batches.append(batch.slice(0, left))
                     left -= batches[-1].num_rows
         return batches
@@ -145,7 +152,7 @@ class Reading:
         if messages is not None:
             messages.close()
 
-    def _next(self) -> pa.RecordBatch | None:
+    def _next(self) -> pa.RecordBatch | Block | None:
         if self._ended:
             return None
         if self._messages is None and not self._open():
@@ -187,7 +194,12 @@ class Reading:
             channel, ticket, plan = found.channel, left.ticket, found.plan
         wire = self._bound.form.get("wire", "plain")
         self._messages = Messages(
-            channel, ticket, self._plan.schema, wire=wire, local_socket=plan.local_socket
+            channel,
+            ticket,
+            self._plan.schema,
+            wire=wire,
+            local_socket=plan.local_socket,
+            tensor_plan=self._tensor_plan,
         )
         if self._closed.is_set():  # closed by another thread
             self._messages.close()

@@ -185,6 +185,15 @@ class Stream(BatchIterator):
         if self._progress is None:
             self._progress = Progress.make(option, self._name, self._rows(), self._batches())
 
+    def accept_blocks(self, plan: bytes) -> None:
+        """Accepts a `penstock.rings.Block` instead of each batch, where the server can assemble it on this host.
+
+        Args:
+            plan: the tensor plan, see docs/spec/blocks.md.
+        """
+        for reading in self._readings:
+            reading.accept_blocks(plan)
+
     def _batches(self) -> int | None:
         return _sum(r.endpoint.batches for r in self._readings)
 

@@ -37,7 +37,7 @@ class Filler:
         folder = self._folder / str(self._number)
         folder.mkdir()
         self._number += 1
-        plan = converter._plan()
+        plan = converter.tensor_plan()
         _write(folder / "batch.arrow", drawn.batch)
         for at, vocabulary in enumerate(plan.vocabularies):
             _write(folder / f"{at}.arrow", vocabulary)
@@ -145,7 +145,7 @@ def check(filler: Filler, drawn: World) -> str:
         assert (block["kind"], block["message"], block["remedy"]) in possible
         return "error"
     assert not isinstance(block, dict), block
-    blocks = Blocks(converter._plan())
+    blocks = Blocks(converter.tensor_plan())
     memory = torch.frombuffer(block, dtype=torch.uint8)
     got = blocks.batch(memory)
     assert got.rows == expected.rows
@@ -173,7 +173,7 @@ def test_blocks_are_views_of_any_memory(filler: Filler) -> None:
     ring = torch.zeros(4096, dtype=torch.uint8)
     memory = ring[512 : 512 + len(block)]
     memory.copy_(torch.frombuffer(block, dtype=torch.uint8))
-    blocks = Blocks(converter._plan())
+    blocks = Blocks(converter.tensor_plan())
     for _ in range(2):
         batch = blocks.batch(memory, bytes(block), cursor={"v": 1}, step=4)
         assert (batch.rows, batch.cursor, batch.step) == (3, {"v": 1}, 4)
@@ -194,6 +194,6 @@ def test_damaged_headers_are_corrupt(filler: Filler, offset: int, value: bytes) 
     assert isinstance(block, bytearray)
     block[offset : offset + len(value)] = value
     with pytest.raises(errors.Corrupt):
-        Blocks(converter._plan()).batch(torch.frombuffer(block, dtype=torch.uint8))
+        Blocks(converter.tensor_plan()).batch(torch.frombuffer(block, dtype=torch.uint8))
     with pytest.raises(errors.Corrupt):
-        Blocks(converter._plan()).batch(torch.zeros(8, dtype=torch.uint8))
+        Blocks(converter.tensor_plan()).batch(torch.zeros(8, dtype=torch.uint8))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import sys
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ import torch
 from trained import Served, rows, served
 
 import penstock
+from penstock import rings
+from penstock.rings import Block, Packet, Ring
 from penstock.torch import Batch, Deduplicated, Jagged
 from penstock.torch.device import Buffered, Move, Stay, mover, replaced
 
@@ -31,6 +36,17 @@ class FakeCopies:
         self.buffers: list[torch.Tensor] = []
         self.copied: list[tuple[int, torch.Tensor, Event]] = []
         self.used: list[torch.Tensor] = []
+        self.pins: list[tuple[int, int]] = []
+        self.can_pin = True
+
+    def pin(self, address: int, size: int) -> Callable[[], object] | None:
+        if not self.can_pin:
+            return None
+        self.pins.append((address, size))
+        return lambda: self.pins.remove((address, size))
+
+    def is_done(self, event: Event) -> bool:
+        return event.happened
 
     def pinned(self, size: int) -> torch.Tensor:
         # Poisoned: what is not written over would be seen.
@@ -166,3 +182,59 @@ def test_first_batch_raises_without_a_gpu(here: Served) -> None:
 def test_a_device_needs_tensors() -> None:
     with pytest.raises(penstock.Invalid, match="device: with convert=False there are no tensors"):
         penstock.torch.IterableDataset("127.0.0.1:1", "d", convert=False, device="cuda")
+
+
+def ring_block(returned: list[int], content: bytes = bytes(range(200))) -> Block:
+    """A block with this content, in a ring of its own. The number of its delivery is added to `returned`."""
+    file = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
+    os.truncate(file, 8 * 4096)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, 0x0002)  # F_SEAL_SHRINK
+    os.pwrite(file, content + b"{}", 4096)
+    ring = Ring(file, returned.append)
+    os.close(file)
+    return ring.block(Packet(rings.NEW_RING, 7, 4096, len(content), 2, 25, 1))
+
+
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="memory can be passed to other processes only on Linux"
+)
+
+
+@needs_linux
+def test_blocks_are_copied_from_their_pinned_ring() -> None:
+    copies, returned = FakeCopies(), list[int]()
+    bring, block = Buffered(copies), ring_block(returned)
+    assert block.cursor == b"{}"
+    ring = (block.ring.address, block.ring.size)
+    sent = bring.send_block(block, lambda memory: {"x": memory.view(torch.int64)})
+    assert copies.pins == [ring]
+    assert copies.copied[0][0] == ring[0] + 4096  # no other copy in between
+    del block
+    assert returned == []  # the copy may not have ended
+    assert bring.receive(sent)["x"].numpy().tobytes() == bytes(range(200))
+    copies.copied[0][2].happened = True
+    other = ring_block([])
+    bring.send_block(other, lambda memory: memory)
+    assert returned == [7]
+    assert copies.pins == [(other.ring.address, other.ring.size)]
+
+
+@needs_linux
+def test_rings_that_cannot_be_pinned_go_through_buffers() -> None:
+    copies, returned = FakeCopies(), list[int]()
+    copies.can_pin = False
+    bring = Buffered(copies)
+    for number in range(4):
+        content = bytes([number] * 200)
+        sent = bring.send_block(ring_block(returned, content), lambda memory: memory)
+        assert len(returned) == number + 1
+        assert bring.receive(sent).numpy().tobytes() == content
+    assert len(copies.buffers) == 2
+
+
+@needs_linux
+def test_blocks_outside_of_their_ring_are_refused() -> None:
+    block = ring_block([])
+    for offset, size in ((4095, 10), (8 * 4096, 10), (4096, 4096), (0, 1 << 40)):
+        with pytest.raises(penstock.errors.Corrupt, match="of a ring"):
+            block.ring.block(Packet(rings.IN_RING, 8, offset, size, 2, 1, 1))

@@ -6,6 +6,7 @@ import datetime
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import lake
@@ -56,10 +57,10 @@ class Lakeside:
     rows: list[Row]
 
 
-@pytest.fixture(scope="module")
-def lakeside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakeside]:
+def written(folder: Path) -> tuple[Path, list[Row]]:
+    """Writes the tables of the dataset "d". Returns their config, and the rows of the dataset."""
     rng = random.Random(15)
-    made = Lake(tmp_path_factory.mktemp("tensors"))
+    made = Lake(folder)
     events = lake.events(rng, ROWS, REQUESTS)
     for row in events:
         row["user"] = None if row["request_id"] is None else row["request_id"] * 10**12
@@ -76,7 +77,13 @@ def lakeside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakeside]:
         ],
     }
     rows = lake.join(lake.join(events, history, ("request_id", "req")), scores, ("request_id", "request_id"))
-    with Server(made.config({"d": dataset})) as server, penstock.connect(server.address) as client:
+    return made.config({"d": dataset}), rows
+
+
+@pytest.fixture(scope="module")
+def lakeside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakeside]:
+    config, rows = written(tmp_path_factory.mktemp("tensors"))
+    with Server(config) as server, penstock.connect(server.address) as client:
         yield Lakeside(client, server.address, rows)
 
 

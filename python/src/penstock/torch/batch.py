@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,7 +34,6 @@ class Batch(dict[str, Any]):
 
     Attributes:
         rows: the number of rows.
-        cursor: the stream's position after this batch; None if unknown.
         step: the number of this batch's step; None if unknown.
     """
 
@@ -42,14 +42,25 @@ class Batch(dict[str, Any]):
         columns: Mapping[str, Any] | Iterable[tuple[str, Any]] = (),
         *,
         rows: int | None = None,
-        cursor: Cursor | list[Cursor] | None = None,
+        cursor: Cursor | list[Cursor] | bytes | None = None,
         step: int | None = None,
     ) -> None:
         super().__init__(columns)
         self.rows = _rows(self) if rows is None else rows
-        # A dataset always sets them, so users need no checks for None.
-        self.cursor: Cursor | list[Cursor] | Any = cursor
+        self._cursor: Any = cursor
+        # A dataset always sets it, so users need no checks for None.
         self.step: int | Any = step
+
+    @property
+    def cursor(self) -> Cursor | list[Cursor] | Any:
+        """The stream's position after this batch; None if unknown."""
+        if isinstance(self._cursor, bytes):  # decoded on demand, since few loops use it
+            self._cursor = json.loads(self._cursor)
+        return self._cursor
+
+    @cursor.setter
+    def cursor(self, cursor: Any) -> None:
+        self._cursor = cursor
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Self:
         """The same batch on a device."""

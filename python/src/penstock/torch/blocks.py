@@ -104,7 +104,7 @@ class Blocks:
         memory: torch.Tensor,
         header: Any = None,
         *,
-        cursor: Cursor | list[Cursor] | None = None,
+        cursor: Cursor | list[Cursor] | bytes | None = None,
         step: int | None = None,
     ) -> Batch:
         """Makes a batch.
@@ -112,7 +112,7 @@ class Blocks:
         Args:
             memory: the block, of type uint8; it may be on a GPU.
             header: the first bytes of the block, if `memory` is not on the CPU.
-            cursor: the stream's position after the batch.
+            cursor: the stream's position after the batch, possibly as text.
             step: the number of its step.
 
         Raises:
@@ -121,8 +121,8 @@ class Blocks:
         size = memory.nbytes
         if size < self._header.size:
             raise errors.Corrupt("the memory is shorter than the header of a block")
-        read = self._header.unpack_from(memory.numpy() if header is None else header)
-        magic, count, rows, written, *places = read
+        content: Any = memory.numpy() if header is None else header
+        magic, count, rows, written, *places = self._header.unpack_from(content)
         if magic != _MAGIC or count != len(self._varying) or written != size:
             raise errors.Corrupt("the memory is not a block of this plan")
         views, end = self._views.get(rows) or self._fixed_views(rows)

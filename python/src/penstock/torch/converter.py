@@ -76,13 +76,17 @@ class Converter:
         return MappingProxyType(self._columns)
 
     def __call__(
-        self, batch: pa.RecordBatch, *, cursor: Cursor | list[Cursor] | None = None, step: int | None = None
+        self,
+        batch: pa.RecordBatch,
+        *,
+        cursor: Cursor | list[Cursor] | bytes | None = None,
+        step: int | None = None,
     ) -> Batch:
         """Converts a batch. Its memory stays alive while any of its tensors does.
 
         Args:
             batch: a batch of the converter's schema; slices are supported.
-            cursor: the stream's position after it, to be set as the batch's attribute.
+            cursor: the stream's position after it, possibly as text, to be set as the batch's attribute.
             step: the number of its step, likewise.
 
         Raises:
@@ -99,7 +103,7 @@ class Converter:
             pack.replace(found)
         return Batch(found, rows=batch.num_rows, cursor=cursor, step=step)
 
-    def _plan(self) -> TensorPlan:
+    def tensor_plan(self) -> TensorPlan:
         """The conversions in the form in which servers read them."""
         planned = []
         for entry, field in zip(self._entries, self._schema, strict=True):

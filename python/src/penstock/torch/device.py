@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
+from penstock.rings import Block, Ring
 from penstock.torch.batch import Batch
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.jagged import Jagged
@@ -39,6 +41,14 @@ class Mover(Protocol):
     def send(self, value: Any) -> Sent:
         """Starts to copy a value."""
 
+    def send_block(self, block: Block, made: Callable[[torch.Tensor], Any]) -> Sent:
+        """Starts to copy a block.
+
+        Args:
+            block: the block.
+            made: makes the value, of views of the memory that it is called with: the block's bytes, on the device.
+        """
+
     def receive(self, sent: Sent) -> Any:
         """Returns the value, for operations that the calling thread then starts on the device."""
 
@@ -49,6 +59,10 @@ class Stay:
     def send(self, value: Any) -> Sent:
         """The value itself."""
         return Sent(value)
+
+    def send_block(self, block: Block, made: Callable[[torch.Tensor], Any]) -> Sent:
+        """The value, in the memory of the block."""
+        return self.send(made(memory_of(block)))
 
     def receive(self, sent: Sent) -> Any:
         """The value itself."""
@@ -74,6 +88,12 @@ class Copies(Protocol):
 
     def copy(self, memory: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """Starts to copy pinned memory; returns the device memory, and an event for the end of the copy."""
+
+    def pin(self, address: int, size: int) -> Callable[[], object] | None:
+        """Makes copies from memory asynchronous. Returns the function that ends this; None if it is impossible."""
+
+    def is_done(self, event: Any) -> bool:
+        """Whether an event has completed."""
 
     def wait(self, event: Any) -> None:
         """Blocks this thread until an event has completed."""
@@ -101,6 +121,17 @@ class Cuda:
             event.record(self._stream)
         return found, event
 
+    def pin(self, address: int, size: int) -> Callable[[], object] | None:
+        """Registers memory with CUDA."""
+        runtime = torch.cuda.cudart()
+        if int(runtime.cudaHostRegister(address, size, 0)):
+            return None
+        return lambda: runtime.cudaHostUnregister(address)
+
+    def is_done(self, event: torch.cuda.Event) -> bool:
+        """Whether a copy is complete."""
+        return event.query()
+
     def wait(self, event: torch.cuda.Event) -> None:
         """Waits for a copy."""
         event.synchronize()
@@ -113,10 +144,18 @@ class Cuda:
 
 
 class Buffered:
-    """The mover through reused pinned buffers: copies all tensors of a value at once."""
+    """The mover through pinned memory: copies all tensors of a value at once.
+
+    The memory of a block is pinned with its whole ring. All other values go through reused pinned buffers.
+    """
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
+        self._ring: Ring | None = None  # of the last block
+        self._is_pinned = False  # this ring
+        self._copied: deque[tuple[torch.Tensor, Any]] = (
+            deque()
+        )  # blocks that are being copied, and their events
         self._buffers: list[tuple[torch.Tensor | None, Any]] = [(None, None)] * _BUFFERS
         self._at = 0
 
@@ -132,9 +171,7 @@ class Buffered:
         buffer = self._free(size)
         for tensor, start in zip(tensors, starts, strict=True):
             _part(buffer, start, tensor).copy_(tensor)
-        memory, event = self._copies.copy(buffer[:size])
-        self._buffers[self._at] = (buffer, event)
-        self._at = (self._at + 1) % _BUFFERS
+        memory, event = self._sent(buffer[:size])
         moved = iter([_part(memory, start, tensor) for tensor, start in zip(tensors, starts, strict=True)])
         return Sent(
             replaced(value, lambda found: next(moved) if _is_strided(found) else found.to(memory.device)),
@@ -142,11 +179,40 @@ class Buffered:
             event,
         )
 
+    def send_block(self, block: Block, made: Callable[[torch.Tensor], Any]) -> Sent:
+        """Starts to copy a block from its ring. The slot is returned after the copy."""
+        while self._copied and self._copies.is_done(self._copied[0][1]):
+            self._copied.popleft()
+        if block.ring is not self._ring:
+            self._pin(block.ring)
+        source = memory_of(block)
+        if self._is_pinned:
+            memory, event = self._copies.copy(source)
+            self._copied.append((source, event))
+        else:
+            buffer = self._free(block.size)[: block.size]
+            buffer.copy_(source)
+            memory, event = self._sent(buffer)
+        return Sent(made(memory), memory, event)
+
+    def _pin(self, ring: Ring) -> None:
+        unpin = self._copies.pin(ring.address, ring.size)
+        if unpin is not None:
+            ring.before_unmapping(unpin)
+        self._ring, self._is_pinned = ring, unpin is not None
+
     def receive(self, sent: Sent) -> Any:
         """Makes the thread's next device operations wait for the copy, without blocking the thread."""
         assert sent.memory is not None
         self._copies.use(sent.memory, sent.event)
         return sent.value
+
+    def _sent(self, filled: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """Starts to copy the buffer that was filled, and turns to the next one."""
+        memory, event = self._copies.copy(filled)
+        self._buffers[self._at] = (self._buffers[self._at][0], event)
+        self._at = (self._at + 1) % _BUFFERS
+        return memory, event
 
     def _free(self, size: int) -> torch.Tensor:
         """Returns the least recently used buffer, after its copy is complete."""
@@ -156,6 +222,7 @@ class Buffered:
         if buffer is None or len(buffer) < size:
             # Batch sizes vary a little: leave room for the next one.
             buffer = self._copies.pinned(size + size // 4)
+        self._buffers[self._at] = (buffer, None)
         return buffer
 
 
@@ -168,6 +235,11 @@ def mover(device: torch.device | None) -> Mover:
     if device.index is None:  # the current device depends on the thread
         device = torch.device("cuda", torch.cuda.current_device())
     return Buffered(Cuda(device))
+
+
+def memory_of(block: Block) -> torch.Tensor:
+    """The bytes of a block. The block's slot is returned when nothing uses them anymore."""
+    return torch.frombuffer(block.memory, dtype=torch.uint8, count=block.size)
 
 
 def replaced(value: Any, replace: Callable[[torch.Tensor], torch.Tensor]) -> Any:

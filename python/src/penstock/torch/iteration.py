@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar
 
 from penstock import errors
+from penstock.fields import Cursor
 from penstock.position import Position
 from penstock.stream import Stats
 from penstock.torch.device import Mover, Stay
@@ -24,7 +26,6 @@ class IterationState:
 
     Attributes:
         start: the position at which it began.
-        position: the position after the last batch that the loop received.
         stats: its statistics so far.
         ahead: how to save the position of a loop that gets batches later than its framework; "" if it does not.
     """
@@ -32,8 +33,41 @@ class IterationState:
     def __init__(self, start: Position, ahead: str = "") -> None:
         self.start = start
         self.ahead = ahead
-        self.position = start
         self.stats = Stats(0, 0, 0.0, 0.0, 0)
+        self._at: Position | Cursor | bytes = start
+        self._made: tuple[Position | Cursor | bytes, Position] = (start, start)  # the last one made
+
+    @property
+    def position(self) -> Position:
+        """The position after the last batch that the loop received, made on demand. Other threads may call it."""
+        at, (last, made) = self._at, self._made
+        if isinstance(at, Position):
+            return at
+        if last is not at:
+            cursor = json.loads(at) if isinstance(at, bytes) else at
+            of = self.start.every[1]
+            # A worker's position follows one of its own steps; the other workers' steps come next.
+            made = replace(
+                self.start, epoch=int(cursor["epoch"]), cursors=(cursor,), every=(of - 1, of), ended=False
+            )
+            self._made = (at, made)
+        return made
+
+    def advance(self, cursor: Cursor | bytes) -> None:
+        """Moves to the position after a batch of this iteration."""
+        self._at = cursor
+
+    def end(self, cursor: Cursor | None) -> None:
+        """Moves to the end of the epoch.
+
+        Args:
+            cursor: that of the stream's end; None if nothing was opened.
+        """
+        at = replace(self.position, ended=True)
+        # A worker stays at the position after its own step.
+        if at.every[1] == 1 and cursor is not None:
+            at = replace(at, epoch=int(cursor["epoch"]), cursors=(cursor,))
+        self._at = at
 
 
 class Iteration(Iterator[T], Generic[T]):
@@ -103,26 +137,14 @@ class Iteration(Iterator[T], Generic[T]):
         if item is None:
             self._end()
             raise StopIteration
-        of = self._spec.start.every[1]
-        # A worker's position follows one of its own steps; the other workers' steps come next.
-        self._state.position = replace(
-            self._state.position,
-            epoch=int(item.cursor["epoch"]),
-            cursors=(item.cursor,),
-            every=(of - 1, of),
-            ended=False,
-        )
+        self._state.advance(item.cursor)
         return self._mover.receive(item.sent)
 
     def _end(self) -> None:
         assert self._feed is not None
         assert self._source is not None
         self._ended = True
-        at = replace(self._state.position, ended=True)
-        # A worker stays at the position after its own step. Nothing was opened if no step was left.
-        if at.every[1] == 1 and self._source.cursor is not None:
-            at = replace(at, epoch=int(self._source.cursor["epoch"]), cursors=(self._source.cursor,))
-        self._state.position = at
+        self._state.end(self._source.cursor)
         self._feed.finish()
 
     def close(self) -> None:

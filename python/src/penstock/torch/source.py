@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from penstock.fields import Cursor
 from penstock.mixing import Mix
 from penstock.plan import Plan
 from penstock.position import Position
+from penstock.rings import Block
 from penstock.servers import is_retryable, retried
 from penstock.stream import Stream
+from penstock.torch.blocks import Blocks
 from penstock.torch.converter import Converter
-from penstock.torch.device import Mover, Sent
+from penstock.torch.device import Mover, Sent, memory_of
 from penstock.torch.options import DatasetOptions
 from penstock.torch.shared import SharedState
 
@@ -33,12 +36,12 @@ class Item:
 
     Attributes:
         sent: the value for the loop, possibly being copied to a device.
-        cursor: the stream's position after it.
+        cursor: the stream's position after it, possibly as text.
         rows: the number of rows in the batch.
     """
 
     sent: Sent
-    cursor: Cursor
+    cursor: Cursor | bytes
     rows: int
 
 
@@ -197,6 +200,7 @@ class Source:
         self._client: Client | None = None
         self._stream: Stream | Mix | None = None
         self._converter: Converter | None = None
+        self._blocks: Blocks | None = None  # makes the batches of blocks; None if there are none
         self._closed = threading.Event()
         self._next_step = spec.next_step
 
@@ -224,14 +228,19 @@ class Source:
         """Returns the next batch; None at the end."""
         while self._spec.steps.is_before_end(self._next_step):
             stream = self._stream or self._open()
-            records = next(stream, None)
+            records: Any = next(stream, None)
             if records is None:
                 return None
-            cursor = stream.cursor
-            assert isinstance(cursor, dict)  # of one shard
-            self._next_step = int(cursor["step"]) - 1 + self._spec.start.every[1]
-            if self._spec.returns(int(cursor["step"]) - 1):
-                return Item(self._mover.send(self._made(records, cursor)), cursor, records.num_rows)
+            cursor: Cursor | bytes
+            if isinstance(records, Block):
+                cursor, step = records.cursor, records.step - 1
+            else:
+                given = stream.cursor
+                assert isinstance(given, dict)  # of one shard
+                cursor, step = given, int(given["step"]) - 1
+            self._next_step = step + self._spec.start.every[1]
+            if self._spec.returns(step):
+                return Item(self._sent(records, cursor, step), cursor, records.num_rows)
         return None
 
     def close(self) -> None:
@@ -250,6 +259,10 @@ class Source:
             self._check_sized(stream)
         if self._convert:
             self._converter = Converter(stream.schema, **self._spec.options.rules)
+            if isinstance(stream, Stream):
+                plan = self._converter.tensor_plan()
+                self._blocks = Blocks(plan)
+                stream.accept_blocks(plan.text().encode())
         self._stream = stream
         if self._closed.is_set():  # closed by another thread
             self.close()
@@ -270,12 +283,31 @@ class Source:
                 else "create the dataset with tail='drop' or count='exact'",
             ) from unknown
 
-    def _made(self, records: pa.RecordBatch, cursor: Cursor) -> Any:
+    def _sent(self, records: pa.RecordBatch | Block, cursor: Cursor | bytes, step: int) -> Sent:
+        """Starts to copy the loop's value to its device."""
+        if not isinstance(records, Block):
+            converted = records
+            if self._converter is not None:
+                converted = self._converter(records, cursor=cursor, step=step)
+            return self._mover.send(self._made(converted, cursor))
+        blocks = self._blocks
+        assert blocks is not None  # it was accepted
+        if self._transform is None:
+            header = memoryview(records.memory)
+            return self._mover.send_block(
+                records, lambda memory: blocks.batch(memory, header, cursor=cursor, step=step)
+            )
+        return self._mover.send(
+            self._made(blocks.batch(memory_of(records), cursor=cursor, step=step), cursor)
+        )
+
+    def _made(self, value: Any, cursor: Cursor | bytes) -> Any:
         """Makes the loop's value from a batch."""
-        if self._converter is not None:
-            value: Any = self._converter(records, cursor=cursor, step=int(cursor["step"]) - 1)
-            return value if self._transform is None else (self._transformed(value), cursor)
-        return (records if self._transform is None else self._transformed(records)), cursor
+        if self._transform is None and self._converter is not None:
+            return value
+        if self._transform is not None:
+            value = self._transformed(value)
+        return value, json.loads(cursor) if isinstance(cursor, bytes) else cursor
 
     def _transformed(self, value: Any) -> Any:
         assert self._transform is not None

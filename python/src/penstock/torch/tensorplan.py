@@ -66,6 +66,11 @@ class TensorPlan:
             plan._add(column)
         return plan
 
+    def text(self) -> str:
+        """The plan with its vocabularies, as a client passes it to a server (docs/spec/local.md)."""
+        vocabularies = [_vocabulary(*table.columns) for table in self.vocabularies]
+        return f'{{"plan": {self.json()}, "vocabularies": {json.dumps(vocabularies)}}}'
+
     def json(self) -> str:
         """The plan without its vocabularies."""
         return json.dumps({"columns": self.columns, "packs": self.packs})
@@ -154,3 +159,15 @@ def _nulls(rule: NullRule | None, blank: pa.Scalar, dtype: torch.dtype) -> dict[
     tensor = arrays.view(pa.array([blank.as_py()], blank.type)).to(dtype)
     content = tensor.view(torch.uint8).numpy().tobytes()
     return {"nulls": word, "fill": base64.b64encode(content).decode()}
+
+
+def _vocabulary(values: pa.Array, codes: pa.Array) -> dict[str, Any]:
+    """A vocabulary as a JSON value."""
+    kind = values.type
+    if pa.types.is_integer(kind):
+        named: dict[str, Any] = {"integers": values.to_pylist()}
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        named = {"strings": values.to_pylist()}
+    else:
+        named = {"bytes": [base64.b64encode(value).decode() for value in values.to_pylist()]}
+    return {**named, "codes": codes.to_pylist()}

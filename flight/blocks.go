@@ -1,0 +1,188 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/tensor"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+const (
+	// maxTensorPlan is the maximum size of a client's tensor plan, in bytes. Vocabularies are most of
+	// a plan.
+	maxTensorPlan = 64 << 20
+	// planMemory is how many times the bytes of its text a plan takes while it is read. Most of it
+	// are the texts of vocabularies: as decoded, and with the overhead of slices.
+	planMemory = 8
+)
+
+// blocks assembles the batches of one stream in the ring of its session.
+type blocks struct {
+	layout *tensor.Layout
+	budget *budget.Budget
+	held   *budget.Reservation // of vocabularies
+}
+
+// tensorPlan is a tensor plan as a client passes it (docs/spec/blocks.md).
+type tensorPlan struct {
+	Plan         json.RawMessage    `json:"plan"`
+	Vocabularies []tensorVocabulary `json:"vocabularies"`
+}
+
+// tensorVocabulary has the values of a vocabulary, of one type, and their codes.
+type tensorVocabulary struct {
+	Strings  []string `json:"strings"`
+	Bytes    [][]byte `json:"bytes"`
+	Integers []int64  `json:"integers"`
+	Codes    []int64  `json:"codes"`
+}
+
+// forBlocks returns the query of a stream whose session takes blocks. Of the forms of batches, the
+// plain one is nearest to a block, so it replaces a choice that is left to the server, unless its
+// batches may be too large.
+func (p planned) forBlocks(session *local.Session) planned {
+	if session == nil || !session.TakesBlocks() || !p.Query.Wire.Auto() {
+		return p
+	}
+	if int64(p.BatchRows)*p.ExpectedBytes(p.Outputs) <= maxPlainBlock {
+		p.Query.Wire = dataset.WirePlain
+	}
+	return p
+}
+
+// maxPlainBlock is the maximum expected size of a batch that becomes a block, in bytes, if its
+// smaller form could be sent instead.
+const maxPlainBlock = 32 << 20
+
+// openBlocks returns the blocks of a stream with a schema, or nil if its client does not accept
+// blocks, or if the plan cannot be used: batches are then sent instead. The caller calls close.
+func (o *streamSender) openBlocks(ctx context.Context, schema *arrow.Schema) *blocks {
+	if o.session == nil || !o.session.TakesBlocks() {
+		return nil
+	}
+	b := &blocks{budget: o.options.Budget}
+	if err := b.open(o.session, schema); err != nil {
+		b.close()
+		o.log.InfoContext(ctx, "the stream sends batches instead of blocks", "error", err)
+		return nil
+	}
+	return b
+}
+
+func (b *blocks) open(session *local.Session, schema *arrow.Schema) error {
+	text, err := session.Plan(maxTensorPlan)
+	if err != nil {
+		return fault.New(fault.Invalid, "read a tensor plan: %w", err)
+	}
+	if b.held, err = b.budget.Reserve("the tensor plan of a stream", planMemory*int64(len(text))); err != nil {
+		return err
+	}
+	var given tensorPlan
+	if err := json.Unmarshal(text, &given); err != nil {
+		return fault.New(fault.Invalid, "read a tensor plan: %w", err)
+	}
+	var vocabularies []*tensor.Vocabulary
+	for _, v := range given.Vocabularies {
+		made, err := v.vocabulary()
+		if err != nil {
+			return err
+		}
+		vocabularies = append(vocabularies, made)
+	}
+	plan, err := tensor.ReadPlan(given.Plan, vocabularies)
+	if err != nil {
+		return err
+	}
+	b.layout, err = tensor.Compile(schema, plan)
+	return err
+}
+
+// close releases the memory of the plan.
+func (b *blocks) close() {
+	if b != nil && b.held != nil {
+		b.held.Release()
+	}
+}
+
+// vocabulary makes the vocabulary.
+func (v tensorVocabulary) vocabulary() (*tensor.Vocabulary, error) {
+	codes := array.NewInt64Builder(memory.DefaultAllocator)
+	defer codes.Release()
+	codes.AppendValues(v.Codes, nil)
+	var values array.Builder
+	switch {
+	case v.Strings != nil:
+		b := array.NewLargeStringBuilder(memory.DefaultAllocator)
+		b.AppendValues(v.Strings, nil)
+		values = b
+	case v.Bytes != nil:
+		b := array.NewBinaryBuilder(memory.DefaultAllocator, arrow.BinaryTypes.LargeBinary)
+		b.AppendValues(v.Bytes, nil)
+		values = b
+	default:
+		b := array.NewInt64Builder(memory.DefaultAllocator)
+		b.AppendValues(v.Integers, nil)
+		values = b
+	}
+	defer values.Release()
+	of, with := values.NewArray(), codes.NewInt64Array()
+	defer of.Release()
+	defer with.Release()
+	return tensor.NewVocabulary(of, with)
+}
+
+// deliverBlock delivers a batch as a block. It reports whether it did: without a free slot, without
+// memory, or if the plan refuses a value, the batch must be sent as it is, and the client converts it
+// or reports the mistake.
+func (o *streamSender) deliverBlock(ctx context.Context, b arrow.RecordBatch) (bool, error) {
+	if o.blocks == nil || !o.session.Takes() {
+		return false, nil
+	}
+	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {
+		return false, err
+	}
+	bytes, err := o.assemble(b)
+	if err != nil {
+		o.log.DebugContext(ctx, "a batch was not delivered as a block", "step", o.cursor.Step, "error", err)
+		return false, nil
+	}
+	o.mappedBytes += bytes
+	return bytes > 0, nil
+}
+
+// assemble assembles a batch as a block, and delivers it. It returns 0 if there is no free slot.
+func (o *streamSender) assemble(b arrow.RecordBatch) (bytes int64, err error) {
+	layout := o.blocks.layout
+	sizes, err := layout.Size(b)
+	if err != nil {
+		return 0, err
+	}
+	scratch, err := o.blocks.budget.Reserve("the conversion of a batch", sizes.Scratch)
+	if err != nil {
+		return 0, err
+	}
+	defer scratch.Release()
+	cursor := o.cursor.Text(&o.planText)
+	slot, ok := o.session.Slot(int(sizes.Bytes)+len(cursor), o.options.Local.LendRing)
+	if !ok {
+		return 0, nil
+	}
+	if err := layout.Fill(b, sizes, slot.Memory()[:sizes.Bytes]); err != nil {
+		o.session.ReturnSlot(slot)
+		return 0, err
+	}
+	copy(slot.Memory()[sizes.Bytes:], cursor)
+	about := local.Block{Bytes: int(sizes.Bytes), Cursor: len(cursor), Rows: int(b.NumRows()), Step: o.cursor.Step}
+	if err := o.session.DeliverBlock(slot, about); err != nil {
+		return 0, err
+	}
+	return sizes.Bytes, nil
+}
