@@ -109,7 +109,9 @@ func (m *measuring) round(ctx context.Context, kind string, catalog map[string]a
 		if err != nil {
 			return err
 		}
-		var made struct{ Snapshot, Parent int64 }
+		var made struct {
+			Snapshot, Parent int64 `json:",string"`
+		}
 		if err := json.Unmarshal(answer, &made); err != nil {
 			return err
 		}

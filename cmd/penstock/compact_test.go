@@ -63,7 +63,7 @@ func TestTablesAreRestored(t *testing.T) {
 	first := l.parquetFile(t, "first.parquet", `[{"req_id": 1, "country": "CH"}]`)
 	got := run(t, "stage", "features.history", first, "--key", "req_id", "--buckets", "1", "--json", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
-	snapshot := regexp.MustCompile(`"snapshot": (\d+)`).FindStringSubmatch(got.stdout)[1]
+	snapshot := regexp.MustCompile(`"snapshot": "(\d+)"`).FindStringSubmatch(got.stdout)[1]
 	rows := run(t, "cat", "history", "--format", "csv", "--config", l.config).stdout
 	bad := l.parquetFile(t, "bad.parquet", `[{"req_id": 1, "country": "??"}, {"req_id": 2, "country": "??"}]`)
 	require.Zero(t, run(t, "stage", "features.history", bad, "--config", l.config).code)

@@ -151,7 +151,9 @@ func TestTablesAreStaged(t *testing.T) {
 	l := stagingLake(t)
 	first := l.staged(t, l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`), "--json")
 	require.Zero(t, first.code, first.stderr)
-	var made struct{ Snapshot int64 }
+	var made struct {
+		Snapshot int64 `json:",string"`
+	}
 	require.NoError(t, json.Unmarshal([]byte(first.stdout), &made))
 	require.Zero(t, l.staged(t, l.parquetFile(t, "b.parquet", `[{"req_id": 3, "country": "FR"}, {"req_id": 4, "country": null}]`)).code)
 

@@ -118,7 +118,7 @@ func wrongQueries() []wrong {
 		{"a date without quotes", "", filter("ts > 2026-10-01"), "filter: at position 10", "", "a date is written DATE '2026-10-01'"},
 		{"quotes of a word processor", "", filter("item = \u2018de\u2019"), "filter: at position 8", "", "straight single quotes"},
 		{"a match by a pattern", "", filter("item ~ 'd.*'"), "filter: at position 6", "", "LIKE"},
-		{"an id in quotes", "", asked(`"snapshots": {"training": {"snapshot": "12"}}`), "snapshots.training.snapshot", "", "write it without quotes"},
+		{"an id in quotes", "", asked(`"snapshots": {"training": {"snapshot": "12"}}`), "ml.impressions", "", "its snapshots are "},
 		{"a function", "", filter("lower(item) = 'a'"), "filter: at position 6", "", "compare the column itself"},
 	}
 }

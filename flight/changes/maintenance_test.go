@@ -94,7 +94,7 @@ func TestMaintenanceIsActions(t *testing.T) {
 	require.Len(t, got, 3)
 	require.JSONEq(t, `{"progress": {"step": "rewrite", "rows_read": 5, "of_files": 3}}`, got[0])
 	require.JSONEq(t, `{"progress": {"step": "rewrite", "files": 3, "of_files": 3}}`, got[1])
-	require.Contains(t, got[2], `{"result":{"snapshot":7,"commits":0,"files":2,"bytes":1048576,`)
+	require.Contains(t, got[2], `{"result":{"snapshot":"7","commits":0,"files":2,"bytes":1048576,`)
 	got, err = results(t.Context(), s, "compact", `{"table": "ml.history"}`)
 	require.NoError(t, err)
 	require.Len(t, got, 1, "no progress")

@@ -66,8 +66,8 @@ type published struct {
 	Table string `json:"table"`
 	// Branch is the published branch or, for undo, the branch that was moved back; "" is main.
 	Branch string `json:"branch,omitempty"`
-	From   int64  `json:"from"` // the snapshot that main, or the branch of undo, was at; 0: none
-	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
+	From   int64  `json:"from,omitempty,string"` // the snapshot that main, or the branch of undo, was at; 0: none
+	To     int64  `json:"to,omitempty,string"`   // the snapshot that it is at; 0: none
 	// Dropped is true if undo dropped the table, or would drop it. Folder is then the folder of its
 	// files, which stay; "" if the table is not dropped yet.
 	Dropped bool   `json:"dropped,omitempty"`

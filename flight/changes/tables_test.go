@@ -114,16 +114,16 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 	s := serveTables(t, w, flight.Options{})
 	got, err := act(t.Context(), s, "publish", `{"table": "ml.history", "branch": "try"}`)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"table": "ml.history", "branch": "try", "from": 1, "to": 2}`, got)
-	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "from": 1, "to": 2}`)
+	require.JSONEq(t, `{"table": "ml.history", "branch": "try", "from": "1", "to": "2"}`, got)
+	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "from": "1", "to": "2"}`)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"table": "ml.history", "from": 2, "to": 1}`, got)
+	require.JSONEq(t, `{"table": "ml.history", "from": "2", "to": "1"}`, got)
 	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "from": 0, "to": 2}`)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"table": "ml.history", "from": 2, "to": 0}`, got)
+	require.JSONEq(t, `{"table": "ml.history", "from": "2"}`, got)
 	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "branch": "try", "from": 0, "to": 2}`)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"table": "ml.history", "branch": "try", "from": 2, "to": 0}`, got)
+	require.JSONEq(t, `{"table": "ml.history", "branch": "try", "from": "2"}`, got)
 	require.Equal(t, []commit.Move{
 		{Table: "ml.history", Ref: commit.Main, From: 1, To: 2},
 		{Table: "ml.history", Ref: commit.Main, From: 0, To: 2},

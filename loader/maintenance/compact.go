@@ -51,7 +51,7 @@ type CompactionProgress struct {
 // CompactionResult describes what a compaction did, or what a dry run would do.
 type CompactionResult struct {
 	// Snapshot is the last snapshot that was committed; 0 if there is none.
-	Snapshot int64 `json:"snapshot"`
+	Snapshot int64 `json:"snapshot,omitempty,string"`
 	Commits  int   `json:"commits"`
 	// Files, Bytes and Rows count what was read, including deleted rows.
 	Files int   `json:"files"`

@@ -47,8 +47,8 @@ type RestoredFiles struct {
 type RestorationResult struct {
 	Token string `json:"token"`
 	// Snapshot is the snapshot that has the rows; 0 for a dry run, and if there is nothing to change.
-	Snapshot int64 `json:"snapshot"`
-	Parent   int64 `json:"parent,omitempty"` // the snapshot before Snapshot
+	Snapshot int64 `json:"snapshot,omitempty,string"`
+	Parent   int64 `json:"parent,omitempty,string"` // the snapshot before Snapshot
 	// Existed is true if an earlier call made the change. Then the counts are 0.
 	Existed bool `json:"existed,omitempty"`
 	// Copied is the number of files that are restored as unchanged copies, and Rewritten the number

@@ -182,9 +182,9 @@ func (p *promoting) describe() {
 	p.prefix = filePrefix(d.id, d.columns[0].column.ID)
 	p.result.Columns = nil
 	p.result.Promotion, p.result.Before, p.result.Schema = d.id, p.state.Current, p.state.Current
-	p.result.Snapshots, p.result.Matches = map[string]int64{}, map[string]MatchCounts{}
+	p.result.Snapshots, p.result.Matches = map[string]dataset.SnapshotID{}, map[string]MatchCounts{}
 	for name, pin := range d.pins {
-		p.result.Snapshots[name] = pin.Snapshot
+		p.result.Snapshots[name] = dataset.SnapshotID(pin.Snapshot)
 	}
 	for _, c := range d.columns {
 		out := PromotedColumn{Name: c.name, ID: c.column.ID, Entry: c.entry, Type: c.column.Type}
@@ -204,7 +204,7 @@ func (p *promoting) complete() (bool, error) {
 		return false, err
 	}
 	var columns []PromotedColumn
-	snapshots, id := map[string]int64{}, ""
+	snapshots, id := map[string]dataset.SnapshotID{}, ""
 	p.promotions = map[string]*resolve.Promotion{}
 	for i, made := range resolve.Promotions(d, p.named()) {
 		name := d.Staging[i].Name
@@ -214,7 +214,7 @@ func (p *promoting) complete() (bool, error) {
 		for _, c := range made.Columns {
 			columns = append(columns, PromotedColumn{Name: c.Origin.Name, ID: c.ID, Entry: name, Type: c.Type.String()})
 		}
-		snapshots[name], id = made.Pin.Snapshot, made.Columns[0].Origin.Promotion
+		snapshots[name], id = dataset.SnapshotID(made.Pin.Snapshot), made.Columns[0].Origin.Promotion
 		p.promotions[name] = made
 	}
 	switch len(snapshots) {

@@ -109,7 +109,7 @@ type PromotionResult struct {
 	Table     string           `json:"table"`
 	Columns   []PromotedColumn `json:"columns"`
 	// Snapshots has the staging table snapshots that the values come from, by entry.
-	Snapshots map[string]int64 `json:"snapshots"`
+	Snapshots map[string]dataset.SnapshotID `json:"snapshots"`
 	// Existed is true if the table already had the columns. Then the call only wrote files that lacked
 	// them.
 	Existed bool `json:"existed,omitempty"`

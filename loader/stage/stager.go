@@ -53,9 +53,9 @@ type KeptKeys interface {
 type WriteResult struct {
 	Token string `json:"token"`
 	// Snapshot is the snapshot that has the rows; 0 for a dry run or without rows.
-	Snapshot int64 `json:"snapshot"`
+	Snapshot int64 `json:"snapshot,omitempty,string"`
 	// Parent is the snapshot before Snapshot; 0 if there is none.
-	Parent int64 `json:"parent,omitempty"`
+	Parent int64 `json:"parent,omitempty,string"`
 	// Existed is true if an earlier call made the change. Then the counts are 0, and Token is the token of that call.
 	Existed bool `json:"existed,omitempty"`
 	// Created is true if the table did not exist, Branched if the branch did not. A new branch

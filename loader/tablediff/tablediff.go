@@ -88,7 +88,7 @@ type Result struct {
 
 // State counts the files of a snapshot.
 type State struct {
-	Snapshot int64     `json:"snapshot"` // 0: no snapshot
+	Snapshot int64     `json:"snapshot,omitempty,string"` // 0: no snapshot
 	Time     time.Time `json:"time,omitzero"`
 	// Rows counts the rows of all data files. Deletes is the number of rows and values in delete
 	// files; Rows includes the rows that they delete.

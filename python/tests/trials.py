@@ -82,7 +82,7 @@ def _staged_to_branch(lake: BucketLake, _name: str, stage: list[str]) -> list[st
 
 def _staged_to_main(lake: BucketLake, _name: str, stage: list[str]) -> list[str]:
     done = lake.accidents.run([*stage, "--json"])
-    made, parent = (re.search(rf'"{key}": ?(\d+)', done.stdout) for key in ("snapshot", "parent"))
+    made, parent = (re.search(rf'"{key}": ?"(\d+)"', done.stdout) for key in ("snapshot", "parent"))
     assert made is not None
     assert parent is not None
     return ["--from", parent[1], "--to", made[1]]

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/loader/catalog/history"
@@ -49,8 +50,8 @@ func (c *Client) Change(ctx context.Context, action string, body, out any, repor
 type Move struct {
 	Table  string `json:"table"`
 	Branch string `json:"branch,omitempty"` // "": main
-	From   int64  `json:"from"`
-	To     int64  `json:"to"`
+	From   int64  `json:"from,omitempty,string"`
+	To     int64  `json:"to,omitempty,string"`
 	// Drop allows an undo to drop the table. Dropped is true if the undo did so, or would do so; Folder
 	// is then the folder of the table's files.
 	Drop    bool   `json:"drop,omitempty"`
@@ -69,7 +70,14 @@ func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, e
 // Undo undoes the move made: it moves the branch from snapshot made.To back to snapshot made.From.
 // It returns this move back.
 func (c *Client) Undo(ctx context.Context, made Move) (back Move, err error) {
-	return back, c.actJSON(ctx, "undo", made, &back)
+	body := map[string]any{"table": made.Table, "from": strconv.FormatInt(made.From, 10), "to": strconv.FormatInt(made.To, 10)}
+	if made.Branch != "" {
+		body["branch"] = made.Branch
+	}
+	if made.Drop {
+		body["drop"] = true
+	}
+	return back, c.actJSON(ctx, "undo", body, &back)
 }
 
 // LastChange returns the move that would undo Penstock's last change to a branch of a table, but

@@ -12,7 +12,7 @@ import (
 type Description struct {
 	Table string `json:"table"`
 	// Snapshot is the snapshot that main is at, or 0 if the table has no snapshots and so is empty.
-	Snapshot int64     `json:"snapshot"`
+	Snapshot int64     `json:"snapshot,omitempty,string"`
 	Time     time.Time `json:"time,omitzero"` // of the snapshot
 	// Rows and Bytes are totals for all data files. Deletes is the number of positions and values
 	// in delete files. The rows that they delete are still counted in Rows.

@@ -62,8 +62,8 @@ type Pin struct {
 // Entry is one snapshot of a log, as JSON. A count is absent if the snapshot's summary does not
 // have it.
 type Entry struct {
-	Snapshot  int64     `json:"snapshot"`
-	Parent    int64     `json:"parent,omitempty"`
+	Snapshot  int64     `json:"snapshot,string"`
+	Parent    int64     `json:"parent,omitempty,string"`
 	Time      time.Time `json:"time"`
 	Operation string    `json:"operation,omitempty"`
 	// Writer is the Penstock command that made the change, such as "penstock stage". If Penstock
@@ -91,9 +91,9 @@ type Entry struct {
 
 // Undo is a move of a branch that undoes changes.
 type Undo struct {
-	Branch string `json:"branch,omitempty"` // "" is main
-	From   int64  `json:"from"`             // the snapshot to move back to; 0: none
-	To     int64  `json:"to"`               // the snapshot that the branch is at
+	Branch string `json:"branch,omitempty"`      // "" is main
+	From   int64  `json:"from,omitempty,string"` // the snapshot to move back to; 0: none
+	To     int64  `json:"to,string"`             // the snapshot that the branch is at
 }
 
 // Log is the history of a branch, as JSON.

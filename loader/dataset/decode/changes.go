@@ -70,7 +70,7 @@ type RestoreCommand struct {
 func Restore(text []byte) (RestoreCommand, error) {
 	return command(text, []field[RestoreCommand]{
 		{name: "table", must: true, read: func(d *decoder, at place, out *RestoreCommand) { out.Table = d.table(at) }},
-		{name: "snapshot", must: true, read: func(d *decoder, at place, out *RestoreCommand) { out.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "snapshot", must: true, read: func(d *decoder, at place, out *RestoreCommand) { out.Snapshot = d.snapshotID(at, 1) }},
 		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *RestoreCommand) { out.Branch = d.name(at) }},
 		{name: "partition", read: func(d *decoder, at place, out *RestoreCommand) { out.Partition = d.names(at) }},
 		{name: "token", read: func(d *decoder, at place, out *RestoreCommand) { out.Token = d.name(at) }},

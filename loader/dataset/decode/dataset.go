@@ -102,7 +102,7 @@ func readTraining(d *decoder, at place) dataset.Training {
 	object(d, at, &out, []field[dataset.Training]{
 		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *dataset.Training) { out.Table = d.table(at) }},
 		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Name = readRef(d, at) }},
-		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Snapshot = d.snapshotID(at, 1) }},
 		{name: "as_of"},
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Training) { out.Filter = d.filter(at) }},
 		{name: "request_level", read: func(d *decoder, at place, out *dataset.Training) { out.RequestLevel = readRequestLevel(d, at) }},
@@ -128,7 +128,7 @@ func tableFields() []field[dataset.Staging] {
 		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *dataset.Staging) { out.Table = d.table(at) }},
 		{name: "name", read: func(d *decoder, at place, out *dataset.Staging) { out.Name = d.name(at) }},
 		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Name = readRef(d, at) }},
-		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Snapshot = d.snapshotID(at, 1) }},
 		{name: "as_of"},
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Filter = d.filter(at) }},
 		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Staging) { out.Key = readKeyPairs(d, at) }},

@@ -204,6 +204,15 @@ func (d *decoder) whole(at place, minimum, maximum int64) int64 {
 	return v
 }
 
+// snapshotID decodes the id of a snapshot, which is at least minimum. Reports have ids as strings,
+// so a string of digits is also an id.
+func (d *decoder) snapshotID(at place, minimum int64) int64 {
+	if at.kind == kindText && isWhole(at.text) {
+		at.kind = kindWhole
+	}
+	return d.whole(at, minimum, maxInt64)
+}
+
 // choice decodes one of the words in served. The words in later are specified but not
 // supported by this version.
 func choice[E ~string](d *decoder, at place, served []E, later ...E) E {

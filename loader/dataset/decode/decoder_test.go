@@ -221,51 +221,54 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","lanes":5000}`:                  "lanes: must be at most 4096, not 5000",
 		`{"dataset":"d","lanes":4,"shard":{"of":3}}`:    "shard.of: 3 shards do not divide 4 lanes; set lanes to a multiple of 3, such as 6",
 		`{"dataset":"d","lanes":4096,"shard":{"of":3}}`: "shard.of: 3 shards do not divide 4096 lanes; set lanes to 4095",
-		`{"dataset":"d","lanes":6,"shard":{"of":2},"batch_rows":100}`:               "batch_rows: 100 rows cannot be divided among the 3 lanes of a shard; use a multiple of 3, such as 99",
-		`{"dataset":"d","lanes":6,"batch_rows":1}`:                                  "batch_rows: 1 row cannot be divided among the 6 lanes of a shard; use a multiple of 6, such as 6",
-		`{"dataset":"d","lanes":6,"batch_rows":16777216}`:                           "such as 16777212",
-		`{"dataset":"d","lanes":6,"batch_rows":11}`:                                 "such as 12",
-		`{"dataset":"d","lanes":"6"}`:                                               "lanes: must be a whole number, not text",
-		`{"dataset":"d","lanes":6.0}`:                                               "lanes: must be a whole number, not a number with a point or exponent",
-		`{"dataset":"d","batch_size":8}`:                                            `batch_size: unknown field (did you mean "batch_rows"?)`,
-		`{"dataset":"d","Where":"a = 1"}`:                                           `Where: unknown field (did you mean "filter"?)`,
-		`{"dataset":"d","job":""}`:                                                  "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
-		`{"dataset":"d","job":"two words"}`:                                         "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
-		`{"dataset":"d","job":"né"}`:                                                "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
-		`{"dataset":"d","job":"` + strings.Repeat("j", 129) + `"}`:                  "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
-		`{"dataset":"d","job":7}`:                                                   "job: must be text, not a whole number",
-		`{"dataset":"d","cach":"off"}`:                                              `cach: unknown field (did you mean "cache"?)`,
-		`{"dataset":"d","snapshots":{"training":{"schema":1}}}`:                     `snapshots.training.uuid: missing; snapshots.training.snapshot: missing`,
-		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":-1}}}}`:             `snapshots.staging.s.snapshot: must be at least 1, not -1`,
-		`{"dataset":"d","snapshots":{"training":{"snapshot":"88390500955126643"}}}`: "snapshots.training.snapshot: must be a whole number, not text; write it without quotes",
-		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":"gold"}}}}`:         "snapshots.staging.s.snapshot: must be a whole number, not text; to read a branch or tag, set the ref of staging.s in the dataset",
-		`{"dataset":"d","snapshots":{"training":{}}}`:                               `snapshots.training.snapshot: missing`,
-		`{"dataset":"d","epoch":-1}`:                                                `epoch: must be at least 0, not -1`,
-		`{"dataset":"d","order":"Shuffled"}`:                                        `order: unknown value "Shuffled"; known: stored, shuffled (did you mean "shuffled"?)`,
-		`{"dataset":"d","shuffle":"rows"}`:                                          "shuffle: rows has no effect with order: stored; add order: shuffled",
-		`{"dataset":"d","shuffle_window":5}`:                                        "shuffle_window: has no effect with order: stored",
-		`{"dataset":"d","order":"shuffled","shuffle":"splits","shuffle_window":5}`:  "shuffle_window: has no effect with shuffle: splits, only with requests or rows",
-		`{"dataset":"d","wire":"grouped"}`:                                          "wire: grouped sends one row per request, so batches are sized in requests; set batch_requests",
-		`{"dataset":"d","cursor":"x"}`:                                              "cursor: must be an object, not text",
-		`{"dataset":"d","x":` + deep + `}`:                                          "values are nested more than 32 deep",
-		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`:     "columns: the list has 10001 entries, the limit is 10000",
-		`{"dataset":"` + strings.Repeat("n", 1025) + `"}`:                           "dataset: has 1025 bytes, the limit is 1024",
-		`{"dataset":"` + strings.Repeat("n", 1<<20) + `"}`:                          "the query has 1048590 bytes, the limit is 1048576",
-		`{"dataset":"d","x":[` + strings.Repeat("0,", 200_000) + `0]}`:              "there are more than 131072 of them",
-		`[{"dataset":"d"}]`:                                                         "must be an object, not a list",
-		`{"dataset":"d","dense":["a"]}`:                                             "dense: must be an object that maps names to lists of columns, not a list",
-		`{"dataset":"d","dense":{"f":"a"}}`:                                         "dense.f: must be a list of columns, or an object with columns and fill, not text",
-		`{"dataset":"d","dense":{"f":null}}`:                                        "dense.f: must be a list of columns, or an object with columns and fill, not null",
-		`{"dataset":"d","dense":{"f":[]}}`:                                          "dense.f: must name at least one column",
-		`{"dataset":"d","dense":{"f":{"fill":0}}}`:                                  "dense.f.columns: missing",
-		`{"dataset":"d","dense":{"f":{"columns":["a"],"fil":0}}}`:                   `dense.f.fil: unknown field (did you mean "fill"?)`,
-		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":1e39}}}`:               "dense.f.fill: must be at most 3.4028234663852886e+38, not 1e+39",
-		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":"x"}}}`:                "dense.f.fill: must be a number, not text",
-		`{"dataset":"d","dense":{"f":[{"column":"a","name":"b"}]}}`:                 `dense.f[0]: the name "b" has no effect`,
-		`{"dataset":"d","dense":{"f":[{"column":"a","as":"category"}]}}`:            "dense.f[0].as: category is a form of texts, and dense packs numbers; name the column in columns",
-		`{"dataset":"d","columns":[{"column":"a","as":"categorical"}]}`:             `category (did you mean "category"?)`,
-		`{"dataset":"d","dense":{"":["a"]}}`:                                        "a column's name has 1 to 1024 bytes",
-		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                             "dense.f: the field is repeated",
+		`{"dataset":"d","lanes":6,"shard":{"of":2},"batch_rows":100}`:                 "batch_rows: 100 rows cannot be divided among the 3 lanes of a shard; use a multiple of 3, such as 99",
+		`{"dataset":"d","lanes":6,"batch_rows":1}`:                                    "batch_rows: 1 row cannot be divided among the 6 lanes of a shard; use a multiple of 6, such as 6",
+		`{"dataset":"d","lanes":6,"batch_rows":16777216}`:                             "such as 16777212",
+		`{"dataset":"d","lanes":6,"batch_rows":11}`:                                   "such as 12",
+		`{"dataset":"d","lanes":"6"}`:                                                 "lanes: must be a whole number, not text",
+		`{"dataset":"d","lanes":6.0}`:                                                 "lanes: must be a whole number, not a number with a point or exponent",
+		`{"dataset":"d","batch_size":8}`:                                              `batch_size: unknown field (did you mean "batch_rows"?)`,
+		`{"dataset":"d","Where":"a = 1"}`:                                             `Where: unknown field (did you mean "filter"?)`,
+		`{"dataset":"d","job":""}`:                                                    "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
+		`{"dataset":"d","job":"two words"}`:                                           "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
+		`{"dataset":"d","job":"né"}`:                                                  "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
+		`{"dataset":"d","job":"` + strings.Repeat("j", 129) + `"}`:                    "job: must be 1 to 128 letters, digits and characters of ._-/:@+=",
+		`{"dataset":"d","job":7}`:                                                     "job: must be text, not a whole number",
+		`{"dataset":"d","cach":"off"}`:                                                `cach: unknown field (did you mean "cache"?)`,
+		`{"dataset":"d","snapshots":{"training":{"schema":1}}}`:                       `snapshots.training.uuid: missing; snapshots.training.snapshot: missing`,
+		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":-1}}}}`:               `snapshots.staging.s.snapshot: must be at least 1, not -1`,
+		`{"dataset":"d","snapshots":{"training":{"snapshot":"88390500955126643.0"}}}`: "snapshots.training.snapshot: must be a whole number, not text; to read a branch or tag, set the ref of training in the dataset",
+		`{"dataset":"d","snapshots":{"training":{"snapshot":"-1"}}}`:                  "snapshots.training.snapshot: must be at least 1, not -1",
+		`{"dataset":"d","since":"9223372036854775808"}`:                               "since: must be a whole number, not text",
+		`{"dataset":"d","seed":"7"}`:                                                  "seed: must be a whole number, not text; write it without quotes",
+		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":"gold"}}}}`:           "snapshots.staging.s.snapshot: must be a whole number, not text; to read a branch or tag, set the ref of staging.s in the dataset",
+		`{"dataset":"d","snapshots":{"training":{}}}`:                                 `snapshots.training.snapshot: missing`,
+		`{"dataset":"d","epoch":-1}`:                                                  `epoch: must be at least 0, not -1`,
+		`{"dataset":"d","order":"Shuffled"}`:                                          `order: unknown value "Shuffled"; known: stored, shuffled (did you mean "shuffled"?)`,
+		`{"dataset":"d","shuffle":"rows"}`:                                            "shuffle: rows has no effect with order: stored; add order: shuffled",
+		`{"dataset":"d","shuffle_window":5}`:                                          "shuffle_window: has no effect with order: stored",
+		`{"dataset":"d","order":"shuffled","shuffle":"splits","shuffle_window":5}`:    "shuffle_window: has no effect with shuffle: splits, only with requests or rows",
+		`{"dataset":"d","wire":"grouped"}`:                                            "wire: grouped sends one row per request, so batches are sized in requests; set batch_requests",
+		`{"dataset":"d","cursor":"x"}`:                                                "cursor: must be an object, not text",
+		`{"dataset":"d","x":` + deep + `}`:                                            "values are nested more than 32 deep",
+		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`:       "columns: the list has 10001 entries, the limit is 10000",
+		`{"dataset":"` + strings.Repeat("n", 1025) + `"}`:                             "dataset: has 1025 bytes, the limit is 1024",
+		`{"dataset":"` + strings.Repeat("n", 1<<20) + `"}`:                            "the query has 1048590 bytes, the limit is 1048576",
+		`{"dataset":"d","x":[` + strings.Repeat("0,", 200_000) + `0]}`:                "there are more than 131072 of them",
+		`[{"dataset":"d"}]`:                                                           "must be an object, not a list",
+		`{"dataset":"d","dense":["a"]}`:                                               "dense: must be an object that maps names to lists of columns, not a list",
+		`{"dataset":"d","dense":{"f":"a"}}`:                                           "dense.f: must be a list of columns, or an object with columns and fill, not text",
+		`{"dataset":"d","dense":{"f":null}}`:                                          "dense.f: must be a list of columns, or an object with columns and fill, not null",
+		`{"dataset":"d","dense":{"f":[]}}`:                                            "dense.f: must name at least one column",
+		`{"dataset":"d","dense":{"f":{"fill":0}}}`:                                    "dense.f.columns: missing",
+		`{"dataset":"d","dense":{"f":{"columns":["a"],"fil":0}}}`:                     `dense.f.fil: unknown field (did you mean "fill"?)`,
+		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":1e39}}}`:                 "dense.f.fill: must be at most 3.4028234663852886e+38, not 1e+39",
+		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":"x"}}}`:                  "dense.f.fill: must be a number, not text",
+		`{"dataset":"d","dense":{"f":[{"column":"a","name":"b"}]}}`:                   `dense.f[0]: the name "b" has no effect`,
+		`{"dataset":"d","dense":{"f":[{"column":"a","as":"category"}]}}`:              "dense.f[0].as: category is a form of texts, and dense packs numbers; name the column in columns",
+		`{"dataset":"d","columns":[{"column":"a","as":"categorical"}]}`:               `category (did you mean "category"?)`,
+		`{"dataset":"d","dense":{"":["a"]}}`:                                          "a column's name has 1 to 1024 bytes",
+		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                               "dense.f: the field is repeated",
 	} {
 		_, err := decode.Query([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
@@ -378,4 +381,21 @@ func TestFaultsOfFiltersHavePositions(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.Equal(t, 7, fault.As(err).Faults[0].Position)
 	require.Equal(t, "filter", fault.As(err).Faults[0].Field)
+}
+
+// A snapshot id is a number, or a string of digits as in reports: both are the same query.
+//
+// spec: output-15
+func TestSnapshotIDsAreNumbersOrStrings(t *testing.T) {
+	const form = `{"dataset":{"training":{"table":"a.b","snapshot":%[1]s},"key":["k"],"staging":[{"table":"c.d","snapshot":%[1]s}]},"since":%[1]s,` +
+		`"snapshots":{"training":{"snapshot":%[1]s},"staging":{"d":{"uuid":"u","snapshot":%[1]s,"schema":0}}}}`
+	number, err := decode.Query(fmt.Appendf(nil, form, "88390500955126643"))
+	require.NoError(t, err)
+	text, err := decode.Query(fmt.Appendf(nil, form, `"88390500955126643"`))
+	require.NoError(t, err)
+	require.Equal(t, number, text)
+	require.Equal(t, int64(88390500955126643), text.Since)
+	restore, err := decode.Restore([]byte(`{"table": "a.b", "snapshot": "88390500955126643"}`))
+	require.NoError(t, err)
+	require.Equal(t, int64(88390500955126643), restore.Snapshot)
 }

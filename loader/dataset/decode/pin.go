@@ -33,7 +33,7 @@ func readPartialTablePin(d *decoder, at place) dataset.TablePin {
 	}
 	var out dataset.TablePin
 	object(d, at, &out, append(must([]field[dataset.TablePin]{
-		{name: "snapshot", read: func(d *decoder, at place, p *dataset.TablePin) { p.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "snapshot", read: func(d *decoder, at place, p *dataset.TablePin) { p.Snapshot = d.snapshotID(at, 1) }},
 	}), field[dataset.TablePin]{name: "uuid"}, field[dataset.TablePin]{name: "schema"}, field[dataset.TablePin]{name: "mapping"}))
 	return out
 }
@@ -57,7 +57,7 @@ func readTablePin(d *decoder, at place) dataset.TablePin {
 	object(d, at, &out, append(must([]field[dataset.TablePin]{
 		{name: "uuid", read: func(d *decoder, at place, p *dataset.TablePin) { p.UUID = d.short(at, maxID) }},
 		{name: "snapshot", read: func(d *decoder, at place, p *dataset.TablePin) {
-			p.Snapshot = d.whole(at, dataset.NoSnapshot, maxInt64)
+			p.Snapshot = d.snapshotID(at, dataset.NoSnapshot)
 		}},
 		{name: "schema", read: func(d *decoder, at place, p *dataset.TablePin) { p.Schema = int(d.whole(at, 0, maxInt32)) }},
 	}), field[dataset.TablePin]{name: "mapping", read: func(d *decoder, at place, p *dataset.TablePin) { p.Mapping = d.short(at, maxID) }}))

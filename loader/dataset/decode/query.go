@@ -56,12 +56,14 @@ func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T]
 type readFunc[T any] func(d *decoder, at place, into *T)
 
 // described returns the decoders of the described fields. own has the decoders of fields for which
-// About gives no kind of value.
+// About gives no kind of value, or for which another form is also accepted.
 func described[T any](fields []dataset.Field[T], own map[string]readFunc[T]) []field[T] {
 	out := make([]field[T], len(fields))
 	for i, f := range fields {
 		out[i] = field[T]{name: f.Name, must: f.Required, also: f.Also}
 		switch {
+		case own[f.Name] != nil:
+			out[i].read = own[f.Name]
 		case f.Number:
 			out[i].read = func(d *decoder, at place, into *T) { f.SetNumber(into, d.whole(at, f.Low, f.High)) }
 		case f.Truth:
@@ -74,8 +76,6 @@ func described[T any](fields []dataset.Field[T], own map[string]readFunc[T]) []f
 			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, choice(d, at, f.Words)) }
 		case f.Label:
 			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, readLabel(d, at)) }
-		default:
-			out[i].read = own[f.Name]
 		}
 	}
 	return out
@@ -97,6 +97,7 @@ func rowsFields() []field[dataset.Rows] {
 	return described(dataset.RowsFields(), map[string]readFunc[dataset.Rows]{
 		"filter": func(d *decoder, at place, out *dataset.Rows) { out.Filter = d.filter(at) },
 		"sample": func(d *decoder, at place, out *dataset.Rows) { out.Sample = readSample(d, at) },
+		"since":  func(d *decoder, at place, out *dataset.Rows) { out.Since = d.snapshotID(at, 1) },
 	})
 }
 

@@ -51,8 +51,8 @@ func Undo(text []byte) (PublishCommand, error) {
 	from := false
 	out, err := publication(text,
 		field[PublishCommand]{name: "branch", read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }},
-		field[PublishCommand]{name: "from", read: func(d *decoder, at place, out *PublishCommand) { out.From, from = d.whole(at, 0, maxInt64), true }},
-		field[PublishCommand]{name: "to", read: func(d *decoder, at place, out *PublishCommand) { out.To = d.whole(at, 1, maxInt64) }},
+		field[PublishCommand]{name: "from", read: func(d *decoder, at place, out *PublishCommand) { out.From, from = d.snapshotID(at, 0), true }},
+		field[PublishCommand]{name: "to", read: func(d *decoder, at place, out *PublishCommand) { out.To = d.snapshotID(at, 1) }},
 		field[PublishCommand]{name: "drop", read: func(d *decoder, at place, out *PublishCommand) { out.Drop = d.truth(at) }},
 		field[PublishCommand]{name: "dry_run", read: func(d *decoder, at place, out *PublishCommand) { out.DryRun = d.truth(at) }})
 	switch {

@@ -81,8 +81,8 @@ class TableSnapshot:
         branches: the branches at this snapshot.
         tags: the tags at this snapshot, except the tags of pins.
         kept_until: the time until which it is kept for training jobs; None if it is not kept, or kept without an end.
-        undo: the snapshots (from, to) of a move that undoes this change and all later ones; None if the move would also
-            undo changes by others.
+        undo: the snapshots (from, to) of a move that undoes this change and all later ones; from is 0 if there was no
+            snapshot before. None if the move would also undo changes by others.
         demote: a column of the promotion that created the snapshot, for `Client.demote`; "" for other changes.
     """
 
@@ -126,7 +126,7 @@ class TableSnapshot:
             branches=tuple(str(one) for one in found.get("branches") or ()),
             tags=tuple(str(one) for one in found.get("tags") or ()),
             kept_until=max(kept, default=None),
-            undo=(int(undo["from"]), int(undo["to"])) if undo else None,
+            undo=(int(undo.get("from", 0)), int(undo["to"])) if undo else None,
             demote=str(found.get("demote", "")),
         )
 

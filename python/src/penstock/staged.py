@@ -161,8 +161,8 @@ class Published:
             found = json.loads(text)
             return cls(
                 table=str(found["table"]),
-                snapshot=int(found["to"]),
-                previous=int(found["from"]),
+                snapshot=int(found.get("to", 0)),
+                previous=int(found.get("from", 0)),
                 branch=str(found.get("branch", "")),
                 undone=tuple(TableSnapshot.of(one) for one in found.get("undone") or ()),
                 dropped=bool(found.get("dropped")),
