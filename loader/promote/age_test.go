@@ -7,6 +7,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -43,5 +44,34 @@ func TestRowsWithoutSequenceNumbersKeepTheirAge(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, version, state.Version)
 		})
+	}
+}
+
+// A replacement of a file without a sequence number has the file's snapshot, so since returns the
+// appended rows, once, before and after a promotion. The replacement of a file with a sequence number does not
+// tell whether its rows are new.
+//
+// spec: since-6, promote-5
+func TestSinceReturnsPromotedRowsWithoutSequenceNumbers(t *testing.T) {
+	for _, version := range []int{1, 2, 3} {
+		r := newRig(t)
+		r.create(t, version)
+		since := r.pinned(t).Pin.Snapshot
+		r.append(t, rowsTable, `{"row": 8, "key": 1}, {"row": 9, "key": 9}`)
+		query := dataset.Query{Rows: dataset.Rows{Since: since}}
+		d := features3()
+		before := r.ask(t, d, query)
+		require.Len(t, before.Rows, 2)
+		r.promoteAll(t, d, "left")
+		got, err := r.tryAsk(t, d, query)
+		if version == 1 {
+			require.NoError(t, err)
+			same(t, before, got, "appended and promoted")
+		} else {
+			require.Equal(t, fault.Invalid, fault.KindOf(err), err)
+			require.ErrorContains(t, err, "removed files that were appended")
+		}
+		query.Since = r.pinned(t).Pin.Snapshot
+		require.Empty(t, r.ask(t, d, query).Rows)
 	}
 }
