@@ -35,10 +35,11 @@ type addedColumns struct {
 	added []catalog.Field
 }
 
-// Table implements catalog.Catalog. Snapshots keep the schema that they were committed with.
+// Table implements catalog.Catalog. Tags and snapshots keep the schema that the snapshot was committed
+// with.
 func (c addedColumns) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
 	t, err := c.Catalog.Table(ctx, name, ref)
-	if err != nil || ref.Snapshot != 0 || t.Pin.Schema != c.to.Pin.Schema || !sameTable(t, c.to) {
+	if err != nil || ref.Snapshot != 0 || t.FixedSchema || t.Pin.Schema != c.to.Pin.Schema || !sameTable(t, c.to) {
 		return t, err
 	}
 	out := *t

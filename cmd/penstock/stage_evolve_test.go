@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 )
 
@@ -78,13 +79,29 @@ func TestColumnsThatWouldBreakDatasetsAreNotAdded(t *testing.T) {
 	require.Zero(t, stage("h", "id,f,g\n3,6,7\n").code)
 	require.Zero(t, run(t, "cat", "clicks", "--config", l.config).code)
 
-	// Snapshots keep their schema, and a dataset that cannot be read anyway is not broken.
+	// Snapshots and tags keep their schema, and a dataset that cannot be read anyway is not broken.
 	text := string(must(os.ReadFile(l.config)))
 	before, _, _ := strings.Cut(text, "  clicks:")
-	l.config = l.file(t, "penstock.yaml", before)
+	tag(t, l, "h", "kept")
+	l.config = l.file(t, "penstock.yaml", before+"  tagged: {training: {table: features.rows}, key: [id], staging: [{name: h, table: features.h, ref: kept}]}\n")
 	got := stage("h", h)
 	require.Zero(t, got.code, got.stderr)
-	require.Zero(t, run(t, "cat", "past", "--config", l.config).code)
+	for _, name := range []string{"past", "tagged"} {
+		require.Zero(t, run(t, "cat", name, "--config", l.config).code)
+	}
+}
+
+// tag tags the current snapshot of a table.
+func tag(t *testing.T, l lake, table, name string) {
+	t.Helper()
+	c, done := openCatalogOf(t, l.dir)
+	defer done()
+	of, err := c.LoadTable(t.Context(), icetable.Identifier{"features", table})
+	require.NoError(t, err)
+	_, _, err = c.CommitTable(t.Context(), of.Identifier(), nil, []icetable.Update{
+		icetable.NewSetSnapshotRefUpdate(name, of.CurrentSnapshot().SnapshotID, icetable.TagRef, 0, 0, 0),
+	})
+	require.NoError(t, err)
 }
 
 // A server names and describes only datasets that the caller may read.

@@ -78,6 +78,9 @@ type Table struct {
 	Origins map[int]dataset.ColumnOrigin
 	// Partial are the field ids of the promoted columns that some data file of the pin may lack. Only a loader sets it.
 	Partial map[int]bool
+	// FixedSchema is true if the table was opened at a tag or a snapshot by Catalog.Table: later
+	// changes of the table's schema do not change the schema of this ref.
+	FixedSchema bool
 	// Unnamed has top-level columns that are found by id but not by name: the columns of
 	// promotions, if the table is read as it was before these promotions.
 	Unnamed []Field

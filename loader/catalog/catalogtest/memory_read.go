@@ -31,7 +31,9 @@ func (m *Memory) Table(ctx context.Context, name string, ref dataset.Ref) (*cata
 	if err != nil {
 		return nil, err
 	}
-	return t.at(name, pin), nil
+	out := t.at(name, pin)
+	out.FixedSchema = ref.Snapshot != 0 || t.refs[ref.Name].tag
+	return out, nil
 }
 
 // At opens a state that was pinned before. See catalog.Catalog.

@@ -59,7 +59,9 @@ func (m *Loaded) Servable() error {
 // is pinned at NoSnapshot. A branch is pinned with the table's current schema, and a tag or a
 // snapshot with the schema with which the snapshot was committed.
 func (s *Source) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
-	return s.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *Loaded) (dataset.TablePin, error) {
+	fixed := ref.Snapshot != 0
+	found, err := s.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *Loaded) (dataset.TablePin, error) {
+		fixed = fixed || meta.isTag(ref.Name)
 		pin, err := meta.Resolve(ref)
 		if err != nil {
 			return pin, err
@@ -70,6 +72,22 @@ func (s *Source) Table(ctx context.Context, name string, ref dataset.Ref) (*cata
 		}
 		return meta.Mapped(pin, schema)
 	})
+	if found == nil || !fixed {
+		return found, err
+	}
+	out := *found
+	out.FixedSchema = true
+	return &out, err
+}
+
+// isTag reports whether a ref of the table is a tag.
+func (m *Loaded) isTag(name string) bool {
+	for ref, to := range m.Refs() {
+		if ref == name {
+			return to.SnapshotRefType == icetable.TagRef
+		}
+	}
+	return false
 }
 
 // At opens a state that was pinned before. It returns Expired if the snapshot, the schema or
