@@ -246,7 +246,7 @@ def test_the_length_of_an_epoch_waits_for_a_server_that_is_restarted(tmp_path: P
             """Starts the server again as soon as a log line says that a client waits."""
 
             def emit(self, record: logging.LogRecord) -> None:
-                if "cannot begin" in record.getMessage() and len(began) == 1:
+                if "a call failed" in record.getMessage() and len(began) == 1:
                     began.append(Server(config, listen=f"unix://{tmp_path}/socket").__enter__())
 
         began.append(Server(config, listen=f"unix://{tmp_path}/socket").__enter__())
