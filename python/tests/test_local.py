@@ -139,8 +139,8 @@ def test_stream_resumes_when_its_session_ends(host: Host, monkeypatch: pytest.Mo
     sessions: list[local.Session] = []
     opened = local.Session.open
 
-    def remember(path: str) -> local.Session | None:
-        session = opened(path)
+    def remember(path: str, plan: bytes | None) -> local.Session | None:
+        session = opened(path, plan)
         assert session is not None
         sessions.append(session)
         return session
@@ -348,7 +348,7 @@ def test_reports_do_not_wait_for_the_server() -> None:
         assert time.monotonic() - began < 5, "a report has waited"
         got: list[tuple[int, ...]] = []
         while len(got) < reports + 2:
-            got.append(struct.unpack("<II", theirs.recv(100)))
+            got += struct.iter_unpack("<II", theirs.recv(4096))
             if len(got) == reports - 1:
                 session.returned(reports + 2)
         assert got == [(2, number) for number in range(1, reports + 3)]

@@ -49,6 +49,7 @@ _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
 # F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE: the file cannot shrink under its mapping, and only the server writes to it.
 _SEALS = 0x0002 | 0x0010
 _PACKET = 4096
+_RECORDS = 512  # of a packet
 # The version of blocks that this package reads.
 _BLOCKS = 1
 
@@ -162,7 +163,9 @@ class Session:
         # A fork waits for the lock, so it is not held while the server assembles a block.
         ready = select.poll()
         ready.register(connection, select.POLLIN)
-        ready.poll()
+        if not ready.poll(0):
+            self._send_reports()
+            ready.poll()
         with self._lock:
             return self._block()
 
@@ -197,7 +200,8 @@ class Session:
         finally:
             for file in files:
                 os.close(file)
-        self._report(_SEEN, found.number)
+        # Sent with the next report of a return, or before the next wait: a system call takes longer than a view.
+        self._pending.append(_RECORD.pack(_SEEN, found.number))
         return block
 
     def stop(self) -> None:
@@ -244,23 +248,28 @@ class Session:
         self._report(_RETURNED, number)
 
     def _report(self, kind: int, number: int) -> None:
-        """Sends a report, or queues it for the next call if the socket is full. Takes no lock and does not wait."""
-        connection = self._connection
-        if connection is None or self._pid != os.getpid():  # in a child: the parent still uses the batch
-            return
+        """Sends a report, after those that wait. Takes no lock and does not wait."""
         self._pending.append(_RECORD.pack(kind, number))
-        while True:
-            try:
-                record = self._pending.popleft()
-            except IndexError:
-                return
-            try:
-                connection.send(record, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            except BlockingIOError:
-                self._pending.appendleft(record)
-                return
-            except OSError:  # the server ended the session and does not reuse its files
-                return
+        self._send_reports()
+
+    def _send_reports(self) -> None:
+        """Sends the reports that wait, in one packet. If the socket is full, they wait for the next call."""
+        connection = self._connection
+        if connection is None or self._pid != os.getpid():  # in a child: the parent still uses the batches
+            self._pending.clear()
+            return
+        records: list[bytes] = []
+        with contextlib.suppress(IndexError):  # another thread may have taken the last one
+            while self._pending and len(records) < _RECORDS:
+                records.append(self._pending.popleft())
+        if not records:
+            return
+        try:
+            connection.send(b"".join(records), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            self._pending.extendleft(reversed(records))
+        except OSError:  # the server ended the session and does not reuse its files
+            pass
 
     def before_fork(self) -> None:
         """Prevents the server from reusing files that a child inherits. Holds the lock until after the fork."""
