@@ -92,7 +92,7 @@ func TestLastChangeIsTakenBack(t *testing.T) {
 	got = undo()
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "the last change of table features.history was taken back already: main was moved back at ")
-	require.Contains(t, got.stderr, "--from none --to "+itoa(first.Snapshots[0].Snapshot))
+	require.Contains(t, got.stderr, "--from none --to "+itoa(first.Snapshots[0].Snapshot)+" --yes\n")
 	require.Equal(t, first, loggedBy(t, config...))
 
 	got = undo("--from", "7", "--to", itoa(first.Snapshots[0].Snapshot))

@@ -63,7 +63,9 @@ func undoText(move client.Move, source string) string {
 	return "to take it back: " + undoLine(move) + source + "\n"
 }
 
-// undoLine returns the command that undoes a move of a branch, without the source flag.
+// undoLine returns the command that undoes a move of a branch, without the source flag. If main had
+// no snapshot before the move, the command has --yes, without which undo refuses to drop a table
+// that the undone changes created. Other tables stay.
 func undoLine(move client.Move) string {
 	from := noneBefore
 	if move.From != 0 {
@@ -73,7 +75,11 @@ func undoLine(move client.Move) string {
 	if move.Branch != "" && move.Branch != tablecommit.Main {
 		words = append(words, "--branch", move.Branch)
 	}
-	return cmdline.Join(append(words, "--from", from, "--to", strconv.FormatInt(move.To, 10))...)
+	words = append(words, "--from", from, "--to", strconv.FormatInt(move.To, 10))
+	if from == noneBefore && cmp.Or(move.Branch, tablecommit.Main) == tablecommit.Main {
+		words = append(words, "--yes")
+	}
+	return cmdline.Join(words...)
 }
 
 // noneBefore is the value of undo's --from if the branch did not exist before, or if main had no

@@ -188,7 +188,7 @@ func TestRepeatedStagesWriteOnce(t *testing.T) {
 // Each stage prints a command that undoes it. After that, the table is empty, the branch is at its
 // previous snapshot, or a new branch is removed.
 //
-// spec: stage-81, history-24, history-25
+// spec: stage-81, history-24, history-25, history-27
 func TestStagesAreUndone(t *testing.T) {
 	l := stagingLake(t)
 	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
@@ -211,16 +211,21 @@ func TestStagesAreUndone(t *testing.T) {
 		return strings.Count(got.stdout, "\n")
 	}
 	first := stage("--key", "req_id", "--buckets", "2")
-	got := run(t, first...)
+	require.Contains(t, first, "--yes")
+	got := run(t, slices.DeleteFunc(slices.Clone(first), func(arg string) bool { return arg == "--yes" })...)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "the change created table features.history, so that undo drops the table; it is read by history\n  → to drop the table, add --yes")
 	require.Equal(t, 2, rows())
 	got = run(t, "undo", "features.history", "--dry-run", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "table features.history is dropped then, which needs --yes\n")
-	takeBack(append(first, "--yes"), "table features.history is dropped; its files stay in ")
+	printed := " " + strings.Join(first, " ") + "\n"
+	require.Contains(t, got.stdout, "to take it back: penstock"+printed)
+	got = run(t, "log", "features.history", "--config", l.config)
+	require.Contains(t, got.stdout, "to take it back: penstock"+printed)
+	takeBack(first, "table features.history is dropped; its files stay in ")
 	require.Equal(t, exitFailure, run(t, "log", "features.history", "--config", l.config).code)
-	require.Contains(t, run(t, append(first, "--yes")...).stderr, "features.history")
+	require.Contains(t, run(t, first...).stderr, "features.history")
 	stage("--key", "req_id", "--buckets", "4")
 	require.Contains(t, run(t, "tables", "features", "--config", l.config).stdout, "bucket[4](req_id)")
 	require.Equal(t, 2, rows())
@@ -233,6 +238,7 @@ func TestStagesAreUndone(t *testing.T) {
 	got = run(t, branched...)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "branch candidate of table features.history has later snapshots")
+	require.NotContains(t, slices.Concat(second, branched, more), "--yes")
 	takeBack(more, "candidate of table features.history is at snapshot ")
 	takeBack(branched, "branch candidate of table features.history is removed\n")
 	got = run(t, "publish", "features.history", "candidate", "--config", l.config)

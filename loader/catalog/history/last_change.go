@@ -109,11 +109,11 @@ func (t *Table) movedBack(byID snapshotsByID, made commit.Move) error {
 // beforeIt returns the remedy for a last change that was already taken back. Made is the move of
 // the change before that.
 func beforeIt(made commit.Move) string {
-	from := "none"
-	if made.From != 0 {
-		from = strconv.FormatInt(made.From, 10)
+	from, confirmed := strconv.FormatInt(made.From, 10), ""
+	if made.From == 0 {
+		from, confirmed = "none", " --yes" // --yes: the change may have created the table, which is then dropped
 	}
-	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d", from, made.To)
+	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d%s", from, made.To, confirmed)
 }
 
 // demotedLast returns an error if there are promotions that demote took back and that are newer
