@@ -85,8 +85,11 @@ func properties(args []string) ([]dataset.Property, error) {
 // propose reads the catalog and writes the config file.
 func (p process) propose(ctx context.Context, given []dataset.Property, output string, asJSON bool) error {
 	if _, err := os.Lstat(output); output != "-" && !errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Conflict, "%s already exists, and is not overwritten", output).
-			WithRemedy("name another file with --output, or - for standard output")
+		remedy := "name another file with --output"
+		if !asJSON {
+			remedy += ", or - for standard output"
+		}
+		return fault.New(fault.Conflict, "%s already exists, and is not overwritten", output).WithRemedy("%s", remedy)
 	}
 	written, secrets := proposal.WithoutSecrets(given)
 	c, err := p.configOf(written, secrets, output)

@@ -30,7 +30,10 @@ func TestInit(t *testing.T) {
 
 	again := run(t, "init", uri, "--output", file)
 	require.Equal(t, exitFailure, again.code)
-	require.Contains(t, again.stderr, "already exists, and is not overwritten\n  → name another file with --output")
+	require.Contains(t, again.stderr, "already exists, and is not overwritten\n  → name another file with --output, or - for standard output\n")
+	again = run(t, "init", uri, "--output", file, "--json")
+	require.Equal(t, exitFailure, again.code)
+	require.Contains(t, again.stderr, "  → name another file with --output\n", "--json is refused with --output -")
 	require.Equal(t, text, string(must(os.ReadFile(file))))
 	require.Equal(t, text, run(t, "init", "uri="+uri, "--output", "-").stdout)
 	left, err := os.ReadDir(filepath.Dir(file))
