@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,10 @@ func tablesCommand(p process) *cobra.Command {
 
 // printTables prints a line for each table. If a table cannot be read, its line has the reason.
 func (p terminal) printTables(found []history.Description) error {
+	if len(found) == 0 {
+		_, err := io.WriteString(p.stdout, "no tables\n")
+		return err
+	}
 	lines := make([][]string, 0, len(found))
 	for _, t := range found {
 		at := ""

@@ -65,6 +65,38 @@ func TestLogTakesChangesBack(t *testing.T) {
 	require.Equal(t, one, loggedBy(t, config...))
 }
 
+// A catalog may have no tables, before the first table is created and after the last one is dropped.
+//
+// spec: history-28
+func TestCatalogsWithoutTablesAreListed(t *testing.T) {
+	l := stagingLake(t)
+	empty := func() {
+		got := run(t, "tables", "--config", l.config, "--json")
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, "[]\n", got.stdout)
+		got = run(t, "tables", "--config", l.config)
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, "no tables\n", got.stdout)
+	}
+	empty()
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 7, "country": "CH"}]`)
+	require.Zero(t, run(t, "stage", "features.history", a, "--key", "req_id", "--buckets", "1", "--config", l.config).code)
+	require.Contains(t, run(t, "tables", "--config", l.config).stdout, "features.history")
+	require.Zero(t, run(t, "undo", "features.history", "--yes", "--config", l.config).code)
+	empty()
+	got := run(t, "init", "sqlite:///"+filepath.Join(l.dir, "catalog.db"), "--output", "-")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "the catalog has no tables\n  → check its properties")
+
+	other := l.file(t, "other.yaml", `catalogs: {prod: {type: sql, uri: "sqlite:///catalog.db"}}`)
+	require.Zero(t, run(t, "stage", "features.history", a, "--again", "--key", "req_id", "--buckets", "1", "--config", l.config).code)
+	got = run(t, "tables", "--json", "--config", other)
+	require.Equal(t, exitFailure, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "the catalog has no tables\n")
+	require.Contains(t, got.stderr, `holds no tables of a catalog called "prod"; set name: to one of: default`)
+}
+
 // Without snapshot ids, undo takes back the last change, unless it was taken back already or others
 // committed since.
 //

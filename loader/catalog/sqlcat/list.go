@@ -13,7 +13,8 @@ import (
 
 var _ locator.CurrentLister = (*Catalog)(nil)
 
-// List returns the names of all tables. See locator.Lister.
+// List returns the names of all tables. If the database has only tables of other catalogs, List
+// returns NotFound with the names of these catalogs. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	text, err := c.ask(ctx, reading, c.list)
 	if err != nil {
@@ -33,8 +34,9 @@ func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 		return "", c.broken(err)
 	}
 	defer rows.Close() //nolint:errcheck // Err returns its errors
-	tables := [][]string{}
+	tables, known := [][]string{}, false
 	for rows.Next() {
+		known = true
 		row, err := scanRow(rows)
 		if err != nil {
 			return "", c.broken(err)
@@ -46,8 +48,14 @@ func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 	if err := rows.Err(); err != nil {
 		return "", c.broken(err)
 	}
-	if len(tables) == 0 {
-		return "", c.elsewhere(ctx, db, fault.New(fault.NotFound, "the catalog has no tables"))
+	if !known {
+		others, err := c.catalogs(ctx, db)
+		if err != nil {
+			return "", err
+		}
+		if len(others) > 0 {
+			return "", c.elsewhere(fault.New(fault.NotFound, "the catalog has no tables"), others)
+		}
 	}
 	text, err := json.Marshal(tables)
 	return string(text), err

@@ -111,19 +111,25 @@ func (c *Catalog) unknownTable(ctx context.Context, db *sql.DB, name string) err
 	if len(tables) > 0 {
 		return e
 	}
-	return c.elsewhere(ctx, db, e)
-}
-
-// elsewhere adds the names of the catalogs in the database to an error.
-func (c *Catalog) elsewhere(ctx context.Context, db *sql.DB, e *fault.Error) error {
-	catalogs, err := c.column(ctx, db, `SELECT DISTINCT catalog_name FROM iceberg_tables`)
+	catalogs, err := c.catalogs(ctx, db)
 	if err != nil {
 		return err
 	}
+	return c.elsewhere(e, catalogs)
+}
+
+// catalogs returns the sorted names of the catalogs that have tables in the database.
+func (c *Catalog) catalogs(ctx context.Context, db *sql.DB) ([]string, error) {
+	names, err := c.column(ctx, db, `SELECT DISTINCT catalog_name FROM iceberg_tables`)
+	slices.Sort(names)
+	return names, err
+}
+
+// elsewhere adds the names of the catalogs that have tables in the database to an error.
+func (c *Catalog) elsewhere(e *fault.Error, catalogs []string) *fault.Error {
 	if len(catalogs) == 0 {
 		return e.WithRemedy("catalog %s has no tables; check its uri", c.subject)
 	}
-	slices.Sort(catalogs)
 	return e.WithRemedy("%s holds no tables of a catalog called %q; set name: to one of: %s", c.subject, c.name, strings.Join(catalogs, ", "))
 }
 
