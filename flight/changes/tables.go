@@ -29,6 +29,11 @@ type TableWriter interface {
 	// CheckReaders checks how the client's datasets read a table after a stage; see
 	// staged.Datasets. It never returns nil.
 	CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, client CheckingClient) []stage.ReaderCheck
+	BranchMover
+}
+
+// BranchMover moves the branches of tables. It is safe for concurrent use.
+type BranchMover interface {
 	// Publish moves main of a table to the snapshot of a branch, and Undo reverses a move; see
 	// commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
