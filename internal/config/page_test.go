@@ -61,7 +61,7 @@ func TestConfigPage(t *testing.T) {
 // TestVariables: each variable of the environment that a page names is a setting's, or one
 // of those that name what the commands read.
 func TestVariables(t *testing.T) {
-	known := map[string]bool{"PENSTOCK_CONFIG": true, "PENSTOCK_URI": true, "PENSTOCK_LONG": true, "PENSTOCK_BIN": true}
+	known := map[string]bool{"PENSTOCK_CONFIG": true, "PENSTOCK_URI": true, "PENSTOCK_LONG": true, "PENSTOCK_BIN": true, "PENSTOCK_PROMOTION_RUNS": true}
 	for _, s := range config.Settings() {
 		known[s.Env()] = true
 	}
