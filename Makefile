@@ -181,6 +181,11 @@ mapped: build .venv/bench/.stamp ## batches in mapped memory beside the same ove
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/mapped.py
 
+.PHONY: rings
+rings: build .venv/torch/.stamp .venv/bench/.stamp ## tensors that the server assembles, beside those that the training process makes
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	PYTHONPATH=python/src .venv/torch/bin/python benchmarks/rings.py
+
 .PHONY: bench-torch
 bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
 	.venv/bench/bin/python benchmarks/tables.py .bench/full

@@ -34,7 +34,7 @@ type ring struct {
 	free []int // the slots that the client does not have
 	held int   // the slots that are not free
 	sent bool  // it was passed to the client
-	last bool  // false: it is no longer used, and ends when its client has returned all slots
+	used bool  // for further blocks; if not, the ring ends when its client has returned all slots
 }
 
 // Slot is the room for one block in a session's ring. The caller passes it to either DeliverBlock or
@@ -90,7 +90,7 @@ func (s *Session) Slot(size int, lend func(size int) *segment.Loan) (_ Slot, ok 
 			return Slot{}, false
 		}
 		s.retireRing()
-		s.ring = &ring{loan: loan, slot: slot, last: true}
+		s.ring = &ring{loan: loan, slot: slot, used: true}
 		for i := range ringSlots {
 			s.ring.free = append(s.ring.free, ringSlots-1-i)
 		}
@@ -116,7 +116,7 @@ func (s *Session) ReturnSlot(of Slot) {
 func (s *Session) returnSlot(of Slot) {
 	r := of.ring
 	r.free = append(r.free, of.at)
-	if r.held--; r.held == 0 && !r.last {
+	if r.held--; r.held == 0 && !r.used {
 		r.loan.Release()
 	}
 }
@@ -128,7 +128,7 @@ func (s *Session) retireRing() {
 	if r == nil {
 		return
 	}
-	if r.last = false; r.held == 0 {
+	if r.used = false; r.held == 0 {
 		r.loan.Release()
 	}
 }

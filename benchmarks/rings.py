@@ -1,0 +1,112 @@
+"""What do tensors cost that the server assembles, compared with those that the training process makes?
+
+One process reads T from a server on its host, with prefetch=0, in two ways that take turns:
+
+- ring: `IterableDataset`, whose tensors the server assembles in a ring of shared memory;
+- converted: batches in mapped memory (`convert=False`), which a `Converter` makes tensors of.
+
+It prints medians: the CPU time of the training process for a batch, that of the server for all of T, and rows/s.
+It fails if a limit below is missed.
+
+    make build .venv/torch/.stamp .venv/bench/.stamp
+    .venv/bench/bin/python benchmarks/tables.py .bench/full
+    PYTHONPATH=python/src .venv/torch/bin/python benchmarks/rings.py [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import process
+import torch
+from jobs import ROOT, Server
+from peers.into_torch import rules
+from torch_conversion import BATCH_ROWS
+
+import penstock
+from penstock.torch import Converter, IterableDataset
+
+ROWS = 4_000_000
+
+# Limits: rows/s of rings, at least so many times those of converted batches; milliseconds of CPU time of the training process.
+FASTER = 1.5
+MILLISECONDS = 0.15
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """What one turn cost: milliseconds of CPU for a batch in this process, CPU seconds of the server, and seconds."""
+
+    trainer: float
+    server: float
+    seconds: float
+
+
+def batches(address: str, options: dict[str, Any], way: str) -> Iterator[int]:
+    """The rows of each batch, as tensors."""
+    fields: dict[str, Any] = {"batch_rows": BATCH_ROWS, "wire": "plain", "prefetch": 0}
+    if way == "ring":
+        for batch in IterableDataset(address, "t", **fields, **options):
+            yield batch.rows
+        return
+    convert: Converter | None = None
+    for records, _ in IterableDataset(address, "t", convert=False, **fields):
+        convert = convert or Converter(records.schema, **options)
+        yield convert(records).rows
+
+
+def measure(server: Server, options: dict[str, Any], way: str) -> Turn:
+    """Reads T once."""
+    before, worked, began = process.cpu_seconds(server.pid), time.process_time(), time.perf_counter()
+    rows = list(batches(server.address, options, way))
+    seconds, worked = time.perf_counter() - began, time.process_time() - worked
+    if sum(rows) != ROWS:
+        raise RuntimeError(f"{sum(rows)} rows came, not {ROWS}")
+    return Turn(worked / len(rows) * 1e3, process.cpu_seconds(server.pid) - before, seconds)
+
+
+def main() -> int:
+    """Measures, prints medians and ratios, and returns 1 if a limit is missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    turns: dict[str, list[Turn]] = {"ring": [], "converted": []}
+    config = ROOT / ".bench" / "full" / "penstock.yaml"
+    with tempfile.TemporaryDirectory() as folder, Server(config, folder) as server:
+        with penstock.connect(server.address) as client:
+            options = rules(client.schema("t", wire="plain"))
+        for turn in range(rounds + 1):
+            for way, made in turns.items():
+                one = measure(server, options, way)
+                if turn > 0:
+                    made.append(one)
+    print(
+        "| tensors | trainer's CPU ms a batch | server's CPU s | seconds | M rows/s |\n|---|---:|---:|---:|---:|"
+    )
+    medians = {}
+    for way, made in turns.items():
+        one = Turn(
+            *(statistics.median(values) for values in zip(*map(dataclasses.astuple, made), strict=True))
+        )
+        medians[way] = one
+        print(
+            f"| {way} | {one.trainer:.3f} | {one.server:.2f} | {one.seconds:.2f} | {ROWS / one.seconds / 1e6:.2f} |"
+        )
+    faster = medians["converted"].seconds / medians["ring"].seconds
+    print(f"rows/s of rings, of converted batches: {faster:.2f} (at least {FASTER})")
+    print(f"trainer's CPU for a batch: {medians['ring'].trainer:.3f} ms (at most {MILLISECONDS})")
+    return int(faster < FASTER or medians["ring"].trainer > MILLISECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
