@@ -211,21 +211,14 @@ func (r *FileInput) next(ctx context.Context) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	refuse := func(how string, err error) error {
-		if e := (*fault.Error)(nil); errors.As(err, &e) { // storage failed
-			return errors.Join(e, content.Close())
-		}
-		return errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: %s%w", path, how, err).In("", path).
-			WithRemedy("write the rows as Parquet"), content.Close())
-	}
 	if err := ownparquet.CheckFooterOf(content, content.Size()); err != nil {
-		return nil, refuse("the footer cannot be decoded: ", err)
+		return nil, errors.Join(refusal(path, content, err), content.Close())
 	}
 	props := parquet.NewReaderProperties(batch.Cleared())
 	props.BufferedStreamEnabled, props.BufferSize = true, int64(r.opts.ReadBuffer)
 	reader, err := file.NewParquetReader(parquetContent{io.NewSectionReader(content, 0, content.Size()), content}, file.WithReadProps(props))
 	if err != nil {
-		return nil, refuse("", err)
+		return nil, errors.Join(refusal(path, content, err), content.Close())
 	}
 	o := &openFile{path: path, number: r.opened, buffer: r.buffer, parquet: reader, left: reader.NumRowGroups()}
 	r.opened++

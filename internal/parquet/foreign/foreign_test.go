@@ -1,6 +1,7 @@
 package foreign_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -111,6 +112,36 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	require.False(t, r.Next())
 	require.ErrorIs(t, r.Err(), context.Canceled)
 	r.Release()
+}
+
+// The error of a file that is no complete Parquet file names the file, the cause and a remedy.
+//
+// spec: stage-164
+func TestRefusedFilesHaveACause(t *testing.T) {
+	whole, err := os.ReadFile(write(t, fields("id"), `[{"id": 1}]`))
+	require.NoError(t, err)
+	broken := bytes.Clone(whole)
+	copy(broken[len(broken)-30:], strings.Repeat("\xff", 20))
+	for name, c := range map[string]struct {
+		content       []byte
+		cause, remedy string
+	}{
+		"cut in the middle": {whole[:len(whole)/2], "its end is missing", "write or copy the file again, and stage it when it is complete"},
+		"cut by one byte":   {whole[:len(whole)-1], "its end is missing", "write or copy the file again"},
+		"cut to its start":  {whole[:5], "its end is missing", "write or copy the file again"},
+		"empty":             {nil, "it is empty", "leave it out"},
+		"texts":             {[]byte("id,text\n1,a\n"), "it has another format: it does not begin with PAR1", "a name that ends with its format"},
+		"three bytes":       {[]byte("id\n"), "it has another format", "write the rows as Parquet"},
+		"encrypted":         {append(bytes.Clone(whole[:len(whole)-4]), "PARE"...), "it is encrypted", "without encryption"},
+		"a broken footer":   {broken, "the footer cannot be decoded: ", "the file is damaged"},
+	} {
+		path := filepath.Join(t.TempDir(), "a.parquet")
+		require.NoError(t, os.WriteFile(path, c.content, 0o600))
+		_, err := foreign.Open(t.Context(), []string{path}, foreign.Options{})
+		require.ErrorContains(t, err, path+" cannot be read as a Parquet file: "+c.cause, name)
+		require.Contains(t, fault.As(err).Remedy, c.remedy, name)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+	}
 }
 
 // Times that are stored as INT96, as by Spark, are microseconds, and equal to those that other files store as such.
