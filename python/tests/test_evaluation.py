@@ -287,17 +287,21 @@ def test_results_of_any_library(client: penstock.Client, tmp_path: Path, made: A
 def test_results_that_are_not_tables_are_refused(client: penstock.Client, tmp_path: Path) -> None:
     client.evaluate("d", tmp_path / "a", count, columns=["label"])
     others: list[tuple[str, dict[str, Any]]] = [
-        (r"its columns was \['label'\], and is \['label', 'row'\]", {"columns": ["label", "row"]}),
-        ("its filter was not given, and is label", {"columns": ["label"], "filter": FILTER}),
+        (r"columns: \['label'\] then, \['label', 'row'\] now", {"columns": ["label", "row"]}),
+        ("filter: not given then, label", {"columns": ["label"], "filter": FILTER}),
         (
-            "its order was not given, and is shuffled",
+            "order: not given then, shuffled now",
             {"columns": ["label"], "order": "shuffled", "shuffle": "splits"},
         ),
     ]
     for differs, other in others:
-        with pytest.raises(penstock.Invalid, match=f"results of another run: {differs}"):
+        with pytest.raises(
+            penstock.Invalid, match=f"results of another run, with a different value of {differs}"
+        ):
             client.evaluate("d", tmp_path / "a", count, **other)
-    with pytest.raises(penstock.Invalid, match="results of another run: its dataset was d, and is e"):
+    with pytest.raises(
+        penstock.Invalid, match="another run, with a different value of dataset: d then, e now"
+    ):
         client.evaluate("e", tmp_path / "a", count)
     with pytest.raises(penstock.Invalid, match="before it had read its stream to its end"):
         client.evaluate("d", tmp_path / "b", lambda stream: next(stream), batch_rows=3)

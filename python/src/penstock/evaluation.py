@@ -128,15 +128,15 @@ def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, An
     if was["dataset"] != now["dataset"]:
         names = sorted({*was["dataset"], *now["dataset"]})
         field = next(n for n in names if was["dataset"].get(n) != now["dataset"].get(n))
-        return f"dataset's {field}", was["dataset"].get(field), now["dataset"].get(field)
+        return f"the dataset's {field}", was["dataset"].get(field), now["dataset"].get(field)
     name = "plan" if was["plan"] != now["plan"] else "columns"
     return name, was[name], now[name]
 
 
 def _different_run(folder: Path, name: str, was: Any, now: Any) -> errors.Invalid:
+    was, now = (value if value is not None else "not given" for value in (was, now))
     return errors.Invalid(
-        f"{folder} contains the results of another run: its {name} was {was if was is not None else 'not given'}, and is "
-        f"{now if now is not None else 'not given'}",
+        f"{folder} contains the results of another run, with a different value of {name}: {was} then, {now} now",
         remedy="use a separate folder for each run",
     )
 
