@@ -109,6 +109,9 @@ func (b buildInfo) text() string {
 	if b.modified {
 		revision += ", modified"
 	}
-	return fmt.Sprintf("penstock %s\nmodule   %s\nrevision %s\ngo       %s %s\n",
-		treeVersion, cmp.Or(b.module, "unknown"), revision, runtime.Version(), platform())
+	module := "" // releases are built without it
+	if b.module != "" {
+		module = "module   " + b.module + "\n"
+	}
+	return fmt.Sprintf("penstock %s\n%srevision %s\ngo       %s %s\n", treeVersion, module, revision, runtime.Version(), platform())
 }

@@ -12,7 +12,7 @@ import (
 
 // The flag --version and the command version print the same text.
 func TestVersionFlagAndCommand(t *testing.T) {
-	want := regexp.MustCompile(`^penstock 0\.1\.0\nmodule   \S+\nrevision \S+(, modified)?\ngo       ` + regexp.QuoteMeta(runtime.Version()) + ` \S+/\S+\n$`)
+	want := regexp.MustCompile(`^penstock 0\.1\.0\n(module   v\S+\n)?revision \S+(, modified)?\ngo       ` + regexp.QuoteMeta(runtime.Version()) + ` \S+/\S+\n$`)
 	for _, arg := range []string{"version", "--version"} {
 		got := run(t, arg)
 		require.Zero(t, got.code, got.stderr)
@@ -40,7 +40,7 @@ func TestVersionText(t *testing.T) {
 		require.Equal(t, want, b.version())
 	}
 	require.Contains(t, buildInfo{module: "v0.1.0", revision: commit, modified: true}.text(), "penstock 0.1.0\nmodule   v0.1.0\nrevision "+commit+", modified\ngo ")
-	require.Contains(t, buildInfo{}.text(), "module   unknown\nrevision unknown\n")
+	require.Contains(t, buildInfo{}.text(), "penstock 0.1.0\nrevision unknown\ngo ", "a release has no version of a module")
 }
 
 // The commit is the one that Go recorded. Otherwise it is the linked text, if that has the form of
