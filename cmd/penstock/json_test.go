@@ -10,15 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
-// checkExact fails if the JSON value has a number that programs round, or a snapshot id that is a
-// number. path is the path of the value.
+// checkExact fails if the JSON value has a number that programs round, a snapshot id that is a
+// number, or a null instead of an empty list. path is the path of the value.
 func checkExact(t *testing.T, path string, value any) {
 	t.Helper()
 	switch v := value.(type) {
+	case nil:
+		require.Fail(t, path+" is null")
 	case map[string]any:
 		for name, member := range v {
 			checkExact(t, path+"."+name, member)
@@ -56,9 +59,9 @@ func jsonCommands() []string {
 }
 
 // No command prints an integer above 2^53 as a JSON number, and snapshot ids are always strings. An
-// id that is absent says that there is no snapshot.
+// id that is absent says that there is no snapshot. Nothing is null.
 //
-// spec: output-15
+// spec: output-15, output-16, promote-63
 func TestJSONHasNoNumbersThatProgramsRound(t *testing.T) {
 	l, _ := stagedHistory(t)
 	l.config = l.file(t, "promoted.yaml", `
@@ -86,7 +89,8 @@ datasets:
 		return object
 	}
 	config := []string{"--config", l.config}
-	origin := l.parquetFile(t, "origin.parquet", `[{"req_id": 1, "country": "AT"}]`)
+	origin := l.parquetOf(t, "origin.parquet", `[{"req_id": 1, "country": "AT", "codes": [4, 3]}]`,
+		nullable("req_id", arrow.PrimitiveTypes.Int64), nullable("country", arrow.BinaryTypes.String), nullable("codes", arrow.ListOf(arrow.PrimitiveTypes.Int32)))
 	more := l.parquetFile(t, "more.parquet", `[{"req_id": 3, "country": "SE"}]`)
 
 	created := call(config, "stage", "features.origin", origin, "--key", "req_id", "--buckets", "1")
@@ -107,8 +111,16 @@ datasets:
 	call(config, "compact", "features.history", "--min-files", "2")
 	call(config, "restore", "features.history", "--snapshot", published["from"].(string))
 	call(config, "undo", "features.history")
+	tried := call(config, "promote", "home", "origin", "--dry-run")
 	promoted := call(config, "promote", "home", "origin")
 	require.Equal(t, map[string]any{"origin": created["snapshot"]}, promoted["snapshots"])
+	for _, columns := range []any{tried["columns"], promoted["columns"], call(config, "promote", "home", "origin")["columns"]} {
+		types := map[any]any{}
+		for _, c := range columns.([]any) {
+			types[c.(map[string]any)["name"]] = c.(map[string]any)["type"]
+		}
+		require.Equal(t, map[any]any{"origin_country": "utf8", "origin_codes": "list<element: int32, nullable>"}, types)
+	}
 	call(config, "tables")
 	call(config, "log", "features.history")
 	call(config, "datasets")
@@ -120,6 +132,8 @@ datasets:
 	again := call(config, "explain", "--query", string(pin))["plan"].(map[string]any)
 	require.Equal(t, plan["plan"], again["plan"], "a pin from a report can be read")
 	call(config, "demote", "features.history", "origin_country", "--yes")
+	again = call(config, "demote", "features.history", "origin_country", "--yes")
+	require.Equal(t, []any{}, again["dropped"])
 	call(nil, "init", "sqlite:///"+l.dir+"/catalog.db", "--output", l.dir+"/proposed.yaml")
 
 	server := []string{"--uri", start(t, "--config", l.config, "--memory", "256MiB", "--cache-dir", filepath.Join(t.TempDir(), "cache")).uri()}

@@ -48,7 +48,7 @@ func (p *Promoter) Demote(ctx context.Context, table string, columns []string, d
 // prepare prepares the schema change of an attempt.
 func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, columns []string, dryRun bool) error {
 	state := a.State
-	*d = Demotion{Table: d.Table, Before: state.Current, Schema: state.Current}
+	*d = Demotion{Table: d.Table, Dropped: []string{}, Before: state.Current, Schema: state.Current}
 	edit, err := d.edit(state, columns)
 	if err != nil || len(edit.Drop) == 0 || dryRun {
 		return err

@@ -187,7 +187,7 @@ func (p *promoting) describe() {
 		p.result.Snapshots[name] = dataset.SnapshotID(pin.Snapshot)
 	}
 	for _, c := range d.columns {
-		out := PromotedColumn{Name: c.name, ID: c.column.ID, Entry: c.entry, Type: c.column.Type}
+		out := PromotedColumn{Name: c.name, ID: c.column.ID, Entry: c.entry, Type: c.typed.String()}
 		if c.replaces != 0 {
 			out.Old = p.oldName(c)
 		}

@@ -286,7 +286,7 @@ func TestDemotedColumnsAreGone(t *testing.T) {
 	require.Equal(t, files, r.listed(t))
 	again, err := r.promoter.Demote(t.Context(), rowsTable, []string{"f"}, false)
 	require.NoError(t, err)
-	require.Equal(t, promote.Demotion{Table: rowsTable, Schema: out.Schema, Before: out.Schema}, again)
+	require.Equal(t, promote.Demotion{Table: rowsTable, Dropped: []string{}, Schema: out.Schema, Before: out.Schema}, again)
 	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"f", "key"}, false)
 	require.ErrorContains(t, err, "no promoted column key")
 	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"nothing"}, false)

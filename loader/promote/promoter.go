@@ -142,7 +142,7 @@ type PromotedColumn struct {
 	Name  string `json:"name"`
 	ID    int    `json:"id"`
 	Entry string `json:"entry"`
-	Type  string `json:"type"`
+	Type  string `json:"type"` // in Arrow's notation
 	// Old is the new name of the replaced column.
 	Old string `json:"old,omitempty"`
 }
