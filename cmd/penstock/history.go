@@ -93,8 +93,8 @@ func logCommand(p process) *cobra.Command {
 		Use: "log TABLE", Short: "List the snapshots of a table, and how to take them back",
 		Long: "List the snapshots of a branch of a table, the newest first: their times, who wrote them, rows and bytes that\n" +
 			"they added and removed, the branches and tags at them, and until when they are kept for training jobs. For\n" +
-			"changes that Penstock made, the command that takes them back is printed. Counts are those that the writers\n" +
-			"recorded in the table's metadata.",
+			"changes that Penstock made, the command that takes them back is printed. Branches and tags at other snapshots\n" +
+			"come last. Counts are those that the writers recorded in the table's metadata.",
 		Example: "  penstock log features.history --config penstock.yaml\n" +
 			"  penstock log features.history --branch candidate --limit 3 --uri grpc://127.0.0.1:8815",
 		Args: oneTable,
@@ -121,10 +121,10 @@ func logCommand(p process) *cobra.Command {
 // logText describes the snapshots of a table, with the commands that undo them. source is the
 // result of sourceFlags.text, and is added to the end of each command.
 func logText(l history.Log, source string) string {
-	if len(l.Snapshots) == 0 {
-		return fmt.Sprintf("%s of table %s has no snapshot\n", l.Branch, l.Table)
-	}
 	var b strings.Builder
+	if len(l.Snapshots) == 0 {
+		fmt.Fprintf(&b, "%s of table %s has no snapshot\n", l.Branch, l.Table)
+	}
 	for i, e := range l.Snapshots {
 		if i > 0 {
 			b.WriteByte('\n')
@@ -133,6 +133,16 @@ func logText(l history.Log, source string) string {
 	}
 	if l.Older > 0 {
 		fmt.Fprintf(&b, "\nand %s: --limit 0 lists all\n", olderText(l.Older))
+	}
+	if len(l.OtherRefs) > 0 {
+		b.WriteString("\nat snapshots that are not listed:\n")
+	}
+	for _, r := range l.OtherRefs {
+		kind := "branch"
+		if r.Tag {
+			kind = "tag"
+		}
+		fmt.Fprintf(&b, "  %s %s: snapshot %d\n", kind, r.Name, r.Snapshot)
 	}
 	return b.String()
 }

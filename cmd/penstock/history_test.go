@@ -157,7 +157,7 @@ func TestLastChangeIsTakenBack(t *testing.T) {
 // The last change of a branch is taken back by its snapshots, which undo prints. The branch is
 // removed if the change created it.
 //
-// spec: history-6, history-16, history-17
+// spec: history-6, history-16, history-17, history-29
 func TestLastChangeOfABranchIsTakenBack(t *testing.T) {
 	l, _ := stagedHistory(t)
 	config := []string{"--config", l.config}
@@ -167,6 +167,10 @@ func TestLastChangeOfABranchIsTakenBack(t *testing.T) {
 	}
 	staged := loggedBy(t, append(config, "--branch", "next")...)
 	require.Len(t, staged.Snapshots, 3)
+	require.Len(t, staged.OtherRefs, 1)
+	candidate := "\n\nat snapshots that are not listed:\n  branch candidate: snapshot " + itoa(staged.OtherRefs[0].Snapshot) + "\n"
+	text := run(t, append([]string{"log", "features.history"}, config...)...).stdout
+	require.True(t, strings.HasSuffix(text, candidate+"  branch next: snapshot "+itoa(staged.Snapshots[0].Snapshot)+"\n"), text)
 	require.Equal(t, []*history.Undo{
 		{Branch: "next", From: staged.Snapshots[1].Snapshot, To: staged.Snapshots[0].Snapshot},
 		{Branch: "next", To: staged.Snapshots[0].Snapshot},

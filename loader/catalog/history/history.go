@@ -104,6 +104,16 @@ type Log struct {
 	Snapshots []Entry `json:"snapshots"`
 	// Older is the number of snapshots of the branch that the limit leaves out.
 	Older int `json:"older,omitempty"`
+	// OtherRefs are the branches and tags whose snapshots are not in Snapshots, sorted by name. Tags
+	// of pins are left out.
+	OtherRefs []NamedRef `json:"other_refs,omitempty"`
+}
+
+// NamedRef is a branch or a tag, as JSON.
+type NamedRef struct {
+	Name     string `json:"name"`
+	Tag      bool   `json:"tag,omitempty"`
+	Snapshot int64  `json:"snapshot,string"`
 }
 
 // snapshotsByID are the snapshots of a table by id.
@@ -208,7 +218,21 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 		own = own && from != 0 // snapshots before the change that created the branch are not changes of this branch
 		out.Snapshots = append(out.Snapshots, e)
 	}
+	out.OtherRefs = t.refsExcept(out.Snapshots)
 	return out, nil
+}
+
+// refsExcept returns the branches and tags, without pins, that are at none of the listed snapshots.
+func (t *Table) refsExcept(listed []Entry) []NamedRef {
+	var out []NamedRef
+	for _, name := range slices.Sorted(maps.Keys(t.Refs)) {
+		ref := t.Refs[name]
+		isListed := slices.ContainsFunc(listed, func(e Entry) bool { return e.Snapshot == ref.Snapshot })
+		if !isListed && name != catalog.PinTag(ref.Snapshot) {
+			out = append(out, NamedRef{Name: name, Tag: ref.Tag, Snapshot: ref.Snapshot})
+		}
+	}
+	return out
 }
 
 // refsBySnapshot returns the refs at each snapshot, sorted by name.

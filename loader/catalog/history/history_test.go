@@ -51,7 +51,7 @@ func demotable(promotion string) string { return map[string]string{"p": "last_pi
 
 // TestLogOfABranch has its snapshots, their refs, and what takes them back.
 //
-// spec: history-4, history-5, history-6
+// spec: history-4, history-5, history-6, history-29
 func TestLogOfABranch(t *testing.T) {
 	long := table(4, nil, own(1, 0), other(2, 1), own(3, 2), own(4, 3), own(5, 3))
 	maps.Copy(long.Refs, map[string]history.Ref{
@@ -75,11 +75,12 @@ func TestLogOfABranch(t *testing.T) {
 			Tags: []string{"old", "penstock-3"}, Pins: []history.Pin{{Tag: "penstock-2", Until: second(60)}},
 		},
 		first,
-	}}, got)
+	}, OtherRefs: []history.NamedRef{{Name: "candidate", Snapshot: 5}}}, got)
 
 	got, err = long.LogOf("candidate", 1, demotable)
 	require.NoError(t, err)
 	require.Equal(t, 3, got.Older)
+	require.Equal(t, []history.NamedRef{{Name: "main", Snapshot: 4}, {Name: "old", Tag: true, Snapshot: 2}, {Name: "penstock-3", Tag: true, Snapshot: 2}}, got.OtherRefs)
 	require.Equal(t, &history.Undo{Branch: "candidate", From: 3, To: 5}, got.Snapshots[0].Undo)
 	got, err = long.LogOf("old", 0, demotable)
 	require.NoError(t, err)
@@ -102,9 +103,12 @@ func TestLogOfABranch(t *testing.T) {
 	got, err = table(3, nil, own(3, 2)).LogOf("", 0, demotable)
 	require.NoError(t, err)
 	require.Nil(t, got.Snapshots[0].Undo, "its parent has expired")
-	got, err = table(0, nil).LogOf("", 0, demotable)
+	unborn := table(0, nil, own(1, 0))
+	unborn.Refs = map[string]history.Ref{"next": {Snapshot: 1}}
+	got, err = unborn.LogOf("", 0, demotable)
 	require.NoError(t, err)
 	require.Empty(t, got.Snapshots)
+	require.Equal(t, []history.NamedRef{{Name: "next", Snapshot: 1}}, got.OtherRefs)
 }
 
 // TestLastChange of Penstock is one commit, or the commits that a publication moved main over.
