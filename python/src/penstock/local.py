@@ -50,6 +50,9 @@ _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
 _SEALS = 0x0002 | 0x0010
 _PACKET = 4096
 _RECORDS = 512  # of a packet
+# A file descriptor in the control message of a packet, and the room for one.
+_FILE = struct.Struct("=i")
+_FILE_SPACE = socket.CMSG_LEN(_FILE.size) if sys.platform == "linux" else 0
 # The version of blocks that this package reads.
 _BLOCKS = 1
 
@@ -83,6 +86,7 @@ class Session:
         self.identity = identity
         self.takes_blocks = False
         self._ring: Ring | None = None
+        self._ready: Any = None  # a poll of the connection; made by the first wait
         self._connection: _Connection | None = _Connection(fileno=connection.detach())
         self._pid = os.getpid()
         self._pending: deque[bytes] = deque()
@@ -161,11 +165,12 @@ class Session:
         if connection is None:
             return None
         # A fork waits for the lock, so it is not held while the server assembles a block.
-        ready = select.poll()
-        ready.register(connection, select.POLLIN)
-        if not ready.poll(0):
+        if self._ready is None:
+            self._ready = select.poll()
+            self._ready.register(connection, select.POLLIN)
+        if not self._ready.poll(0):
             self._send_reports()
-            ready.poll()
+            self._ready.poll()
         with self._lock:
             return self._block()
 
@@ -174,9 +179,11 @@ class Session:
         if self._connection is None:
             return None
         try:
-            packet, files, _, _ = socket.recv_fds(self._connection, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
+            # Like recv_fds, but without its work for the many packets that pass no file.
+            packet, passed, _, _ = self._connection.recvmsg(_PACKET, _FILE_SPACE, socket.MSG_CMSG_CLOEXEC)
         except OSError as e:
             raise errors.Unavailable(f"receive a block: {e}") from e
+        files = [file for _, _, data in passed for (file,) in _FILE.iter_unpack(data)]
         try:
             if not packet:
                 self._end()
