@@ -245,7 +245,8 @@ def test_a_folder_that_goes_while_it_is_opened_is_made_again(
 # spec: private-32
 def test_a_folder_that_others_can_enter_is_refused(config: Path, folders: Path) -> None:
     with penstock.open(config, program=BINARY) as client:
-        folder = Path(client.uri.removeprefix("grpc+unix://")).parent
+        server, folder = server_of(client), Path(client.uri.removeprefix("grpc+unix://")).parent
+    until_gone(server, folders)
     folder.mkdir(0o755)
     folder.chmod(0o755)
     (folder / "kept").touch()

@@ -232,6 +232,7 @@ class Client:
             lambda: self.read_once(dataset, progress=progress, repeat=repeat, **fields)
         )
 
+    @lists(RunQuery, Query)
     def read_once(
         self,
         dataset: Dataset,
