@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,15 +13,14 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
 	"github.com/penstock/penstock/internal/config"
-	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// completionTime bounds the time to look up names of datasets and tables.
+// completionTime bounds the time to look up names in catalogs or on a server.
 const completionTime = time.Second
 
-// completer completes command lines in a shell. It takes the names of datasets and tables from the
-// config file or the server that the command line names.
+// completer completes command lines in a shell. It takes the names of datasets and tables, and the
+// names inside of them, from the config file or the server that the command line names.
 type completer struct{ environment }
 
 // arguments sets up completion of the arguments of a command and its subcommands. The
@@ -37,12 +36,14 @@ func (e completer) arguments(c *cobra.Command) {
 		return
 	}
 	all := strings.HasSuffix(first, "…") // whether every argument is such a name, not only the first
+	after, most := e.namesAfter(rest)
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0 || all:
 			return beginning(names(c), begin), cobra.ShellCompDirectiveNoFileComp
-		case strings.HasPrefix(rest, "[FROM]") && len(args) <= strings.Count(rest, "["):
-			return beginning(e.refNames(c, args[0]), begin), cobra.ShellCompDirectiveNoFileComp
+		case after != nil && (most < 0 || len(args) <= most):
+			given := func(name string) bool { return most < 0 && slices.Contains(args[1:], name) }
+			return beginning(slices.DeleteFunc(after(c, args[0]), given), begin), cobra.ShellCompDirectiveNoFileComp
 		case strings.HasPrefix(rest, "FILE"):
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -62,12 +63,19 @@ func (e completer) flags(c *cobra.Command) error {
 	if c.Flags().Lookup("spark-catalog") != nil && c.Name() == "promote" {
 		values["print"] = fixedValues(printSpark)
 	}
+	inside := e.flagsInside(c)
 	for name, of := range values {
+		inside[name] = func(c *cobra.Command, _ []string) []string { return of(c) }
+	}
+	for name, of := range inside {
 		if c.Flags().Lookup(name) == nil {
 			continue
 		}
-		err := c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return beginning(of(c), begin), cobra.ShellCompDirectiveNoFileComp
+		err := c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if isList(name) {
+				return inList(of(c, args), begin), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			}
+			return beginning(of(c, args), begin), cobra.ShellCompDirectiveNoFileComp
 		})
 		if err != nil {
 			return err
@@ -166,7 +174,7 @@ func (e completer) tableNames(c *cobra.Command) (out []string) {
 		})
 		return out
 	}
-	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+	ctx, cancel := context.WithTimeout(commandContext(c), cmp.Or(e.lookup, completionTime))
 	defer cancel()
 	if built, err := engine.Assemble(ctx, conf, nil); err == nil {
 		defer built.Close()
@@ -181,54 +189,6 @@ func (e completer) tableNames(c *cobra.Command) (out []string) {
 		}
 	}
 	return out
-}
-
-// refNames returns the names of the branches and tags of a table in the catalogs of a command's
-// config file. It omits the tags that keep snapshots for training jobs. It returns nil on failure.
-func (e completer) refNames(c *cobra.Command, table string) (out []string) {
-	conf := e.configured(sourceOf(c))
-	if conf == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
-	defer cancel()
-	built, err := engine.Assemble(ctx, conf, nil)
-	if err != nil {
-		return nil
-	}
-	defer built.Close()
-	held, err := built.Budget.Reserve("the snapshots of table "+table, 0)
-	if err != nil {
-		return nil
-	}
-	defer held.Release()
-	found, err := built.Tables.History(ctx, table, held)
-	if err != nil {
-		return nil
-	}
-	for name, ref := range found.Refs {
-		if name != catalog.PinTag(ref.Snapshot) {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// ask calls f with a client of the server that the flags or the environment name, for at most
-// completionTime. It does nothing if there is no such server.
-func (e completer) ask(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client)) {
-	if remote, err := e.serverOf(flags); err != nil || !remote || *flags.uri == "" && e.orEnv("", envURI) == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
-	defer cancel()
-	s, err := e.open(ctx, flags, io.Discard)
-	if err != nil {
-		return
-	}
-	defer s.Close() //nolint:errcheck // completion does not report failures
-	f(ctx, s)
 }
 
 // commandContext returns the context of a command, or the background context if completion has set

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,8 @@ import (
 // completed returns the completions of the last word of a command line.
 func completed(t *testing.T, args ...string) []string {
 	t.Helper()
-	got := run(t, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...)
+	patient := process{environment: environment{lookup: time.Minute}} // other tests may use all cores for a second
+	got := runWith(t, patient, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...)
 	require.Zero(t, got.code, got.stderr)
 	var out []string
 	for line := range strings.Lines(got.stdout) {
@@ -45,6 +47,60 @@ func TestNamesAreCompleted(t *testing.T) {
 	require.Contains(t, completed(t, "log", "--uri", server.uri(), "ml."), "ml.large")
 	require.Contains(t, run(t, "completion", "bash").stdout, "__start_penstock")
 	require.Contains(t, run(t, "--help").stdout, "completion")
+}
+
+// The shell offers the names of entries, columns, branches and tags, with a config file and with a
+// server.
+//
+// spec: output-10
+func TestNamesInsideTablesAndDatasetsAreCompleted(t *testing.T) {
+	l, _ := stagedHistory(t)
+	l.config = l.file(t, "entries.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+l.dir+`", writes: {namespaces: [features]}}
+datasets:
+  home:
+    training: {table: features.history}
+    key: [req_id]
+    staging:
+    - {table: features.origin, prefix: origin_}
+    - {table: features.origin, name: second, prefix: second_}
+`)
+	origin := l.parquetFile(t, "origin.parquet", `[{"req_id": 1, "country": "AT"}]`)
+	for _, args := range [][]string{
+		{"stage", "features.origin", origin, "--key", "req_id", "--buckets", "1"},
+		{"promote", "home", "origin"},
+	} {
+		got := run(t, append(args, "--config", l.config)...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	server := start(t, "--config", l.config, "--memory", "256MiB")
+	for _, source := range [][]string{{"--config", l.config}, {"--uri", server.uri()}} {
+		for _, c := range []struct {
+			args, want []string
+		}{
+			{[]string{"promote", "home", ""}, []string{"origin", "second"}},
+			{[]string{"promote", "home", "origin", ""}, []string{"second"}},
+			{[]string{"promote", "other", ""}, nil},
+			{[]string{"demote", "features.history", ""}, []string{"origin_country"}},
+			{[]string{"demote", "features.origin", ""}, nil},
+			{[]string{"publish", "features.history", ""}, []string{"candidate", "main"}},
+			{[]string{"publish", "features.history", "candidate", ""}, nil},
+			{[]string{"stage", "features.history", "a.parquet", "--branch", "c"}, []string{"candidate"}},
+			{[]string{"undo", "features.history", "--branch", ""}, []string{"candidate", "main"}},
+			{[]string{"log", "features.history", "--branch", "m"}, []string{"main"}},
+			{[]string{"log", "--branch", ""}, nil},
+			{[]string{"stage", "features.new", "--from-table", "features.history", "--from-ref", "c"}, []string{"candidate"}},
+			{[]string{"stage", "features.new", "--from-table", "features.history", "--columns", ""}, []string{"req_id", "country", "origin_country"}},
+			{[]string{"compact", "features.history", "--key", "req_id,"}, []string{"req_id,country", "req_id,origin_country"}},
+			{[]string{"cat", "home", "--columns", "country,s"}, []string{"country,second_country"}},
+			{[]string{"cat", "nothing", "--columns", ""}, nil},
+		} {
+			args := slices.Concat(c.args[:1], source, c.args[1:])
+			require.ElementsMatch(t, c.want, completed(t, args...), "%v", args)
+		}
+	}
+	require.Equal(t, []string{"origin_country"}, completed(t, "init", "backfill", "--config", l.config, "home", "--replaces", "o"))
 }
 
 // Every command whose result programs may use has the flag --json. The other commands serve, print

@@ -92,7 +92,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
 	complete := completer{p.environment}
-	complete.arguments(root)                     //nolint:contextcheck // as above
+	complete.arguments(root)
 	if err := complete.flags(root); err != nil { //nolint:contextcheck // as above
 		return p.finish(root, err)
 	}

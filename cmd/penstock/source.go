@@ -81,6 +81,7 @@ type environment struct {
 	// environ lists all variables, as os.Environ does; nil: there are none.
 	environ func() []string
 	clock   func() time.Time
+	lookup  time.Duration // bounds the time to look up names for completion; 0 is completionTime
 }
 
 // serverOf reports whether the source is a server, and not a config file. The flags name the source
