@@ -53,12 +53,15 @@ func libraries(build *buildinfo.BuildInfo) []*debug.Module {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		if m.Version != "" { // a folder has no version
+		if !isFolder(m) {
 			out = append(out, m)
 		}
 	}
 	return out
 }
+
+// isFolder reports whether a module is a folder of this project, which no version describes.
+func isFolder(m *debug.Module) bool { return m.Version == "" || m.Version == "(devel)" }
 
 // moduleFolders returns where the sources of each module are.
 func (c *checkout) moduleFolders(ctx context.Context) (map[string]string, error) {
