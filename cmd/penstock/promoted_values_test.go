@@ -58,3 +58,59 @@ datasets:
 	call("promote", "home", "origin")
 	require.Equal(t, want, rows())
 }
+
+// Rows that are staged after an overlay was promoted have the overlay's values, or are refused.
+//
+// spec: promote-20, promote-27, stage-165
+func TestRowsStagedAfterAPromotedOverlay(t *testing.T) {
+	l := stagingLake(t)
+	l.config = l.file(t, "penstock.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+l.dir+`", writes: {namespaces: [features]}}
+datasets:
+  home:
+    training: {table: features.history}
+    key: [req_id]
+    staging:
+    - {table: features.fix, join: overlay}
+`)
+	call := func(args ...string) string {
+		got := run(t, append(args, "--config", l.config)...)
+		require.Zero(t, got.code, "%s: %s", args, got.stderr)
+		return got.stdout
+	}
+	rows := func(query string) []string {
+		out := strings.Split(strings.TrimSpace(call("cat", "home", "--query", query, "--format", "csv")), "\n")
+		slices.Sort(out[1:])
+		return out[1:]
+	}
+	fix := l.parquetFile(t, "fix.parquet", `[{"req_id": 1, "country": "XX"}, {"req_id": 4, "country": "YY"}]`)
+	call("stage", "features.fix", fix, "--key", "req_id", "--buckets", "1")
+	first := call("stage", "features.history", l.parquetFile(t, "first.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`), "--key", "req_id", "--buckets", "1")
+	require.Equal(t, []string{"1,XX", "2,DE"}, rows("{}"))
+	call("promote", "home", "fix")
+	require.Equal(t, []string{"1,XX", "2,DE"}, rows("{}"))
+
+	got := run(t, "stage", "features.history", l.parquetFile(t, "second.parquet", `[{"req_id": 3, "country": "FR"}]`), "--config", l.config)
+	require.NotZero(t, got.code)
+	require.Contains(t, got.stderr, "country__before_promotion")
+	call("stage", "features.history", l.file(t, "third.csv", "req_id,country__before_promotion\n3,FR\n"))
+	call("stage", "features.history", l.file(t, "fourth.jsonl", `{"req_id": 4, "country__before_promotion": "ES"}`))
+	want := []string{"1,XX", "2,DE", "3,FR", "4,YY"}
+	for range 2 {
+		for _, wire := range []string{"plain", "indexed"} {
+			require.Equal(t, want, rows(`{"columns": ["req_id", "country"], "wire": "`+wire+`"}`), wire)
+		}
+		call("promote", "home", "fix")
+	}
+	call("demote", "features.history", "country", "--yes")
+	require.Equal(t, want, rows("{}"))
+	plain := call("cat", "--query", `{"dataset": {"training": {"table": "features.history"}}}`, "--format", "csv")
+	require.Contains(t, plain, "3,FR")
+	require.Contains(t, plain, "4,ES")
+	call("promote", "home", "fix")
+	call("restore", "features.history", "--snapshot", regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(first)[1])
+	require.Equal(t, []string{"1,XX", "2,DE"}, rows("{}"))
+	call("demote", "features.history", "country", "--yes")
+	require.Contains(t, call("cat", "--query", `{"dataset": {"training": {"table": "features.history"}}}`, "--format", "csv"), "1,CH")
+}

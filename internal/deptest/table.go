@@ -217,7 +217,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
-		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket"},
+		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket inputs"},
 		{Folder: "cmd/penstock/auth", Imports: "flight ticket loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry engine auth", Outside: libAWS + " " + libCobra + " " + libGRPC},
 

@@ -27,7 +27,11 @@ func (m *matching) columns() error {
 	for _, f := range m.target.State.Table.Fields {
 		known[f.Name] = true
 		paths.add(f.Name, f.Type)
-		if !m.leavesOut(f) {
+		switch old := m.replacedBy(f); {
+		case old != "":
+			m.fail(f.Name, "its values come from the overlay "+strconv.Quote(m.target.State.Table.Origins[f.ID].Entry)+", which was promoted, and the rows would not get them: name the column "+
+				old+" in the input, so that datasets join the overlay for these rows, or give both columns")
+		case !m.leavesOut(f):
 			m.column(f)
 		}
 	}
@@ -70,6 +74,15 @@ func (m *matching) columns() error {
 	}
 	return fault.As(fault.Fields(m.faults)).In(m.target.State.Table.Name, "").
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
+}
+
+// replacedBy returns the name of the column that a promoted overlay replaced, if the input has values under the name of the
+// promoted column alone: most inputs have the same columns as before the promotion. Otherwise it returns "".
+func (m *matching) replacedBy(f catalog.Field) (old string) {
+	if replaced, ok := m.target.State.Table.ByID(m.target.State.Table.Origins[f.ID].Replaces); ok && m.schema.HasField(f.Name) && !m.schema.HasField(replaced.Name) {
+		return replaced.Name
+	}
+	return ""
 }
 
 // leavesOut reports whether the files do not have a column of the table: it was promoted from an entry, and the input has no column

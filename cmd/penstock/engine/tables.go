@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 
+	"github.com/penstock/penstock/cmd/penstock/inputs"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -48,7 +49,7 @@ func (t *Tables) InputStorage(table string) func(context.Context, string) (store
 }
 
 // ColumnTypes returns a table's columns with their types. A column of UUIDs has Arrow's extension
-// type for UUIDs. ColumnTypes returns nil if the table does not exist.
+// type for UUIDs, and a column that a promotion made has the mark inputs.Promoted. ColumnTypes returns nil if the table does not exist.
 func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, error) {
 	c, name, err := t.catalogOf(table)
 	if err != nil {
@@ -65,6 +66,9 @@ func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, 
 	for i, f := range state.Table.Fields {
 		if out[i] = f.Arrow(); f.Declared != nil && !arrow.IsNested(f.Type.ID()) {
 			out[i].Type = extensions.NewUUIDType()
+		}
+		if _, promoted := state.Table.Origins[f.ID]; promoted {
+			out[i].Metadata = arrow.MetadataFrom(map[string]string{inputs.Promoted: ""})
 		}
 	}
 	return out, nil

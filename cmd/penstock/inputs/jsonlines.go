@@ -31,7 +31,8 @@ type jsonLines struct {
 }
 
 // jsonLines returns the rows of a file of JSON lines. The rows have the columns that o.Types
-// returns, except columns whose type cannot be read from JSON.
+// returns, except columns whose type cannot be read from JSON, and promoted columns: a row without a field has a null there, and
+// nulls would count as promoted values. With --schema, rows can have these columns.
 //
 // jsonLines returns an error of kind Invalid if a line is not one JSON object, if a field is not
 // one of these columns, or if a value does not have the type of its column. The error names the
@@ -43,6 +44,9 @@ func (o Options) jsonLines(ctx context.Context, f File) (array.RecordReader, err
 	}
 	r := &jsonLines{refused: map[string]arrow.DataType{}}
 	for _, column := range known {
+		if column.Metadata.FindKey(Promoted) >= 0 {
+			continue
+		}
 		if readableJSON(column.Type) {
 			r.columns = append(r.columns, arrow.Field{Name: column.Name, Type: column.Type, Nullable: true})
 		} else {

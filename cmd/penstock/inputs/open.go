@@ -161,6 +161,9 @@ func (o Options) stdinFormat() (format, error) {
 	return is, nil
 }
 
+// Promoted is the key of a field's metadata that marks a column which a promotion made.
+const Promoted = "penstock.promoted"
+
 // types returns the columns whose types are known, with their types.
 func (o Options) types(ctx context.Context) ([]arrow.Field, error) {
 	if o.Types == nil {
