@@ -234,7 +234,7 @@ func (r *repeatedKeys) within() string {
 	return ""
 }
 
-const allowRepeated = "read them with duplicates: last and order_by in the dataset's entry, or allow them with allow_duplicates (--allow-duplicates)"
+const allowRepeated = "give the column that orders the rows of a key with sort (--sort KEY,COLUMN), read them with duplicates: last and order_by in the dataset's entry, or allow them with allow_duplicates (--allow-duplicates)"
 
 // inRows returns the error for keys that occur in several new rows, or nil if there are no such
 // keys.

@@ -258,7 +258,7 @@ def test_readers_of_new_rows_see_none(tmp_path: Path) -> None:
     since = tables.training.current_snapshot()
     assert since is not None
     tables.promote()
-    query = {"dataset": {"training": {"table": "ml.rows"}}, "since": since.snapshot_id}
+    query = {"dataset": {"training": {"table": "ml.rows"}}, "since": str(since.snapshot_id)}
     assert tables.run("cat", "--query", json.dumps(query), "--format", "jsonl") == ""
 
 

@@ -109,7 +109,7 @@ class RunQuery(TypedDict, total=False):
     dense: Mapping[str, Sequence[str | Column] | Dense] | None
     filter: str | None
     sample: Sample | Mapping[str, object] | None
-    since: SupportsIndex | None
+    since: SupportsIndex | str | None
     snapshots: Mapping[str, Any] | None
     order: Literal["stored", "shuffled"] | None
     shuffle: Literal["splits", "requests", "rows"] | None

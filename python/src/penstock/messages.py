@@ -32,8 +32,9 @@ class Messages:
         report: the server's report; None until received.
     """
 
-    # This is a class attribute because __del__ also runs if __init__ was interrupted.
+    # These are class attributes because __del__ also runs if __init__ was interrupted.
     _lease: Lease | None = None
+    _session: Session | None = None
 
     def __init__(
         self,
@@ -64,7 +65,6 @@ class Messages:
         self._call = Call()
         self._local_socket = local_socket if channel.settings.local else None
         self._tensor_plan = tensor_plan
-        self._session: Session | None = None
         self.begun = False
         self.cursor: bytes | None = None
         self.rows = 0
