@@ -87,7 +87,12 @@ func TestShuffledEpochsReadStoredBytesOnce(t *testing.T) {
 				s.Release()
 				require.EqualValues(t, rows, given)
 				if i > 0 { // the first time reads the footer, too
-					require.LessOrEqual(t, table.BytesRead(), table.Stored*11/10, "%d lanes, row groups of %d, %s", lanes, groupRows, shuffle)
+					// Where two lanes divide a row group, one may be past it before the other begins with it.
+					divided := int64(0)
+					if groupRows*lanes < rows {
+						divided = table.Stored * int64(groupRows) / rows * int64(lanes-1)
+					}
+					require.LessOrEqual(t, table.BytesRead(), table.Stored*11/10+divided, "%d lanes, row groups of %d, %s", lanes, groupRows, shuffle)
 				}
 			}
 		}

@@ -151,7 +151,7 @@ def compare(client: penstock.Client, history: History, dataset: dict[str, Any], 
     chain = history.after(since, head)
     if chain is None:
         with pytest.raises(penstock.Invalid, match=f"snapshot {since} is not an ancestor of snapshot {head}"):
-            client.read(dataset, since=since)
+            client.read(dataset, since=str(since))
         return "is not an ancestor"
     rows, offenders = history.appended(chain)
     if offenders:
