@@ -107,7 +107,7 @@ func TestFilesThatLackColumnsArePromotedInPlace(t *testing.T) {
 			require.Len(t, now.Report.Promoted, 3)
 		}
 
-		r.append(t, rowsTable, `{"row": 30, "key": 2}, {"row": 31, "key": 8}`) // row is the promoted overlay
+		r.append(t, rowsTable, `{"row": 30, "row__before_promotion": 30, "key": 2}, {"row": 31, "row__before_promotion": 31, "key": 8}`)
 		require.EqualValues(t, 4, r.fill(t, d, "left", "matched", "over").Rows, "two rows lack the columns of two entries")
 		require.Contains(t, r.read(t, "row", "l_f"), "30 20", "the value of another writer, and a joined value")
 		for _, f := range r.listed(t) {

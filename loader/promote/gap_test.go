@@ -312,7 +312,7 @@ func TestEntriesAreJoinedWhereFilesLackTheirColumns(t *testing.T) {
 	require.Empty(t, got.Report.Promoted)
 
 	columns := dataset.Query{Reading: dataset.Reading{Columns: []dataset.Column{{Column: "key"}, {Column: "l_f"}, {Column: "m"}, {Column: "has"}}}}
-	r.append(t, rowsTable, `{"row": 30, "key": 2}, {"row": 31, "key": 8}`)
+	r.append(t, rowsTable, `{"row__before_promotion": 30, "key": 2}, {"row__before_promotion": 31, "key": 8}`)
 	got = r.ask(t, d, columns)
 	require.Len(t, got.Rows, 10)
 	require.Contains(t, got.Rows, "2 20 20 true")

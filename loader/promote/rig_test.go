@@ -215,13 +215,16 @@ func (r *rig) append(t *testing.T, table, rows string) {
 	r.appendTo(t, "", table, rows)
 }
 
-// appendTo stages rows in JSON form to a branch; "" is main.
+// appendTo stages rows in JSON form to a branch; "" is main. The rows have the columns that the text names.
 func (r *rig) appendTo(t *testing.T, branch, table, rows string) {
 	t.Helper()
-	name := map[string]string{rowsTable: "row", features: "f"}[table]
-	schema := arrow.NewSchema([]arrow.Field{
-		{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "key", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-	}, nil)
+	var fields []arrow.Field
+	for _, name := range []string{"row", "row__before_promotion", "f", "key"} {
+		if strings.Contains(rows, `"`+name+`"`) {
+			fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true})
+		}
+	}
+	schema := arrow.NewSchema(fields, nil)
 	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows+"]"))
 	require.NoError(t, err)
 	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
