@@ -49,7 +49,7 @@ type tensorVocabulary struct {
 // plain one is nearest to a block, so it replaces a choice that is left to the server, unless its
 // batches may be too large.
 func (p planned) forBlocks(session *local.Session) planned {
-	if session == nil || !session.TakesBlocks() || !p.Query.Wire.Auto() {
+	if !session.TakesBlocks() || !p.Query.Wire.Auto() {
 		return p
 	}
 	if int64(p.BatchRows)*p.ExpectedBytes(p.Outputs) <= maxPlainBlock {
@@ -65,7 +65,7 @@ const maxPlainBlock = 32 << 20
 // openBlocks returns the blocks of a stream with a schema, or nil if its client does not accept
 // blocks, or if the plan cannot be used: batches are then sent instead. The caller calls close.
 func (o *streamSender) openBlocks(ctx context.Context, schema *arrow.Schema) *blocks {
-	if o.session == nil || !o.session.TakesBlocks() {
+	if !o.session.TakesBlocks() {
 		return nil
 	}
 	b := &blocks{budget: o.options.Budget}

@@ -112,7 +112,7 @@ func (o *streamSender) run(ctx context.Context, to grpc.ServerStream, p planned,
 	failed := error(fault.New(fault.Internal, "the stream panicked"))
 	defer func() {
 		o.slot.Release() // before the end is reported
-		if o.session != nil && failed != nil {
+		if failed != nil {
 			o.session.Announce() // the error
 		}
 		leave()
@@ -264,9 +264,7 @@ func (o *streamSender) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
 	}
-	if o.session != nil {
-		o.session.Announce()
-	}
+	o.session.Announce()
 	return o.write(frames.NewFrame(jsontext.Of(struct {
 		Report stream.Report `json:"report"`
 	}{o.access.RedactedReport(r)})))

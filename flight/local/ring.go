@@ -55,8 +55,12 @@ type Block struct {
 	Step   int64 // of the cursor
 }
 
-// TakesBlocks reports whether the client has passed a tensor plan, so that it accepts blocks.
+// TakesBlocks reports whether the client has passed a tensor plan, so that it accepts blocks. It returns
+// false for nil.
 func (s *Session) TakesBlocks() bool {
+	if s == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.plan != nil && !s.ended
@@ -142,10 +146,7 @@ func (s *Session) DeliverBlock(in Slot, b Block) error {
 		s.mu.Unlock()
 		return errEnded
 	}
-	s.last++
-	number := s.last
-	s.deliveries[number] = &delivery{slot: in}
-	s.unseen++
+	number := s.number(&delivery{slot: in})
 	kind := uint32(packetBlock)
 	if !in.ring.sent {
 		kind, in.ring.sent = packetNewRing, true
@@ -166,7 +167,7 @@ func (s *Session) DeliverBlock(in Slot, b Block) error {
 }
 
 // Announce tells a client that accepts blocks that the stream's next message comes over the network.
-// A session that has ended announces that by its end.
+// A session that has ended announces that by its end. Announce does nothing for nil.
 func (s *Session) Announce() {
 	if !s.TakesBlocks() {
 		return

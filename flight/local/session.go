@@ -118,16 +118,21 @@ func (s *Session) Deliver(loan *segment.Loan) (number uint32, err error) {
 		return 0, errEnded
 	}
 	loan.Retain()
-	s.last++
-	number = s.last
-	s.deliveries[number] = &delivery{loan: loan}
-	s.unseen++
+	number = s.number(&delivery{loan: loan})
 	s.mu.Unlock()
 	err = s.write(func() error { return loan.Send(s.conn, binary.LittleEndian.AppendUint32(nil, number)) })
 	if err != nil {
 		s.Close()
 	}
 	return number, err
+}
+
+// number adds a delivery, and returns its number. s.mu is held.
+func (s *Session) number(d *delivery) uint32 {
+	s.last++
+	s.deliveries[s.last] = d
+	s.unseen++
+	return s.last
 }
 
 // write calls send, which writes to the connection, with a deadline.

@@ -19,13 +19,5 @@ func (c *Catalog) delete(ctx context.Context, db *sql.DB, t locator.Table, from 
 	last := len(t.Parts) - 1
 	statement := fmt.Sprintf(`DELETE FROM iceberg_tables WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s`,
 		c.mark(1), c.mark(2), c.mark(3), c.mark(4)) //nolint:mnd // the numbers of the arguments
-	done, err := db.ExecContext(ctx, statement, c.name, strings.Join(t.Parts[:last], "."), t.Parts[last], from)
-	if err != nil {
-		return "", err
-	}
-	rows, err := done.RowsAffected()
-	if err != nil || rows == 0 {
-		return "", err
-	}
-	return swapped, nil
+	return changedRow(ctx, db, statement, c.name, strings.Join(t.Parts[:last], "."), t.Parts[last], from)
 }

@@ -24,13 +24,5 @@ func (c *Catalog) insert(ctx context.Context, db *sql.DB, t locator.Table, locat
 		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s) ON CONFLICT DO NOTHING`,
 		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6), c.mark(7)) //nolint:mnd // the numbers of the arguments
 	namespace := strings.Join(t.Parts[:last], ".")
-	done, err := db.ExecContext(ctx, statement, c.name, namespace, t.Parts[last], location, c.name, namespace, t.Parts[last])
-	if err != nil {
-		return "", err
-	}
-	rows, err := done.RowsAffected()
-	if err != nil || rows == 0 {
-		return "", err
-	}
-	return swapped, nil
+	return changedRow(ctx, db, statement, c.name, namespace, t.Parts[last], location, c.name, namespace, t.Parts[last])
 }

@@ -35,12 +35,9 @@ func (c *Catalog) changed(ctx context.Context, to purpose, operation string, sta
 	return locator.Committed, nil
 }
 
-func (c *Catalog) swap(ctx context.Context, db *sql.DB, t locator.Table, from, to string) (string, error) {
-	last := len(t.Parts) - 1
-	statement := fmt.Sprintf(`UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s `+
-		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s`,
-		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6)) //nolint:mnd // the numbers of the arguments
-	done, err := db.ExecContext(ctx, statement, to, from, c.name, strings.Join(t.Parts[:last], "."), t.Parts[last], from)
+// changedRow runs a statement that changes one row or none. It returns swapped if a row was changed, and otherwise "".
+func changedRow(ctx context.Context, db *sql.DB, statement string, arguments ...any) (string, error) {
+	done, err := db.ExecContext(ctx, statement, arguments...)
 	if err != nil {
 		return "", err
 	}
@@ -49,4 +46,12 @@ func (c *Catalog) swap(ctx context.Context, db *sql.DB, t locator.Table, from, t
 		return "", err
 	}
 	return swapped, nil
+}
+
+func (c *Catalog) swap(ctx context.Context, db *sql.DB, t locator.Table, from, to string) (string, error) {
+	last := len(t.Parts) - 1
+	statement := fmt.Sprintf(`UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s `+
+		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s`,
+		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6)) //nolint:mnd // the numbers of the arguments
+	return changedRow(ctx, db, statement, to, from, c.name, strings.Join(t.Parts[:last], "."), t.Parts[last], from)
 }

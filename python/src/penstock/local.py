@@ -178,12 +178,7 @@ class Session:
         """Receives the packet that has arrived. The lock is held."""
         if self._connection is None:
             return None
-        try:
-            # Like recv_fds, but without its work for the many packets that pass no file.
-            packet, passed, _, _ = self._connection.recvmsg(_PACKET, _FILE_SPACE, socket.MSG_CMSG_CLOEXEC)
-        except OSError as e:
-            raise errors.Unavailable(f"receive a block: {e}") from e
-        files = [file for _, _, data in passed for (file,) in _FILE.iter_unpack(data)]
+        packet, files = _received(self._connection)
         try:
             if not packet:
                 self._end()
@@ -192,10 +187,7 @@ class Session:
             if found.kind == rings.MESSAGE:
                 return None
             if found.kind == rings.NEW_RING:
-                if len(files) != 1:
-                    raise errors.Unavailable(
-                        "a block was lost: this process has too many open files", remedy=_REMEDY
-                    )
+                _refuse_lost(files)
                 self._ring = Ring(files[0], self.returned)
             elif found.kind != rings.IN_RING:
                 raise errors.Corrupt(f"the server sent a packet of the unknown kind {found.kind}")
@@ -222,19 +214,13 @@ class Session:
         """Maps the next file, which must belong to the delivery. The lock is held."""
         if self._connection is None:
             raise errors.Unavailable("the session for batches in mapped memory has ended")
-        try:
-            packet, files, _, _ = socket.recv_fds(self._connection, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
-        except OSError as e:
-            raise errors.Unavailable(f"receive a batch in mapped memory: {e}") from e
+        packet, files = _received(self._connection)
         try:
             if not packet:
                 raise errors.Unavailable("the server ended the session for batches in mapped memory")
             if packet != _NUMBER.pack(number):
                 raise errors.Corrupt("the server did not pass the batch that it named")
-            if len(files) != 1:
-                raise errors.Unavailable(
-                    "a batch in mapped memory was lost: this process has too many open files", remedy=_REMEDY
-                )
+            _refuse_lost(files)
             if fcntl.fcntl(files[0], fcntl.F_GET_SEALS) & _SEALS != _SEALS:
                 raise errors.Corrupt("the server passed memory that may change")
             mapping = _Mapping(files[0], size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
@@ -308,6 +294,33 @@ class Session:
                 with contextlib.suppress(OSError):  # the server has ended it
                     connection.shutdown(socket.SHUT_RDWR)  # the child also has the connection
             connection.close()
+
+
+def _received(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """Receives a packet, and the files that it passes.
+
+    It does the same as `socket.recv_fds`, without that function's work for the many packets that pass no file.
+
+    Raises:
+        Unavailable: the connection broke.
+    """
+    try:
+        packet, passed, _, _ = connection.recvmsg(_PACKET, _FILE_SPACE, socket.MSG_CMSG_CLOEXEC)
+    except OSError as e:
+        raise errors.Unavailable(f"receive from the server's local socket: {e}") from e
+    return packet, [file for _, _, data in passed for (file,) in _FILE.iter_unpack(data)]
+
+
+def _refuse_lost(files: list[int]) -> None:
+    """Refuses a packet whose file was not received.
+
+    Raises:
+        Unavailable: there is not one file.
+    """
+    if len(files) != 1:
+        raise errors.Unavailable(
+            "a batch in mapped memory was lost: this process has too many open files", remedy=_REMEDY
+        )
 
 
 class _Mapping(mmap.mmap):
