@@ -2,11 +2,8 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
@@ -29,20 +26,6 @@ type blocks struct {
 	layout *tensor.Layout
 	budget *budget.Budget
 	held   *budget.Reservation // of vocabularies
-}
-
-// tensorPlan is a tensor plan as a client passes it (docs/spec/blocks.md).
-type tensorPlan struct {
-	Plan         json.RawMessage    `json:"plan"`
-	Vocabularies []tensorVocabulary `json:"vocabularies"`
-}
-
-// tensorVocabulary has the values of a vocabulary, of one type, and their codes.
-type tensorVocabulary struct {
-	Strings  []string `json:"strings"`
-	Bytes    [][]byte `json:"bytes"`
-	Integers []int64  `json:"integers"`
-	Codes    []int64  `json:"codes"`
 }
 
 // forBlocks returns the query of a stream whose session takes blocks. Of the forms of batches, the
@@ -85,19 +68,7 @@ func (b *blocks) open(session *local.Session, schema *arrow.Schema) error {
 	if b.held, err = b.budget.Reserve("the tensor plan of a stream", planMemory*int64(len(text))); err != nil {
 		return err
 	}
-	var given tensorPlan
-	if err := json.Unmarshal(text, &given); err != nil {
-		return fault.New(fault.Invalid, "read a tensor plan: %w", err)
-	}
-	var vocabularies []*tensor.Vocabulary
-	for _, v := range given.Vocabularies {
-		made, err := v.vocabulary()
-		if err != nil {
-			return err
-		}
-		vocabularies = append(vocabularies, made)
-	}
-	plan, err := tensor.ReadPlan(given.Plan, vocabularies)
+	plan, err := tensor.ReadPassed(text)
 	if err != nil {
 		return err
 	}
@@ -110,33 +81,6 @@ func (b *blocks) close() {
 	if b != nil && b.held != nil {
 		b.held.Release()
 	}
-}
-
-// vocabulary makes the vocabulary.
-func (v tensorVocabulary) vocabulary() (*tensor.Vocabulary, error) {
-	codes := array.NewInt64Builder(memory.DefaultAllocator)
-	defer codes.Release()
-	codes.AppendValues(v.Codes, nil)
-	var values array.Builder
-	switch {
-	case v.Strings != nil:
-		b := array.NewLargeStringBuilder(memory.DefaultAllocator)
-		b.AppendValues(v.Strings, nil)
-		values = b
-	case v.Bytes != nil:
-		b := array.NewBinaryBuilder(memory.DefaultAllocator, arrow.BinaryTypes.LargeBinary)
-		b.AppendValues(v.Bytes, nil)
-		values = b
-	default:
-		b := array.NewInt64Builder(memory.DefaultAllocator)
-		b.AppendValues(v.Integers, nil)
-		values = b
-	}
-	defer values.Release()
-	of, with := values.NewArray(), codes.NewInt64Array()
-	defer of.Release()
-	defer with.Release()
-	return tensor.NewVocabulary(of, with)
 }
 
 // deliverBlock delivers a batch as a block. It reports whether it did: without a free slot, without

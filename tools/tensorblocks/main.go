@@ -2,8 +2,7 @@
 // tensors of the Python package.
 //
 // Standard input has a folder on each line. A folder contains batch.arrow, an IPC stream with one
-// batch; plan.json; for each vocabulary an IPC stream 0.arrow, 1.arrow …, with the columns value and code; and
-// slice.json, which says which rows of the batch to convert. The command writes the file block into the folder, or
+// batch; plan.json, the plan with its vocabularies; and slice.json, which says which rows of the batch to convert. The command writes the file block into the folder, or
 // else error.json, and then prints a line.
 package main
 
@@ -15,10 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	_ "github.com/apache/arrow-go/v18/arrow/extensions" // registers extension types, which are then read as such
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"golang.org/x/sync/errgroup"
@@ -58,15 +55,11 @@ func convert(folder string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	vocabularies, err := readVocabularies(folder)
-	if err != nil {
-		return nil, err
-	}
 	text, err := os.ReadFile(filepath.Join(folder, "plan.json"))
 	if err != nil {
 		return nil, err
 	}
-	plan, err := tensor.ReadPlan(text, vocabularies)
+	plan, err := tensor.ReadPassed(text)
 	if err != nil {
 		return nil, err
 	}
@@ -114,26 +107,4 @@ func read(path string) (arrow.RecordBatch, error) {
 	batch := reader.RecordBatch()
 	batch.Retain()
 	return batch, nil
-}
-
-func readVocabularies(folder string) ([]*tensor.Vocabulary, error) {
-	var out []*tensor.Vocabulary
-	for {
-		table, err := read(filepath.Join(folder, strconv.Itoa(len(out))+".arrow"))
-		if errors.Is(err, os.ErrNotExist) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		codes, ok := table.Column(1).(*array.Int64)
-		if !ok {
-			return nil, fmt.Errorf("codes are %s", table.Column(1).DataType())
-		}
-		v, err := tensor.NewVocabulary(table.Column(0), codes)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
 }

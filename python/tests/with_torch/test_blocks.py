@@ -39,9 +39,7 @@ class Filler:
         self._number += 1
         plan = converter.tensor_plan()
         _write(folder / "batch.arrow", drawn.batch)
-        for at, vocabulary in enumerate(plan.vocabularies):
-            _write(folder / f"{at}.arrow", vocabulary)
-        (folder / "plan.json").write_text(plan.json())
+        (folder / "plan.json").write_text(plan.text())
         (folder / "slice.json").write_text(json.dumps({"from": drawn.first, "to": drawn.last}))
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -69,11 +69,8 @@ class TensorPlan:
     def text(self) -> str:
         """The plan with its vocabularies, as a client passes it to a server (docs/spec/local.md)."""
         vocabularies = [_vocabulary(*table.columns) for table in self.vocabularies]
-        return f'{{"plan": {self.json()}, "vocabularies": {json.dumps(vocabularies)}}}'
-
-    def json(self) -> str:
-        """The plan without its vocabularies."""
-        return json.dumps({"columns": self.columns, "packs": self.packs})
+        plan = {"columns": self.columns, "packs": self.packs}
+        return json.dumps({"plan": plan, "vocabularies": vocabularies})
 
     def _add(self, column: PlannedColumn) -> None:
         conversion, kind = column.conversion, column.field.type
