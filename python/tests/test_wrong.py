@@ -23,7 +23,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"columns": "item"}, "columns", "columns=['item']"),
     ({"batch_rows": 8192.0}, "batch_rows", "batch_rows=8192"),
     ({"lanes": "4"}, "lanes", "lanes=4"),
-    ({"since": "5568793134433497759"}, "since", "since=5568793134433497759"),
+    ({"since": 5e18}, "since", "since=5000000000000000000"),
     ({"limit": 1e3}, "limit", "limit=1000"),
     ({"shard": 1}, "shard", "shard=(1, 4)"),
     ({"filter": [("label", "=", 1)]}, "filter", 'filter="label = 1'),

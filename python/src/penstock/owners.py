@@ -125,8 +125,16 @@ class Owner:
         return self._file >= 0 and self._is_held(_SERVER)
 
     def exit_code(self) -> int | None:
-        """Returns the server's exit code; None if it runs, or if another process started it."""
-        return None if self._server is None else self._server.poll()
+        """Returns the exit code of a server that no longer runs; None if another process started it.
+
+        The kernel releases the locks of an ending process before the process has an exit code. So this waits for it.
+        """
+        started = self._server
+        if started is None:
+            return None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return started.wait(_END_LIMIT)
+        return None
 
     def _enter(self, launch: Launch) -> None:
         deadline = time.monotonic() + _START_LIMIT

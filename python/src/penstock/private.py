@@ -113,7 +113,7 @@ class _Shared:
         return self._of.runs()
 
     def exit_code(self) -> int | None:
-        """Returns the server's exit code; None if it runs, or if another process started it."""
+        """Returns the exit code of a server that no longer runs; None if another process started it."""
         return self._of.exit_code()
 
     def end(self) -> None:
