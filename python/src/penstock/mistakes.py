@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, SupportsIndex, get_type_hints
+from typing import Any, SupportsIndex, get_args, get_type_hints
 
 from penstock.errors import Fault, Invalid
 from penstock.fields import Query
 
-# Fields that take whole numbers.
-_WHOLE = [name for name, form in get_type_hints(Query).items() if form == SupportsIndex | None]
+# Fields that take whole numbers, and those of them that also take text.
+_WHOLE = [name for name, form in get_type_hints(Query).items() if SupportsIndex in get_args(form)]
+_OR_TEXT = [name for name in _WHOLE if str in get_args(get_type_hints(Query)[name])]
 
 
 def refuse(fields: Mapping[str, Any]) -> None:
@@ -49,7 +50,7 @@ def refuse(fields: Mapping[str, Any]) -> None:
             "filter", "must be a string in SQL syntax", "write filter=\"label = 1 AND country = 'de'\""
         )
     for name in _WHOLE:
-        if name in said:
+        if name in said and not (name in _OR_TEXT and isinstance(said[name], str)):
             whole(name, said[name])
     if said.get("seed") and said.get("order", "stored") == "stored" and "cursor" not in said:
         raise _invalid(
