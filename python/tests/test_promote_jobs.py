@@ -35,7 +35,7 @@ import penstock
 ROWS, KEYS, FILES, EPOCHS, LIMIT = 900, 200, 6, 2, 60
 RUNS = int(os.environ.get("PENSTOCK_PROMOTION_RUNS", "3" if "PENSTOCK_LONG" in os.environ else "1"))
 LONGS = ListType(element_id=900, element_type=LongType(), element_required=False)
-BATCHES = 30  # of a job while the tables change, so that no job reads its last epoch to the end
+BATCHES = 20  # of a job while the tables change, so that no job reads its last epoch to the end
 QUERY: dict[str, Any] = {"order": "shuffled", "seed": 7, "lanes": 2, "shuffle_window": 200, "batch_rows": 50}
 # The changes: a left join and an overlay are promoted, and the overlay is the last one to be demoted.
 CHANGES = [
