@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/admission"
+	"github.com/penstock/penstock/flight/blocks"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
@@ -35,7 +36,7 @@ type streamSender struct {
 	slot     *admission.Slot
 	inflight *frames.StreamInflight
 	session  *local.Session // nil: all batches go over the network
-	blocks   *blocks        // nil: the session takes no blocks
+	blocks   *blocks.Blocks // nil: the session takes no blocks
 	stream   *parkableStream
 	running  *runningStream
 	dataset  string
@@ -177,7 +178,7 @@ func (o *streamSender) all(ctx context.Context) error {
 	defer encoder.Close() //nolint:errcheck // writes nothing; failures were returned by batch
 	o.call.Note.Columns(source.Schema())
 	o.blocks = o.openBlocks(ctx, source.Schema())
-	defer o.blocks.close()
+	defer o.blocks.Close()
 	first, err := encoder.First()
 	if err != nil {
 		return err

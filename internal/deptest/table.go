@@ -174,6 +174,7 @@ func Graph() []Row {
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
+		{Folder: "flight/blocks", Imports: "local tensor segment budget fault"},
 		{Folder: "flight/limits"},
 		{Folder: "flight/admission", Imports: "limits dataset budget waits fault", Outside: libGRPC},
 		{Folder: "flight/failure", Imports: "commit jsontext fault", Outside: libGRPC},
@@ -195,7 +196,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{
-			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local loader stream dataset decode plan explain policy history rule batch budget cores waits backoff fault identity audit jsontext segment tensor",
+			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain policy history rule batch budget cores waits backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

@@ -1,0 +1,90 @@
+// Package blocks assembles the batches of one stream as blocks of tensors, in the ring of the client's
+// session (docs/spec/local.md, docs/spec/blocks.md). The batches may come from a lane, or from another
+// server.
+package blocks
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/segment"
+	"github.com/penstock/penstock/internal/tensor"
+)
+
+const (
+	// maxPlan is the maximum size of a client's tensor plan, in bytes. Vocabularies are most of a plan.
+	maxPlan = 64 << 20
+	// planMemory is how many times the bytes of its text a plan takes while it is read. Most of it
+	// are the texts of vocabularies: as decoded, and with the overhead of slices.
+	planMemory = 8
+)
+
+// Blocks assembles the batches of one stream. It is not safe for concurrent use.
+type Blocks struct {
+	session *local.Session
+	lend    func(size int) *segment.Loan
+	budget  *budget.Budget
+	layout  *tensor.Layout
+	held    *budget.Reservation // of the plan and its vocabularies
+}
+
+// Open reads the tensor plan of a session, for a stream of batches with a schema. lend lends the
+// memory of rings. All other memory is reserved in memory. Open returns an error if the plan does not
+// fit the schema. The caller closes the result.
+func Open(session *local.Session, lend func(size int) *segment.Loan, memory *budget.Budget, schema *arrow.Schema) (*Blocks, error) {
+	text, err := session.Plan(maxPlan)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "read a tensor plan: %w", err)
+	}
+	b := &Blocks{session: session, lend: lend, budget: memory}
+	if b.held, err = memory.Reserve("the tensor plan of a stream", planMemory*int64(len(text))); err != nil {
+		return nil, err
+	}
+	plan, err := tensor.ReadPassed(text)
+	if err == nil {
+		b.layout, err = tensor.Compile(schema, plan)
+	}
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close releases the memory of the plan. Close does nothing for nil.
+func (b *Blocks) Close() {
+	if b != nil {
+		b.held.Release()
+	}
+}
+
+// Deliver assembles a batch as a block, and delivers it with the text of the cursor after the batch
+// and the step of this cursor. It returns the size of the block. If the size is 0, there is no free
+// slot. If the size is 0 or there is an error, the batch must be sent in another way.
+func (b *Blocks) Deliver(from arrow.RecordBatch, cursor []byte, step int64) (bytes int64, err error) {
+	sizes, err := b.layout.Size(from)
+	if err != nil {
+		return 0, err
+	}
+	scratch, err := b.budget.Reserve("the conversion of a batch", sizes.Scratch)
+	if err != nil {
+		return 0, err
+	}
+	defer scratch.Release()
+	slot, ok := b.session.Slot(int(sizes.Bytes)+len(cursor), b.lend)
+	if !ok {
+		return 0, nil
+	}
+	if err := b.layout.Fill(from, sizes, slot.Memory()[:sizes.Bytes]); err != nil {
+		b.session.ReturnSlot(slot)
+		return 0, err
+	}
+	copy(slot.Memory()[sizes.Bytes:], cursor)
+	about := local.Block{Bytes: int(sizes.Bytes), Cursor: len(cursor), Rows: int(from.NumRows()), Step: step}
+	if err := b.session.DeliverBlock(slot, about); err != nil {
+		return 0, err
+	}
+	return sizes.Bytes, nil
+}
