@@ -212,7 +212,7 @@ func (f filling) rows(c *column, v *view, w *writer) error {
 
 // scatter copies parts of rows, of a width in bytes, to rows that are a stride apart.
 func scatter(dst []byte, stride int, src []byte, width int) {
-	switch width {
+	switch elementBytes(width, stride) {
 	case 2:
 		scatterElements(dst, stride, as[uint16](src))
 	case 4:
@@ -225,6 +225,15 @@ func scatter(dst []byte, stride int, src []byte, width int) {
 			dst = dst[min(stride, len(dst)):]
 		}
 	}
+}
+
+// elementBytes returns the width of rows, if they can be copied as one element each; otherwise 0. Lists in a matrix
+// can have the width of an element, and a stride that is not a multiple of it.
+func elementBytes(width, stride int) int {
+	if stride%width != 0 {
+		return 0
+	}
+	return width
 }
 
 // scatterElements copies one element per row. The stride is a multiple of their size.

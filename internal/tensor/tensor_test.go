@@ -117,6 +117,18 @@ func TestBlock(t *testing.T) {
 	require.Equal(t, want, filled(t, layout, part))
 }
 
+// spec: blocks-1
+func TestPacksOfListsWithTheWidthOfAnElement(t *testing.T) {
+	single := `"form":"values","source":"float32","conversion":"same","nulls":"corrupt","dtype":"float32"`
+	pair := `"form":"fixed_lists","width":2,"source":"float32","conversion":"same","nulls":"corrupt","element_nulls":"corrupt","dtype":"float32"`
+	rows, text := batchOf(t, batch.Default(),
+		column{"a", arrow.PrimitiveTypes.Float32, `[1,2]`, single},
+		column{"f", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32), `[[3,4],[5,6]]`, pair})
+	text = strings.TrimSuffix(text, "}") + `,"packs":[{"name":"x","columns":["a","f"]}]}`
+	want, _ := binary.Append(nil, binary.LittleEndian, []float32{1, 3, 4, 2, 5, 6})
+	require.Equal(t, want, filled(t, compiled(t, rows.Schema(), text), rows)[256:][:len(want)])
+}
+
 // spec: blocks-6
 func TestRefusedNullsAreFoundBeforeABlockIsWritten(t *testing.T) {
 	cases := map[string]struct {

@@ -308,7 +308,7 @@ def column(
     inner, inner_share = rule(f"{name}[]", of.fills, rng.choice([0, 0, 0.1, 0.5]))
     if form == "fixed":
         nullable, share = rule(name, [*of.fills, "mask"], share)
-        width = rng.choice([1, 3, 17])
+        width = rng.choice([1, 2, 3, 4, 8, 17])
         elements = with_nulls(rng, draw(rng, rows * width), inner_share)
         kind = pa.list_(pa.field("element", elements.type, inner), width)
         missing = [rng.random() < share for _ in range(rows)]
