@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -10,43 +11,32 @@ import (
 
 // Compile finds the columns of a plan in a schema, and checks that each of them can be converted as
 // planned. The plan must have every column, in the schema's order. Plans that do not fit are invalid.
+//
+// If the schema has indexed columns, and the plan has none, the layout expands: its plan is for the plain
+// batches that result if indexed columns are expanded, and it fills the blocks of these batches. The
+// columns may then be in another order, since the plain schema may have one.
 func Compile(schema *arrow.Schema, plan Plan) (*Layout, error) {
 	l := &Layout{schema: schema}
-	rest := plan.Columns
-	take := func(f arrow.Field, entryName string) (*column, error) {
-		if len(rest) == 0 || rest[0].Name != f.Name || rest[0].Entry != entryName {
+	found, err := l.locate()
+	if err == nil && len(l.entries) > 0 && !slices.ContainsFunc(plan.Columns, func(c Column) bool { return c.Entry != "" }) {
+		l.expands = true
+		found, err = inPlannedOrder(found, plan.Columns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		if i == len(plan.Columns) || plan.Columns[i].Name != f.Name || plan.Columns[i].Entry != f.entryName {
 			return nil, misfit("column %s is not the next one in the plan", quoted(f.Name, true))
 		}
-		c := &column{Column: rest[0], entry: -1, offsets: -1, mask: -1, padding: true}
-		rest = rest[1:]
-		return c, c.compile(f, plan.Vocabularies)
+		c := &column{Column: plan.Columns[i], field: f.field, child: f.child, entry: f.entry, expanded: l.expands && f.entry >= 0, offsets: -1, mask: -1, padding: true}
+		if err := c.compile(f.Field, plan.Vocabularies); err != nil {
+			return nil, err
+		}
+		l.columns = append(l.columns, c)
 	}
-	for at, f := range schema.Fields() {
-		rows := indexedRows(f.Type)
-		if rows == nil {
-			c, err := take(f, "")
-			if err != nil {
-				return nil, err
-			}
-			c.field = at
-			l.columns = append(l.columns, c)
-			continue
-		}
-		if f.Name == "" || rows.NumFields() == 0 {
-			return nil, misfit("an indexed column has no name or no columns")
-		}
-		l.entries = append(l.entries, entry{name: f.Name, field: at})
-		for child, f := range rows.Fields() {
-			c, err := take(f, schema.Field(at).Name)
-			if err != nil {
-				return nil, err
-			}
-			c.field, c.child, c.entry = at, child, len(l.entries)-1
-			l.columns = append(l.columns, c)
-		}
-	}
-	if len(rest) > 0 {
-		return nil, misfit("the stream has no column %s", quoted(rest[0].Name, true))
+	if len(plan.Columns) > len(found) {
+		return nil, misfit("the stream has no column %s", quoted(plan.Columns[len(found)].Name, true))
 	}
 	packs, err := l.findPacks(plan.Packs)
 	if err != nil {
@@ -54,6 +44,61 @@ func Compile(schema *arrow.Schema, plan Plan) (*Layout, error) {
 	}
 	l.arrange(packs)
 	return l, nil
+}
+
+// located is a column of the schema, or a field of an indexed column.
+type located struct {
+	arrow.Field
+	entryName           string // of the indexed column; "" if there is none
+	field, child, entry int    // see column
+}
+
+// locate returns the columns of the schema in order, with the fields of indexed columns in place of the columns. It
+// sets the entries.
+func (l *Layout) locate() ([]located, error) {
+	var found []located
+	for at, f := range l.schema.Fields() {
+		rows := indexedRows(f.Type)
+		if rows == nil {
+			found = append(found, located{Field: f, field: at, entry: -1})
+			continue
+		}
+		if f.Name == "" || rows.NumFields() == 0 {
+			return nil, misfit("an indexed column has no name or no columns")
+		}
+		for child, inside := range rows.Fields() {
+			found = append(found, located{inside, f.Name, at, child, len(l.entries)})
+		}
+		l.entries = append(l.entries, entry{name: f.Name, field: at})
+	}
+	return found, nil
+}
+
+// inPlannedOrder returns the columns that result if all indexed columns are expanded, in the order of a plan.
+func inPlannedOrder(found []located, planned []Column) ([]located, error) {
+	at := make(map[string]located, len(found))
+	for _, f := range found {
+		f.entryName = ""
+		if _, twice := at[f.Name]; twice {
+			return nil, misfit("two columns have the name %s", quoted(f.Name, true))
+		}
+		at[f.Name] = f
+	}
+	out := make([]located, 0, len(found))
+	for _, c := range planned {
+		f, ok := at[c.Name]
+		if !ok {
+			return nil, misfit("the stream has no column %s", quoted(c.Name, true))
+		}
+		delete(at, c.Name)
+		out = append(out, f)
+	}
+	for _, f := range found {
+		if _, left := at[f.Name]; left {
+			return nil, misfit("column %s is not in the plan", quoted(f.Name, true))
+		}
+	}
+	return out, nil
 }
 
 // findPacks returns the indexes of the columns of each pack.

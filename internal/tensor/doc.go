@@ -6,6 +6,9 @@
 // bytes. They are equal to the tensors of the Python client's Converter, which remains the
 // reference for the rules and reports mistakes of users.
 //
+// Blocks of plain batches can also be filled from indexed batches (see Compile). Each distinct row is then
+// converted once, and copied to the block for each row that refers to it.
+//
 // The package is named after the contents of blocks, because "block" alone means a part of a
 // shuffled window elsewhere.
 //

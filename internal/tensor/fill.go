@@ -35,7 +35,15 @@ func (l *Layout) Fill(batch arrow.RecordBatch, sizes Sizes, dst []byte) error {
 
 // Parts returns the number of parts in which a block can be filled. Each part writes other bytes
 // than all others, so that they can be filled in any order, and at the same time.
-func (l *Layout) Parts() int { return 1 + len(l.entries) + len(l.columns) }
+func (l *Layout) Parts() int { return 1 + len(l.inverses()) + len(l.columns) }
+
+// inverses returns the entries whose indices are a tensor.
+func (l *Layout) inverses() []entry {
+	if l.expands {
+		return nil
+	}
+	return l.entries
+}
 
 // FillPart writes a part of a block: the header, the indices of an entry, or a column. It reads only this column of
 // the batch. See Fill.
@@ -47,15 +55,15 @@ func (l *Layout) FillPart(part int, batch arrow.RecordBatch, sizes Sizes, dst []
 	if uintptr(unsafe.Pointer(unsafe.SliceData(dst)))%8 != 0 {
 		return fault.New(fault.Internal, "the memory of a block begins at an odd address")
 	}
-	f := filling{l, batch, sizes, dst}
+	f, inverses := filling{l, batch, sizes, dst}, l.inverses()
 	switch part--; {
 	case part < 0:
 		f.header()
 		return nil
-	case part < len(l.entries):
-		return f.inverse(l.entries[part])
+	case part < len(inverses):
+		return f.inverse(inverses[part])
 	default:
-		return f.column(l.columns[part-len(l.entries)])
+		return f.column(l.columns[part-len(inverses)])
 	}
 }
 
@@ -96,11 +104,10 @@ func (f filling) tensor(at, rows int, padding bool) ([]byte, error) {
 }
 
 func (f filling) inverse(e entry) error {
-	d := f.batch.Column(e.field).(*array.Dictionary)    //nolint:forcetypeassert // Size has checked the types
-	indices := d.Indices().(*array.Int32).Int32Values() //nolint:forcetypeassert // see indexedRows
+	d := f.batch.Column(e.field).(*array.Dictionary) //nolint:forcetypeassert // Size has checked the types
 	dst, err := f.tensor(e.inverse, f.sizes.Rows, true)
 	if err == nil {
-		copy(as[int32](dst), indices)
+		copy(as[int32](dst), referencesOf(d))
 	}
 	return err
 }
@@ -112,20 +119,19 @@ func (f filling) column(c *column) error {
 	}
 	defer v.release()
 	if c.mask >= 0 {
-		dst, err := f.tensor(c.mask, v.rows, true)
+		dst, err := f.tensor(c.mask, f.rowsOf(v), true)
 		if err != nil {
 			return err
 		}
-		if v.nulls.bits == nil {
-			repeat(dst, []byte{1})
-		} else {
-			unpack(dst, v.nulls.bits, v.nulls.start)
-		}
+		v.mask(dst)
 	}
 	w := newWriter(c, v, !c.Form.jagged() && c.rowBytes() != f.tensors[c.values].rowBytes())
-	if c.Form.jagged() {
+	switch {
+	case c.Form.jagged():
 		err = f.lists(c, v, w)
-	} else {
+	case c.expanded:
+		err = f.expandedRows(c, v, w)
+	default:
 		err = f.rows(c, v, w)
 	}
 	if err != nil {
@@ -134,24 +140,47 @@ func (f filling) column(c *column) error {
 	return w.err()
 }
 
+// rowsOf returns the number of rows of the tensors of a column.
+func (f filling) rowsOf(v *view) int {
+	if v.expanded {
+		return f.sizes.Rows
+	}
+	return v.rows
+}
+
+// mask writes a boolean for each row of the tensors.
+func (v *view) mask(dst []byte) {
+	switch {
+	case v.nulls.bits == nil:
+		repeat(dst, []byte{1})
+	case !v.expanded:
+		unpack(dst, v.nulls.bits, v.nulls.start)
+	default:
+		for i, row := range v.references {
+			dst[i] = byte(bitsAt(v.nulls.bits, v.nulls.start+int(row)) & 1)
+		}
+	}
+}
+
 // lists writes offsets and values.
 func (f filling) lists(c *column, v *view, w *writer) error {
-	dst, err := f.tensor(c.offsets, v.rows+1, true)
+	dst, err := f.tensor(c.offsets, f.rowsOf(v)+1, true)
 	if err != nil {
 		return err
 	}
 	var elements int
 	if c.Form == Lists {
 		source, _ := v.offsets.(offsets32)
-		elements = rebase(as[int32](dst), source, v.nulls)
+		elements = endsOf(as[int32](dst), source, v)
 	} else {
 		source, _ := v.offsets.(offsets64)
-		elements = rebase(as[int64](dst), source, v.nulls)
+		elements = endsOf(as[int64](dst), source, v)
 	}
 	dst, err = f.tensor(c.values, elements, true)
 	if err != nil {
 		return err
 	}
+	w.convertOnce(v, elements)
 	for from, to := range v.ranges(c) {
 		bytes := (to - from) * c.DType.Size()
 		w.write(dst[:bytes], from)

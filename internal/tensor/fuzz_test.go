@@ -57,7 +57,8 @@ func fuzzColumns(t testing.TB) []arrow.Array {
 }
 
 // FuzzFill tries plans for a column, or for all fields of an indexed column. Whatever the plan is, a block depends only
-// on the batch, not on the earlier contents of its memory or on the order of its parts.
+// on the batch, not on the earlier contents of its memory or on the order of its parts. A block of rows of the column
+// has the same bytes if the column is expanded first, by Arrow, or by Fill.
 func FuzzFill(f *testing.F) {
 	const zero = `"AAAAAAAAAAA="`
 	for i, plan := range []string{
@@ -78,8 +79,9 @@ func FuzzFill(f *testing.F) {
 		`{"columns":[{"entry":"c","name":"n","form":"values","source":"int64","conversion":"same","dtype":"int64","nulls":"fill","fill":` + zero + `},` +
 			`{"entry":"c","name":"l","form":"lists","source":"int64","conversion":"same","dtype":"int64","nulls":"empty","element_nulls":"error"}],"packs":[{"name":"x","entry":"c","columns":["n"]}]}`,
 	} {
-		f.Add(i, plan, uint8(1), uint8(4))
-		f.Add(i, plan, uint8(0), uint8(0))
+		f.Add(i, plan, uint8(1), uint8(4), []byte{2, 0, 1, 1, 0})
+		f.Add(i, plan, uint8(0), uint8(0), []byte{})
+		f.Add(i, plan, uint8(0), uint8(4), []byte{3, 3})
 	}
 	columns := fuzzColumns(f)
 	codes := array.NewInt64Builder(batch.Default())
@@ -88,7 +90,7 @@ func FuzzFill(f *testing.F) {
 	require.NoError(f, err)
 	vocabulary, err := tensor.NewVocabulary(values, codes.NewInt64Array())
 	require.NoError(f, err)
-	f.Fuzz(func(t *testing.T, at int, text string, from, to uint8) {
+	f.Fuzz(func(t *testing.T, at int, text string, from, to uint8, references []byte) {
 		plan, err := tensor.ReadPlan([]byte(text), []*tensor.Vocabulary{vocabulary})
 		if err != nil || at < 0 || at >= len(columns) || from > to || int(to) > columns[at].Len() {
 			return
@@ -100,6 +102,12 @@ func FuzzFill(f *testing.F) {
 		}
 		whole := array.NewRecordBatch(schema, columns[at:at+1], int64(columns[at].Len()))
 		rows := whole.NewSlice(int64(from), int64(to))
+		if from < to && rows.Column(0).DataType().ID() != arrow.DICTIONARY {
+			indexed := indexedBatch(rows, references)
+			expanding, err := tensor.Compile(indexed.Schema(), plan)
+			require.NoError(t, err)
+			requireSameBlocks(t, layout, expandedByArrow(t, indexed), expanding, indexed)
+		}
 		sizes, err := layout.Size(rows)
 		if err != nil {
 			return

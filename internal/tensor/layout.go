@@ -12,6 +12,7 @@ type Layout struct {
 	schema  *arrow.Schema
 	columns []*column
 	entries []entry
+	expands bool     // there are no tensors of distinct rows; see Compile
 	tensors []tensor // in the order of their offsets
 	fixed   int      // the number of tensors whose size depends only on the number of rows; they are first
 }
@@ -20,15 +21,16 @@ type Layout struct {
 type entry struct {
 	name    string
 	field   int // in the schema
-	inverse int // the tensor of indices
+	inverse int // the tensor of indices, unless the layout expands
 }
 
 // column is a planned column, found in the schema.
 type column struct {
 	Column
-	field    int // in the schema
-	child    int // in the struct of an indexed column
-	entry    int // the index of the entry; -1 for a plain column
+	field    int  // in the schema
+	child    int  // in the struct of an indexed column
+	entry    int  // the index of the entry; -1 for a plain column
+	expanded bool // its tensors have the rows of the batch, although it is in an entry
 	source   *source
 	result   DType // of the conversion, before a cast
 	leaf     arrow.DataType
@@ -67,6 +69,9 @@ func (r rowCount) varies() bool { return r == distinctRows || r == distinctEnds 
 // rowBytes returns the bytes of a row.
 func (t tensor) rowBytes() int { return t.width * t.dtype.Size() }
 
+// isDistinct reports whether the tensors of a column have the distinct rows of its entry.
+func (c *column) isDistinct() bool { return c.entry >= 0 && !c.expanded }
+
 // isText reports whether values are strings, as opposed to bytes.
 func (c *column) isString() bool {
 	return c.source.id == arrow.STRING || c.source.id == arrow.LARGE_STRING || c.source.id == arrow.STRING_VIEW
@@ -83,7 +88,7 @@ type planned struct {
 func (l *Layout) arrange(packs [][]int) {
 	var all []planned
 	for i, c := range l.columns {
-		if c.entry >= 0 && (i == 0 || l.columns[i-1].entry != c.entry) {
+		if c.isDistinct() && (i == 0 || l.columns[i-1].entry != c.entry) {
 			all = append(all, planned{tensor{Int32, 1, batchRows, 0}, []*int{&l.entries[c.entry].inverse}})
 		}
 		all = append(all, c.tensors(i)...)
@@ -110,7 +115,7 @@ func (l *Layout) arrange(packs [][]int) {
 // tensors returns the tensors of a column, which is number i. The values of a packed column are in a matrix.
 func (c *column) tensors(i int) []planned {
 	rows, ends := batchRows, batchEnds
-	if c.entry >= 0 {
+	if c.isDistinct() {
 		rows, ends = distinctRows, distinctEnds
 	}
 	var out []planned
@@ -135,7 +140,7 @@ func (c *column) tensors(i int) []planned {
 func (l *Layout) matrix(columns []int) planned {
 	first := l.columns[columns[0]]
 	out := planned{tensor: tensor{first.DType, 0, batchRows, first.entry}}
-	if first.entry >= 0 {
+	if first.isDistinct() {
 		out.rows = distinctRows
 	}
 	for _, at := range columns {

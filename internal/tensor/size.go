@@ -1,6 +1,9 @@
 package tensor
 
 import (
+	"math"
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -90,7 +93,7 @@ func (e entry) check(batch arrow.RecordBatch) (int, error) {
 	d := batch.Column(e.field).(*array.Dictionary) //nolint:forcetypeassert // the types were compared with the schema
 	rows := d.Dictionary().Len()
 	inside := d.Indices().NullN() == 0
-	for _, index := range d.Indices().(*array.Int32).Int32Values() { //nolint:forcetypeassert // see indexedRows
+	for _, index := range referencesOf(d) {
 		inside = inside && uint32(index) < uint32(rows)
 	}
 	if !inside {
@@ -107,14 +110,14 @@ func (c *column) size(batch arrow.RecordBatch) (int, int64, error) {
 		return 0, 0, err
 	}
 	defer v.release()
-	if v.nulls.nulls > 0 {
+	if v.hasNull() {
 		if err := refuseNull(c.Name, c.Nulls); err != nil {
 			return 0, 0, err
 		}
 	}
 	scratch := columnScratch + v.scratch + c.gatherScratch(v.elements)
 	if c.Form == Values {
-		return 0, scratch, nil
+		return 0, scratch + c.onceBytes(v, 0), nil
 	}
 	elements := 0
 	for from, to := range v.ranges(c) {
@@ -123,13 +126,25 @@ func (c *column) size(batch arrow.RecordBatch) (int, int64, error) {
 			return 0, 0, refuseNull(c.Name+"[]", c.ElementNulls)
 		}
 	}
-	return elements, scratch, nil
+	if c.Form == Lists && elements > math.MaxInt32 {
+		return 0, 0, fault.New(fault.Exhausted, "the lists of column %s have %d elements, more than their offsets can count", quoted(c.Name, true), elements).
+			WithRemedy("ask for a smaller batch_rows")
+	}
+	return elements, scratch + c.onceBytes(v, elements), nil
 }
 
-// ranges yields the ranges of elements in rows that are not null.
+// hasNull reports whether one of the tensors' rows is null.
+func (v *view) hasNull() bool {
+	if v.nulls.nulls == 0 || !v.expanded {
+		return v.nulls.nulls > 0
+	}
+	return slices.ContainsFunc(v.references, func(row int32) bool { return v.nulls.isNull(int(row)) })
+}
+
+// ranges yields the ranges of elements in the tensors' rows that are not null.
 func (v *view) ranges(c *column) func(yield func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
-		for from, to := range v.nulls.runs {
+		for from, to := range v.runs {
 			if v.offsets == nil {
 				from, to = from*c.Width, to*c.Width
 			} else {

@@ -382,6 +382,25 @@ func TestScratchIsCharged(t *testing.T) {
 	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(rows, sizes, block)) }), rounded)
 }
 
+// TestScratchOfExpandedColumnsIsCharged: each distinct row, and each element of a list, is converted once.
+func TestScratchOfExpandedColumnsIsCharged(t *testing.T) {
+	const distinct = 20_000
+	values, elements := array.NewFloat64Builder(batch.Default()), array.NewListBuilder(batch.Default(), arrow.PrimitiveTypes.Int64)
+	for i := range int64(distinct) {
+		values.Append(float64(i))
+		elements.Append(true)
+		elements.ValueBuilder().(*array.Int64Builder).AppendValues([]int64{i, 2, 3}, nil)
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "v", Type: arrow.PrimitiveTypes.Float64}, {Name: "l", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true}}, nil)
+	indexed := indexedBatch(array.NewRecordBatch(schema, []arrow.Array{values.NewArray(), elements.NewArray()}, distinct), slices.Repeat([]byte{0, 1, 2, 3, 3}, distinct))
+	layout := compiled(t, indexed.Schema(), `{"columns":[{"name":"v","form":"values","source":"float64","conversion":"same","dtype":"float32","nulls":"corrupt"},`+
+		`{"name":"l","form":"lists","source":"int64","conversion":"hash","buckets":7,"dtype":"int64","nulls":"empty","element_nulls":"corrupt"}]}`)
+	sizes := mustSize(t, layout, indexed)
+	block := make([]byte, sizes.Bytes)
+	require.Less(t, sizes.Scratch, int64(30*distinct))
+	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(indexed, sizes, block)) }), sizes.Scratch+sizes.Scratch/50)
+}
+
 // allocated returns the bytes that a function allocates.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats

@@ -7,10 +7,14 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// view is one column of one batch, while the batch is valid.
+// view is one column of one batch, while the batch is valid. The rows of a column that is in an entry are
+// the distinct rows.
 type view struct {
-	rows  int
-	nulls validity // of the rows
+	rows int
+	// references has a distinct row for each row of the batch, if the column is expanded.
+	references []int32
+	expanded   bool
+	nulls      validity // of the rows
 	// offsets of rows+1 lists; nil for other forms, and if there are no rows.
 	offsets offsets
 	// elements are the values of rows; for lists, those from the first element of the first row to the last
@@ -40,8 +44,12 @@ func (c *column) view(batch arrow.RecordBatch) (*view, error) {
 	v, a := &view{}, batch.Column(c.field)
 	var above validity // the nulls of the struct that contains the column
 	if c.entry >= 0 {
-		rows := a.(*array.Dictionary).Dictionary().(*array.Struct) //nolint:forcetypeassert // the types were compared with the schema
+		d := a.(*array.Dictionary)             //nolint:forcetypeassert // the types were compared with the schema
+		rows := d.Dictionary().(*array.Struct) //nolint:forcetypeassert // see indexedRows
 		a, above = rows.Field(c.child), validityOf(rows)
+		if v.expanded = c.expanded; v.expanded {
+			v.references = referencesOf(d)
+		}
 	}
 	v.rows = a.Len()
 	switch c.Form {
@@ -141,6 +149,11 @@ func storedIn(a arrow.Array) arrow.Array {
 		}
 		a = e.Storage()
 	}
+}
+
+// referencesOf returns the distinct rows to which the rows of an indexed column refer.
+func referencesOf(d *array.Dictionary) []int32 {
+	return d.Indices().(*array.Int32).Int32Values() //nolint:forcetypeassert // see indexedRows
 }
 
 // withNullValues adds to the nulls of a dictionary's indices the values of the dictionary that are null.

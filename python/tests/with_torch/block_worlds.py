@@ -329,15 +329,21 @@ def column(
     return array, pa.field(name, kind, nullable)
 
 
-def world(seed: int) -> World:
-    """Draws a world."""
+def world(seed: int, indexed_share: float = 0.25, outside: bool = True) -> World:
+    """Draws a world.
+
+    Args:
+        seed: of the random numbers.
+        indexed_share: the share of indexed columns.
+        outside: whether indices may be outside of their dictionary.
+    """
     rng = random.Random(seed)
     rules, faults = Rules(), rng.choice([0, 0, 0.3])
     rows = rng.choice([0, 1, 2, 9, 70, 70, 600, 1500])
     arrays, fields = [], []
     for at in range(rng.randrange(1, 6)):
-        if rng.random() < 0.25:
-            array, made = indexed(rng, f"e{at}", rows, rules, faults)
+        if rng.random() < indexed_share:
+            array, made = indexed(rng, f"e{at}", rows, rules, faults, outside)
         else:
             array, made = column(rng, f"c{at}", rows, rules, faults)
         arrays.append(array)
@@ -371,7 +377,7 @@ def add_casts(rng: random.Random, schema: pa.Schema, rules: Rules) -> None:
 
 
 def indexed(
-    rng: random.Random, name: str, rows: int, rules: Rules, faults: float
+    rng: random.Random, name: str, rows: int, rules: Rules, faults: float, outside: bool
 ) -> tuple[pa.Array, pa.Field]:
     """Draws an indexed column."""
     distinct = rng.choice([1, 5, 80])
@@ -386,7 +392,7 @@ def indexed(
     )
     if rng.random() < 0.3:
         structs = structs.slice(rng.randrange(distinct))
-    last = len(structs) + (rng.random() < faults / 4)
+    last = len(structs) + (rng.random() < faults / 4 and outside)
     inverse = pa.array([rng.randrange(last) for _ in range(rows)], pa.int32())
     array = pa.DictionaryArray.from_arrays(inverse, structs, safe=False)
     return array, pa.field(name, array.type, nullable=False)
