@@ -4,7 +4,7 @@
 
 All contenders take turns, with servers and clients in processes of their own, and each process reads a cold
 and a warm epoch, and one more in which the sums of all columns are compared with those of the right answer.
-The report has medians, and ends with the aims of issue 32, as ratios within the run.
+The report has medians, and ends with the aims (`aims.py`) as ratios within the run.
 
     --set memory=1GiB                a setting of Penstock's server, in all of its rows
     --variant small:memory=256MiB    more rows, of Penstock with other settings

@@ -15,8 +15,8 @@ class Entrant:
 
     `over` is how client and server talk. `batch_rows` are those measured with one lane, `lanes` those measured
     with batches of 8,192 rows besides. `query` is what Penstock is asked beside data set and batch size.
-    `datasets` are those that it reads by default; none: all. `by_default` tells whether it runs unless it is
-    named.
+    Contenders that do not join are floors, and are measured once, beside left joins. `datasets` are those that
+    the contender reads by default; none: all. `by_default` tells whether it runs unless it is named.
     """
 
     name: str
@@ -51,7 +51,7 @@ _ALL = (1_024, DEFAULT_ROWS, 65_536)
 _ENGINE = (DEFAULT_ROWS, 65_536)
 _ONE = (DEFAULT_ROWS,)
 # TPC-H's rows lie in random order: indexed, nearly as much is sent.
-_INDEXED = ("t", "t_scattered", "wide")
+_INDEXED = ("t", "t_inner", "t_scattered", "wide")
 
 ENTRANTS = (
     Entrant(PENSTOCK, "**Penstock**", "penstock_flight", _ALL, "penstock", lanes=(8,)),

@@ -1,13 +1,16 @@
 """The sums of the right answer, computed from both tables without joining them.
 
-A staging row counts as often as its key occurs among the training rows.
+A staging row counts as often as its key occurs among the training rows. The sums of an inner join are those of the
+left join of the training rows that have a match.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from checks import STAGING_FACTOR, TRAINING_FACTOR, Integers, Summary, sums, terms
+from inputs import JoinKind
 
 
 def left_join(
@@ -31,9 +34,16 @@ def left_join(
 
 
 def of_tables(
-    training: pa.Table, staging: pa.Table, keys: tuple[str, str], factors: tuple[str, str]
+    training: pa.Table,
+    staging: pa.Table,
+    keys: tuple[str, str],
+    factors: tuple[str, str],
+    join: JoinKind = "left",
 ) -> Summary:
-    """The sums of the left join on a key of integers, which is unique in the staging table and not null."""
+    """The sums of the join on a key of integers, which is unique in the staging table and not null."""
+    if join == "inner":
+        known = whole(staging[keys[1]])
+        training = training.filter(pc.is_in(whole(training[keys[0]]), known))
     ids = whole(training[keys[0]]).to_numpy()
     order = np.argsort(ids, kind="stable")
     known, starts, counts = np.unique(ids[order], return_index=True, return_counts=True)

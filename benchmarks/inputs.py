@@ -10,8 +10,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Literal
 
 from checks import Summary
+
+# A left join keeps training rows without a match, an inner join drops them.
+JoinKind = Literal["left", "inner"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +38,9 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """One data set: both sides of the join, its key, and the joined answer.
+    """One data set: both sides of the join, its key and kind, and the joined answer.
 
-    `staging_key` is the key's name in the staging table, where it differs.
+    `staging_key` is the key's name in the staging table, if it is another name.
     """
 
     dataset: str
@@ -45,6 +49,7 @@ class Inputs:
     staging: Source
     expected: Summary
     staging_key: str = ""
+    join: JoinKind = "left"
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -71,4 +76,5 @@ class Inputs:
             staging=Source(**text["staging"]),
             expected=Summary.from_json(text["expected"]),
             staging_key=text.get("staging_key", ""),
+            join=text.get("join", "left"),
         )

@@ -1,4 +1,7 @@
-"""The data sets of the harness: T, T-scattered, lineitem with orders of TPC-H, and `wide`."""
+"""The data sets of the harness: T, T-scattered, lineitem with orders of TPC-H, and `wide`.
+
+T and TPC-H are joined twice, by left joins and by inner joins of the same files.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,18 @@ import pyarrow.parquet as pq
 import tables
 import tpch
 import wide
-from inputs import Inputs
+from inputs import Inputs, JoinKind
 from pyiceberg.catalog.sql import SqlCatalog
 
 T = "t"
+T_INNER = tables.INNER
 T_SCATTERED = "t_scattered"
 TPCH = "tpch"
+TPCH_INNER = "tpch_inner"
 WIDE = wide.DATASET
-NAMES = (T, T_SCATTERED, TPCH, WIDE)
+NAMES = (T, T_INNER, T_SCATTERED, TPCH, TPCH_INNER, WIDE)
+# Those of inner joins; the others are left joins.
+INNER = (T_INNER, TPCH_INNER)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +38,8 @@ class Join:
 
 def ensure(name: str, bench: Path, quick: bool) -> Join:
     """Make a data set in its folder below `bench`, unless it exists there."""
-    if name == TPCH:
-        return _tpch(bench, "0.01" if quick else "1")
+    if name in (TPCH, TPCH_INNER):
+        return _tpch(name, bench, "0.01" if quick else "1")
     if name == WIDE:
         folder = bench / ("wide-quick" if quick else "wide")
         wide.ensure(folder, wide.QUICK if quick else wide.Sizes())
@@ -42,18 +49,17 @@ def ensure(name: str, bench: Path, quick: bool) -> Join:
     return Join(tables.inputs_path(folder, name), tables.config_path(folder))
 
 
-def _tpch(bench: Path, scale: str) -> Join:
+def _tpch(name: str, bench: Path, scale: str) -> Join:
     """The tables lie where `agree.py` has them; what the contenders are given lies beside."""
     home = bench / f"tpch-{scale}"
     tpch.ensure(home, scale)
     folder = bench / f"tpch-{scale}-join"
-    join = Join(tables.inputs_path(folder, TPCH), tables.config_path(folder))
     made = (home / tables.FINISHED).read_text()
-    tables.made(folder, {"generation": 1, "of": made}, lambda: _write_tpch(home.resolve(), join))
-    return join
+    tables.made(folder, {"generation": 2, "of": made}, lambda: _write_tpch(home.resolve(), folder))
+    return Join(tables.inputs_path(folder, name), tables.config_path(folder))
 
 
-def _write_tpch(home: Path, join: Join) -> None:
+def _write_tpch(home: Path, folder: Path) -> None:
     catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
     lineitem, orders = (
         tables.source(catalog.load_table(f"{tpch.NAMESPACE}.{name}")) for name in ("lineitem", "orders")
@@ -64,9 +70,12 @@ def _write_tpch(home: Path, join: Join) -> None:
         for source in (lineitem, orders)
     )
     keys = ("l_orderkey", "o_orderkey")
-    answer = expected.of_tables(rows, features, keys, ("l_partkey", "o_custkey"))
-    Inputs(TPCH, keys[0], lineitem, orders, answer, keys[1]).save(join.inputs)
-    join.config.write_text(tpch.config_path(home).read_text() + _TPCH)
+    joins: dict[str, JoinKind] = {TPCH: "left", TPCH_INNER: "inner"}
+    for name, join in joins.items():
+        answer = expected.of_tables(rows, features, keys, ("l_partkey", "o_custkey"), join)
+        inputs = Inputs(name, keys[0], lineitem, orders, answer, keys[1], join)
+        inputs.save(tables.inputs_path(folder, name))
+    tables.config_path(folder).write_text(tpch.config_path(home).read_text() + _TPCH)
 
 
 _TPCH = """\
@@ -78,4 +87,12 @@ datasets:
     staging:
       - table: tpch.orders
         key: {l_orderkey: o_orderkey}
+  tpch_inner:
+    training:
+      table: tpch.lineitem
+    key: [l_orderkey]
+    staging:
+      - table: tpch.orders
+        key: {l_orderkey: o_orderkey}
+        join: inner
 """

@@ -6,6 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+import joins
 from entrants import DEFAULT_ROWS, Entrant
 from peers.contender import Outcome
 from running import Program
@@ -68,11 +69,16 @@ class Grid:
         return [
             Point(entrant, batch_rows, lanes, cores, variant)
             for entrant in self.entrants
-            if not entrant.datasets or dataset in entrant.datasets
+            if self._reads(entrant, dataset)
             for cores in self.cores
             for variant in (self.variants if entrant.serves == "penstock" else ("",))
             for batch_rows, lanes in self._sizes(entrant)
         ]
+
+    def _reads(self, entrant: Entrant, dataset: str) -> bool:
+        if dataset in joins.INNER and not entrant.joins:
+            return False
+        return not entrant.datasets or dataset in entrant.datasets
 
     def _sizes(self, entrant: Entrant) -> list[tuple[int, int]]:
         sizes = self.batch_rows or entrant.batch_rows

@@ -217,4 +217,5 @@ def _tables_line(inputs: Inputs) -> str:
         f"{source.bytes_on_disk / _MIB:.0f} MiB"
         for source in (inputs.training, inputs.staging)
     ]
-    return f"Training: {parts[0]}. Staging: {parts[1]}."
+    joined = f"{inputs.join.capitalize()} join: {inputs.expected.rows:,} rows."
+    return f"Training: {parts[0]}. Staging: {parts[1]}. {joined}"

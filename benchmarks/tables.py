@@ -6,7 +6,8 @@ same training rows in random order. All are Iceberg tables of format 2, bucketed
 by 16 on the request id, Parquet with zstd, in a SQLite catalog; beside them lie
 the server's configuration and, per data set, what the contenders are given
 (`inputs.py`) with the sums of the right answer. Those sums are computed here
-from the arrays that were drawn, not by any join.
+from the arrays that were drawn, not by any join. T is a data set twice: `t`
+is its left join, `t_inner` its inner join.
 
 One request in a hundred has no staging row, and as many staging rows belong to
 no request, so that a left join differs from an inner one.
@@ -51,13 +52,14 @@ from pyiceberg.types import (
 
 KEY = "request_id"
 DATASETS = ("t", "t_scattered")
+INNER = "t_inner"
 FINISHED = "finished.json"
 
 _ROOT = Path(__file__).resolve().parent.parent
 
 # Raised when the same sizes give other rows than before, so that tables made
 # by an older generator are not taken for ours.
-_GENERATION = 1
+_GENERATION = 2
 
 _COUNTRIES = 200
 _ITEMS = 1_000_000
@@ -82,11 +84,12 @@ QUICK = Sizes(rows=40_000, requests=4_000)
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """The rows before they are written, and the answer of their left join."""
+    """The rows before they are written, and the answers of their left join and of their inner join."""
 
     training: pa.Table
     staging: pa.Table
     expected: Summary
+    inner: Summary
 
 
 def ensure(folder: Path, sizes: Sizes) -> None:
@@ -141,11 +144,13 @@ def draw(sizes: Sizes) -> Drawn:
         training[TRAINING_FACTOR].to_numpy(), np.concatenate([[0], np.cumsum(counts)[:-1]])
     )
     staging = draw_staging(rng, known, sizes.history)
-    expected = left_join(training, staging.drop_columns([KEY]), repeats)
+    features = staging.drop_columns([KEY])
+    expected = left_join(training, features, repeats)
+    inner = left_join(training.slice(0, int(repeats.sum())), features, repeats)
     per_request = np.concatenate([items[: sizes.requests - absent], np.zeros(absent, np.int64)])
-    expected.pairs = int((per_request * staging[STAGING_FACTOR].to_numpy()).sum())
+    expected.pairs = inner.pairs = int((per_request * staging[STAGING_FACTOR].to_numpy()).sum())
     # Features are in the order of their computation, not in the log's.
-    return Drawn(training, staging.take(rng.permutation(len(known))), expected)
+    return Drawn(training, staging.take(rng.permutation(len(known))), expected, inner)
 
 
 def spread(count: int, seed: int) -> Integers:
@@ -201,6 +206,8 @@ def _write(folder: Path, sizes: Sizes) -> None:
         training = source(create(catalog, dataset, rows, sizes.buckets))
         if dataset == "t":
             _must_be_adjacent(training)
+            inner = Inputs(INNER, KEY, training, staging, drawn.inner, join="inner")
+            inner.save(inputs_path(folder, INNER))
         Inputs(dataset, KEY, training, staging, drawn.expected).save(inputs_path(folder, dataset))
     catalog.close()
     config_path(folder).write_text(_CONFIG.format(folder=folder.resolve()))
@@ -219,6 +226,13 @@ datasets:
     key: [request_id]
     staging:
       - table: bench.staging
+  t_inner:
+    training:
+      table: bench.t
+    key: [request_id]
+    staging:
+      - table: bench.staging
+        join: inner
   t_scattered:
     training:
       table: bench.t_scattered

@@ -28,7 +28,8 @@ class DataFusion:
             self._context.register_parquet(name, _folder(source))
         features = ", ".join(f's."{name}"' for name in inputs.features)
         key, staging_key = inputs.keys
-        self._query = f'SELECT t.*, {features} FROM t LEFT JOIN s ON t."{key}" = s."{staging_key}"'
+        join = inputs.join.upper()
+        self._query = f'SELECT t.*, {features} FROM t {join} JOIN s ON t."{key}" = s."{staging_key}"'
 
     def stream(self) -> Iterator[datafusion.RecordBatch]:
         """Run the join."""

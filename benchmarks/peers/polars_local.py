@@ -22,7 +22,11 @@ class Polars:
         """Run the join."""
         key, staging_key = self._inputs.keys
         joined = _scan(self._inputs.training).join(
-            _scan(self._inputs.staging), left_on=key, right_on=staging_key, how="left", maintain_order="none"
+            _scan(self._inputs.staging),
+            left_on=key,
+            right_on=staging_key,
+            how=self._inputs.join,
+            maintain_order="none",
         )
         yield from joined.collect_batches(
             chunk_size=self._batch_rows, maintain_order=False, engine="streaming"

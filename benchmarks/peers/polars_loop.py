@@ -35,7 +35,9 @@ class Loop:
         for number in range(self._classes):
             features = _read(self._staging, number, self._classes)
             rows = _read(self._training, number, self._classes)
-            joined = rows.join(features, left_on=key, right_on=staging_key, how="left", maintain_order="none")
+            joined = rows.join(
+                features, left_on=key, right_on=staging_key, how=self._inputs.join, maintain_order="none"
+            )
             yield from joined.iter_slices(self._batch_rows)
 
     def rows(self, batch: pl.DataFrame) -> int:

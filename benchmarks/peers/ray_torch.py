@@ -29,7 +29,7 @@ class Ray:
         """Run the join."""
         joined = _read(self._inputs.training).join(
             _read(self._inputs.staging),
-            join_type="left_outer",
+            join_type="inner" if self._inputs.join == "inner" else "left_outer",
             num_partitions=_PARTITIONS,
             on=(self._inputs.key,),
         )

@@ -14,12 +14,12 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def join(inputs: Inputs) -> str:
-    """The left join of the pinned files, all columns."""
+    """The join of the pinned files, all columns."""
     key, staging_key = inputs.keys
     features = ", ".join(f's."{name}"' for name in inputs.features)
     return (
         f"SELECT t.*, {features} FROM {_files(inputs.training)} t "
-        f'LEFT JOIN {_files(inputs.staging)} s ON t."{key}" = s."{staging_key}"'
+        f'{inputs.join.upper()} JOIN {_files(inputs.staging)} s ON t."{key}" = s."{staging_key}"'
     )
 
 

@@ -24,12 +24,12 @@ def joined(drawn: tables.Drawn) -> pa.Table:
     return result
 
 
-def differences(drawn: tables.Drawn, table: pa.Table) -> list[str]:
+def differences(expected: Summary, table: pa.Table) -> list[str]:
     """The findings of the checks for a table that is read in small batches."""
     summary = Summary()
     for batch in table.combine_chunks().to_batches(max_chunksize=128):
         summary.add(batch)
-    return summary.differences(drawn.expected)
+    return summary.differences(expected)
 
 
 class Checks(unittest.TestCase):
@@ -41,8 +41,8 @@ class Checks(unittest.TestCase):
 
     def test_right_answer_in_any_order(self) -> None:
         order = np.random.default_rng(1).permutation(self.right.num_rows)
-        assert differences(self.drawn, self.right) == []
-        assert differences(self.drawn, self.right.take(order)) == []
+        assert differences(self.drawn.expected, self.right) == []
+        assert differences(self.drawn.expected, self.right.take(order)) == []
 
     def test_has_rows_without_features(self) -> None:
         assert self.right["country"].null_count > 0
@@ -51,11 +51,14 @@ class Checks(unittest.TestCase):
         lost = self.right.slice(1)
         twice = pa.concat_tables([self.right.slice(0, 1), self.right])
         for table in (lost, twice, pa.concat_tables([self.right.slice(0, 1), lost.slice(1)])):
-            assert differences(self.drawn, table) != []
+            assert differences(self.drawn.expected, table) != []
 
-    def test_rows_without_features_lost(self) -> None:
+    def test_inner_join_is_another_answer(self) -> None:
         inner = self.right.filter(pa.compute.is_valid(self.right["country"]))
-        assert differences(self.drawn, inner) != []
+        assert differences(self.drawn.expected, inner) != []
+        assert differences(self.drawn.inner, inner) == []
+        assert differences(self.drawn.inner, inner.slice(1)) != []
+        assert differences(self.drawn.inner, self.right) != []
 
     def test_features_of_another_request(self) -> None:
         # Every column keeps its values; only the two sides are shifted.
@@ -65,14 +68,14 @@ class Checks(unittest.TestCase):
             if name != tables.KEY:
                 index = shifted.column_names.index(name)
                 shifted = shifted.set_column(index, name, shifted[name].take(order))
-        found = differences(self.drawn, shifted)
+        found = differences(self.drawn.expected, shifted)
         assert len(found) == 1
         assert "pairs" in found[0]
 
     def test_column_absent_or_extra(self) -> None:
-        assert differences(self.drawn, self.right.drop_columns(["history"])) != []
+        assert differences(self.drawn.expected, self.right.drop_columns(["history"])) != []
         extra = self.right.append_column("x", self.right["u0"])
-        assert differences(self.drawn, extra) != []
+        assert differences(self.drawn.expected, extra) != []
 
     def test_one_value_altered(self) -> None:
         for name in self.right.column_names:
@@ -83,7 +86,7 @@ class Checks(unittest.TestCase):
             index = self.right.column_names.index(name)
             with self.subTest(column=name):
                 table = self.right.set_column(index, name, column)
-                assert differences(self.drawn, table) != []
+                assert differences(self.drawn.expected, table) != []
 
 
 class Drawing(unittest.TestCase):

@@ -34,14 +34,23 @@ class Wide(unittest.TestCase):
         factors = (TRAINING_FACTOR, STAGING_FACTOR)
         self.expected = expected.of_tables(self.training, self.staging, (tables.KEY, tables.KEY), factors)
 
-    def differences(self, table: pa.Table) -> list[str]:
+    def differences(self, table: pa.Table, of: Summary | None = None) -> list[str]:
         summary = Summary()
         for batch in table.combine_chunks().to_batches(max_chunksize=100):
             summary.add(batch)
-        return summary.differences(self.expected)
+        return summary.differences(of or self.expected)
 
     def test_right_answer(self) -> None:
         assert self.differences(self.right) == []
+
+    def test_right_answer_of_an_inner_join(self) -> None:
+        factors = (TRAINING_FACTOR, STAGING_FACTOR)
+        keys = (tables.KEY, tables.KEY)
+        inner = expected.of_tables(self.training, self.staging, keys, factors, "inner")
+        matched = self.right.filter(pc.is_in(self.right[tables.KEY], self.staging[tables.KEY]))
+        assert 0 < matched.num_rows < self.right.num_rows
+        assert self.differences(matched, inner) == []
+        assert self.differences(self.right, inner) != []
 
     def test_every_column_counts(self) -> None:
         for name in self.right.column_names:
