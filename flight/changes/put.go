@@ -148,6 +148,7 @@ func (w *Service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	command.call.Note.Wrote(rows.Counts())
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.Counts().Bytes}
 	if err != nil {
+		err = rows.Cause(err)
 		attributes = append(attributes, "error", err)
 	}
 	log.InfoContext(ctx, "stage ends", attributes...)

@@ -21,7 +21,8 @@ const MaxRequest = 2 << 20
 const (
 	maxHeaderBytes   = 16 << 10 // of a call; gRPC counts headers after decompression
 	maxCalls         = 128      // at a time, of one connection
-	receiveWindow    = 64 << 10 // bytes that a client may send ahead, on a call and on a connection
+	receiveWindow    = 64 << 10 // bytes of a call that a client may send before the server reads them
+	connectionWindow = 1 << 20  // bytes on the way; gRPC extends this window when bytes arrive, whether or not they are read
 	handshakeTimeout = 10 * time.Second
 	maxArriving      = 1024             // open calls whose request has not arrived
 	maxArrivingBytes = 16 << 20         // bytes of these calls' requests that have arrived
@@ -76,7 +77,7 @@ func (l *Limiter) ServerOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.InitialWindowSize(receiveWindow),
-		grpc.InitialConnWindowSize(receiveWindow),
+		grpc.InitialConnWindowSize(connectionWindow),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),

@@ -12,7 +12,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -48,25 +47,23 @@ type Options struct {
 	Budget *budget.Budget
 }
 
-// Rows are the rows of one call. A message is received only when a batch is read from Rows. Flow
-// control of the connection bounds the bytes that a client can send ahead. Before a message is
-// received, twice the maximum size of a message is reserved: once for the encoded message and once
-// for the decoded message.
+// Rows are the rows of one call. A message is received when a batch is read from Rows or, if memory
+// is plentiful, while the previous batch is in use. Flow control of the connection bounds the bytes
+// that a client can send ahead.
 type Rows struct {
-	source  Source
-	next    func(context.Context) (*message, error) // receives or reads a message
-	limit   int64                                   // the maximum bytes of a message
-	pace    Pace
-	schema  *arrow.Schema
-	nodes   int // the number of arrays of a batch
-	views   int // how many of these are arrays of views
-	reader  *ipc.Reader
-	held    *budget.Reservation // memory of the message that is being received, or of the last batch
-	kept    *budget.Reservation // memory of dictionaries and of the schema
-	first   *message            // the message with the schema; nil once the schema has been read
-	message *ipc.Message        // the last message
-	sizes   map[int64]int64     // the sizes of dictionaries, by id
-	counts  Counts
+	receiver *receiver                               // nil: the rows are an Arrow stream
+	next     func(context.Context) (*message, error) // receives or reads a message
+	limit    int64                                   // the maximum bytes of a message
+	schema   *arrow.Schema
+	nodes    int // the number of arrays of a batch
+	views    int // how many of these are arrays of views
+	reader   *ipc.Reader
+	held     *budget.Reservation // memory of the message that is being received, or of the last batch
+	kept     *budget.Reservation // memory of dictionaries and of the schema
+	first    *message            // the message with the schema; nil once the schema has been read
+	message  *ipc.Message        // the last message
+	sizes    map[int64]int64     // the sizes of dictionaries, by id
+	counts   Counts
 
 	expanded  int64 // bytes of decompressed bodies and of the values of dictionaries and views
 	declared  int64 // the number of rows that the client's last message declares
@@ -89,7 +86,8 @@ func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, e
 	if err != nil {
 		return nil, err
 	}
-	p := &Rows{source: source, limit: o.Limit, pace: o.Pace, first: message, held: first.held, sizes: map[int64]int64{}}
+	p := &Rows{limit: o.Limit, first: message, held: first.held, sizes: map[int64]int64{}}
+	p.receiver = &receiver{source: source, pace: o.Pace, budget: o.Budget, limit: o.Limit}
 	if p.kept, err = o.Budget.Reserve("dictionaries that a client sends", 0); err != nil {
 		return nil, err
 	}
@@ -151,9 +149,16 @@ func (p *Rows) Close() {
 	if p.message != nil {
 		p.message.Release()
 	}
+	if p.receiver != nil {
+		p.receiver.close()
+	}
 	p.held.Release()
 	p.kept.Release()
 }
+
+// Cause returns the error that ended a call, given the error of the code that was using a batch at
+// that time. If the next message was too large, gRPC has ended the call's context.
+func (p *Rows) Cause(err error) error { return p.receiver.cause(err) }
 
 // batch returns the next batch. It returns nil after the last batch if the stream is complete.
 func (p *Rows) batch(ctx context.Context) (arrow.RecordBatch, error) {
@@ -287,12 +292,21 @@ func (p *Rows) arrow(ctx context.Context) (*message, error) {
 		case p.completed:
 			return nil, fault.New(fault.Invalid, "a message came after the last one").WithRemedy("send the number of rows after the last batch")
 		case len(m.header) > 0:
-			return m, p.account(ctx, m)
+			if err := p.account(ctx, m); err != nil || p.receiver == nil {
+				return m, err
+			}
+			return m, p.receiver.receiveAhead()
 		}
 		if err := p.end(m.metadata); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// receive receives the next message.
+func (p *Rows) receive(ctx context.Context) (m *message, err error) {
+	m, p.held, err = p.receiver.receive(ctx, p.held, p.counts.Bytes)
+	return m, err
 }
 
 // end reads the client's last message.
@@ -371,44 +385,4 @@ func (p *Rows) fits(head *batchHeader) error {
 			WithRemedy("send the whole dictionary, or texts instead of dictionaries")
 	}
 	return nil
-}
-
-// arrived is the result of receiving a message.
-type arrived struct {
-	message *message
-	err     error
-}
-
-// whole returns the received message, or the error that explains why no message was received.
-func (a arrived) whole(limit int64) (*message, error) {
-	if status.Code(a.err) == codes.ResourceExhausted {
-		return nil, tooLargeBatch(limit)
-	}
-	return a.message, a.err
-}
-
-// receive receives a message. It fails if the client is too slow.
-func (p *Rows) receive(ctx context.Context) (*message, error) {
-	if more := 2*p.limit - p.held.Held(); more > 0 {
-		if err := p.held.GrowWait(ctx, more); err != nil {
-			return nil, err
-		}
-	}
-	result := make(chan arrived, 1)
-	done := make(chan struct{})
-	go func() { // this goroutine ends at the latest when the call ends
-		defer close(done)
-		m := &message{}
-		err := p.source.RecvMsg(m)
-		result <- arrived{m, err}
-	}()
-	err := p.pace.Wait(ctx, done, p.counts.Bytes)
-	if err == nil || ctx.Err() != nil { // if a message is too large, gRPC ends ctx: the result then has the reason
-		select {
-		case r := <-result:
-			return r.whole(p.limit)
-		default:
-		}
-	}
-	return nil, err
 }

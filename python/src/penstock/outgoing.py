@@ -15,8 +15,10 @@ from penstock.query import invalid
 # The packages whose data frames export the same rows each time.
 _FRAMES = ("pandas", "polars")
 
-# The number of batches of local files that are read before they are sent.
+# The number of batches of local files that are read before they are sent, and the maximum number of their rows. With smaller
+# batches, the allocator reuses memory that the processor still caches, and the server sorts the first rows sooner.
 _BATCH_READAHEAD = 2
+_BATCH_ROWS = 16_384
 
 _FORMS = "a pyarrow table, a data frame, anything else that exports an Arrow stream, or a generator of record batches"
 
@@ -118,7 +120,12 @@ def _scanner(data: Any) -> Any:
         if isinstance(data.format, ds.ParquetFileFormat)
         else None
     )
-    return data.scanner(batch_readahead=_BATCH_READAHEAD, fragment_readahead=1, fragment_scan_options=options)
+    return data.scanner(
+        batch_size=_BATCH_ROWS,
+        batch_readahead=_BATCH_READAHEAD,
+        fragment_readahead=1,
+        fragment_scan_options=options,
+    )
 
 
 def _is_frame(data: Any) -> bool:
