@@ -2,8 +2,9 @@
 
 One process reads T from a server on its host, with prefetch=0, in two ways that take turns:
 
-- ring: `IterableDataset`, whose tensors the server assembles in a ring of shared memory;
-- converted: batches in mapped memory (`convert=False`), which a `Converter` makes tensors of.
+- ring: `IterableDataset`, whose tensors the server assembles in a ring of shared memory. The form of batches is left to
+  the server, as usual;
+- converted: plain batches in mapped memory (`convert=False`), which a `Converter` makes tensors of.
 
 It prints medians: the CPU time of the training process for a batch, that of the server for all of T, and rows/s.
 It fails if a limit below is missed.
@@ -51,13 +52,13 @@ class Turn:
 
 def batches(address: str, options: dict[str, Any], way: str) -> Iterator[int]:
     """The rows of each batch, as tensors."""
-    fields: dict[str, Any] = {"batch_rows": BATCH_ROWS, "wire": "plain", "prefetch": 0}
+    fields: dict[str, Any] = {"batch_rows": BATCH_ROWS, "prefetch": 0}
     if way == "ring":
         for batch in IterableDataset(address, "t", **fields, **options):
             yield batch.rows
         return
     convert: Converter | None = None
-    for records, _ in IterableDataset(address, "t", convert=False, **fields):
+    for records, _ in IterableDataset(address, "t", convert=False, wire="plain", **fields):
         convert = convert or Converter(records.schema, **options)
         yield convert(records).rows
 

@@ -6,26 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/flight/blocks"
-	"github.com/penstock/penstock/flight/local"
-	"github.com/penstock/penstock/loader/dataset"
 )
-
-// forBlocks returns the query of a stream whose session takes blocks. Of the forms of batches, the
-// plain one is nearest to a block, so it replaces a choice that is left to the server, unless its
-// batches may be too large.
-func (p planned) forBlocks(session *local.Session) planned {
-	if !session.TakesBlocks() || !p.Query.Wire.Auto() {
-		return p
-	}
-	if int64(p.BatchRows)*p.ExpectedBytes(p.Outputs) <= maxPlainBlock {
-		p.Query.Wire = dataset.WirePlain
-	}
-	return p
-}
-
-// maxPlainBlock is the maximum expected size of a batch that becomes a block, in bytes, if its
-// smaller form could be sent instead.
-const maxPlainBlock = 32 << 20
 
 // openBlocks returns the blocks of a stream with a schema, or nil if its client does not accept
 // blocks, or if the plan cannot be used: batches are then sent instead. The caller calls Close.

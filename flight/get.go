@@ -53,7 +53,6 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return failure.Cause(ctx, err)
 	}
-	p = p.forBlocks(session)
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session = slot, session

@@ -19,6 +19,9 @@ const (
 	// planMemory is how many times the bytes of its text a plan takes while it is read. Most of it
 	// are the texts of vocabularies: as decoded, and with the overhead of slices.
 	planMemory = 8
+	// maxExpanded is the maximum size of a block, in bytes, if its batch has indexed columns that the
+	// block expands. Above it, the batch is much smaller than eight slots of this size.
+	maxExpanded = 32 << 20
 )
 
 // Blocks assembles the batches of one stream. It is not safe for concurrent use.
@@ -62,11 +65,15 @@ func (b *Blocks) Close() {
 
 // Deliver assembles a batch as a block, and delivers it with the text of the cursor after the batch
 // and the step of this cursor. It returns the size of the block. If the size is 0, there is no free
-// slot. If the size is 0 or there is an error, the batch must be sent in another way.
+// slot, or the expanded rows are too large. If the size is 0 or there is an error, the batch must be sent
+// in another way.
 func (b *Blocks) Deliver(from arrow.RecordBatch, cursor []byte, step int64) (bytes int64, err error) {
 	sizes, err := b.layout.Size(from)
 	if err != nil {
 		return 0, err
+	}
+	if b.layout.Expands() && sizes.Bytes > maxExpanded {
+		return 0, nil
 	}
 	scratch, err := b.budget.Reserve("the conversion of a batch", sizes.Scratch)
 	if err != nil {

@@ -17,6 +17,10 @@ type Layout struct {
 	fixed   int      // the number of tensors whose size depends only on the number of rows; they are first
 }
 
+// Expands reports whether blocks have the rows of plain batches, although the schema has indexed columns (see
+// Compile).
+func (l *Layout) Expands() bool { return l.expands }
+
 // entry is an indexed column of the schema.
 type entry struct {
 	name    string

@@ -110,8 +110,15 @@ def test_values_that_a_plan_refuses_are_reported_by_the_converter(host: Host) ->
 
 # spec: local-19, local-20
 def test_a_loop_may_keep_all_batches(host: Host) -> None:
+    with host.connect(local=False) as client, client.read("d", batch_rows=100, lanes=2) as stream:
+        convert = Converter(stream.schema, **RULES)
+        expected = [convert(records) for records in stream]
+        assert stream.report is not None
+        assert stream.report["indexed"]  # the batches that replace blocks are indexed, too
     kept = list(dataset(host, batch_rows=100))
     assert len(kept) > 8
+    for batch, other in zip(kept, expected, strict=True):
+        same(batch, other)
     assert 1 <= sum(in_ring(batch["row"]) for batch in kept) < len(kept)
     assert sorted(row for batch in kept for row in batch["row"].tolist()) == list(range(ROWS))
     first = kept[0]["row"].clone()
