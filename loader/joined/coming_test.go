@@ -254,3 +254,49 @@ func TestLanesShareThePrefetchedBuildSides(t *testing.T) {
 		require.EqualValues(t, 16, built.Load(), "each build side is read once")
 	})
 }
+
+// TestLanesReadAheadLate checks that a stream of two lanes opens the next range of a lane only when
+// the lane's current range has few rows left. The rows and their order do not depend on that.
+//
+// spec: storage-12
+func TestLanesReadAheadLate(t *testing.T) {
+	t.Parallel()
+	const large, lanes, step, late = 150_000, 2, 10_000, 1 << 18
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	ids := []int{29, 6, 64} // of the buckets 0, 1 and 2
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(16,id)", 2*large+160, func(i int) string {
+		return fmt.Sprint(ids[i/large], " ", i)
+	}).In(t, w)
+	seen := &readers{}
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			require.Equal(t, lanes, source.Lanes)
+			made, err := w.Scan(ctx, source, columns)
+			seen.opened++
+			return &beginning{Rows: made, of: seen}, err
+		},
+	})
+	p, err := l.Plan(t.Context(), loadertest.OneShard(lanes, lanes*step))
+	require.NoError(t, err)
+	first, second := p.Lanes[0].Ranges, p.Lanes[1].Ranges
+	require.Len(t, first, 2)
+	require.Len(t, second, 2)
+	rows := first[0].To - first[0].From
+	require.Greater(t, rows, int64(late/lanes+step))
+	require.Less(t, second[0].To-second[0].From, int64(step))
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
+	require.NoError(t, err)
+	defer s.Release()
+	for read := int64(step); s.Next(); read += step {
+		if rows-read > late/lanes {
+			require.Equal(t, 3, seen.opened, "after %d rows of each lane, only the second lane is in its second range", read)
+		} else if rows-read < late/lanes-step {
+			require.Equal(t, 4, seen.opened, "after %d rows of each lane", read)
+		}
+	}
+	require.NoError(t, s.Err())
+	require.Equal(t, 4, seen.opened)
+}

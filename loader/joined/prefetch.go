@@ -17,14 +17,22 @@ const (
 	// maxPrefetchedBytes is the maximum expected size in memory of the training columns of the
 	// ranges that a lane prefetches. A lane's next range is prefetched even if it is larger.
 	maxPrefetchedBytes = 256 << 20
+	// prefetchRows is about how many rows a stream of several lanes returns between the start of
+	// reading a lane's next range and the first use of that range. That takes longer than the round
+	// trips to storage. An earlier start would hold the memory longer, and in each lane.
+	prefetchRows = 1 << 18
 )
 
 // prefetchAfter prefetches ranges of the lane after the given range: it starts to read their
 // training rows and to build their build sides in spare memory, so that the lane does not wait for
 // storage when it opens them. The number of prefetched ranges grows with the number of batches
-// joined so far, so that short reads waste little.
-func (l *Lane) prefetchAfter(index int) {
+// joined so far, so that short reads waste little. left is the number of rows that the given range
+// still has, or 0 if that is unknown.
+func (l *Lane) prefetchAfter(index int, left int64) {
 	s := l.stream
+	if len(s.lanes) > 1 && left > prefetchRows/int64(len(s.lanes)) {
+		return
+	}
 	next := l.Ranges[:l.Needed]
 	last := min(index+min(s.batches, max(1, maxPrefetched/len(s.lanes))), len(next)-1)
 	bytes := int64(0)

@@ -90,7 +90,7 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 		}
 		o.lane.stream.batches++
 		if o.run == nil {
-			o.lane.prefetchAfter(o.index)
+			o.lane.prefetchAfter(o.index, o.left())
 		}
 		b, err := o.final()
 		if err != nil {
@@ -134,8 +134,17 @@ func (o *OpenRange) begin() {
 		}
 	}
 	if o.run == nil {
-		o.lane.prefetchAfter(o.index)
+		o.lane.prefetchAfter(o.index, o.left())
 	}
+}
+
+// left returns the number of rows that follow the current joined batch, or 0 if the plan does not
+// know the range's rows.
+func (o *OpenRange) left() int64 {
+	if o.lane.stream.plan.Inexact != "" {
+		return 0
+	}
+	return o.rows.To - o.rows.From - o.returned - o.last
 }
 
 // final returns the rows of the joined batch that pass the post-join filter.

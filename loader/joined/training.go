@@ -51,6 +51,7 @@ func (t *trainingRows) between(ctx context.Context, at plan.Range, read columns)
 // source returns the source of the rows of a range.
 func (t *trainingRows) source(at plan.Range) plan.Source {
 	source := t.spec.Plan.Training(at)
+	source.Lanes = len(t.spec.Lanes)
 	shuffle := t.spec.Shuffle
 	if source.Ordinals = shuffle != nil; !source.Ordinals {
 		return source

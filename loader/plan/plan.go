@@ -155,6 +155,9 @@ type Source struct {
 	// batches are queued for the consumer. 0 stands for the default.
 	BatchRows int
 	Ahead     int64
+	// Lanes is the number of lanes from which the stream takes rows in turn. The queues of their
+	// scans share the default size, but each may hold at least one batch. 0 stands for 1.
+	Lanes int
 	// StepRows, if positive, is the number of stored rows of a step. Where possible, batches end
 	// where steps end. Begun is the number of rows of the first step that precede the source.
 	StepRows, Begun int64

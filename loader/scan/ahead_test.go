@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -170,6 +171,33 @@ func TestReadsNoFurtherThanAhead(t *testing.T) {
 		require.LessOrEqual(t, r.store.Counts().Reads, 1+n+2*3+1)
 	}
 	require.NoError(t, rdr.Err())
+}
+
+// TestLanesShareTheQueue checks that the queues of the scans of several lanes hold together as much
+// as the queue of one lane, but each at least one batch.
+func TestLanesShareTheQueue(t *testing.T) {
+	t.Parallel()
+	const batchRows = 100
+	r := long(t)
+	largest, _ := sizes(t, r, all...)
+	decoded := func(ahead int64, lanes int) (rows int64) {
+		synctest.Test(t, func(t *testing.T) {
+			s := r.scanner(scan.Options{Ahead: ahead})
+			source := r.source()
+			source.Lanes = lanes
+			rdr, err := s.Open(t.Context(), source, r.columns(all...))
+			require.NoError(t, err)
+			defer rdr.Release()
+			require.True(t, rdr.Next())
+			synctest.Wait()
+			rows = s.Decoded()
+		})
+		return rows
+	}
+	require.Equal(t, decoded(12*largest, 1), decoded(12*largest, 0))
+	require.Equal(t, decoded(3*largest, 0), decoded(12*largest, 4))
+	require.Greater(t, decoded(12*largest, 1), decoded(12*largest, 4))
+	require.EqualValues(t, 2*batchRows, decoded(12*largest, 1000), "the batch of the consumer and one in the queue")
 }
 
 // telling is a store that says when a file is opened.

@@ -114,13 +114,13 @@ func (r *Reader) Begin() {
 func (r *Reader) prepare() error {
 	ahead := r.scanner.options.Ahead
 	if ahead > 0 {
-		ahead = max(ahead, r.source.Ahead)
+		ahead = max(ahead/int64(max(r.source.Lanes, 1)), r.source.Ahead, 1)
 	}
 	queue, err := newPrefetchQueue(r.ctx, r.scanner.options.Budget, "the scan of "+subject(r.source), ahead)
 	if err != nil {
 		return err
 	}
-	queue.whole, queue.starting = r.source.BatchRows > 0, r.source.Starting
+	queue.whole, queue.starting = r.source.BatchRows > 0 || r.source.Lanes > 1, r.source.Starting
 	r.queue = queue
 	r.walk = &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, withoutChecksum: &r.withoutChecksum}
 	r.group.SetLimit(2) // a decoder and an opener
