@@ -186,6 +186,10 @@ rings: build .venv/torch/.stamp .venv/bench/.stamp ## tensors that the server as
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	PYTHONPATH=python/src .venv/torch/bin/python benchmarks/rings.py
 
+.PHONY: gpu
+gpu: build .venv/torch/.stamp ## a model on a GPU that is fed from T, beside steps on batches that stay there
+	benchmarks/gpu.sh
+
 .PHONY: bench-torch
 bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
@@ -341,6 +345,7 @@ long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/be
 	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch python/tests
 	PENSTOCK_TEST_MAPPED=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
+	cd benchmarks && PYTHONPATH=$(CURDIR)/python/src ../.venv/torch/bin/python -m unittest tests.torch_gpu
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 6MiB
 	.venv/bench/bin/python benchmarks/memory.py --quick --memory 10

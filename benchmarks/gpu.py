@@ -1,212 +1,359 @@
-"""How fast T is copied to a GPU: with `device=`, compared with other ways.
+"""Is a GPU fed as fast as it trains? A small DLRM on batches that stay on the device, and on batches that are read.
 
-Each way reads T at 8,192 rows and trains nothing; where `--work` says so the device is
-kept busy after each batch for that many milliseconds, like a step of training. Ways
-take turns in each run. It prints medians: rows/s, the bytes of tensors that came to the
-device each second, how much of the pass the loop waited for batches, and the speed
-beside that of tensors that stay in the memory of the machine.
+One process trains the model of `dlrm.py` on T, in batches of 8,192 rows. Each way to feed it takes turns with
+*resident* steps, of 64 batches that stay on the device, in the same process. It prints medians: milliseconds of a
+step, the ratio to resident steps of the same turn, the share of the time that the loop waits for batches, and the
+CPU time of the training process for a step. The first steps of each pass are not timed.
 
-    make build .venv/torch/.stamp .venv/bench/.stamp
-    .venv/bench/bin/python benchmarks/tables.py .bench/full
-    .venv/torch/bin/python benchmarks/gpu.py
+Before that, it compares batches and losses with those of the same rows, joined by pyarrow, and with those of a
+`Converter` over TCP (`same_rows.py`).
 
-Without a GPU it says so and exits with 2; `--device cpu` runs it all the same, to see
-that it works, and measures nothing.
+    make gpu
+    PYTHON=python3 benchmarks/gpu.sh    # where nothing can be downloaded: see there which files and packages it needs
+
+With a GPU, the exit code is 1 if a way of `LIMITED` reaches less than 0.95 of the speed of resident steps, or if its
+loop waits for more than 5 % of the time. Without one, nothing is measured on a GPU, and it says so. In any case, it
+is 1 if tensors or losses differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import itertools
+import multiprocessing
 import statistics
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from multiprocessing.synchronize import Event
 from typing import Any
 
+import dlrm
+import process
+import same_rows
+import tables
 import torch
-from peers.into_torch import rules
+from dlrm import Trainer
+from inputs import Inputs
+from jobs import ROOT, Server
 from torch.utils.data import DataLoader
-from torch_conversion import BATCH_ROWS, ROOT, serving
+from torch_conversion import BATCH_ROWS, serving
 
 import penstock
-from penstock.torch import Batch, Deduplicated, IterableDataset, Jagged
+from penstock.torch import Batch, Converter, IterableDataset
 
-NO_DEVICE = 2
+RESIDENT_BATCHES = 64
+
+# Limits of the ways that `device=` feeds, with a GPU.
+LIMITED = ("ring, device=", "ring, shuffled, device=", "TCP, device=")
+SPEED = 0.95
+WAITS = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
-    """The input and the target of all ways.
+class Pass:
+    """Steps of one pass: their number, seconds, seconds of waiting, and CPU seconds of this process."""
 
-    Attributes:
-        address: the server's.
-        options: of the dataset.
-        device: that trains.
-    """
+    steps: int
+    seconds: float
+    waited: float
+    cpu: float
 
-    address: str
-    options: dict[str, Any]
-    device: torch.device
-
-    def dataset(self, **more: Any) -> IterableDataset:
-        """The dataset of one way."""
-        return IterableDataset(self.address, "t", **self.options, **more)
-
-    def stays(self) -> Iterable[Batch]:
-        """Tensors that stay in CPU memory."""
-        return self.dataset()
-
-    def by_dataset(self) -> Iterable[Batch]:
-        """Pinned buffers, copied concurrently with the loop, one batch ahead."""
-        return self.dataset(device=self.device)
-
-    def by_loop(self) -> Iterator[Batch]:
-        """The loop copies each tensor when it receives the batch."""
-        for batch in self.dataset():
-            yield batch.to(self.device)
-
-    def by_loader(self) -> Iterator[Batch]:
-        """A DataLoader pins each tensor, and the loop copies without waiting."""
-        pins = self.device.type == "cuda"
-        for batch in DataLoader(self.dataset(), batch_size=None, pin_memory=pins):
-            yield batch.to(self.device, non_blocking=True)
-
-
-WAYS: dict[str, Callable[[Reading], Iterable[Batch]]] = {
-    "tensors that stay": Reading.stays,
-    "device=": Reading.by_dataset,
-    "batch.to(device)": Reading.by_loop,
-    "DataLoader(pin_memory=True)": Reading.by_loader,
-}
+    @property
+    def each(self) -> float:
+        """Seconds of a step."""
+        return self.seconds / self.steps
 
 
 @dataclasses.dataclass
-class Pass:
-    """One read of T."""
+class Feed:
+    """A way to feed the loop: how to begin a pass, the dataset that counts its waiting, and what runs meanwhile."""
 
-    seconds: float
-    waited: float
-    rows: int
-    moved: int
-
-
-class Work:
-    """Keeps a device busy for about a number of milliseconds, without using the CPU."""
-
-    def __init__(self, device: torch.device, milliseconds: float) -> None:
-        self._matrix = torch.rand(2048, 2048, device=device) if milliseconds else None
-        self._device = device
-        self._times = 1
-        while self._matrix is not None and self._once() < milliseconds / 1e3:
-            self._times *= 2
-
-    def _once(self) -> float:
-        began = time.perf_counter()
-        self.begin()
-        self.end()
-        return time.perf_counter() - began
-
-    def begin(self) -> None:
-        """Starts work on the device."""
-        if self._matrix is not None:
-            for _ in range(self._times):
-                torch.mm(self._matrix, self._matrix)
-
-    def end(self) -> None:
-        """Waits until the device has finished its work."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+    batches: Callable[[], Iterable[Batch]]
+    dataset: IterableDataset | None = None
+    beside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
 
-def tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """All tensors of the columns of a batch."""
-    for value in values:
-        if isinstance(value, Deduplicated):
-            yield value.inverse
-            yield from tensors(value.columns.values())
-        elif isinstance(value, Jagged):
-            yield value.values
-            yield value.offsets
-        elif isinstance(value, torch.Tensor):
-            yield value
+class Waiting:
+    """Batches, and how long their consumer has waited for them: by the dataset's own count, if there is one."""
 
+    def __init__(self, feed: Feed) -> None:
+        self._batches = iter(feed.batches())
+        self._dataset = feed.dataset
+        self._waited = 0.0
 
-def read(batches: Iterable[Batch], work: Work) -> Pass:
-    """Reads all of T, and works on each batch."""
-    began = time.perf_counter()
-    waited, rows, moved = 0.0, 0, 0
-    iterator = iter(batches)
-    while True:
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
         asked = time.perf_counter()
-        batch = next(iterator, None)
-        waited += time.perf_counter() - asked
-        if batch is None:
-            break
-        rows += batch.rows
-        moved += sum(tensor.nbytes for tensor in tensors(batch.values()))
-        work.begin()
-    work.end()
-    return Pass(time.perf_counter() - began, waited, rows, moved)
+        try:
+            return next(self._batches)
+        finally:
+            self._waited += time.perf_counter() - asked
+
+    @property
+    def waited(self) -> float:
+        """Seconds."""
+        return self._waited if self._dataset is None else self._dataset.stats().waited
 
 
-def table(passes: dict[str, list[Pass]]) -> str:
-    """Medians of all ways."""
+@dataclasses.dataclass(frozen=True)
+class Ways:
+    """All ways, from a server with a local socket and from one that only listens on TCP."""
 
-    def median(name: str, what: Callable[[Pass], float]) -> float:
-        return statistics.median(what(one) for one in passes[name])
+    local: str
+    remote: str
+    batch_rows: int
+    steps: int
+    device: torch.device
 
-    first = next(iter(passes))
-    lines = [
-        "| way | Mrows/s | GB/s | waited | of tensors that stay |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for name in passes:
-        speed = median(name, lambda one: one.rows / one.seconds / 1e6)
-        beside = statistics.median(
-            a.seconds / b.seconds for a, b in zip(passes[first], passes[name], strict=True)
+    def dataset(self, address: str, **more: Any) -> IterableDataset[Batch]:
+        """The model's input."""
+        options: dict[str, Any] = {
+            "columns": dlrm.COLUMNS,
+            "batch_rows": self.batch_rows,
+            "limit": self.steps,
+            "epochs": "auto",
+        }
+        return IterableDataset(address, "t", **(options | dlrm.RULES | more))
+
+    def resident(self) -> Feed:
+        """Batches on the device, in turn."""
+        batches = [batch.to(self.device) for batch in converted(self, dlrm.COLUMNS, RESIDENT_BATCHES)]
+        return Feed(lambda: itertools.islice(itertools.cycle(batches), self.steps))
+
+    def fed(self, address: str, **more: Any) -> Feed:
+        """Batches that the dataset brings to the device."""
+        dataset = self.dataset(address, device=self.device, **more)
+        return Feed(lambda: dataset, dataset)
+
+    def moved(self) -> Feed:
+        """Batches that the loop copies to the device."""
+        dataset = self.dataset(self.local)
+        return Feed(lambda: (batch.to(self.device) for batch in dataset))
+
+    def loaded(self, workers: int) -> Feed:
+        """Batches of worker processes, which the loop copies to the device."""
+        loader = DataLoader(
+            self.dataset(self.local),
+            batch_size=None,
+            num_workers=workers,
+            multiprocessing_context="spawn",
+            persistent_workers=True,
         )
+        return Feed(lambda: (batch.to(self.device) for batch in loader))
+
+    def all(self) -> tuple[Feed, dict[str, Feed]]:
+        """Resident steps, and the others."""
+        resident = self.resident()
+        return resident, {
+            "ring, device=": self.fed(self.local),
+            "ring, shuffled, device=": self.fed(self.local, order="shuffled", seed=7),
+            "TCP, device=": self.fed(self.remote),
+            "ring, batch.to": self.moved(),
+            "DataLoader, 4 workers, batch.to": self.loaded(4),
+            "resident, while a thread reads": dataclasses.replace(
+                resident, beside=lambda: reading_thread(self)
+            ),
+            "resident, while a process reads": dataclasses.replace(
+                resident, beside=lambda: reading_process(self)
+            ),
+        }
+
+
+def converted(ways: Ways, columns: list[str], count: int) -> Iterator[Batch]:
+    """The first batches, received over TCP and converted in this process."""
+    with penstock.connect(ways.remote) as client:
+        query: dict[str, Any] = {"columns": columns, "batch_rows": ways.batch_rows, "wire": "plain"}
+        with client.read("t", **query) as stream:
+            convert = Converter(stream.schema, **dlrm.RULES)
+            for records in itertools.islice(stream, count):
+                yield convert(records)
+
+
+@contextlib.contextmanager
+def reading_thread(ways: Ways) -> Iterator[None]:
+    """Reads the dataset again and again in a thread of this process."""
+    begun, ends = threading.Event(), threading.Event()
+    thread = threading.Thread(target=read_repeatedly, args=(ways, begun, ends))
+    thread.start()
+    try:
+        begun.wait()
+        yield
+    finally:
+        ends.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def reading_process(ways: Ways) -> Iterator[None]:
+    """Reads the dataset again and again in another process."""
+    spawn = multiprocessing.get_context("spawn")
+    begun, ends = spawn.Event(), spawn.Event()
+    reader = spawn.Process(target=read_repeatedly, args=(ways, begun, ends))
+    reader.start()
+    try:
+        begun.wait()
+        yield
+    finally:
+        ends.set()
+        reader.join()
+
+
+def read_repeatedly(ways: Ways, begun: Event | threading.Event, ends: Event | threading.Event) -> None:
+    """Reads until `ends` is set, and uses no batch."""
+    while not ends.is_set():
+        for _ in ways.dataset(ways.local):
+            begun.set()
+            if ends.is_set():
+                break
+
+
+def measure(trainer: Trainer, feed: Feed, warm: int) -> Pass:
+    """Trains on the batches of one pass, of which the first `warm` are not timed."""
+    with feed.beside():
+        batches = Waiting(feed)
+        for batch in itertools.islice(batches, warm):
+            trainer.step(batch)
+        trainer.synchronize()
+        steps, waited, cpu, began = 0, batches.waited, time.process_time(), time.perf_counter()
+        for batch in batches:
+            trainer.step(batch)
+            steps += 1
+        trainer.synchronize()
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        return Pass(steps, seconds, batches.waited - waited, cpu)
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """A pass of a way, and the resident pass just before it."""
+
+    way: Pass
+    resident: Pass
+
+    @property
+    def speed(self) -> float:
+        """Steps a second, of resident ones."""
+        return self.resident.each / self.way.each
+
+    @property
+    def waits(self) -> float:
+        """The share of the time that the loop waited."""
+        return self.way.waited / self.way.seconds
+
+
+def median(turns: Sequence[Turn], of: Callable[[Turn], float]) -> float:
+    """The median over the turns."""
+    return statistics.median(of(turn) for turn in turns)
+
+
+def table(turns: dict[str, list[Turn]], batch_rows: int) -> str:
+    """Medians of all ways; resident steps first, over all turns."""
+    lines = [
+        "| way | ms a step | M rows/s | of resident steps | loop waits | CPU ms a step | CPU of resident steps |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    every = [Turn(turn.resident, turn.resident) for of_way in turns.values() for turn in of_way]
+    for name, of_way in {"resident": every, **turns}.items():
+        each = median(of_way, lambda turn: turn.way.each)
+        cpu = median(of_way, lambda turn: turn.way.cpu / turn.way.steps)
+        resident = median(of_way, lambda turn: turn.resident.cpu / turn.resident.steps)
         lines.append(
-            f"| {name} | {speed:.2f} | {median(name, lambda one: one.moved / one.seconds / 1e9):.2f} "
-            f"| {median(name, lambda one: one.waited / one.seconds):.0%} | {beside:.2f} |"
+            f"| {name} | {each * 1e3:.2f} | {batch_rows / each / 1e6:.2f} "
+            f"| {median(of_way, lambda turn: turn.speed):.2f} | {median(of_way, lambda turn: turn.waits):.1%} "
+            f"| {cpu * 1e3:.2f} | {cpu / resident:.2f} |"
         )
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Runs all ways and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--config", type=Path, default=ROOT / ".bench" / "full" / "penstock.yaml")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
-    parser.add_argument("--wire", default="auto", choices=["auto", "plain", "indexed"])
-    parser.add_argument("--work", type=float, default=0.0, help="milliseconds of a step on the device")
-    arguments = parser.parse_args()
-    if arguments.device.type == "cuda" and not torch.cuda.is_available():
-        print(
-            "there is no GPU: torch.cuda.is_available() is false; --device cpu runs without one",
-            file=sys.stderr,
+def missed(turns: dict[str, list[Turn]]) -> list[str]:
+    """A line for each limit that is missed."""
+    lines = []
+    for name in LIMITED:
+        speed, waits = (
+            median(turns[name], lambda turn: turn.speed),
+            median(turns[name], lambda turn: turn.waits),
         )
-        return NO_DEVICE
-    work = Work(arguments.device, arguments.work)
-    passes: dict[str, list[Pass]] = {name: [] for name in WAYS}
-    with serving(arguments.config) as address:
-        query = {"batch_rows": BATCH_ROWS, "wire": arguments.wire}
-        with penstock.connect(address) as client, client.read("t", **query) as stream:
-            options = {**query, **rules(stream.schema)}
-        reading = Reading(address, options, arguments.device)
-        for run in range(arguments.runs + 1):  # the first one warms up
-            for name, way in WAYS.items():
-                one = read(way(reading), work)
-                if run:
-                    passes[name].append(one)
-    if len({one.rows for ran in passes.values() for one in ran}) != 1:
-        raise SystemExit("ways gave different numbers of rows")
-    if arguments.device.type == "cuda":
-        print(f"{torch.cuda.get_device_name(arguments.device)}; a step of {arguments.work} ms\n")
-    print(table(passes))
-    return 0
+        if speed < SPEED:
+            lines.append(f"{name}: {speed:.2f} of the speed of resident steps (at least {SPEED})")
+        if waits > WAITS:
+            lines.append(f"{name}: the loop waits {waits:.1%} of the time (at most {WAITS:.0%})")
+    return lines
+
+
+def compare(ways: Ways, inputs: Inputs, ids: int, count: int) -> str:
+    """Compares batches of rings with the joined rows, and with converted batches."""
+    columns = [*dlrm.COLUMNS, "request_id"]
+    ring = ways.dataset(ways.local, columns=columns, device=ways.device, limit=count)
+    batches = [batch.to("cpu") for batch in ring]
+    same_rows.same(iter(batches), converted(ways, columns, count))
+    shuffled = ways.dataset(
+        ways.local, columns=columns, device=ways.device, limit=count, order="shuffled", seed=7
+    )
+    for of_order in (batches, [batch.to("cpu") for batch in shuffled]):
+        trainers = [Trainer(ways.device, ids) for _ in range(2)]
+        losses = same_rows.check(trainers, [batch.to(ways.device) for batch in of_order], inputs)
+    return (
+        f"{count} batches in stored order and {count} shuffled ones have the tensors of the joined rows, bit for bit, "
+        f"and give their losses ({losses[0]:.6f} to {losses[-1]:.6f})."
+    )
+
+
+def main() -> int:
+    """Compares, measures, prints, and returns 1 if a limit is missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=4_000_000, help="of T, which is made if it is absent")
+    parser.add_argument("--batch-rows", type=int, default=BATCH_ROWS)
+    parser.add_argument("--steps", type=int, help="of a pass, at most; all of T")
+    parser.add_argument("--ids", type=int, default=1 << 20, help="rows of each embedding")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--compared", type=int, default=20, help="how many batches are compared")
+    parser.add_argument("--device", type=torch.device)
+    given = parser.parse_args()
+    device = given.device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cpu":
+        torch.set_num_threads(1)  # so that losses are equal, and the server has the other cores
+    names = {tables.Sizes().rows: "full", tables.QUICK.rows: "quick"}
+    folder = ROOT / ".bench" / names.get(given.rows, f"t-{given.rows}")
+    tables.ensure(folder, tables.Sizes(rows=given.rows, requests=given.rows // 10))
+    config = tables.config_path(folder)
+    steps = min(given.steps or given.rows, -(-given.rows // given.batch_rows))
+    with tempfile.TemporaryDirectory() as place, Server(config, place) as server, serving(config) as remote:
+        ways = Ways(server.address, remote, given.batch_rows, steps, device)
+        print(
+            compare(ways, Inputs.load(tables.inputs_path(folder, "t")), given.ids, min(given.compared, steps))
+        )
+        trainer = Trainer(device, given.ids)
+        resident, others = ways.all()
+        turns: dict[str, list[Turn]] = {name: [] for name in others}
+        for turn in range(given.runs + 1):  # the first one warms up
+            for name, feed in others.items():
+                still = measure(trainer, resident, min(20, steps // 4))
+                one = Turn(measure(trainer, feed, min(20, steps // 4)), still)
+                if turn:
+                    turns[name].append(one)
+    machine = process.machine()
+    accelerator = torch.cuda.get_device_name(device) if device.type == "cuda" else "no GPU"
+    print(
+        f"\n{accelerator}, {machine['cpu']}, {machine['cores']} cores; torch {torch.__version__}, pyarrow "
+        f"{machine['pyarrow']}, Python {machine['python']}. {given.rows:,} rows, batches of {given.batch_rows:,}, "
+        f"{steps} steps a pass, medians of {given.runs}.\n\n{table(turns, given.batch_rows)}\n"
+    )
+    if device.type != "cuda":
+        print("Not measured on a GPU: these figures are of CPU tensors, and no limit was checked.")
+        return 0
+    lines = missed(turns)
+    print("\n".join(lines) if lines else "All limits hold.")
+    return int(bool(lines))
 
 
 if __name__ == "__main__":
