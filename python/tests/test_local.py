@@ -354,6 +354,47 @@ def test_reports_do_not_wait_for_the_server() -> None:
         assert got == [(2, number) for number in range(1, reports + 3)]
 
 
+def test_reports_about_blocks_are_sent_together_and_before_the_server_waits_for_them() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    packet = struct.Struct("<IIQQIIQ")
+
+    def reports() -> list[tuple[int, ...]]:
+        return list(struct.iter_unpack("<II", theirs.recv(4096, socket.MSG_DONTWAIT)))
+
+    def nothing() -> bool:
+        try:
+            return not reports()
+        except BlockingIOError:
+            return True
+
+    with theirs:
+        file = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
+        os.ftruncate(file, 8 * 4096)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, 0x0002)  # F_SEAL_SHRINK
+        socket.send_fds(theirs, [packet.pack(1, 1, 0, 256, 2, 10, 1)], [file])
+        os.close(file)
+        for number in (2, 3, 4):  # with these, the server waits
+            theirs.send(packet.pack(2, number, 4096 * (number - 1), 256, 2, 10, number))
+        session = local.Session(ours, "id")
+        blocks = [session.block() for _ in range(4)]
+        assert [block.num_rows for block in blocks if block is not None] == [10] * 4
+        assert nothing()
+        theirs.send(packet.pack(2, 5, 4 * 4096, 256, 2, 10, 5))
+        blocks.append(session.block())
+        assert reports() == [(1, 1), (1, 2), (1, 3), (1, 4)]
+        del blocks[:2]
+        assert nothing()
+        del blocks[0]
+        assert sorted(reports()) == [(1, 5), (2, 1), (2, 2), (2, 3)]
+        del blocks[0]
+        theirs.send(packet.pack(3, 0, 0, 0, 0, 0, 0))
+        assert session.block() is None
+        assert reports() == [(2, 4)]
+        session.stop()
+        del blocks[0]
+        assert reports() == [(2, 5)]
+
+
 def test_package_works_without_unix_modules() -> None:
     program = (
         "import asyncio, ssl, sys, pyarrow.compute, pyarrow.flight\n"

@@ -14,7 +14,6 @@ import json
 import logging
 import mmap
 import os
-import select
 import socket
 import struct
 import sys
@@ -50,9 +49,13 @@ _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
 _SEALS = 0x0002 | 0x0010
 _PACKET = 4096
 _RECORDS = 512  # of a packet
+# The reports about blocks that wait for each other: a system call takes longer than a view. The server waits while four
+# blocks are not reported, so a reader that holds all of its blocks must report sooner.
+_DELAYED = 4
 # A file descriptor in the control message of a packet, and the room for one.
 _FILE = struct.Struct("=i")
 _FILE_SPACE = socket.CMSG_LEN(_FILE.size) if sys.platform == "linux" else 0
+_RECEIVE = socket.MSG_CMSG_CLOEXEC if sys.platform == "linux" else 0
 # The version of blocks that this package reads.
 _BLOCKS = 1
 
@@ -86,11 +89,11 @@ class Session:
         self.identity = identity
         self.takes_blocks = False
         self._ring: Ring | None = None
-        self._ready: Any = None  # a poll of the connection; made by the first wait
         self._connection: _Connection | None = _Connection(fileno=connection.detach())
         self._pid = os.getpid()
         self._pending: deque[bytes] = deque()
         self._lock = threading.RLock()  # a signal handler may fork while this thread holds it
+        self._delayed = _DELAYED
         self._forking = False  # the lock is held for a fork
         self._inherited = False  # the server knows that a child may have the files
         _forks.add(self)
@@ -161,54 +164,57 @@ class Session:
             Unavailable: the block was lost.
             Corrupt: the server did not follow the protocol.
         """
+        # It holds no lock: a fork would wait for the server. A block that arrives during a fork is of the parent alone.
         connection = self._connection
         if connection is None:
             return None
-        # A fork waits for the lock, so it is not held while the server assembles a block.
-        if self._ready is None:
-            self._ready = select.poll()
-            self._ready.register(connection, select.POLLIN)
-        if not self._ready.poll(0):
+        if len(self._pending) >= self._delayed:
             self._send_reports()
-            self._ready.poll()
-        with self._lock:
-            return self._block()
-
-    def _block(self) -> Block | None:
-        """Receives the packet that has arrived. The lock is held."""
-        if self._connection is None:
+        while True:
+            try:
+                packet, passed, _, _ = connection.recvmsg(_PACKET, _FILE_SPACE, _RECEIVE)
+                break
+            except BlockingIOError:  # the socket's timeout
+                self._send_reports()
+            except OSError as e:
+                if self._connection is None:  # a fork ended the session
+                    return None
+                raise errors.Unavailable(f"receive from the server's local socket: {e}") from e
+        if not packet:
+            self._end()
             return None
-        packet, files = _received(self._connection)
+        found = Packet.of(packet)
+        if found.kind == rings.MESSAGE:
+            self._send_reports()
+            return None
+        if found.kind == rings.NEW_RING:
+            self._ring = self._new_ring(_files(passed))
+        elif found.kind != rings.IN_RING:
+            raise errors.Corrupt(f"the server sent a packet of the unknown kind {found.kind}")
+        if self._ring is None:
+            raise errors.Corrupt("the server named a block in a ring that it did not pass")
+        block = self._ring.block(found)
+        self._pending.append(_RECORD.pack(_SEEN, found.number))
+        return block
+
+    def _new_ring(self, files: list[int]) -> Ring:
         try:
-            if not packet:
-                self._end()
-                return None
-            found = Packet.of(packet)
-            if found.kind == rings.MESSAGE:
-                return None
-            if found.kind == rings.NEW_RING:
-                _refuse_lost(files)
-                self._ring = Ring(files[0], self.returned)
-            elif found.kind != rings.IN_RING:
-                raise errors.Corrupt(f"the server sent a packet of the unknown kind {found.kind}")
-            if self._ring is None:
-                raise errors.Corrupt("the server named a block in a ring that it did not pass")
-            block = self._ring.block(found)
+            _refuse_lost(files)
+            return Ring(files[0], self._slot_returned)
         except OSError as e:
             raise errors.Unavailable(f"map a ring: {e}", remedy=_REMEDY) from e
         finally:
             for file in files:
                 os.close(file)
-        # Sent with the next report of a return, or before the next wait: a system call takes longer than a view.
-        self._pending.append(_RECORD.pack(_SEEN, found.number))
-        return block
 
     def stop(self) -> None:
         """Ends a wait for a block, from any thread. Deliveries can still be returned."""
+        self._delayed = 1  # no later report would send those that wait
         connection = self._connection
         if connection is not None and self.takes_blocks and self._pid == os.getpid():
             with contextlib.suppress(OSError):  # the server has ended the session
                 connection.shutdown(socket.SHUT_RD)
+            self._send_reports()
 
     def _next(self, number: int, size: int) -> _Mapping:
         """Maps the next file, which must belong to the delivery. The lock is held."""
@@ -240,6 +246,12 @@ class Session:
         """Reports that a delivery is no longer in use. Finalizers call this method at any time and in any thread."""
         self._report(_RETURNED, number)
 
+    def _slot_returned(self, number: int) -> None:
+        """Reports, with the next reports, that a block is no longer in use. Finalizers call it, like `returned`."""
+        self._pending.append(_RECORD.pack(_RETURNED, number))
+        if len(self._pending) >= self._delayed:
+            self._send_reports()
+
     def _report(self, kind: int, number: int) -> None:
         """Sends a report, after those that wait. Takes no lock and does not wait."""
         self._pending.append(_RECORD.pack(kind, number))
@@ -268,6 +280,7 @@ class Session:
         """Prevents the server from reusing files that a child inherits. Holds the lock until after the fork."""
         self._lock.acquire()
         self._forking = True
+        self._send_reports()
         if self._connection is not None:
             self._connection.send(_RECORD.pack(_FORKED, 0), socket.MSG_NOSIGNAL)
             self._inherited = True
@@ -305,10 +318,15 @@ def _received(connection: socket.socket) -> tuple[bytes, list[int]]:
         Unavailable: the connection broke.
     """
     try:
-        packet, passed, _, _ = connection.recvmsg(_PACKET, _FILE_SPACE, socket.MSG_CMSG_CLOEXEC)
+        packet, passed, _, _ = connection.recvmsg(_PACKET, _FILE_SPACE, _RECEIVE)
     except OSError as e:
         raise errors.Unavailable(f"receive from the server's local socket: {e}") from e
-    return packet, [file for _, _, data in passed for (file,) in _FILE.iter_unpack(data)]
+    return packet, _files(passed)
+
+
+def _files(passed: list[tuple[int, int, bytes]]) -> list[int]:
+    """The files that a packet's control messages pass."""
+    return [file for _, _, data in passed for (file,) in _FILE.iter_unpack(data)]
 
 
 def _refuse_lost(files: list[int]) -> None:

@@ -96,30 +96,35 @@ class Messages:
                 "the stream was opened before this process was forked",
                 remedy="open it in the process that reads it, and pass a cursor to resume",
             )
-        with self._call.translated(unclassified=errors.Corrupt):
-            if not self.begun:
+        if not self.begun:
+            with self._call.translated(unclassified=errors.Corrupt):
                 if not self._is_planned(self._reader().schema):
                     raise errors.Corrupt(
                         "the stream's schema differs from the planned one", remedy="read again"
                     )
-                self.begun = True
-            while True:
-                block = self._next_block()
-                if block is not None:
-                    return self._received(block, block.cursor)
-                try:
-                    chunk = self._reader().read_chunk()
-                except StopIteration:
-                    self._ended()
-                    return None
-                if chunk.data is not None:
-                    if chunk.app_metadata is None:
-                        raise errors.Corrupt("a batch came without its cursor")
-                    return self._planned(self._received(chunk.data, chunk.app_metadata.to_pybytes()))
-                message = {} if chunk.app_metadata is None else _object(chunk.app_metadata.to_pybytes())
-                if "delivery" in message:
-                    return self._mapped(message)
-                self._last(message)
+            self.begun = True
+        block = self._next_block()
+        if block is not None:
+            return self._received(block, block.cursor)
+        with self._call.translated(unclassified=errors.Corrupt):
+            return self._next_message()
+
+    def _next_message(self) -> pa.RecordBatch | None:
+        """Returns the batch of the next message; None after the report and the end of the stream."""
+        while True:
+            try:
+                chunk = self._reader().read_chunk()
+            except StopIteration:
+                self._ended()
+                return None
+            if chunk.data is not None:
+                if chunk.app_metadata is None:
+                    raise errors.Corrupt("a batch came without its cursor")
+                return self._planned(self._received(chunk.data, chunk.app_metadata.to_pybytes()))
+            message = {} if chunk.app_metadata is None else _object(chunk.app_metadata.to_pybytes())
+            if "delivery" in message:
+                return self._mapped(message)
+            self._last(message)
 
     def _is_planned(self, schema: pa.Schema) -> bool:
         """Reports whether a stream's schema equals the planned one, after conversion if needed."""

@@ -64,7 +64,7 @@ class Packet(NamedTuple):
         """
         if len(packet) != _PACKET.size:
             raise errors.Corrupt(f"the server sent a packet of {len(packet)} bytes instead of {_PACKET.size}")
-        return cls(*_PACKET.unpack(packet))
+        return cls._make(_PACKET.unpack(packet))
 
 
 class Block:
@@ -126,16 +126,14 @@ class Ring:
         Raises:
             Corrupt: the packet names memory outside of the ring's slots.
         """
+        _, number, offset, size, text, rows, step = packet
         slot = self.size // _SLOTS
-        if packet.offset % slot or packet.offset >= self.size or packet.size + packet.cursor > slot:
-            raise errors.Corrupt(
-                f"the server names a block of {packet.size} bytes at {packet.offset} of a ring"
-            )
-        memory = self._slot.from_buffer(self._mapping, packet.offset)
-        memory.number = packet.number
-        end = packet.offset + packet.size
-        cursor = self._mapping[end : end + packet.cursor]
-        return Block(self, memory, packet.size, cursor, packet.rows, packet.step)
+        if offset % slot or offset >= self.size or size + text > slot:
+            raise errors.Corrupt(f"the server names a block of {size} bytes at {offset} of a ring")
+        memory = self._slot.from_buffer(self._mapping, offset)
+        memory.number = number
+        end = offset + size
+        return Block(self, memory, size, self._mapping[end : end + text], rows, step)
 
     def before_unmapping(self, call: Callable[[], object]) -> None:
         """Sets a function to call when nothing uses the ring anymore, before it is unmapped."""

@@ -231,6 +231,17 @@ def test_blocks_are_views_of_any_memory(filler: Filler) -> None:
         assert {tensor.untyped_storage().data_ptr() for tensor in batch.tensors()} == {ring.data_ptr()}
 
 
+def test_a_tensor_of_a_block_can_take_part_in_gradients(filler: Filler) -> None:
+    converter = Converter(BATCH.schema, **RULES, cast={"a": "float32"})
+    block = filler.fill(converter, World(BATCH, RULES, 0, 3))
+    assert isinstance(block, bytearray)
+    weight = torch.tensor(2.0, requires_grad=True)
+    tensor = Blocks(converter.tensor_plan()).batch(torch.frombuffer(block, dtype=torch.uint8))["a"]
+    tensor.mul_(weight)
+    tensor.sum().backward()
+    assert (tensor.tolist(), weight.grad) == ([2, 4, 6], torch.tensor(6.0))
+
+
 # spec: blocks-2
 @pytest.mark.parametrize(
     ("offset", "value"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ _ALIGNMENT = 256
 _MAGIC = b"PTB1"
 # Magic, number of places, rows, bytes; then offset and rows of each tensor whose size varies.
 _FIXED, _PLACE = "<4sIQQ", "QQ"
-# The views of so many different numbers of rows are kept: most batches of a stream have the same.
+# The layouts of so many different numbers of rows are kept: most batches of a stream have the same.
 _KEPT = 16
 
 
@@ -44,29 +45,73 @@ class _Tensor:
     ends: bool = False
     at: int = -1
 
-    def view(self, rows: int, offset: int) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
-        """The arguments of a view: the index of the type, sizes, strides and first element."""
+    def view(self, rows: int, offset: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """The arguments of a view: sizes, strides and first element."""
         start = offset // self.dtype.itemsize
         if self.matrix:
-            return _DTYPES.index(self.dtype), (rows, self.width), (self.width, 1), start
-        return _DTYPES.index(self.dtype), (rows,), (1,), start
+            return (rows, self.width), (self.width, 1), start
+        return (rows,), (1,), start
 
 
-_DTYPES = [
-    torch.bool,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
-    torch.uint8,
-    torch.uint16,
-    torch.uint32,
-    torch.uint64,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-]
+@dataclass
+class _Pieces:
+    """Consecutive pieces of a block, as elements of one type. One call makes tensors of all of them.
+
+    Attributes:
+        dtype: the type.
+        sizes: the elements of each piece: tensors of one dimension, and the gaps between them.
+        end: the elements of all pieces.
+        matrices: the arguments of the views of two dimensions, which are in gaps.
+    """
+
+    dtype: torch.dtype
+    sizes: list[int] = field(default_factory=list)
+    end: int = 0
+    matrices: list[tuple[tuple[int, ...], tuple[int, ...], int]] = field(default_factory=list)
+
+
+@dataclass
+class _Layout:
+    """The tensors of a block whose size follows from the number of rows.
+
+    Attributes:
+        pieces: for each type, its pieces. What they make is numbered: first the pieces, then the rest of the block, then
+            the matrices; then those of the next type.
+        places: for each tensor its number among these.
+        end: where the last one ends.
+    """
+
+    pieces: list[_Pieces]
+    places: list[int]
+    end: int
+
+    @classmethod
+    def of(cls, tensors: list[_Tensor], rows: int, start: int) -> _Layout:
+        """Lays tensors out for a number of rows, from an offset."""
+        pieces: dict[torch.dtype, _Pieces] = {}
+        found: list[
+            tuple[torch.dtype, bool, int]
+        ] = []  # of each tensor: whether it is a matrix, and which one
+        end = start
+        for tensor in tensors:
+            length = rows + tensor.ends
+            one = pieces.setdefault(tensor.dtype, _Pieces(tensor.dtype))
+            sizes, _, first = view = tensor.view(length, end)
+            if tensor.matrix:
+                found.append((tensor.dtype, True, len(one.matrices)))
+                one.matrices.append(view)
+            else:
+                if first > one.end:
+                    one.sizes.append(first - one.end)
+                found.append((tensor.dtype, False, len(one.sizes)))
+                one.sizes.append(length)
+                one.end = first + length
+            end = _aligned(end + math.prod(sizes) * tensor.dtype.itemsize)
+        firsts, count = {}, 0
+        for dtype, one in pieces.items():
+            firsts[dtype, False], firsts[dtype, True] = count, count + len(one.sizes) + 1
+            count += len(one.sizes) + 1 + len(one.matrices)
+        return cls(list(pieces.values()), [firsts[dtype, matrix] + at for dtype, matrix, at in found], end)
 
 
 @dataclass
@@ -95,9 +140,8 @@ class Blocks:
         for at, tensor in enumerate([*self._fixed, *self._varying]):
             tensor.at = at
         self._header = struct.Struct(_FIXED + _PLACE * len(self._varying))
-        self._dtypes = sorted({_DTYPES.index(tensor.dtype) for tensor in found})
-        self._views: dict[int, tuple[list[Any], int]] = {}
-        self._recipe = _recipe(self._top)
+        self._layouts: dict[int, _Layout] = {}
+        self._recipe = _Recipe(self._top)
 
     def batch(
         self,
@@ -111,7 +155,7 @@ class Blocks:
 
         Args:
             memory: the block, of type uint8; it may be on a GPU.
-            header: the first bytes of the block, if `memory` is not on the CPU.
+            header: a buffer that begins with the bytes of the block; None if `memory` does and is on the CPU.
             cursor: the stream's position after the batch, possibly as text.
             step: the number of its step.
 
@@ -125,37 +169,32 @@ class Blocks:
         magic, count, rows, written, *places = self._header.unpack_from(content)
         if magic != _MAGIC or count != len(self._varying) or written != size:
             raise errors.Corrupt("the memory is not a block of this plan")
-        views, end = self._views.get(rows) or self._fixed_views(rows)
-        if end > size:
+        layout = self._layouts.get(rows) or self._layout(rows)
+        if layout.end > size:
             raise errors.Corrupt("a tensor ends outside of its block")
-        bases: list[Any] = [None] * len(_DTYPES)
-        for at in self._dtypes:
-            base = memory.view(_DTYPES[at])
-            bases[at] = base, base.storage_offset()
-        tensors = []
-        for at, sizes, strides, start in views:
-            base, first = bases[at]
-            tensors.append(base.as_strided(sizes, strides, first + start))
+        made: list[torch.Tensor] = []
+        for one in layout.pieces:
+            base = memory.view(one.dtype)
+            rest = size // one.dtype.itemsize - one.end
+            # Unlike views by `split`, these may be changed in place by operations with gradients.
+            made += torch.unsafe_split_with_sizes(base, [*one.sizes, rest])
+            for sizes, strides, start in one.matrices:
+                made.append(base.as_strided(sizes, strides, base.storage_offset() + start))
+        tensors = [made[place] for place in layout.places]
         pairs = iter(places)
         for tensor, offset, length in zip(self._varying, pairs, pairs, strict=True):
             if offset + length * tensor.width * tensor.dtype.itemsize > size:
                 raise errors.Corrupt("a tensor ends outside of its block")
-            at, sizes, strides, start = tensor.view(length, offset)
-            base, first = bases[at]
-            tensors.append(base.as_strided(sizes, strides, first + start))
-        return Batch(_made(self._recipe, tensors), rows=rows, cursor=cursor, step=step)
+            sizes, strides, start = tensor.view(length, offset)
+            base = memory.view(tensor.dtype)
+            tensors.append(base.as_strided(sizes, strides, base.storage_offset() + start))
+        return Batch(self._recipe.columns(tensors), rows=rows, cursor=cursor, step=step)
 
-    def _fixed_views(self, rows: int) -> tuple[list[Any], int]:
-        """The views of the tensors whose size follows from the number of rows, and the end of the last one."""
-        views, end = [], _aligned(self._header.size)
-        for tensor in self._fixed:
-            length = rows + tensor.ends
-            views.append(tensor.view(length, end))
-            end = _aligned(end + length * tensor.width * tensor.dtype.itemsize)
-        if len(self._views) == _KEPT:
-            self._views.clear()
-        self._views[rows] = views, end
-        return views, end
+    def _layout(self, rows: int) -> _Layout:
+        if len(self._layouts) == _KEPT:
+            self._layouts.clear()
+        layout = self._layouts[rows] = _Layout.of(self._fixed, rows, _aligned(self._header.size))
+        return layout
 
 
 def _aligned(size: int) -> int:
@@ -198,32 +237,35 @@ def _arranged(plan: TensorPlan, top: _Level) -> list[_Tensor]:
     return found
 
 
-def _recipe(level: _Level) -> list[Any]:
-    """For each column its name and the positions of its tensors."""
-    out: list[Any] = []
-    for name, column in level.columns.items():
-        if isinstance(column, _Tensor):
-            out.append((name, column.at, None, None))
-        elif isinstance(column, _Level):
-            assert column.inverse is not None
-            first = next(iter(column.columns.values()))
-            counts = first[1] if isinstance(first, tuple) else first
-            assert isinstance(counts, _Tensor)
-            out.append((name, column.inverse.at, _recipe(column), (counts.at, counts.ends)))
-        else:
-            out.append((name, column[0].at, None, column[1].at))
-    return out
+class _Recipe:
+    """Makes the columns of a level from the tensors of a block."""
 
+    def __init__(self, level: _Level) -> None:
+        self._names = list(level.columns)
+        self._at: list[int] = []  # the first tensor of each column
+        self._lists: list[tuple[str, int, int]] = []  # name, values, offsets
+        # Name, indices, columns, and a tensor with the rows of the columns, and so many more.
+        self._levels: list[tuple[str, int, _Recipe, int, int]] = []
+        for name, column in level.columns.items():
+            if isinstance(column, _Tensor):
+                self._at.append(column.at)
+            elif isinstance(column, _Level):
+                assert column.inverse is not None
+                self._at.append(column.inverse.at)
+                first = next(iter(column.columns.values()))
+                counts = first[1] if isinstance(first, tuple) else first
+                assert isinstance(counts, _Tensor)
+                self._levels.append((name, column.inverse.at, _Recipe(column), counts.at, counts.ends))
+            else:
+                self._at.append(column[0].at)
+                self._lists.append((name, column[0].at, column[1].at))
 
-def _made(recipe: list[Any], tensors: list[torch.Tensor]) -> dict[str, Any]:
-    """The columns of a level."""
-    found: dict[str, Any] = {}
-    for name, at, inner, other in recipe:
-        if inner is not None:
-            rows = len(tensors[other[0]]) - other[1]
-            found[name] = Deduplicated(_made(inner, tensors), tensors[at], rows)
-        elif other is not None:
-            found[name] = Jagged(tensors[at], tensors[other])
-        else:
-            found[name] = tensors[at]
-    return found
+    def columns(self, tensors: list[torch.Tensor]) -> dict[str, Any]:
+        """The columns, in the order of the plan."""
+        found: dict[str, Any] = dict(zip(self._names, [tensors[at] for at in self._at], strict=True))
+        for name, values, offsets in self._lists:
+            found[name] = Jagged(tensors[values], tensors[offsets])
+        for name, inverse, inner, counts, more in self._levels:
+            rows = len(tensors[counts]) - more
+            found[name] = Deduplicated(inner.columns(tensors), tensors[inverse], rows)
+        return found

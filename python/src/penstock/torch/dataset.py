@@ -233,7 +233,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         DataLoader workers count in their own processes, including the time that they wait.
         """
         iteration = self._state.iteration
-        return Stats(0, 0, 0.0, 0.0, 0) if iteration is None else iteration.stats
+        return Stats(0, 0, 0.0, 0.0, 0) if iteration is None else iteration.count()
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the latest iteration, just past the last batch the loop received, as plain JSON.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -20,8 +19,7 @@ _ALIGNMENT = 256
 _BUFFERS = 2
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """A value that is being copied to a device.
 
     Attributes:

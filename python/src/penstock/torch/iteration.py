@@ -26,14 +26,14 @@ class IterationState:
 
     Attributes:
         start: the position at which it began.
-        stats: its statistics so far.
+        count: returns its statistics so far.
         ahead: how to save the position of a loop that gets batches later than its framework; "" if it does not.
     """
 
     def __init__(self, start: Position, ahead: str = "") -> None:
         self.start = start
         self.ahead = ahead
-        self.stats = Stats(0, 0, 0.0, 0.0, 0)
+        self.count: Callable[[], Stats] = Meter().stats
         self._at: Position | Cursor | bytes = start
         self._made: tuple[Position | Cursor | bytes, Position] = (start, start)  # the last one made
 
@@ -126,14 +126,12 @@ class Iteration(Iterator[T], Generic[T]):
             raise StopIteration
         began = self._meter.start_wait()
         try:
-            item = self._opened().next()
+            item = (self._feed or self._opened()).next()
         except BaseException as e:
             self._failure = e if isinstance(e, Exception) else closed()
             self.close()
             raise
         self._meter.end_wait(began, None if item is None else item.rows)
-        assert self._source is not None
-        self._state.stats = self._meter.stats(self._source.resumed)
         if item is None:
             self._end()
             raise StopIteration
@@ -146,11 +144,14 @@ class Iteration(Iterator[T], Generic[T]):
         self._ended = True
         self._state.end(self._source.cursor)
         self._feed.finish()
+        self.close()
 
     def close(self) -> None:
         """Ends the iteration at its current position."""
         if self._feed is not None and self._pid == os.getpid():
             self._feed.close()
+            stats = self._state.count()  # the state outlives the source
+            self._state.count = lambda: stats
             if self._failure is None and not self._ended:
                 self._failure = closed()
 
@@ -158,9 +159,8 @@ class Iteration(Iterator[T], Generic[T]):
         if self._feed is None:
             self._source, self._mover = self._begin()
             dataset = self._spec.dataset
-            reporter = StallReporter(
-                dataset if isinstance(dataset, str) else "", _stats_of(self._meter, self._source)
-            )
+            count = self._state.count = _stats_of(self._meter, self._source)
+            reporter = StallReporter(dataset if isinstance(dataset, str) else "", count)
             if self._prefetch:
                 self._feed = Prefetched(self._source, reporter, self._prefetch)
             else:

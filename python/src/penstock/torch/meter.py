@@ -43,7 +43,7 @@ class Meter:
             self._rows += rows
             self._batches += 1
 
-    def stats(self, resumed: int) -> Stats:
+    def stats(self, resumed: int = 0) -> Stats:
         """The statistics, for a stream that was resumed `resumed` times."""
         return Stats(self._rows, self._batches, self._seconds, self._waited, resumed)
 

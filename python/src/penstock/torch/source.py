@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -30,8 +30,7 @@ _UNKNOWN_LENGTH = (
 )
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One step's batch.
 
     Attributes:
@@ -293,9 +292,8 @@ class Source:
         blocks = self._blocks
         assert blocks is not None  # it was accepted
         if self._transform is None:
-            header = memoryview(records.memory)
             return self._mover.send_block(
-                records, lambda memory: blocks.batch(memory, header, cursor=cursor, step=step)
+                records, lambda memory: blocks.batch(memory, records.memory, cursor=cursor, step=step)
             )
         return self._mover.send(
             self._made(blocks.batch(memory_of(records), cursor=cursor, step=step), cursor)
