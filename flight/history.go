@@ -20,7 +20,7 @@ import (
 // TableHistory reads the metadata of tables. It is safe for concurrent use.
 type TableHistory interface {
 	// TableNames returns the sorted names, as queries use them, of the tables of all catalogs, or
-	// of the catalog or namespace within.
+	// of the catalog or namespace within, or the name of the table within.
 	TableNames(ctx context.Context, within string) ([]string, error)
 	// History returns the snapshots of a table. Their memory is charged to held.
 	History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error)
@@ -46,7 +46,7 @@ func (h historian) actions() []call.Action {
 		return nil
 	}
 	return []call.Action{
-		{Name: "tables", Description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog or namespace, or nothing for all. Result: JSON.", Needs: policy.Reading, Run: call.Answering(h.listTables)},
+		{Name: "tables", Description: "List the tables of the catalogs that the caller may read. Body: {within} as JSON, a catalog, a namespace or a table, or nothing for all. Result: JSON.", Needs: policy.Reading, Run: call.Answering(h.listTables)},
 		{Name: "log", Description: "List the snapshots of a table, and which of them can be taken back. Body: {table, branch, limit} as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(h.tableLog)},
 	}
 }
@@ -78,7 +78,7 @@ func (h historian) listTables(ctx context.Context, c *call.Call, body []byte) ([
 		return nil, fault.New(fault.Invalid, "there are %d tables, more than the %d that are listed at once", len(names), maxTablesListed).
 			WithRemedy("name a catalog or a namespace")
 	case len(names) == 0 && asked.Within != "":
-		return nil, fault.New(fault.NotFound, "there is no table in %s that this client may read", fault.Shorten(asked.Within, call.MaxName)).
+		return nil, fault.New(fault.NotFound, "there is no table %s, and no table in a namespace or catalog of that name, that this client may read", fault.Shorten(asked.Within, call.MaxName)).
 			WithRemedy("list the tables of all catalogs: penstock tables")
 	}
 	held, err := h.budget.Reserve("a list of tables", int64(len(names)*descriptionSize))

@@ -100,7 +100,9 @@ func fixedValues(values ...string) func(*cobra.Command) []string {
 }
 
 // namesFor returns the function that lists the names for a word in the usage of a command, or nil.
+// Of several words with bars between them, the first counts.
 func (e completer) namesFor(word string) func(*cobra.Command) []string {
+	word, _, _ = strings.Cut(word, "|")
 	switch strings.TrimSuffix(word, "…") {
 	case "TABLE":
 		return e.tableNames

@@ -33,6 +33,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	require.Equal(t, []string{"gone", "home", "large"}, slices.Sorted(slices.Values(completed(t, "cat", "--config", l.config, ""))))
 	require.Equal(t, []string{"home"}, completed(t, "verify", "--config", l.config, "ho"))
 	require.Equal(t, []string{"features.history", "ml.impressions", "ml.large"}, completed(t, "log", "--config", l.config, ""))
+	require.Equal(t, []string{"ml.impressions", "ml.large"}, completed(t, "tables", "--config", l.config, "ml."))
 	require.Equal(t, []string{"ml.impressions"}, completed(t, "stage", "features.new", "--config", l.config, "--like", "ml.i"))
 	require.Empty(t, completed(t, "log", "--config", l.config, "ml.large", ""), "there is one table")
 	require.Equal(t, []string{"append", "replace"}, completed(t, "stage", "--mode", ""))

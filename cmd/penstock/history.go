@@ -20,10 +20,10 @@ import (
 
 func tablesCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "tables [NAMESPACE|CATALOG]", Short: "List the tables of the catalogs", Args: cmdline.AtMostOne,
-		Long: "List the tables of the catalogs, or of one catalog or namespace: rows, bytes and files of their main branch,\n" +
-			"the time of its snapshot, how they are partitioned, and the datasets that read them. Only metadata is\n" +
-			"read. Rows that delete files remove are counted as deletes, and are still among the rows.",
+		Use: "tables [TABLE|NAMESPACE|CATALOG]", Short: "List the tables of the catalogs", Args: cmdline.AtMostOne,
+		Long: "List the tables of the catalogs, of one catalog or namespace, or one table: rows, bytes and files of their\n" +
+			"main branch, the time of its snapshot, how they are partitioned, and the datasets that read them. Only\n" +
+			"metadata is read. Rows that delete files remove are counted as deletes, and are still among the rows.",
 		Example: "  penstock tables --config penstock.yaml\n" +
 			"  penstock tables features --uri grpc://127.0.0.1:8815 --json",
 	}

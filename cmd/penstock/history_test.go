@@ -260,7 +260,17 @@ rules:
 	}
 	require.Equal(t, 5, refused)
 	got := call("writer", "tables", "hr")
-	require.Contains(t, got.stderr, "there is no table in hr that this client may read")
+	require.Contains(t, got.stderr, "there is no table hr, and no table in a namespace or catalog of that name, that this client may read")
+	got = call("reader", "tables", "features.secret")
+	require.Contains(t, got.stderr, "there is no table features.secret, ")
+	for _, name := range []string{"features.history", "default.features.history"} {
+		got = call("explainer", "tables", name, "--json")
+		require.Zero(t, got.code, got.stderr)
+		var one []history.Description
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &one))
+		require.Len(t, one, 1)
+		require.Equal(t, "features.history", one[0].Table)
+	}
 	got = run(t, "tables", "features", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "features.secret")

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-// Tables lists the tables that the client may read in a catalog or a namespace, whose name is
+// Tables lists the tables that the client may read in a catalog or a namespace, or one table, whose name is
 // within. If within is "", it lists all tables that the client may read.
 func (c *Client) Tables(ctx context.Context, within string) ([]history.Description, error) {
 	out := struct {

@@ -76,7 +76,8 @@ func (t *Tables) ColumnTypes(ctx context.Context, table string) ([]arrow.Field, 
 
 // TableNames implements flight.TableHistory. If within is the name of a catalog, TableNames lists
 // the tables of this catalog. within may also be the name of a namespace in the default catalog, so
-// it lists the tables of this namespace, too.
+// it lists the tables of this namespace, too. A name may be that of a table and that of a namespace
+// at the same time; then TableNames lists the table and those of the namespace.
 func (t *Tables) TableNames(ctx context.Context, within string) ([]string, error) {
 	var out []string
 	for _, of := range slices.Sorted(maps.Keys(t.byName)) {
@@ -89,13 +90,18 @@ func (t *Tables) TableNames(ctx context.Context, within string) ([]string, error
 		}
 		for _, name := range names {
 			named, ok := t.shown(of, name)
-			if ok && (within == "" || within == of || strings.HasPrefix(named, within+".") || strings.HasPrefix(of+"."+name, within+".")) {
+			if ok && (within == "" || within == of || lies(named, within) || lies(of+"."+name, within)) {
 				out = append(out, named)
 			}
 		}
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// lies reports whether a table has the name within, or lies in the namespace of that name.
+func lies(table, within string) bool {
+	return table == within || strings.HasPrefix(table, within+".")
 }
 
 // fallback returns the name of the default catalog, or "" if there is no default catalog. A table

@@ -4,7 +4,7 @@ import "math"
 
 // TablesCommand is the body of the action tables, as JSON.
 type TablesCommand struct {
-	Within string `json:"within,omitempty"` // a catalog or a namespace; "": all
+	Within string `json:"within,omitempty"` // a catalog, a namespace or a table; "": all
 }
 
 // Tables decodes the body of the action tables, which may be empty.

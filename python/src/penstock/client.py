@@ -508,7 +508,7 @@ class Client:
         """Lists the tables of the server's catalogs that the client may read. The server reads only metadata.
 
         Args:
-            within: a catalog or a namespace; None for all.
+            within: a catalog, a namespace or a table; None for all.
         """
         return self._servers.retried(lambda: history.tables(self._servers, within))
 
