@@ -237,6 +237,9 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 	case r.NullKeys > 0:
 		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
 	}
+	if r.KeysUnchecked {
+		line("keys not checked: no dataset reads the table, and the table does not record its key; name the key with --key to refuse rows that repeat it")
+	}
 	line("token %s", r.Token)
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,7 +68,7 @@ func datasetLines(text string) (out []string) {
 	return out
 }
 
-// spec: stage-156, stage-157, stage-159
+// spec: stage-114, stage-156, stage-157, stage-159, stage-169
 func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
 	l := stagedLake(t)
 	const alone = "dataset alone: can be read; the table is its training table"
@@ -110,6 +111,16 @@ func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
 	other := run(t, append(csvStage(t, l, "other", rowsOf("f", 0, 1)), "--key", "id", "--buckets", "4", "--config", l.config)...)
 	require.Zero(t, other.code, other.stderr)
 	require.Contains(t, other.stdout, "no dataset reads table features.other\n")
+	require.NotContains(t, other.stdout, "keys not checked")
+	other = run(t, append(csvStage(t, l, "other", rowsOf("f", 0, 2)), "--config", l.config)...)
+	require.Equal(t, exitFailure, other.code)
+	require.Contains(t, other.stderr, "1 key of the rows is in table features.other already")
+
+	for i, flags := range [][]string{{"--key", "id", "--buckets", "4", "--allow-duplicates"}, nil} {
+		got = run(t, slices.Concat(csvStage(t, l, "repeated", rowsOf("f", 0, 1+i)), flags, []string{"--config", l.config})...)
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, i > 0, strings.Contains(got.stdout, "\nkeys not checked: no dataset reads the table, "))
+	}
 }
 
 // stagedResult is the part of a result that tests read.

@@ -131,7 +131,7 @@ func Graph() []Row {
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
-		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket batch conform expr rowdigest digest budget fault"},
+		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket batch conform expr rowdigest digest budget jsontext fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
 		{Folder: "loader/tablediff", Imports: "datafile plan dataset catalog history extsort sortkey conform batch fault"},
 		{

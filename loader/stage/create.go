@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/sortkey"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -37,8 +38,12 @@ func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, er
 		return nil, err
 	}
 	state.Table.Pin.Snapshot = dataset.NoSnapshot
+	properties := map[string]string{"write.parquet.compression-codec": "zstd"}
+	if !c.request.AllowDuplicates {
+		properties[commit.PropertyKey] = string(jsontext.Of(c.request.Key))
+	}
 	p := &planning{
-		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Columns: columns, Properties: map[string]string{"write.parquet.compression-codec": "zstd"}},
+		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Columns: columns, Properties: properties},
 		state: state,
 	}
 	asked := requestedLayout{request: c.request, route: c.options.Route}

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/penstock/penstock/internal/bucket"
@@ -131,14 +132,17 @@ type uniqueColumns struct {
 }
 
 // unique returns the sets of columns whose values must be unique: the key columns of each dataset
-// that fails otherwise. If no dataset reads the table and the call names the key, the columns are
-// those of the key and of the sort order.
+// that fails otherwise. If no dataset reads the table, the columns are those of the key, if it is
+// known, and of the sort order.
 func (c *staging) unique() []uniqueColumns {
 	if c.request.AllowDuplicates {
 		return nil
 	}
-	if len(c.readers) == 0 && len(c.request.Key) > 0 {
-		columns := slices.Clone(c.target.Layout.Key)
+	if len(c.readers) == 0 {
+		columns := c.knownKey()
+		if len(columns) == 0 {
+			return nil
+		}
 		for _, by := range c.target.Layout.Sort {
 			columns = append(columns, by.Column)
 		}
@@ -151,6 +155,49 @@ func (c *staging) unique() []uniqueColumns {
 		}
 	}
 	return out
+}
+
+// unknownKey reports whether the rows are not compared because the key of the table is unknown.
+func (c *staging) unknownKey() bool {
+	return !c.request.AllowDuplicates && len(c.readers) == 0 && len(c.knownKey()) == 0
+}
+
+// knownKey returns the columns of the key that the call names, or else those of the key that the
+// table records. It returns nil if there is no such key, or if the table lacks one of its columns.
+// The columns of the table's buckets are not enough: several rows may be equal in them.
+func (c *staging) knownKey() []int {
+	if len(c.request.Key) > 0 {
+		return slices.Clone(c.target.Layout.Key)
+	}
+	var out []int
+	for _, id := range c.recordedKey() {
+		at := 0
+		for at < c.target.Fitted.NumFields() && c.target.FieldID(at) != id {
+			at++
+		}
+		if at == c.target.Fitted.NumFields() {
+			return nil
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+// recordedKey returns the ids of the columns of the key that the table records: those of its
+// property, or else those that identify its rows.
+func (c *staging) recordedKey() []int {
+	state := c.target.State
+	var names []string
+	if err := json.Unmarshal([]byte(state.Properties[commit.PropertyKey]), &names); err != nil || len(names) == 0 {
+		return state.Identifier
+	}
+	ids := make([]int, len(names))
+	for i, name := range names {
+		if f, ok := state.Table.Field(name); ok {
+			ids[i] = f.ID
+		}
+	}
+	return ids
 }
 
 // unique returns the columns whose values must be unique for the dataset. It returns false if the

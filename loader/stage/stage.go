@@ -219,6 +219,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) (err error)
 	if len(sorted.Partitions()) == 0 {
 		return nil // without rows, no column is added and no table created
 	}
+	c.result.KeysUnchecked = c.unknownKey()
 	columns := c.target.Added
 	for _, column := range columns {
 		c.result.Added = append(c.result.Added, column.Name)

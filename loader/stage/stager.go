@@ -78,6 +78,9 @@ type WriteResult struct {
 	Removed    int      `json:"removed"` // files that were replaced
 	// RemovedRows is the number of rows in the replaced files, including deleted rows.
 	RemovedRows int64 `json:"removed_rows"`
+	// KeysUnchecked is true if the rows were not searched for repeated keys, because no dataset
+	// reads the table, and neither the request nor the table has a key.
+	KeysUnchecked bool `json:"keys_unchecked,omitempty"`
 	// Readers describes how datasets read the table after the change; nil if they were not checked.
 	Readers []ReaderCheck `json:"readers,omitzero"`
 }

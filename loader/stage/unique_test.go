@@ -104,10 +104,70 @@ func TestRowsOfAnOrderDiffer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stageFor(t, r, request, history+`, {"id": 3, "day": "2026-10-02"}]`)
 	requireRepeated(t, err, "2 keys of the rows are in table ml.history already")
-	request.Key = nil // without a key, rows are not compared
-	request.Buckets, request.Sort = 0, nil
-	_, err = stageFor(t, r, request, history+`]`)
+	request.Key, request.Buckets, request.Sort = nil, 0, nil // the table has recorded the key
+	_, err = stageFor(t, r, request, history+`, {"id": 4, "day": "2026-10-02"}]`)
+	requireRepeated(t, err, "2 keys of the rows are in table ml.history already")
+	_, err = stageFor(t, r, request, `[{"id": 2, "day": "2026-10-03"}]`)
 	require.NoError(t, err)
+}
+
+// A call without a key compares rows by the key that the table records. If it records none, the
+// result says that the rows were not compared.
+//
+// spec: stage-114, stage-168, stage-169
+func TestTheTableRecordsItsKey(t *testing.T) {
+	add := dataset.TableWrite{Table: stagetest.History}
+	created := func(allow bool) *stagetest.Rig {
+		r := stagetest.New(t, stagetest.Unlimited, nil)
+		request := stagetest.Create()
+		request.AllowDuplicates = allow
+		out, err := stageFor(t, r, request, `[{"id": 2}]`)
+		require.NoError(t, err)
+		require.False(t, out.KeysUnchecked)
+		return r
+	}
+	r := created(false)
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
+	require.NoError(t, err)
+	require.Equal(t, `["id"]`, state.Properties[commit.PropertyKey])
+	_, err = stageFor(t, r, add, repeated)
+	requireRepeated(t, err, "3 keys have several of the rows")
+	_, err = stageFor(t, r, add, `[{"id": 1}, {"id": 2}]`)
+	requireRepeated(t, err, "1 key of the rows is in table ml.history already")
+	out, err := stageFor(t, r, add, `[{"id": 1}, {"id": 3}]`)
+	require.NoError(t, err)
+	require.False(t, out.KeysUnchecked)
+
+	r = created(true)
+	state, err = r.Tables.State(t.Context(), stagetest.History, "")
+	require.NoError(t, err)
+	require.NotContains(t, state.Properties, commit.PropertyKey)
+	for _, dry := range []bool{true, false} {
+		unknown := add
+		unknown.DryRun = dry
+		out, err = stageFor(t, r, unknown, repeated)
+		require.NoError(t, err)
+		require.True(t, out.KeysUnchecked)
+	}
+	last := byID()
+	last.Unique = false
+	out, err = stageFor(t, r, add, `[{"id": 2}]`, last)
+	require.NoError(t, err)
+	require.False(t, out.KeysUnchecked, "the dataset allows several rows")
+
+	for _, identifier := range [][]int{nil, {1}} {
+		r.Tables.OnState = func(s *commit.TableState) {
+			if s.Identifier = identifier; identifier == nil {
+				s.Properties = map[string]string{commit.PropertyKey: `["id"]`}
+			}
+		}
+		_, err = stageFor(t, r, add, `[{"id": 80}, {"id": 80}]`)
+		requireRepeated(t, err, "1 key has several of the rows")
+	}
+	r.Tables.OnState = func(s *commit.TableState) { s.Properties = map[string]string{commit.PropertyKey: `["id", "gone"]`} }
+	out, err = stageFor(t, r, add, `[{"id": 70}]`)
+	require.NoError(t, err)
+	require.True(t, out.KeysUnchecked, "a column of the key is gone")
 }
 
 // Repeated keys are counted exactly, for any number and order of rows and any memory limit.

@@ -85,7 +85,9 @@ type TableState struct {
 	// WriteDefaults are the ids of the columns with a write default: the value that a new row gets
 	// if its writer gives it none.
 	WriteDefaults []int
-	Properties    map[string]string
+	// Identifier are the ids of the columns that identify a row of the table, if the current schema has them.
+	Identifier []int
+	Properties map[string]string
 }
 
 // DataFolder returns the folder of the table's data files, without a slash at its end.

@@ -26,6 +26,10 @@ type NewTable struct {
 	Properties map[string]string
 }
 
+// PropertyKey is the property of a table that has the names of the columns of its key, as a JSON
+// list. No two rows are equal in all of them and in the columns of the sort order.
+const PropertyKey = "penstock.key"
+
 // PartitionBy is a field of a new table's partition spec. Field ids are assigned from
 // 1000 on.
 type PartitionBy struct {

@@ -63,6 +63,8 @@ type Tables struct {
 	OnMade func()
 	// OnCommit replaces Commit, unless it is nil.
 	OnCommit func(ctx context.Context, change commit.Change) (commit.Committed, error)
+	// OnState changes the states that State returns, unless it is nil.
+	OnState func(*commit.TableState)
 	// ChoosesFolders makes MayCreate return no folder, as for a catalog that creates tables itself.
 	ChoosesFolders bool
 	// Spec replaces the partition spec of all listed files, unless it is 0.
@@ -76,6 +78,15 @@ func (c *Tables) Files(ctx context.Context, t *catalog.Table, columns []int, bou
 		files[i].Spec = max(files[i].Spec, c.Spec)
 	}
 	return files, err
+}
+
+// State implements stage.WritableTables.
+func (c *Tables) State(ctx context.Context, table, branch string) (*commit.TableState, error) {
+	state, err := c.Catalog.State(ctx, table, branch)
+	if err == nil && c.OnState != nil {
+		c.OnState(state)
+	}
+	return state, err
 }
 
 // MayCreate implements stage.WritableTables.

@@ -83,6 +83,8 @@ class Staged:
         bytes: the bytes of these files.
         removed: the number of replaced data files.
         removed_rows: the rows in these files, including rows deleted by delete files.
+        keys_unchecked: whether the rows were not searched for repeated keys, because no dataset reads the table, and
+            neither the call nor the table has a key.
         added: the columns added to the table.
         partition: the partition fields of a new table.
         taken: the fields of `partition`, except the buckets, that were copied from the table `like`.
@@ -106,6 +108,7 @@ class Staged:
     bytes: int = 0
     removed: int = 0
     removed_rows: int = 0
+    keys_unchecked: bool = False
     added: tuple[str, ...] = ()
     partition: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
@@ -127,6 +130,7 @@ class Staged:
             existed=bool(found.get("existed", False)),
             created=bool(found.get("created", False)),
             branched=bool(found.get("branched", False)),
+            keys_unchecked=bool(found.get("keys_unchecked", False)),
             readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
             **fields,
         )

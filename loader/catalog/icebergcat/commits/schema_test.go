@@ -76,6 +76,7 @@ func TestSchemasAreAddedAndMadeCurrent(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, state.Schemas, 2)
 			require.Equal(t, 0, state.Current)
+			require.Equal(t, []int{1}, state.Identifier)
 			require.Equal(t, state.Table.Fields, state.Schemas[0].Fields)
 			require.Equal(t, []int{1}, meta.Schemas()[1].IdentifierFieldIDs)
 			require.Equal(t, "of the model", meta.Schemas()[1].Field(1).Doc)

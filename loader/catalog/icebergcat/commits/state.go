@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -61,7 +62,7 @@ func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.
 	return &commit.TableState{
 		Schemas: schemas, Current: meta.CurrentSchema().ID,
 		Table: t, Version: meta.Version(), Spec: meta.DefaultPartitionSpec(), SortOrder: meta.DefaultSortOrder(),
-		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), WriteDefaults: defaults, Properties: maps.Clone(meta.Properties()),
+		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), WriteDefaults: defaults, Identifier: slices.Clone(schema.IdentifierFieldIDs), Properties: maps.Clone(meta.Properties()),
 	}, nil
 }
 
