@@ -186,6 +186,10 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
+			Folder: "flight/receive", Imports: "blocks local frames inbound rowsin failure budget fault",
+			Outside: libGRPC,
+		},
+		{
 			Folder: "flight/call", Imports: "limits inbound rowsin ticket loader dataset decode policy audit identity fault",
 			Outside: libArrowFlight,
 		},

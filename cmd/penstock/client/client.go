@@ -48,7 +48,7 @@ type Client struct {
 // version is the version of this program. If the server has a different version, and this may
 // explain a failure, the failure's remedy names both versions.
 func Dial(uri string, security Security, version string) (*Client, error) {
-	target, encrypted, err := target(uri)
+	target, encrypted, err := targetOf(uri)
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,13 @@ func TestTargetOfURI(t *testing.T) {
 		"host:1": "host:1", "grpc://host:1": "host:1", "grpc+tcp://[::1]:1": "[::1]:1", "grpc+unix:///run/p": "unix:///run/p",
 		"grpc+tls://host:1": "host:1",
 	} {
-		got, encrypted, err := target(uri)
+		got, encrypted, err := targetOf(uri)
 		require.NoError(t, err)
 		require.Equal(t, want, got, uri)
 		require.Equal(t, strings.HasPrefix(uri, "grpc+tls:"), encrypted, uri)
 	}
 	for _, uri := range []string{"", "grpc://", "::1", "http://host", "u@host", "host:1:2", "grpc+unix://run"} {
-		_, _, err := target(uri)
+		_, _, err := targetOf(uri)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), uri)
 	}
 }
@@ -44,13 +44,13 @@ func TestURIWithoutAPort(t *testing.T) {
 		"http://host:1/a":    {`"http://host:1/a" has the scheme http, and not one of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://127.0.0.1:8815 for"},
 		"unix:///run/p":      {`"unix:///run/p" has the scheme of a socket, without grpc+`, "write grpc+unix:///run/p"},
 	} {
-		_, _, err := target(uri)
+		_, _, err := targetOf(uri)
 		e := fault.As(err)
 		require.Equal(t, fault.Invalid, e.Kind, uri)
 		require.Contains(t, e.Error(), want[0])
 		require.Contains(t, e.Remedy, want[1], uri)
 	}
-	_, _, err := target("http://user:hunter2@host")
+	_, _, err := targetOf("http://user:hunter2@host")
 	require.NotContains(t, err.Error(), "hunter2")
 }
 

@@ -16,7 +16,7 @@ import (
 // Health returns an error unless the server at a URI accepts calls. It does not check the server's
 // identity.
 func Health(ctx context.Context, uri string) error {
-	target, encrypted, err := target(uri)
+	target, encrypted, err := targetOf(uri)
 	if err != nil {
 		return err
 	}

@@ -80,16 +80,16 @@ func (tokenFile) RequireTransportSecurity() bool { return false }
 
 // config returns the TLS configuration.
 func (s Security) config() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	var given PEM
+	var err error
 	if s.CA != "" {
-		text, err := os.ReadFile(s.CA)
-		if err != nil {
+		if given.CA, err = os.ReadFile(s.CA); err != nil {
 			return nil, fault.New(fault.Invalid, "read the CA of --tls-ca: %w", err)
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fault.InvalidField("--tls-ca", "%s has no certificate in PEM form", s.CA)
-		}
+	}
+	config, err := given.config()
+	if err != nil {
+		return nil, fault.InvalidField("--tls-ca", "%s has no certificate in PEM form", s.CA)
 	}
 	if s.Cert != "" || s.Key != "" {
 		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
@@ -99,6 +99,41 @@ func (s Security) config() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+// PEM has certificates and a key in PEM form. Empty fields are not used, as in Security.
+type PEM struct{ CA, Cert, Key []byte }
+
+// config returns the TLS configuration.
+func (p PEM) config() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(p.CA) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(p.CA) {
+			return nil, fault.New(fault.Invalid, "the CA has no certificate in PEM form")
+		}
+	}
+	if len(p.Cert)+len(p.Key) > 0 {
+		pair, err := tls.X509KeyPair(p.Cert, p.Key)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "read the certificate of the client: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// Upstream returns the gRPC target of the server at a URI, and the credentials of connections to it.
+func Upstream(uri string, given PEM) (target string, with credentials.TransportCredentials, err error) {
+	target, encrypted, err := targetOf(uri)
+	if err != nil || !encrypted {
+		return target, insecure.NewCredentials(), err
+	}
+	config, err := given.config()
+	if err != nil {
+		return "", nil, err
+	}
+	return target, credentials.NewTLS(config), nil
 }
 
 // probeTimeout is the time limit for checking whether a server uses TLS.

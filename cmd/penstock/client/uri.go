@@ -20,8 +20,8 @@ const DefaultPort = "8815"
 // example is the remedy for a URI that does not identify a server.
 const example = "write grpc://127.0.0.1:" + DefaultPort + " for a server on this machine, or what penstock serve prints first"
 
-// target returns the gRPC target of a URI, and whether the connection is encrypted.
-func target(uri string) (of string, encrypted bool, err error) {
+// targetOf returns the gRPC target of a URI, and whether the connection is encrypted.
+func targetOf(uri string) (of string, encrypted bool, err error) {
 	if err := checkURI(uri); err != nil {
 		return "", false, err
 	}
@@ -66,7 +66,7 @@ func schemes() []string { return []string{"grpc", "grpc+tcp", "grpc+tls", "grpc+
 
 // checkURI returns an error for a URI with an unknown scheme, or without a host or a port. For a
 // URI without a port, it does not use the default port, because another server may listen on that
-// port. The function target checks URIs for other faults.
+// port. The function targetOf checks URIs for other faults.
 func checkURI(uri string) error {
 	scheme, address := splitURI(uri)
 	switch path, socket := strings.CutPrefix(uri, "unix://"); {

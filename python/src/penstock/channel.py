@@ -29,6 +29,10 @@ from penstock.version import __version__
 TRAILER = "penstock-error-bin"
 VERSION_HEADER = "penstock-version"
 MIX_HEADER = "penstock-mix"
+# For a receiver: the server that redeems the ticket.
+_SERVER_HEADER = "penstock-server"
+# Of a receiver: why it does not pass on the stream, although the server may send it.
+_REFUSAL = "penstock-receiver-bin"
 
 T = TypeVar("T")
 
@@ -63,7 +67,7 @@ class Settings:
         reconnect: seconds for which a broken stream or a failed call that only reads is retried; 0 never retries.
         keepalive: seconds of silence after which the server is pinged, and seconds without an answer after which the
             connection counts as lost.
-        local: whether to read batches from mapped memory if a server on the same host offers this.
+        local: whether to read batches from mapped memory if a server or a receiver on the same host offers this.
         private: the private server to read from, which runs as long as the settings are in use; None for other servers.
     """
 
@@ -143,15 +147,19 @@ class Call(flight.ClientMiddleware):
         super().__init__()
         self.details: bytes | str | None = None
         self.version = ""  # the server's version
+        self.refusal = ""  # why a receiver does not pass on the stream; "" if the server failed
 
     def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
         """Records the details, and the server's version. gRPC calls this for headers and for trailers."""
         values = headers.get(TRAILER)
         if values:
             self.details = values[-1]
+        refusals = headers.get(_REFUSAL)
+        if refusals:
+            self.refusal = _text(refusals[-1])
         versions = headers.get(VERSION_HEADER)
         if versions:
-            self.version = versions[-1] if isinstance(versions[-1], str) else versions[-1].decode()
+            self.version = _text(versions[-1])
 
     def compare_versions(self, failure: errors.Error) -> None:
         """Adds a remedy to a failure if the server's version differs from this package's."""
@@ -172,6 +180,10 @@ class Call(flight.ClientMiddleware):
             if known is not None:
                 raise known from None
             raise errors.from_arrow(e, unclassified=unclassified) from e
+
+
+def _text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 class Calls(flight.ClientMiddlewareFactory):
@@ -273,6 +285,7 @@ class Channel:
         self._leases: set[Lease] = set()
         self._closed = False
         self._last_call: Call | None = None  # the last call that was answered
+        self._through: Channel | None = None  # the connection to a receiver that reads from this server
         self.answered = False  # whether the server has answered a call in this process
         with _process.lock:
             _process.channels.add(self)
@@ -377,6 +390,25 @@ class Channel:
             raise
         return lease, call
 
+    def through(self, receiver: str) -> Channel:
+        """Returns the connection to a receiver, for streams of this server. It closes with this one.
+
+        Args:
+            receiver: the location of the receiver.
+        """
+        with _process.lock:
+            self._check_open()
+            if self._through is None or self._through.location != receiver:
+                settings = replace(
+                    self.settings,
+                    headers=(*self.settings.headers, (_SERVER_HEADER, self.location)),
+                    tls_roots=None,
+                    tls_chain=None,
+                    tls_key=None,
+                )
+                self._through = Channel(settings, receiver)
+            return self._through
+
     def put(
         self, descriptor: flight.FlightDescriptor, schema: pa.Schema
     ) -> tuple[Lease, Call, flight.FlightMetadataReader]:
@@ -414,6 +446,7 @@ class Channel:
         """Closes all streams at once, and the connection after the last call in another thread. Later calls fail."""
         with _process.lock:
             self._closed = True
+            through = self._through
             streams = [lease for lease in self._leases if lease.reader is not None]
             client, self._client = self._client, None
         for lease in streams:
@@ -421,6 +454,8 @@ class Channel:
         if client is not None:
             with _process.lock:
                 self._close_unused(client)
+        if through is not None:
+            through.close()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors
+from penstock import errors, receivers
 from penstock.channel import Call, Channel, Lease
 from penstock.indexed import expand, plain_schema
 from penstock.local import Session
 from penstock.rings import Block
 
 Received = TypeVar("Received", pa.RecordBatch, Block)
+
+Way = Literal["ring", "receiver", "mapped", "network"]
+"""How a batch came: as a block of the server or of a receiver, in mapped memory, or over the network."""
 
 
 class Messages:
@@ -26,6 +29,9 @@ class Messages:
     Attributes:
         channel: the connection to the server that accepts the ticket.
         begun: whether the server accepted the ticket.
+        receives: whether the stream comes through a receiver.
+        way: how the last batch came.
+        why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
         cursor: the cursor of the last batch, as received; None before the first one.
         rows: rows returned so far.
         batches: batches returned so far.
@@ -45,6 +51,7 @@ class Messages:
         wire: str = "plain",
         local_socket: str | None = None,
         tensor_plan: bytes | None = None,
+        receiver: bool = False,
     ) -> None:
         """Prepares to read.
 
@@ -55,7 +62,8 @@ class Messages:
             wire: with "auto", the server chooses the form, and batches are converted to plain ones. With "grouped", a
                 batch has one row per request, and the report counts requests.
             local_socket: the path of the server's socket for batches in mapped memory; None if it has none.
-            tensor_plan: the plan of the blocks to get through this socket; None to get batches.
+            tensor_plan: the plan of the blocks to get through this socket or a receiver; None to get batches.
+            receiver: whether to read through a receiver if the server makes no blocks for this process.
         """
         self.channel = channel
         self._ticket = ticket
@@ -65,6 +73,9 @@ class Messages:
         self._call = Call()
         self._local_socket = local_socket if channel.settings.local else None
         self._tensor_plan = tensor_plan
+        self.receives = receiver and tensor_plan is not None
+        self.way: Way = "network"
+        self.why = ""
         self.begun = False
         self.cursor: bytes | None = None
         self.rows = 0
@@ -87,10 +98,9 @@ class Messages:
 
     def _next(self) -> pa.RecordBatch | Block | None:
         if self._lease is None:
-            if self._local_socket is not None:
-                self._session = Session.open(self._local_socket, self._tensor_plan)
+            through = self._connected()
             session = None if self._session is None else self._session.identity
-            self._lease, self._call = self.channel.stream(flight.Ticket(self._ticket), session)
+            self._lease, self._call = through.stream(flight.Ticket(self._ticket), session)
         if self._lease.foreign:
             raise errors.Invalid(
                 "the stream was opened before this process was forked",
@@ -105,6 +115,7 @@ class Messages:
             self.begun = True
         block = self._next_block()
         if block is not None:
+            self.way, self.why = "receiver" if self.receives else "ring", ""
             return self._received(block, block.cursor)
         with self._call.translated(unclassified=errors.Corrupt):
             return self._next_message()
@@ -120,11 +131,31 @@ class Messages:
             if chunk.data is not None:
                 if chunk.app_metadata is None:
                     raise errors.Corrupt("a batch came without its cursor")
+                self._note("network")
                 return self._planned(self._received(chunk.data, chunk.app_metadata.to_pybytes()))
             message = {} if chunk.app_metadata is None else _object(chunk.app_metadata.to_pybytes())
             if "delivery" in message:
                 return self._mapped(message)
             self._last(message)
+
+    def _connected(self) -> Channel:
+        """Begins the session, if there can be one. Returns the connection to read from."""
+        if self._local_socket is not None:
+            self._session = Session.open(self._local_socket, self._tensor_plan)
+        if self._session is None and self.receives and self._tensor_plan is not None:
+            try:
+                through, self._session = receivers.session(self.channel, self._tensor_plan)
+            except errors.Error as e:
+                self.why = e.message
+            else:
+                return through
+        self.receives = False
+        return self.channel
+
+    @property
+    def refusal(self) -> str:
+        """Why the receiver does not pass on the stream; "" unless this is why the stream failed."""
+        return self._call.refusal
 
     def _is_planned(self, schema: pa.Schema) -> bool:
         """Reports whether a stream's schema equals the planned one, after conversion if needed."""
@@ -161,6 +192,12 @@ class Messages:
             return None
         return session.block()
 
+    def _note(self, way: Way) -> None:
+        """Notes how a batch came that is not a block."""
+        self.way = way
+        if self._session is not None and self._session.takes_blocks:
+            self.why = f"the {'receiver' if self.receives else 'server'} made no block of the batch"
+
     def _received(self, batch: Received, cursor: bytes) -> Received:
         if self.report is not None:
             raise errors.Corrupt("a batch came after the stream's report")
@@ -178,6 +215,7 @@ class Messages:
         if session is None or not isinstance(message.get("cursor"), dict):
             raise errors.Corrupt("the stream names a batch in mapped memory, which was not requested")
         batch = session.batch(message, schema)
+        self._note("mapped")
         return self._planned(self._received(batch, json.dumps(message["cursor"]).encode()))
 
     def _last(self, message: dict[str, Any]) -> None:

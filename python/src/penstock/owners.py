@@ -60,17 +60,27 @@ def folder_of(parent: str, config: str | os.PathLike[str], program: Path, flags:
     text = ""
     with contextlib.suppress(OSError):
         text = Path(config).read_bytes().decode(errors="replace")
+    parts = [os.path.realpath(config), text, (sorted(flags), str(Path.cwd())) if flags else ()]
+    return folder_by(parent, program, parts, text)
+
+
+def folder_by(parent: str, program: Path, parts: Sequence[object], text: str = "") -> Path:
+    """Returns the folder of a process that is shared if its program, environment and other inputs are equal.
+
+    Args:
+        parent: the parent folder.
+        program: the program.
+        parts: the other inputs, which can be written as JSON.
+        text: a text that names further variables of the environment, as ${NAME}.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
         if name.startswith(_ENVIRONMENT) or name.upper() in _VARIABLES or f"${{{name}}}" in text
     }
     built = program.stat()
-    parts = [
-        *(os.path.realpath(config), text, str(program), built.st_mtime_ns, built.st_size, environment),
-        (sorted(flags), str(Path.cwd())) if flags else (),
-    ]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    all_parts = [str(program), built.st_mtime_ns, built.st_size, environment, *parts]
+    digest = hashlib.sha256(json.dumps(all_parts, sort_keys=True).encode()).hexdigest()
     return Path(parent, f"penstock-{os.getuid()}-{digest[:16]}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import json
 import os
 import re
 import select
@@ -13,7 +14,7 @@ import sysconfig
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _PROGRAM = "penstock"
 _LOG = "server.log"
 _SOCKET = "server.sock"
+_LOCAL_SOCKET = "local.sock"
 _MAX_PARENT = 53  # the maximum bytes of the parent folder's path: a socket's path may have 103
 _START_LIMIT = 60.0  # seconds within which the server must be ready
 _END_LIMIT = 5.0  # seconds after which a server that does not end is killed
@@ -41,7 +43,7 @@ class _Running:
     Attributes:
         owner: the id of the process that started it.
         process: the server's process.
-        pipe: this process's end of the pipe that keeps the server running; -1 if it is closed.
+        pipe: this process's end of the pipe that keeps the server running; -1 if it is closed, or if there is none.
         folder: the folder of its socket, log and spilled data.
     """
 
@@ -139,6 +141,15 @@ class PrivateServer:
         return f"grpc+unix://{self._folder / _SOCKET}"
 
     @property
+    def local_socket(self) -> str:
+        """The path of the server's socket for mapped memory."""
+        return str(self._folder / _LOCAL_SOCKET)
+
+    def runs(self) -> bool:
+        """Reports whether the server runs. In a process that did not open it, returns False."""
+        return self._running is not None and self._running.owner == os.getpid() and self._running.runs()
+
+    @property
     def pid(self) -> int:
         """The id of the server's process; 0 in a process that did not open it."""
         return 0 if self._running is None else self._running.pid
@@ -188,27 +199,51 @@ def start(
     found = find_program(program)
     flags = [f"--{name.replace('_', '-')}={_text(value)}" for name, value in (settings or {}).items()]
     command = [str(found), "serve", "--config", os.fspath(config), *flags]
+    subject = f"start a private server for {os.fspath(config)}"
     if share:
         from penstock.owners import folder_of  # needs locks that some systems lack
 
-        return _share(command, config, folder_of(_parent_folder(), config, found, flags))
+        folder = folder_of(_parent_folder(), config, found, flags)
+        return _share(folder, lambda: _serve(command, subject, folder))
     folder = _new_folder()
     try:
-        return PrivateServer(folder, _serve(command, config, folder))
+        return PrivateServer(folder, _serve(command, subject, folder))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _share(command: list[str], config: str | os.PathLike[str], folder: Path) -> PrivateServer:
+def start_receiver(locations: Iterable[str], tls: Mapping[str, bytes | None]) -> PrivateServer:
+    """Starts a receiver for this process, or shares one that another process of this user started.
+
+    Args:
+        locations: the locations of the servers that it may connect to.
+        tls: certificates and key of connections to them, in PEM form: tls_roots, tls_chain and tls_key.
+
+    Raises:
+        NotFound: there is no program.
+        Invalid: the program's version is wrong, or the receiver refuses an argument.
+        Unavailable: the receiver cannot start.
+    """
+    from penstock.owners import folder_by
+
+    found = find_program()
+    given: dict[str, Any] = {name: text.decode() for name, text in tls.items() if text is not None}
+    given["servers"] = sorted(locations)
+    folder = folder_by(_parent_folder(), found, ["receive", given])
+    command, text = [str(found), "receive"], json.dumps(given).encode()
+    return _share(folder, lambda: _serve(command, "start a receiver", folder, text))
+
+
+def _share(folder: Path, serve: Callable[[], _Running]) -> PrivateServer:
     """Shares the server of a folder, and starts the server unless it runs."""
     from penstock.owners import Owner
 
     with _process.lock:
         owner = _process.owners.setdefault(folder, Owner(folder))
 
-    def launch(folder: Path) -> subprocess.Popen[bytes]:
-        running = _serve(command, config, folder)
+    def launch(_: Path) -> subprocess.Popen[bytes]:
+        running = serve()
         running.close_pipe()  # locks keep the server running instead
         return running.process
 
@@ -216,15 +251,22 @@ def _share(command: list[str], config: str | os.PathLike[str], folder: Path) -> 
     return PrivateServer(folder, _Shared(owner))
 
 
-def _serve(command: list[str], config: str | os.PathLike[str], folder: Path) -> _Running:
-    """Starts a server in a folder, and returns when the server is ready."""
+def _serve(command: list[str], subject: str, folder: Path, given: bytes | None = None) -> _Running:
+    """Starts a server in a folder, and returns when the server is ready.
+
+    Args:
+        command: the command, without the folder.
+        subject: the beginning of an error.
+        folder: the folder.
+        given: the whole standard input of the command; None for a pipe that keeps the server running.
+    """
     running: _Running | None = None
     try:
-        running, stdout = _launch([*command, "--private", str(folder)], folder)
+        running, stdout = _launch([*command, "--private", str(folder)], folder, given)
         with os.fdopen(stdout, "rb") as out:
             said, _, _ = select.select([out], [], [], _START_LIMIT)
             if not said or not out.readline():
-                raise _not_started(config, running, timed_out=not said)
+                raise _not_started(subject, running, timed_out=not said)
     except BaseException:
         if running is not None:
             running.kill()
@@ -241,10 +283,10 @@ def log_tail(folder: Path) -> str:
     return text[-_LOG_TAIL:].decode(errors="replace").strip()
 
 
-def _launch(command: list[str], folder: Path) -> tuple[_Running, int]:
+def _launch(command: list[str], folder: Path, given: bytes | None) -> tuple[_Running, int]:
     """Starts the command. Returns the server and its standard output."""
     with _process.lock, contextlib.ExitStack() as opened:
-        theirs, pipe = os.pipe()
+        theirs, pipe = _input(given)
         opened.callback(os.close, theirs)
         stdout, output = os.pipe()
         opened.callback(os.close, output)
@@ -255,7 +297,8 @@ def _launch(command: list[str], folder: Path) -> tuple[_Running, int]:
                 command, stdin=theirs, stdout=output, stderr=log, start_new_session=True
             )
         except OSError as e:
-            os.close(pipe)
+            if pipe >= 0:
+                os.close(pipe)
             os.close(stdout)
             raise errors.Unavailable(f"start {command[0]}: {e.strerror or e}") from e
         running = _Running(os.getpid(), process, pipe, folder)
@@ -263,9 +306,21 @@ def _launch(command: list[str], folder: Path) -> tuple[_Running, int]:
         return running, stdout
 
 
-def _not_started(config: str | os.PathLike[str], running: _Running, *, timed_out: bool) -> errors.Error:
+def _input(given: bytes | None) -> tuple[int, int]:
+    """Returns the standard input of a command, and this process's end of it; -1 if there is none."""
+    if given is None:
+        return os.pipe()
+    file = os.memfd_create(
+        "penstock-input", os.MFD_CLOEXEC
+    )  # it may contain a key, so it is not written to disk
+    with os.fdopen(os.dup(file), "wb") as content:
+        content.write(given)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file, -1
+
+
+def _not_started(subject: str, running: _Running, *, timed_out: bool) -> errors.Error:
     """Returns the error for a server that did not print its address, from its log."""
-    subject = f"start a private server for {os.fspath(config)}"
     if timed_out:
         said = log_tail(running.folder)
         return errors.Unavailable(

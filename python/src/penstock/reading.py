@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from penstock import errors, reports
+from penstock import errors, receivers, reports
 from penstock.backoff import Backoff
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
-from penstock.messages import Messages
+from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
 from penstock.rings import Block
 from penstock.servers import is_retryable
@@ -34,6 +34,8 @@ class Reading:
         rows: rows returned so far.
         batches: batches returned so far.
         resumed: the number of times the stream was resumed.
+        way: how the last batch came; None before the first one.
+        why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
     """
 
     def __init__(
@@ -61,7 +63,12 @@ class Reading:
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
         self._tensor_plan: bytes | None = None
+        self._receives = False  # whether a receiver may be used
+        self._skips_receiver = False  # the next time
+        self._why = ""  # why this stream is not read through a receiver
         self._ended = False
+        self.way: Way | None = None
+        self.why = ""
         self.rows = 0
         self.batches = 0
         self.resumed = 0
@@ -109,8 +116,12 @@ class Reading:
         return reports.resumed(whole, last, [*self._parts, last])
 
     def accept_blocks(self, plan: bytes) -> None:
-        """Accepts blocks of a tensor plan instead of batches, where the server can assemble them on this host."""
+        """Accepts blocks of a tensor plan instead of batches, where the server or a receiver can assemble them on this host."""
         self._tensor_plan = plan
+        settings = self._bound.servers.settings
+        self._receives = settings.local and settings.private is None
+        if not settings.local:
+            self._why = "local=False"
 
     def next(self) -> pa.RecordBatch | Block | None:
         """Returns the next batch, or its block; None after the report and the end."""
@@ -176,6 +187,7 @@ class Reading:
         if self._parts and messages.batches == 1:
             self._check_continuation(messages.cursor)
         self._cursor = messages.cursor
+        self.way, self.why = messages.way, messages.why or self._why
         self.rows += batch.num_rows
         self.batches += 1
         self._replanned = False
@@ -200,7 +212,9 @@ class Reading:
             wire=wire,
             local_socket=plan.local_socket,
             tensor_plan=self._tensor_plan,
+            receiver=self._receives and not self._skips_receiver,
         )
+        self._skips_receiver = False
         if self._closed.is_set():  # closed by another thread
             self._messages.close()
         return True
@@ -267,7 +281,11 @@ class Reading:
         if isinstance(failure, errors.Unavailable) and not failure.remedy:
             failure.remedy = f"check that `penstock serve` listens at {channel.location}, and resume with the stream's cursor"
             self._bound.servers.settings.explain_end(failure)
-        if self._closed.is_set() or not self._bound.servers.settings.reconnect:
+        if self._closed.is_set():
+            return False
+        if messages is not None and messages.receives and self._avoid_receiver(messages, failure):
+            return True
+        if not self._bound.servers.settings.reconnect:
             return False
         refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun
         if refused and not self._replanned:
@@ -296,6 +314,18 @@ class Reading:
             failure,
         )
         return not self._closed.wait(wait)
+
+    def _avoid_receiver(self, messages: Messages, failure: errors.Error) -> bool:
+        """Decides whether a failed stream is read again at once, because its receiver may be the cause."""
+        if messages.refusal:
+            self._receives, self._why = False, messages.refusal
+        elif isinstance(failure, errors.Unavailable) and not messages.batches:
+            # The server may be unreachable only for the receiver, and the receiver may be what fails.
+            self._skips_receiver, self._why = True, failure.message
+        elif not receivers.is_gone(self._bound.servers.settings):
+            return False
+        _log.info("reading the stream of %s again, at row %d: %s", self._bound.name, self.rows, failure)
+        return True
 
     def _check_continuation(self, cursor: bytes | None) -> None:
         """Checks that the first batch of a new connection directly follows the last batch."""

@@ -142,6 +142,8 @@ class RepeatedStream(Stream):
         self._epoch, self._from_step = self._epoch + 1, 0
         # Until the first batch, the position is the end of the previous epoch.
         self._start, self._readings, self._at = end, Reading.all_of(bound, found), 0
+        if self._tensor_plan is not None:
+            self.accept_blocks(self._tensor_plan)
         if self._closed:
             self.close()
 

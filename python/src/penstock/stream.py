@@ -6,7 +6,7 @@ import importlib.util
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -35,6 +35,9 @@ class Stats:
         seconds: from the request for the first batch to the arrival of the last one.
         waited: the part of `seconds` that the reader waited for a batch.
         resumed: the number of times the stream was resumed after a failure.
+        way: how the last batch came: as tensors in the "ring" of a server on this host, as tensors of the "receiver" of
+            this host, in "mapped" memory, or over the "network"; "" before the first batch.
+        why: why tensors that were requested did not come from a ring or a receiver; "" if they did.
     """
 
     rows: int
@@ -42,6 +45,8 @@ class Stats:
     seconds: float
     waited: float
     resumed: int
+    way: Literal["", "ring", "receiver", "mapped", "network"] = ""
+    why: str = ""
 
     @property
     def stall(self) -> float:
@@ -94,6 +99,7 @@ class Stream(BatchIterator):
         self._plan = plan
         self._start = start
         self._progress: Progress | None = None
+        self._tensor_plan: bytes | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -164,12 +170,15 @@ class Stream(BatchIterator):
     @property
     def stats(self) -> Stats:
         """Statistics of the stream so far."""
+        latest = next((r for r in reversed(self._readings) if r.way), self._readings[0])
         return Stats(
             rows=sum(r.rows for r in self._readings),
             batches=sum(r.batches for r in self._readings),
             seconds=self._seconds,
             waited=self._waited,
             resumed=sum(r.resumed for r in self._readings),
+            way=latest.way or "",
+            why=latest.why,
         )
 
     def __len__(self) -> int:
@@ -186,11 +195,12 @@ class Stream(BatchIterator):
             self._progress = Progress.make(option, self._name, self._rows(), self._batches())
 
     def accept_blocks(self, plan: bytes) -> None:
-        """Accepts a `penstock.rings.Block` instead of each batch, where the server can assemble it on this host.
+        """Accepts a `penstock.rings.Block` instead of each batch, where the server or a receiver can assemble it on this host.
 
         Args:
             plan: the tensor plan, see docs/spec/blocks.md.
         """
+        self._tensor_plan = plan
         for reading in self._readings:
             reading.accept_blocks(plan)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from server import BINARY
 from torch.utils.data import DataLoader
 
 from penstock.torch import IterableDataset
@@ -40,6 +42,15 @@ def train(
         address, "d", rank=rank, world=world, reconnect=60, lookahead=1 << 16, **QUERY, **RULES
     )
     _train(data, workers, state, written)
+
+
+def train_received(
+    address: str, rank: int, world: int, workers: int, state: dict[str, Any] | None, written: Path
+) -> None:
+    """Trains with a receiver, whose folder is in the folder of `written`."""
+    os.environ["PATH"] = f"{BINARY.parent}:{os.environ['PATH']}"
+    tempfile.tempdir = os.environ["TMPDIR"] = str(written.parents[1])
+    train(address, rank, world, workers, state, written)
 
 
 def train_mix(

@@ -173,4 +173,4 @@ class Iteration(Iterator[T], Generic[T]):
 
 def _stats_of(meter: Meter, source: Source) -> Callable[[], Stats]:
     """Returns a function for the statistics to report that does not keep the iteration alive."""
-    return lambda: meter.stats(source.resumed)
+    return lambda: meter.stats(source.stats)

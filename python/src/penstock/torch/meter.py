@@ -43,9 +43,15 @@ class Meter:
             self._rows += rows
             self._batches += 1
 
-    def stats(self, resumed: int = 0) -> Stats:
-        """The statistics, for a stream that was resumed `resumed` times."""
-        return Stats(self._rows, self._batches, self._seconds, self._waited, resumed)
+    def stats(self, of: Stats | None = None) -> Stats:
+        """The statistics, with what only the stream knows: how often it was resumed, and how batches come.
+
+        Args:
+            of: the statistics of the stream; None before it is opened.
+        """
+        if of is None:
+            return Stats(self._rows, self._batches, self._seconds, self._waited, 0)
+        return Stats(self._rows, self._batches, self._seconds, self._waited, of.resumed, of.way, of.why)
 
 
 class StallReporter:

@@ -29,6 +29,7 @@ class Connection(TypedDict, total=False):
     timeout: float | None
     lookahead: int | None
     reconnect: float
+    local: bool
 
 
 class Options(RunQuery, Rules, Connection, total=False):

@@ -18,7 +18,7 @@ from penstock.plan import Plan
 from penstock.position import Position
 from penstock.rings import Block
 from penstock.servers import is_retryable, retried
-from penstock.stream import Stream
+from penstock.stream import Stats, Stream
 from penstock.torch.blocks import Blocks
 from penstock.torch.converter import Converter
 from penstock.torch.device import Mover, Sent, memory_of
@@ -219,9 +219,9 @@ class Source:
         return None if self._stream is None else self._stream.cursor
 
     @property
-    def resumed(self) -> int:
-        """How many times the stream was resumed after a failure."""
-        return 0 if self._stream is None else self._stream.stats.resumed
+    def stats(self) -> Stats | None:
+        """The statistics of the stream; None before it is opened."""
+        return None if self._stream is None else self._stream.stats
 
     def next(self) -> Item | None:
         """Returns the next batch; None at the end."""

@@ -1,0 +1,199 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/flight/frames"
+	"github.com/penstock/penstock/flight/inbound"
+	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	// HeaderSession names the client's session, as in a server's DoGet.
+	HeaderSession = "penstock-session"
+	// HeaderServer names the location of the server that redeems the ticket.
+	HeaderServer = "penstock-server"
+	// TrailerKey is the trailer of a call that failed in the receiver and not in the server. It has
+	// the reason as text.
+	TrailerKey = "penstock-receiver-bin"
+
+	flightService = "arrow.flight.protocol.FlightService"
+	getMethod     = "/" + flightService + "/DoGet"
+
+	// window is how many bytes a server may send before the receiver reads them.
+	window = 8 << 20
+	// The limit of a stream's messages is firstLimit bytes. A stream whose first batch is larger
+	// begins again, with a limit that is limitGrowth times larger, up to maxLimit: the maximum of
+	// servers.
+	firstLimit, limitGrowth, maxLimit = 8 << 20, 8, 512 << 20
+	// pingAfter is the time of silence after which the connection to a server is checked, and the
+	// time that the server has for an answer.
+	pingAfter = 30 * time.Second
+	// defaultStallTimeout is the default of Options.StallTimeout.
+	defaultStallTimeout = 2 * time.Hour
+)
+
+// Upstream is a server that a receiver may connect to.
+type Upstream struct {
+	Target      string // the target of gRPC
+	Credentials credentials.TransportCredentials
+}
+
+// Options configure a Service.
+type Options struct {
+	Upstreams    map[string]Upstream // by location
+	Sessions     *local.Sessions
+	Budget       *budget.Budget
+	Logger       *slog.Logger
+	StallTimeout time.Duration // how long a client may take nothing; 0: defaultStallTimeout
+}
+
+// Service receives streams. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New returns a service.
+func New(o Options) *Service {
+	if o.StallTimeout == 0 {
+		o.StallTimeout = defaultStallTimeout
+	}
+	return &Service{o}
+}
+
+// Server returns a gRPC server with the service.
+func (s *Service) Server() *grpc.Server {
+	server := grpc.NewServer(
+		grpc.ForceServerCodecV2(frames.NewCodec()),
+		grpc.MaxRecvMsgSize(inbound.MaxRequest),
+		grpc.WaitForHandlers(true),
+	)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: flightService, HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{StreamName: "DoGet", ServerStreams: true, Handler: s.get}},
+	}, s)
+	return server
+}
+
+// get implements DoGet.
+func (s *Service) get(_ any, to grpc.ServerStream) error {
+	ctx, cancel := context.WithCancel(to.Context())
+	defer cancel()
+	headers, _ := metadata.FromIncomingContext(ctx)
+	session := s.claim(headers)
+	if session == nil {
+		return refused(to, fault.New(fault.Invalid, "the call names no session of this receiver"))
+	}
+	defer session.Announce() // the end
+	return s.pass(ctx, headers, session, to)
+}
+
+// pass redeems the ticket of a call, and passes the stream on. If the first batch of the stream
+// exceeds the limit of messages, pass redeems the ticket again, with a larger limit.
+func (s *Service) pass(ctx context.Context, headers metadata.MD, session *local.Session, to grpc.ServerStream) error {
+	var ticket raw
+	if err := to.RecvMsg(&ticket); err != nil {
+		return err
+	}
+	location := strings.Join(headers.Get(HeaderServer), "")
+	upstream, known := s.Upstreams[location]
+	if !known {
+		return refused(to, fault.New(fault.Forbidden, "this receiver was not started for %q", location))
+	}
+	ctx = metadata.NewOutgoingContext(ctx, passedOn(headers))
+	one := &passing{Service: s, session: session, to: to, log: s.Logger.With(slog.String("server", location))}
+	err := errOversized
+	for limit := int64(firstLimit); errors.Is(err, errOversized) && !one.begun && limit <= maxLimit; limit *= limitGrowth {
+		err = s.redeem(ctx, upstream, ticket, one, limit)
+	}
+	one.log.InfoContext(ctx, "stream ends", "batches", one.batches, "blocks", one.assembled, "error", err)
+	if errors.Is(err, errOversized) {
+		return refused(to, fault.New(fault.Exhausted, "a message of the server exceeds the limit of the receiver"))
+	}
+	return err
+}
+
+// redeem redeems a ticket, and passes on a stream of messages of at most limit bytes. Each stream has
+// a connection of its own: a client that reads nothing holds up no other.
+func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *passing, limit int64) error {
+	held, err := s.Budget.Reserve("the messages of a stream", rowsin.ServedMemory(limit)+window)
+	if err != nil {
+		return refused(one.to, fault.As(err))
+	}
+	defer held.Release()
+	conn, err := grpc.NewClient(
+		at.Target, grpc.WithTransportCredentials(at.Credentials),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingAfter}),
+	)
+	if err != nil {
+		return refused(one.to, fault.New(fault.Internal, "connect: %w", err))
+	}
+	defer conn.Close() //nolint:errcheck // this ends the stream, if it has not ended
+	from, err := conn.NewStream(
+		ctx, &grpc.StreamDesc{ServerStreams: true}, getMethod,
+		grpc.ForceCodecV2(frames.NewCodec()), grpc.MaxCallRecvMsgSize(int(limit)),
+	)
+	if err != nil {
+		return status.Convert(err).Err()
+	}
+	if err := errors.Join(from.SendMsg(&ticket), from.CloseSend()); err != nil && !errors.Is(err, io.EOF) { // for io.EOF, RecvMsg returns the failure
+		return status.Convert(err).Err()
+	}
+	return one.run(ctx, from, limit)
+}
+
+// claim returns the session that a call names, or nil.
+func (s *Service) claim(headers metadata.MD) *local.Session {
+	ids := headers.Get(HeaderSession)
+	if len(ids) != 1 {
+		return nil
+	}
+	return s.Sessions.Claim(ids[0])
+}
+
+// refused fails a call for a reason that the server has no part in: the client reads from the server
+// without the receiver.
+func refused(to grpc.ServerStream, why *fault.Error) error {
+	to.SetTrailer(metadata.Pairs(TrailerKey, why.Error()))
+	return status.Error(codes.Unavailable, why.Error())
+}
+
+// passedOn returns the headers of a call that the server gets: all but those of gRPC, and those for the
+// receiver.
+func passedOn(headers metadata.MD) metadata.MD {
+	out := metadata.MD{}
+	for name, values := range headers {
+		switch {
+		case name == HeaderSession || name == HeaderServer:
+		case name == "content-type" || name == "user-agent" || name == "te" || strings.HasPrefix(name, ":") || strings.HasPrefix(name, "grpc-"):
+		default:
+			out[name] = values
+		}
+	}
+	return out
+}
+
+// ofPenstock returns the headers or trailers of a server that are not gRPC's.
+func ofPenstock(of metadata.MD) metadata.MD {
+	out := metadata.MD{}
+	for name, values := range of {
+		if strings.HasPrefix(name, "penstock-") {
+			out[name] = values
+		}
+	}
+	return out
+}
