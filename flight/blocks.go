@@ -19,6 +19,7 @@ func (o *streamSender) openBlocks(ctx context.Context, schema *arrow.Schema) *bl
 		o.log.InfoContext(ctx, "the stream sends batches instead of blocks", "error", err)
 		return nil
 	}
+	b.Cores = o.options.Cores
 	return b
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/segment"
 	"github.com/penstock/penstock/internal/tensor"
@@ -26,6 +27,9 @@ const (
 
 // Blocks assembles the batches of one stream. It is not safe for concurrent use.
 type Blocks struct {
+	// Cores fill the blocks; nil: the caller's goroutine fills them.
+	Cores *cores.Cores
+
 	session *local.Session
 	lend    func(size int) *segment.Loan
 	budget  *budget.Budget
@@ -84,7 +88,7 @@ func (b *Blocks) Deliver(from arrow.RecordBatch, cursor []byte, step int64) (byt
 	if !ok {
 		return 0, nil
 	}
-	if err := b.layout.Fill(from, sizes, slot.Memory()[:sizes.Bytes]); err != nil {
+	if err := b.layout.Fill(from, sizes, slot.Memory()[:sizes.Bytes], b.Cores); err != nil {
 		b.session.ReturnSlot(slot)
 		return 0, err
 	}

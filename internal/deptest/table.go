@@ -65,7 +65,7 @@ func Graph() []Row {
 		{Folder: "internal/budget", Imports: "waits fault invariant release"},
 		{Folder: "internal/cores", Imports: "fault invariant"},
 		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
-		{Folder: "internal/tensor", Imports: "bucket fault"},
+		{Folder: "internal/tensor", Imports: "bucket cores fault invariant"},
 		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},
 		{Folder: "internal/conform", Imports: "batch fault"},
@@ -174,7 +174,7 @@ func Graph() []Row {
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
-		{Folder: "flight/blocks", Imports: "local tensor segment budget fault"},
+		{Folder: "flight/blocks", Imports: "local tensor segment budget cores fault"},
 		{Folder: "flight/limits"},
 		{Folder: "flight/admission", Imports: "limits dataset budget waits fault", Outside: libGRPC},
 		{Folder: "flight/failure", Imports: "commit jsontext fault", Outside: libGRPC},

@@ -149,7 +149,7 @@ func BenchmarkFill(b *testing.B) {
 			for b.Loop() {
 				sizes, err := layout.Size(rows)
 				if err == nil {
-					err = layout.Fill(rows, sizes, block)
+					err = layout.Fill(rows, sizes, block, nil)
 				}
 				if err != nil {
 					b.Fatal(err)

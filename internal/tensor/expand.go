@@ -1,7 +1,5 @@
 package tensor
 
-import "unsafe"
-
 // An expanded column is converted before its values are gathered: each distinct row once, into memory that onceBytes
 // counts. Values that need no conversion are gathered from the batch. Rows to which no row of the batch refers may have
 // values that cannot be converted, so after a finding each row of the batch is converted, in order.
@@ -53,18 +51,29 @@ func (c *column) isCopied(v *view) bool {
 	return bytes && !nulls && !c.Dictionary && c.result == c.DType
 }
 
-// convertOnce converts the elements of all lists of an expanded column.
-func (w *writer) convertOnce(v *view, elements int) {
-	once := allocated(w.column.onceBytes(v, elements))
+// convertedElements returns the elements of all lists of an expanded column, after their conversion. It returns nil if each
+// list must be converted.
+func (w *writer) convertedElements(v *view, elements int) []byte {
+	c := w.column
+	if c.expanded && c.isCopied(v) && v.elements.Len() > 0 {
+		return fixedBytes(v.elements, c.source.bytes)
+	}
+	return w.converted(c.onceBytes(v, elements), v.elements.Len()*c.DType.Size(), func(once []byte) { w.write(once, 0) })
+}
+
+// converted returns memory for as many bytes after it was written; nil if capacity is 0, or if there were findings, which
+// it forgets.
+func (w *writer) converted(capacity int64, bytes int, write func(once []byte)) []byte {
+	once := allocated(capacity)
 	if once == nil {
-		return
+		return nil
 	}
-	once = once[:v.elements.Len()*w.column.DType.Size()]
-	if w.write(once, 0); w.found.any() {
+	once = once[:bytes]
+	if write(once); w.found.any() {
 		w.found = findings{}
-		return
+		return nil
 	}
-	w.once = once
+	return once
 }
 
 // allocated returns aligned memory, nil if the size is 0.
@@ -75,63 +84,45 @@ func allocated(bytes int64) []byte {
 	return as[byte](make([]uint64, bytes/8))
 }
 
-// expandedRows is like rows for an expanded column.
-func (f filling) expandedRows(c *column, v *view, w *writer) error {
-	dst, err := f.tensor(c.values, f.sizes.Rows, c.padding)
+// expandedRows writes the rows of an expanded column to dst, its tensor or matrix.
+func (f filling) expandedRows(dst []byte, c *column, v *view, w *writer) {
 	width, stride := c.rowBytes(), f.tensors[c.values].rowBytes()
-	if err != nil || width == 0 || len(dst) == 0 {
-		return err
+	if width == 0 || len(dst) == 0 {
+		return
 	}
 	dst = dst[c.packedAt:]
+	var from []byte
 	if c.isCopied(v) {
-		gatherRows(dst, stride, fixedBytes(v.elements, c.source.bytes), width, v.references)
-		return nil
+		from = fixedBytes(v.elements, c.source.bytes)
+	} else {
+		from = w.converted(c.onceBytes(v, 0), v.rows*width, func(once []byte) { w.writeRows(once, 0, v) })
 	}
-	if once := allocated(c.onceBytes(v, 0)); once != nil {
-		once = once[:v.rows*width]
-		if w.writeRows(once, 0, v); !w.found.any() {
-			gatherRows(dst, stride, once, width, v.references)
-			return nil
-		}
-		w.found = findings{}
-	}
-	for i, row := range v.references {
-		w.writeRows(dst[i*stride:][:width], int(row), v)
-	}
-	return nil
-}
-
-// gatherRows copies rows of a width in bytes to rows that are a stride apart.
-func gatherRows(dst []byte, stride int, src []byte, width int, rows []int32) {
-	switch elementBytes(width, stride) {
-	case 1:
-		gatherElements(dst, stride, src, rows)
-	case 2:
-		gatherElements(dst, stride, as[uint16](src), rows)
-	case 4:
-		gatherElements(dst, stride, as[uint32](src), rows)
-	case 8:
-		gatherElements(dst, stride, as[uint64](src), rows)
-	default:
-		for i, row := range rows {
-			copy(dst[i*stride:][:width], src[int(row)*width:])
-		}
-	}
-}
-
-// gatherElements copies one element per row. The stride is a multiple of their size.
-func gatherElements[T uint8 | uint16 | uint32 | uint64](dst []byte, stride int, src []T, rows []int32) {
-	var t T
-	out, step := as[T](dst), stride/int(unsafe.Sizeof(t))
-	if step == 1 {
-		out = out[:len(rows)]
-		for i, row := range rows {
-			out[i] = src[row]
+	if from == nil {
+		for i, row := range v.references {
+			w.writeRows(dst[i*stride:][:width], int(row), v)
 		}
 		return
 	}
-	for i, row := range rows {
-		out[i*step] = src[row]
+	f.divided(len(v.references), width, func(first, end int) {
+		gatherRows(dst[first*stride:], stride, from, width, v.references[first:end])
+	})
+}
+
+// expandedLists are lists to be copied for the rows of a batch.
+type expandedLists[O int32 | int64] struct {
+	rows     []int32 // of the distinct rows, for each row of the batch
+	offsets  []O     // of the distinct rows
+	elements []byte  // of the distinct rows, each with a size in bytes
+	size     int
+	dst      []byte // the elements of the copies
+	ends     []O    // the offsets of the copies
+}
+
+// copy copies the lists of a range of the batch's rows.
+func (l *expandedLists[O]) copy(first, end int) {
+	for i := first; i < end; i++ {
+		from, to := int(l.ends[i])*l.size, int(l.ends[i+1])*l.size
+		copy(l.dst[from:to], l.elements[int(l.offsets[l.rows[i]]-l.offsets[0])*l.size:])
 	}
 }
 

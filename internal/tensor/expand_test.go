@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/tensor"
 )
@@ -50,7 +51,7 @@ func expandedByArrow(t *testing.T, indexed arrow.RecordBatch) arrow.RecordBatch 
 // requireSameBlocks checks that two layouts make the same block, or the same error, of two batches.
 func requireSameBlocks(t *testing.T, want *tensor.Layout, plain arrow.RecordBatch, got *tensor.Layout, indexed arrow.RecordBatch) {
 	t.Helper()
-	block := func(layout *tensor.Layout, rows arrow.RecordBatch, before byte) ([]byte, error) {
+	block := func(layout *tensor.Layout, rows arrow.RecordBatch, before byte, on *cores.Cores) ([]byte, error) {
 		sizes, err := layout.Size(rows)
 		if err != nil {
 			return nil, err
@@ -59,10 +60,10 @@ func requireSameBlocks(t *testing.T, want *tensor.Layout, plain arrow.RecordBatc
 		for i := range block {
 			block[i] = before
 		}
-		return block, layout.Fill(rows, sizes, block)
+		return block, layout.Fill(rows, sizes, block, on)
 	}
-	expected, wanted := block(want, plain, 0)
-	found, err := block(got, indexed, 0xff)
+	expected, wanted := block(want, plain, 0, nil)
+	found, err := block(got, indexed, 0xff, cores.New(3))
 	if wanted != nil {
 		require.EqualError(t, err, wanted.Error())
 		return
@@ -147,7 +148,7 @@ func TestExpandedBlocksAreThoseOfPlainBatches(t *testing.T) {
 			requireSameBlocks(t, want, expandedByArrow(t, indexed), got, indexed)
 			if sizes, err := got.Size(indexed); test.want != "" {
 				if err == nil {
-					err = got.Fill(indexed, sizes, make([]byte, sizes.Bytes))
+					err = got.Fill(indexed, sizes, make([]byte, sizes.Bytes), nil)
 				}
 				require.ErrorContains(t, err, test.want)
 			} else {

@@ -2,12 +2,14 @@ package tensor
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -22,32 +24,9 @@ func (l *Layout) headerBytes() int64 {
 	return aligned(int64(headerFixed + headerPlace*(len(l.tensors)-l.fixed)))
 }
 
-// Fill writes every byte of a batch's block. dst has sizes.Bytes bytes, and begins at a multiple of 8. sizes must be those of
-// the batch. If Fill fails, the contents of dst are undefined.
-func (l *Layout) Fill(batch arrow.RecordBatch, sizes Sizes, dst []byte) error {
-	for i := range l.Parts() {
-		if err := l.FillPart(i, batch, sizes, dst); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Parts returns the number of parts in which a block can be filled. Each part writes other bytes
-// than all others, so that they can be filled in any order, and at the same time.
-func (l *Layout) Parts() int { return 1 + len(l.inverses()) + len(l.columns) }
-
-// inverses returns the entries whose indices are a tensor.
-func (l *Layout) inverses() []entry {
-	if l.expands {
-		return nil
-	}
-	return l.entries
-}
-
-// FillPart writes a part of a block: the header, the indices of an entry, or a column. It reads only this column of
-// the batch. See Fill.
-func (l *Layout) FillPart(part int, batch arrow.RecordBatch, sizes Sizes, dst []byte) error {
+// Fill writes every byte of a batch's block, on idle cores too. dst has sizes.Bytes bytes, and begins at a multiple of 8. sizes
+// must be those of the batch. If Fill fails, the contents of dst are undefined.
+func (l *Layout) Fill(batch arrow.RecordBatch, sizes Sizes, dst []byte, on *cores.Cores) error {
 	if int64(len(dst)) != sizes.Bytes || len(sizes.places) != len(l.tensors) || sizes.Rows != int(batch.NumRows()) {
 		return fault.New(fault.Internal, "fill a block of %d bytes for %d rows with a batch of %d rows: the sizes are not its own",
 			len(dst), sizes.Rows, batch.NumRows())
@@ -55,24 +34,37 @@ func (l *Layout) FillPart(part int, batch arrow.RecordBatch, sizes Sizes, dst []
 	if uintptr(unsafe.Pointer(unsafe.SliceData(dst)))%8 != 0 {
 		return fault.New(fault.Internal, "the memory of a block begins at an odd address")
 	}
-	f, inverses := filling{l, batch, sizes, dst}, l.inverses()
-	switch part--; {
-	case part < 0:
-		f.header()
-		return nil
-	case part < len(inverses):
-		return f.inverse(inverses[part])
-	default:
-		return f.column(l.columns[part-len(inverses)])
+	f := filling{l, batch, sizes, dst, on}
+	f.header()
+	for _, e := range l.entries {
+		if err := f.inverse(e); err != nil {
+			return err
+		}
 	}
+	failures := make([]error, len(l.columns))
+	err := on.Groups(len(l.columns), dividedBytes(), f.bytesOf, func(i int) { failures[i] = f.column(l.columns[i]) })
+	if err != nil {
+		return err
+	}
+	if failed := slices.IndexFunc(failures, func(err error) bool { return err != nil }); failed >= 0 {
+		return failures[failed]
+	}
+	return nil
 }
 
-// filling is one call of FillPart.
+// filling is one call of Fill.
 type filling struct {
 	*Layout
 	batch arrow.RecordBatch
 	sizes Sizes
 	dst   []byte
+	on    *cores.Cores
+}
+
+// bytesOf returns the bytes that column i writes.
+func (f filling) bytesOf(i int) int {
+	c := f.columns[i]
+	return f.sizes.places[c.values].rows * c.rowBytes()
 }
 
 func (f filling) header() {
@@ -103,7 +95,11 @@ func (f filling) tensor(at, rows int, padding bool) ([]byte, error) {
 	return f.dst[p.offset:end], nil
 }
 
+// inverse writes the indices of an entry, unless its columns are expanded.
 func (f filling) inverse(e entry) error {
+	if f.expands {
+		return nil
+	}
 	d := f.batch.Column(e.field).(*array.Dictionary) //nolint:forcetypeassert // Size has checked the types
 	dst, err := f.tensor(e.inverse, f.sizes.Rows, true)
 	if err == nil {
@@ -126,12 +122,12 @@ func (f filling) column(c *column) error {
 		v.mask(dst)
 	}
 	w := newWriter(c, v, !c.Form.jagged() && c.rowBytes() != f.tensors[c.values].rowBytes())
-	switch {
-	case c.Form.jagged():
-		err = f.lists(c, v, w)
-	case c.expanded:
-		err = f.expandedRows(c, v, w)
-	default:
+	switch c.Form {
+	case Lists:
+		err = lists[int32](f, c, v, w)
+	case LargeLists:
+		err = lists[int64](f, c, v, w)
+	case Values, FixedLists:
 		err = f.rows(c, v, w)
 	}
 	if err != nil {
@@ -163,24 +159,27 @@ func (v *view) mask(dst []byte) {
 }
 
 // lists writes offsets and values.
-func (f filling) lists(c *column, v *view, w *writer) error {
+func lists[O int32 | int64](f filling, c *column, v *view, w *writer) error {
 	dst, err := f.tensor(c.offsets, f.rowsOf(v)+1, true)
 	if err != nil {
 		return err
 	}
-	var elements int
-	if c.Form == Lists {
-		source, _ := v.offsets.(offsets32)
-		elements = endsOf(as[int32](dst), source, v)
-	} else {
-		source, _ := v.offsets.(offsets64)
-		elements = endsOf(as[int64](dst), source, v)
-	}
+	source, _ := v.offsets.(offsetsOf[O])
+	ends := as[O](dst)
+	elements := endsOf(ends, source, v)
 	dst, err = f.tensor(c.values, elements, true)
 	if err != nil {
 		return err
 	}
-	w.convertOnce(v, elements)
+	if from := w.convertedElements(v, elements); from != nil {
+		l := expandedLists[O]{v.references, source, from, c.DType.Size(), dst, ends}
+		f.divided(len(l.rows), len(dst)/max(1, len(l.rows)), l.copy)
+		return nil
+	}
+	if v.nulls.bits == nil && c.isCopied(v) && elements > 0 {
+		f.copy(dst, fixedBytes(v.elements, c.source.bytes))
+		return nil
+	}
 	for from, to := range v.ranges(c) {
 		bytes := (to - from) * c.DType.Size()
 		w.write(dst[:bytes], from)
@@ -215,13 +214,21 @@ func rebase[O int32 | int64](dst, offsets []O, nulls validity) int {
 
 // rows writes a column with the same number of elements in each row: to its tensor, or to its columns of a matrix.
 func (f filling) rows(c *column, v *view, w *writer) error {
-	dst, err := f.tensor(c.values, v.rows, c.padding)
+	dst, err := f.tensor(c.values, f.rowsOf(v), c.padding)
 	if err != nil {
 		return err
 	}
 	width, stride := c.rowBytes(), f.tensors[c.values].rowBytes()
+	if c.expanded {
+		f.expandedRows(dst, c, v, w)
+		return nil
+	}
 	if width == stride {
-		w.writeRows(dst, 0, v)
+		if c.isCopied(v) && len(dst) > 0 {
+			f.copy(dst, fixedBytes(v.elements, c.source.bytes))
+		} else {
+			w.writeRows(dst, 0, v)
+		}
 		return nil
 	}
 	if width > chunkBytes {
@@ -237,55 +244,6 @@ func (f filling) rows(c *column, v *view, w *writer) error {
 		row += n
 	}
 	return nil
-}
-
-// scatter copies parts of rows, of a width in bytes, to rows that are a stride apart.
-func scatter(dst []byte, stride int, src []byte, width int) {
-	switch elementBytes(width, stride) {
-	case 2:
-		scatterElements(dst, stride, as[uint16](src))
-	case 4:
-		scatterElements(dst, stride, as[uint32](src))
-	case 8:
-		scatterElements(dst, stride, as[uint64](src))
-	default:
-		for ; len(src) > 0; src = src[width:] {
-			copy(dst, src[:width])
-			dst = dst[min(stride, len(dst)):]
-		}
-	}
-}
-
-// elementBytes returns the width of rows, if they can be copied as one element each; otherwise 0. Lists in a matrix
-// can have the width of an element, and a stride that is not a multiple of it.
-func elementBytes(width, stride int) int {
-	if stride%width != 0 {
-		return 0
-	}
-	return width
-}
-
-// scatterElements copies one element per row. The stride is a multiple of their size.
-func scatterElements[T uint16 | uint32 | uint64](dst []byte, stride int, src []T) {
-	var t T
-	out, step := as[T](dst), stride/int(unsafe.Sizeof(t))
-	for i, element := range src {
-		out[i*step] = element
-	}
-}
-
-// copyElements copies one element or several; a call of copy takes longer than one element.
-func copyElements(dst, src []byte) {
-	switch len(src) {
-	case 4:
-		*(*[4]byte)(dst) = *(*[4]byte)(src)
-	case 2:
-		*(*[2]byte)(dst) = *(*[2]byte)(src)
-	case 8:
-		*(*[8]byte)(dst) = *(*[8]byte)(src)
-	default:
-		copy(dst, src)
-	}
 }
 
 // err returns the error of the values that could not be converted.

@@ -9,9 +9,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/tensor"
 )
 
@@ -57,7 +57,7 @@ func fuzzColumns(t testing.TB) []arrow.Array {
 }
 
 // FuzzFill tries plans for a column, or for all fields of an indexed column. Whatever the plan is, a block depends only
-// on the batch, not on the earlier contents of its memory or on the order of its parts. A block of rows of the column
+// on the batch, not on the earlier contents of its memory or on the number of cores. A block of rows of the column
 // has the same bytes if the column is expanded first, by Arrow, or by Fill.
 func FuzzFill(f *testing.F) {
 	const zero = `"AAAAAAAAAAA="`
@@ -113,13 +113,10 @@ func FuzzFill(f *testing.F) {
 			return
 		}
 		block := slices.Repeat([]byte{0xff}, int(sizes.Bytes))
-		err = layout.Fill(rows, sizes, block)
-		other, parts := make([]byte, sizes.Bytes), errgroup.Group{}
-		for part := layout.Parts() - 1; part >= 0; part-- {
-			parts.Go(func() error { return layout.FillPart(part, rows, sizes, other) })
-		}
-		if again := parts.Wait(); err != nil {
-			require.Error(t, again)
+		err = layout.Fill(rows, sizes, block, nil)
+		other := make([]byte, sizes.Bytes)
+		if again := layout.Fill(rows, sizes, other, cores.New(3)); err != nil {
+			require.EqualError(t, again, err.Error())
 			return
 		}
 		require.Equal(t, block, other)

@@ -119,18 +119,46 @@ func (c *column) size(batch arrow.RecordBatch) (int, int64, error) {
 	if c.Form == Values {
 		return 0, scratch + c.onceBytes(v, 0), nil
 	}
-	elements := 0
-	for from, to := range v.ranges(c) {
-		elements += to - from
-		if v.elementNulls.bits != nil && c.ElementNulls != Filled && v.elementNulls.slice(from, to-from).nulls > 0 {
-			return 0, 0, refuseNull(c.Name+"[]", c.ElementNulls)
+	if v.elementNulls.bits != nil && c.ElementNulls != Filled {
+		for from, to := range v.ranges(c) {
+			if v.elementNulls.slice(from, to-from).nulls > 0 {
+				return 0, 0, refuseNull(c.Name+"[]", c.ElementNulls)
+			}
 		}
 	}
+	elements := v.countElements()
 	if c.Form == Lists && elements > math.MaxInt32 {
 		return 0, 0, fault.New(fault.Exhausted, "the lists of column %s have %d elements, more than their offsets can count", quoted(c.Name, true), elements).
 			WithRemedy("ask for a smaller batch_rows")
 	}
 	return elements, scratch + c.onceBytes(v, elements), nil
+}
+
+// countElements returns the number of elements of the tensors' lists; 0 for other forms.
+func (v *view) countElements() int {
+	switch o := v.offsets.(type) {
+	case offsetsOf[int32]:
+		return count(o, v)
+	case offsetsOf[int64]:
+		return count(o, v)
+	default:
+		return 0
+	}
+}
+
+func count[O int32 | int64](offsets []O, v *view) (elements int) {
+	if !v.expanded {
+		for from, to := range v.nulls.runs {
+			elements += int(offsets[to] - offsets[from])
+		}
+		return elements
+	}
+	for _, row := range v.references {
+		if !v.nulls.isNull(int(row)) {
+			elements += int(offsets[row+1] - offsets[row])
+		}
+	}
+	return elements
 }
 
 // hasNull reports whether one of the tensors' rows is null.

@@ -58,7 +58,7 @@ func filled(t *testing.T, layout *tensor.Layout, rows arrow.RecordBatch) []byte 
 	sizes, err := layout.Size(rows)
 	require.NoError(t, err)
 	block := slices.Repeat([]byte{0xa5}, int(sizes.Bytes))
-	require.NoError(t, layout.Fill(rows, sizes, block))
+	require.NoError(t, layout.Fill(rows, sizes, block, nil))
 	return block
 }
 
@@ -236,12 +236,12 @@ func TestFillRefusesSizesOfOtherBatches(t *testing.T) {
 	sizes, err := layout.Size(rows)
 	require.NoError(t, err)
 	block := make([]byte, sizes.Bytes)
-	require.NoError(t, layout.Fill(rows, sizes, block))
-	require.ErrorContains(t, layout.Fill(other, sizes, block), "has 4 rows, and its sizes say 3")
-	require.ErrorContains(t, layout.Fill(rows, sizes, block[:256]), "sizes are not its own")
-	require.ErrorContains(t, layout.Fill(rows.NewSlice(0, 1), sizes, block), "sizes are not its own")
+	require.NoError(t, layout.Fill(rows, sizes, block, nil))
+	require.ErrorContains(t, layout.Fill(other, sizes, block, nil), "has 4 rows, and its sizes say 3")
+	require.ErrorContains(t, layout.Fill(rows, sizes, block[:256], nil), "sizes are not its own")
+	require.ErrorContains(t, layout.Fill(rows.NewSlice(0, 1), sizes, block, nil), "sizes are not its own")
 	aligned := make([]byte, sizes.Bytes+1)
-	require.ErrorContains(t, layout.Fill(rows, sizes, aligned[1:]), "odd address")
+	require.ErrorContains(t, layout.Fill(rows, sizes, aligned[1:], nil), "odd address")
 	_, err = layout.Size(array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, 2))
 	require.ErrorContains(t, err, "not of the schema")
 }
@@ -255,9 +255,9 @@ func TestDecimalsOfMoreDigitsThanTheirTypeAreCorrupt(t *testing.T) {
 	rows := array.NewRecordBatch(schema, []arrow.Array{array.NewDecimal128Data(data)}, 2)
 	sizes, err := layout.Size(rows)
 	require.NoError(t, err)
-	err = layout.Fill(rows, sizes, make([]byte, sizes.Bytes))
+	err = layout.Fill(rows, sizes, make([]byte, sizes.Bytes), nil)
 	require.EqualError(t, err, "column 'd' contains a decimal with more digits than its type")
-	require.NoError(t, layout.Fill(rows.NewSlice(0, 1), mustSize(t, layout, rows.NewSlice(0, 1)), make([]byte, 512)))
+	require.NoError(t, layout.Fill(rows.NewSlice(0, 1), mustSize(t, layout, rows.NewSlice(0, 1)), make([]byte, 512), nil))
 }
 
 func mustSize(t *testing.T, layout *tensor.Layout, rows arrow.RecordBatch) tensor.Sizes {
@@ -279,7 +279,7 @@ func TestIndicesOutsideOfADictionaryAreCorrupt(t *testing.T) {
 			data := array.NewDataWithDictionary(kind, 3, []*memory.Buffer{nil, memory.NewBufferBytes([]byte{0, 1, byte(index)})}, 0, 0, values.Data().(*array.Data))
 			rows := array.NewRecordBatch(schema, []arrow.Array{array.NewDictionaryData(data)}, 3)
 			sizes := mustSize(t, layout, rows)
-			err := layout.Fill(rows, sizes, make([]byte, sizes.Bytes))
+			err := layout.Fill(rows, sizes, make([]byte, sizes.Bytes), nil)
 			require.EqualError(t, err, "column 'd' refers to values that are not in its dictionary")
 			require.Equal(t, fault.Corrupt, fault.KindOf(err))
 		})
@@ -345,7 +345,7 @@ func TestCasts(t *testing.T) {
 			layout := compiled(t, rows.Schema(), text)
 			if test.want == nil {
 				sizes := mustSize(t, layout, rows)
-				err := layout.Fill(rows, sizes, make([]byte, sizes.Bytes))
+				err := layout.Fill(rows, sizes, make([]byte, sizes.Bytes), nil)
 				require.ErrorContains(t, err, "column 'a' contains a number that "+test.dtype+" cannot hold")
 				require.Equal(t, fault.Invalid, fault.KindOf(err))
 				return
@@ -379,7 +379,7 @@ func TestScratchIsCharged(t *testing.T) {
 	require.Less(t, sizes.Scratch, int64(10*count))
 	rounded := sizes.Scratch + sizes.Scratch/50 // as Go rounds the sizes of allocations
 	require.LessOrEqual(t, allocated(func() { mustSize(t, layout, rows) }), rounded)
-	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(rows, sizes, block)) }), rounded)
+	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(rows, sizes, block, nil)) }), rounded)
 }
 
 // TestScratchOfExpandedColumnsIsCharged: each distinct row, and each element of a list, is converted once.
@@ -398,7 +398,7 @@ func TestScratchOfExpandedColumnsIsCharged(t *testing.T) {
 	sizes := mustSize(t, layout, indexed)
 	block := make([]byte, sizes.Bytes)
 	require.Less(t, sizes.Scratch, int64(30*distinct))
-	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(indexed, sizes, block)) }), sizes.Scratch+sizes.Scratch/50)
+	require.LessOrEqual(t, allocated(func() { require.NoError(t, layout.Fill(indexed, sizes, block, nil)) }), sizes.Scratch+sizes.Scratch/50)
 }
 
 // allocated returns the bytes that a function allocates.

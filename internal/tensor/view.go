@@ -31,13 +31,10 @@ type offsets interface {
 	at(i int) int
 }
 
-type offsets32 []int32
+// offsetsOf are offsets of 32 or 64 bits.
+type offsetsOf[O int32 | int64] []O
 
-func (o offsets32) at(i int) int { return int(o[i]) }
-
-type offsets64 []int64
-
-func (o offsets64) at(i int) int { return int(o[i]) }
+func (o offsetsOf[O]) at(i int) int { return int(o[i]) }
 
 // view returns a column of a batch of the layout's schema. Release it after use.
 func (c *column) view(batch arrow.RecordBatch) (*view, error) {
@@ -108,9 +105,9 @@ func (v *view) list(c *column, a array.ListLike) error {
 	if a.Len() > 0 {
 		b, start := a.Data().Buffers()[1].Bytes(), a.Data().Offset()
 		if c.Form == Lists {
-			v.offsets = offsets32(as[int32](b)[start:][:a.Len()+1])
+			v.offsets = offsetsOf[int32](as[int32](b)[start:][:a.Len()+1])
 		} else {
-			v.offsets = offsets64(as[int64](b)[start:][:a.Len()+1])
+			v.offsets = offsetsOf[int64](as[int64](b)[start:][:a.Len()+1])
 		}
 		first, last = v.offsets.at(0), v.offsets.at(a.Len())
 		if first < 0 || last < first || last > a.ListValues().Len() || !ascending(v.offsets) {
@@ -123,9 +120,9 @@ func (v *view) list(c *column, a array.ListLike) error {
 
 func ascending(o offsets) bool {
 	switch o := o.(type) {
-	case offsets32:
+	case offsetsOf[int32]:
 		return sorted(o)
-	case offsets64:
+	case offsetsOf[int64]:
 		return sorted(o)
 	default:
 		return true

@@ -17,7 +17,6 @@ type writer struct {
 	found   findings
 	cast    []byte // numbers before a cast; nil if there is none
 	rows    []byte // rows before they are copied to a matrix; nil if there is none
-	once    []byte // the elements of all lists, after their conversion; nil if each list is converted
 }
 
 // newWriter returns the writer of a column. packed says whether its rows are part of the rows of a matrix.
@@ -43,10 +42,6 @@ func newWriter(c *column, v *view, packed bool) *writer {
 // write writes len(dst)/size elements from a position on.
 func (w *writer) write(dst []byte, from int) {
 	result, to := w.column.result, w.column.DType
-	if w.once != nil {
-		copy(dst, w.once[from*to.Size():])
-		return
-	}
 	if result == to {
 		w.numbers.read(dst, from)
 		fillNulls(dst, w.nulls, from, w.fill)

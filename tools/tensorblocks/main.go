@@ -18,8 +18,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	_ "github.com/apache/arrow-go/v18/arrow/extensions" // registers extension types, which are then read as such
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/tensor"
 )
@@ -77,18 +77,14 @@ func convert(folder string) ([]byte, error) {
 	return fill(layout, batch.NewSlice(rows.From, rows.To))
 }
 
-// fill fills a block whose memory contains other bytes before, part by part at the same time.
+// fill fills a block whose memory contains other bytes before, on several cores.
 func fill(layout *tensor.Layout, batch arrow.RecordBatch) ([]byte, error) {
 	sizes, err := layout.Size(batch)
 	if err != nil {
 		return nil, err
 	}
 	block := slices.Repeat([]byte{0xa5}, int(sizes.Bytes))
-	var parts errgroup.Group
-	for part := range layout.Parts() {
-		parts.Go(func() error { return layout.FillPart(part, batch, sizes, block) })
-	}
-	return block, parts.Wait()
+	return block, layout.Fill(batch, sizes, block, cores.New(4))
 }
 
 func read(path string) (arrow.RecordBatch, error) {
