@@ -162,6 +162,38 @@ func TestStageThatBreaksADataset(t *testing.T) {
 	require.Zero(t, run(t, "cat", "clicks", "--limit", "0", "--config", l.config).code)
 }
 
+// Repeated keys break a dataset that takes one row of each key, also if no sampled row has them.
+//
+// spec: stage-170
+func TestRepeatedKeysBreakADataset(t *testing.T) {
+	l := stagedLake(t)
+	require.Zero(t, run(t, append(csvStage(t, l, "h", rowsOf("f", 0, 200)), "--key", "id", "--buckets", "4", "--config", l.config)...).code)
+	tokens := filepath.Join(t.TempDir(), "server.tokens")
+	token := issued(t, tokens, "writer")
+	server := start(t, "--config", l.config, "--tokens", tokens, "--policy", policyFile(t, `
+rules:
+- {subjects: [writer], read: [clicks], write: ["features.*"], allow: [stage]}
+`))
+	const broken = "dataset clicks: can no longer be read (h): "
+	for i, source := range [][]string{{"--config", l.config}, {"--uri", server.uri(), "--token-file", token}} {
+		stage := func(rows string, args ...string) ran {
+			return run(t, slices.Concat(csvStage(t, l, "h", rows), []string{"--allow-duplicates"}, args, source)...)
+		}
+		id := 500 + 100*i // no training row has such a key
+		got := stage(rowsOf("f", id, id+2))
+		require.Zero(t, got.code, got.stderr)
+		got = stage("id,f\n" + fmt.Sprintf("%d,1\n%d,2\n", id+10, id+10))
+		require.Equal(t, exitBroken, got.code, got.stdout)
+		require.Contains(t, datasetLines(got.stdout)[0], broken+fmt.Sprintf("1 key has several of the rows, and with duplicates: error, a stream ends at a training row with such a key: id = %d", id+10))
+		require.Contains(t, got.stderr, "set duplicates: last and order_by in the dataset's entry; or take the rows back: penstock undo")
+		got = stage(rowsOf("f", id+1, id+4))
+		require.Equal(t, exitBroken, got.code, got.stdout)
+		require.Contains(t, datasetLines(got.stdout)[0], broken+"1 key of the rows is in table features.h already, and")
+		require.Zero(t, stage(rowsOf("f", id+1, id+5), "--no-check").code)
+		require.Zero(t, stage(rowsOf("f", id+1, id+6), "--dry-run").code)
+	}
+}
+
 // A server checks only datasets that the client may read, and names no others.
 //
 // spec: stage-161

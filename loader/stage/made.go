@@ -105,6 +105,9 @@ func (c *staging) committed(made commit.Committed) {
 	if r := &c.result; made.Existed {
 		r.Token, r.Created, r.Partition, r.Taken, r.Added = cmp.Or(made.Token, r.Token), false, nil, nil, nil
 		r.Rows, r.NullKeys, r.Dropped, r.Partitions, r.Files, r.Bytes, r.Removed, r.RemovedRows = 0, 0, 0, 0, 0, 0, 0, 0
+		r.KeysUnchecked = false
+	} else {
+		r.BrokenRules = c.brokenRules()
 	}
 	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }

@@ -16,6 +16,7 @@ import (
 // DatasetReader describes how a dataset of the server reads the staged table.
 type DatasetReader struct {
 	Dataset  string // "" if the caller may not know its name
+	Entry    string // the entry that joins the table; "": the table is the training table, or Dataset is ""
 	Training string // the training table, as the dataset names it
 	// Key has the columns by which the dataset joins the table. It is empty if the table is the training table.
 	Key []dataset.KeyPair
@@ -134,13 +135,17 @@ type uniqueColumns struct {
 // unique returns the sets of columns whose values must be unique: the key columns of each dataset
 // that fails otherwise. If no dataset reads the table, the columns are those of the key, if it is
 // known, and of the sort order.
+//
+// If the call allows repeated keys, the key columns are only those of datasets that the caller may
+// know and wants to be checked.
 func (c *staging) unique() []uniqueColumns {
-	if c.request.AllowDuplicates {
+	allows := c.request.AllowDuplicates
+	if allows && (c.request.NoCheck || c.request.DryRun) {
 		return nil
 	}
 	if len(c.readers) == 0 {
 		columns := c.knownKey()
-		if len(columns) == 0 {
+		if allows || len(columns) == 0 {
 			return nil
 		}
 		for _, by := range c.target.Layout.Sort {
@@ -150,7 +155,7 @@ func (c *staging) unique() []uniqueColumns {
 	}
 	var out []uniqueColumns
 	for _, r := range c.readers {
-		if u, ok := r.unique(c.target); ok && !slices.ContainsFunc(out, u.equal) {
+		if u, ok := r.unique(c.target); ok && (r.Dataset != "" || !allows) && !slices.ContainsFunc(out, u.equal) {
 			out = append(out, u)
 		}
 	}

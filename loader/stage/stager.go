@@ -81,6 +81,9 @@ type WriteResult struct {
 	// KeysUnchecked is true if the rows were not searched for repeated keys, because no dataset
 	// reads the table, and neither the request nor the table has a key.
 	KeysUnchecked bool `json:"keys_unchecked,omitempty"`
+	// BrokenRules are the entries of datasets whose rule duplicates: error the rows break, if the
+	// call allows this.
+	BrokenRules []BrokenRule `json:"-"`
 	// Readers describes how datasets read the table after the change; nil if they were not checked.
 	Readers []ReaderCheck `json:"readers,omitzero"`
 }

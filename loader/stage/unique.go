@@ -3,17 +3,13 @@ package stage
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/conform"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/sortkey"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/extsort"
@@ -36,6 +32,8 @@ type keyCheck struct {
 	bounds keyBounds       // set by finish
 	parts  partitionNumbers
 	seen   map[string]bool // locations of files of the table whose keys were compared
+	// allowed are the repeated keys that were found, if the call allows them; nil: none was found.
+	allowed *repeatedKeys
 }
 
 // partitionNumbers numbers partitions by the values of their coarse fields.
@@ -156,12 +154,12 @@ func (p partitionNumbers) number(text string) int32 {
 	return number
 }
 
-// finish sorts the added keys, and fails if several rows have the same key.
+// finish sorts the added keys. It fails if several rows have the same key and the call does not allow this.
 func (k *keyCheck) finish(ctx context.Context) (err error) {
 	if k.sorted, err = k.sorter.Finish(ctx); err != nil {
 		return err
 	}
-	found := repeatedKeys{check: k}
+	found := &repeatedKeys{check: k}
 	keys, err := k.open(ctx, k.sorted)
 	if err != nil {
 		return err
@@ -184,93 +182,7 @@ func (k *keyCheck) finish(ctx context.Context) (err error) {
 			counted = true
 		}
 	}
-	return found.inRows()
-}
-
-// repeatedKeys counts repeated keys, and keeps the first ones for the error.
-type repeatedKeys struct {
-	check *keyCheck
-	keys  int64
-	shown []string
-}
-
-// shownKeys is the number of keys that an error shows, and maxShownKey the maximum number of
-// characters of each.
-const (
-	shownKeys   = 3
-	maxShownKey = 60
-)
-
-func (r *repeatedKeys) add(at *keyCursor) {
-	if r.keys++; len(r.shown) >= shownKeys {
-		return
-	}
-	var values []string
-	for i := range r.check.columns {
-		values = append(values, batch.Text(at.batch.Column(i), at.row))
-	}
-	r.shown = append(r.shown, strings.Clone(fault.Shorten(strings.Join(values, ", "), maxShownKey))) // the values point into the batch
-}
-
-// describe returns the columns and the first keys.
-func (r *repeatedKeys) describe() string {
-	var names []string
-	for i := range r.check.columns {
-		names = append(names, r.check.schema.Field(i).Name)
-	}
-	text := strings.Join(names, ", ") + " = " + strings.Join(r.shown, "; ")
-	if r.keys > int64(len(r.shown)) {
-		text += "; …"
-	}
-	return text
-}
-
-// within returns the words of an error that limit it to one partition, or "" if the check is not
-// aligned.
-func (r *repeatedKeys) within() string {
-	if r.check.aligned {
-		return " in one partition"
-	}
-	return ""
-}
-
-const allowRepeated = "give the column that orders the rows of a key with sort (--sort KEY,COLUMN), read them with duplicates: last and order_by in the dataset's entry, or allow them with allow_duplicates (--allow-duplicates)"
-
-// inRows returns the error for keys that occur in several new rows, or nil if there are no such
-// keys.
-func (r *repeatedKeys) inRows() error {
-	if r.keys == 0 {
-		return nil
-	}
-	return fault.InvalidField("key", "%s of the rows%s, and %s needs one row of each key: %s",
-		plural(r.keys, "key has several", "keys have several"), r.within(), r.check.needs, r.describe()).
-		In(r.check.call.request.Table, "").WithRemedy("%s, %s", advice(r.check.call.stored, "leave out the repeated rows"), allowRepeated)
-}
-
-// inTable returns the error for new keys that the table already has, or nil if there are none.
-func (r *repeatedKeys) inTable() error {
-	if r.keys == 0 {
-		return nil
-	}
-	return fault.InvalidField("key", "%s in table %s already%s, and %s needs one row of each key: %s",
-		plural(r.keys, "key of the rows is", "keys of the rows are"), r.check.call.request.Table, r.within(), r.check.needs, r.describe()).
-		In(r.check.call.request.Table, "").
-		WithRemedy("%s, %s", advice(r.check.call.stored, "leave out the rows that the table has, replace its partitions with mode replace"), allowRepeated)
-}
-
-// advice returns a remedy for repeated keys of stored rows, and the given text for newly staged rows.
-func advice(stored bool, staged string) string {
-	if stored {
-		return "restore the whole table, or the partitions that have these keys now too"
-	}
-	return staged
-}
-
-func plural(n int64, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.FormatInt(n, 10) + " " + several
+	return found.err()
 }
 
 // keyCursor iterates over sorted keys, and skips keys with a null. The caller releases it.

@@ -46,6 +46,9 @@ func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage
 				Dataset: name, Training: of.Training.Table, Key: s.Key, Aligned: s.Align != nil,
 				Unique: s.Join.Adds() && s.Duplicates.Fail() && s.Filter.IsZero(),
 			}
+			if name != "" {
+				r.Entry = s.Name
+			}
 			if s.PointInTime != nil {
 				r.Time = s.PointInTime.Staging
 			}

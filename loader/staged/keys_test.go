@@ -122,10 +122,10 @@ func TestReadersOfATable(t *testing.T) {
 	key := []dataset.KeyPair{{Training: "item", Staging: "rid"}}
 	shown := func(name string) bool { return name != "hidden" }
 	require.Equal(t, []stage.DatasetReader{
-		{Dataset: "clicks", Training: training, Key: key, Unique: true},
+		{Dataset: "clicks", Entry: "o", Training: training, Key: key, Unique: true},
 		{Training: training, Key: key},
-		{Dataset: "semi", Training: training, Key: key},
-		{Dataset: "timed", Training: training, Key: key, Unique: true, Time: "ts", Aligned: true},
+		{Dataset: "semi", Entry: "o", Training: training, Key: key},
+		{Dataset: "timed", Entry: "o", Training: training, Key: key, Unique: true, Time: "ts", Aligned: true},
 	}, d.Readers("features.other", shown))
 	for _, r := range d.Readers("features.history", shown) {
 		require.False(t, r.Unique, "the last row of a key is taken")

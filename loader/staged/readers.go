@@ -48,6 +48,8 @@ type Change struct {
 	Snapshot int64  // the snapshot that the change has made
 	Parent   int64  // the snapshot of the branch before the change; 0: none
 	Peer     string // the client whose share of the memory the check uses
+	// BrokenRules are the entries that the change is known to have broken.
+	BrokenRules []stage.BrokenRule
 }
 
 // AllReaders returns all datasets as readers, for a caller that may read everything.
@@ -75,12 +77,15 @@ func (d Datasets) CheckReaders(ctx context.Context, of Change, readers []Reader)
 }
 
 // NotChecked returns the result for datasets that read a table and that are not checked, with the reason.
-func (d Datasets) NotChecked(of Change, readers []Reader, why string) []stage.ReaderCheck {
+func (d Datasets) NotChecked(ctx context.Context, of Change, readers []Reader, why string) []stage.ReaderCheck {
 	out := []stage.ReaderCheck{}
 	for _, r := range readers {
 		if d.reads(r.Dataset, of.Table) {
 			c := d.newReaderCheck(of, r)
-			c.each(func(_ use, to *stage.ReaderCheck) { to.NotMeasured = why })
+			c.each(func(_ use, to *stage.ReaderCheck) {
+				to.NotMeasured = why
+				c.brokenRule(ctx, to)
+			})
 			out = append(out, c.found...)
 		}
 	}
@@ -152,14 +157,26 @@ func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
 				_, err := c.plan(ctx, c.change.Parent)
 				return err
 			})
+			c.brokenRule(ctx, to)
 		case of.entry == trainingUse:
 		case p.Relation.Staging[of.entry].Promoted != nil:
 			to.NotMeasured = "reads promoted columns of the training table, and not the staged rows"
 		default:
 			c.measure(ctx, p.Plan, of.entry, to)
+			c.brokenRule(ctx, to)
 		}
 	})
 	return c.found
+}
+
+// brokenRule records the rule of an entry that the change has broken, unless a sample of the rows
+// has shown why the dataset cannot be read.
+func (c *readerCheck) brokenRule(ctx context.Context, to *stage.ReaderCheck) {
+	for _, b := range c.change.BrokenRules {
+		if b.Dataset == to.Dataset && b.Entry == to.Entry && to.Failure == nil {
+			to.Failure = stage.FailureOf(c.disclosed(ctx, b.Err))
+		}
+	}
 }
 
 // snapshot returns the snapshot of the table with which the dataset is planned; 0: that of its refs.

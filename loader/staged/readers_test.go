@@ -81,7 +81,7 @@ func TestDatasetsThatCouldNotBeReadBefore(t *testing.T) {
 func TestReadersThatAreNotChecked(t *testing.T) {
 	d := newDatasets(t, 5, joins("clicks"))
 	require.Equal(t, []stage.ReaderCheck{{Dataset: "clicks", Entry: "h", NotMeasured: "busy"}},
-		d.NotChecked(staged.Change{Table: "features.history"}, d.AllReaders(), "busy"))
-	require.Equal(t, []stage.ReaderCheck{}, d.NotChecked(staged.Change{Table: "features.unread"}, d.AllReaders(), "busy"))
+		d.NotChecked(t.Context(), staged.Change{Table: "features.history"}, d.AllReaders(), "busy"))
+	require.Equal(t, []stage.ReaderCheck{}, d.NotChecked(t.Context(), staged.Change{Table: "features.unread"}, d.AllReaders(), "busy"))
 	require.Equal(t, []stage.ReaderCheck{}, d.CheckReaders(t.Context(), staged.Change{Table: "features.unread"}, d.AllReaders()))
 }

@@ -77,14 +77,14 @@ func (w TableWriter) CheckReaders(ctx context.Context, request dataset.TableWrit
 	change := changeOf(request, made)
 	change.Peer = client.Peer
 	if client.Busy {
-		return w.engine.Datasets().NotChecked(change, readers, "not measured: the server is busy")
+		return w.engine.Datasets().NotChecked(ctx, change, readers, "not measured: the server is busy")
 	}
 	return w.engine.Datasets().CheckReaders(ctx, change, readers)
 }
 
 // changeOf returns the change of a table by a stage.
 func changeOf(request dataset.TableWrite, made stage.WriteResult) staged.Change {
-	return staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent}
+	return staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, BrokenRules: made.BrokenRules}
 }
 
 // CheckReaders checks how the datasets read a table after a stage, on behalf of the operator.
