@@ -290,6 +290,7 @@ test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## t
 	$(PYTHON) tools/tour.py docs/layout.md --environment .venv/torch
 	$(PYTHON) tools/tour.py docs/writing.md --environment .venv/torch
 	$(PYTHON) tools/tour.py docs/migrate.md --environment .venv/torch
+	$(PYTHON) tools/tour.py docs/space.md --environment .venv/torch
 	.venv/demo/bin/python demo/run.py --s3
 
 # What users install, on this machine: the wheel in a new environment without Go, the image as a container has it, the chart.
