@@ -26,9 +26,9 @@ const (
 // unknown is a number of rows, steps or bytes that is not known before reading.
 const unknown = -1
 
-// summary is the app_metadata of a FlightInfo. Rows and steps are those of the whole plan,
+// PlanSummary is the app_metadata of a FlightInfo. Rows and steps are those of the whole plan,
 // from its start and over all shards; total_records counts the rows of the listed endpoints.
-type summary struct {
+type PlanSummary struct {
 	V         int         `json:"v"`
 	Plan      string      `json:"plan"`
 	Pin       dataset.Pin `json:"pin"`
@@ -162,7 +162,7 @@ func (s *Server) flightInfo(p planned, descriptor *arrowflight.FlightDescriptor)
 
 // redacted removes from a summary everything that describes rows that the caller may not read, and
 // the filters that the dataset and the caller's rights add.
-func redacted(s summary, a access.Grant) summary {
+func redacted(s PlanSummary, a access.Grant) PlanSummary {
 	if !a.Limited {
 		return s
 	}
@@ -173,8 +173,8 @@ func redacted(s summary, a access.Grant) summary {
 	return s
 }
 
-func (p planned) summary() summary {
-	out := summary{
+func (p planned) summary() PlanSummary {
+	out := PlanSummary{
 		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: len(p.Lanes), Shards: p.Query.Shard.Of, BatchRows: p.BatchRows,
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
 		Sample: json.RawMessage(p.Rows.Sample.Canonical()), Since: p.Rows.Since,

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock/penstock/loader/plan/explain"
 )
 
-func summaryOf(t *testing.T, answer *arrowflight.FlightInfo) summary {
-	var s summary
+func summaryOf(t *testing.T, answer *arrowflight.FlightInfo) PlanSummary {
+	var s PlanSummary
 	require.NoError(t, json.Unmarshal(answer.GetAppMetadata(), &s))
 	return s
 }
@@ -59,7 +59,7 @@ func TestFlightInfo(t *testing.T) {
 	alone, err := s.GetSchema(context.Background(), query)
 	require.NoError(t, err)
 	require.Equal(t, byQuery.GetSchema(), alone.GetSchema())
-	require.Equal(t, summary{
+	require.Equal(t, PlanSummary{
 		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: 4, Shards: 4, BatchRows: 8, Rows: trainingRows, Steps: (trainingRows/4 + 8) / 8, Splits: len(p.Splits),
 	}, summaryOf(t, byQuery))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,18 +134,14 @@ func columnsJSON(schema *arrow.Schema) []columnJSON {
 	return out
 }
 
-// idNumber matches a snapshot id that is a number in indented JSON, as in pins. It matches nothing
-// inside of a JSON string, where quotation marks have backslashes.
-var idNumber = regexp.MustCompile(`"(snapshot|since)": (-?[0-9]+)`)
-
-// printJSON prints a value, indented. Snapshot ids become strings, because many programs round
-// integers above 2^53.
+// printJSON prints a value, indented. Snapshot ids in it are strings (`json:",string"` or
+// dataset.SnapshotID), because many programs round integers above 2^53.
 func (p terminal) printJSON(value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fault.New(fault.Internal, "write JSON: %w", err)
 	}
-	_, err = p.stdout.Write(append(idNumber.ReplaceAll(text, []byte(`"$1": "$2"`)), '\n'))
+	_, err = p.stdout.Write(append(text, '\n'))
 	return err
 }
 

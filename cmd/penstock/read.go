@@ -6,10 +6,15 @@ import (
 	"errors"
 	"io"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // withClient calls f with a client of the source that the flags name. Termination signals end the
@@ -27,8 +32,43 @@ func (p process) withClient(c *cobra.Command, flags sourceFlags, f func(context.
 
 // plannedJSON is the JSON form of a plan.
 type plannedJSON struct {
-	Plan    json.RawMessage `json:"plan"` // the summary in FlightInfo (docs/spec/wire.md)
-	Columns []columnJSON    `json:"columns"`
+	Plan    summaryJSON  `json:"plan"`
+	Columns []columnJSON `json:"columns"`
+}
+
+// summaryJSON is the summary in FlightInfo (docs/spec/wire.md), with snapshot ids as strings.
+type summaryJSON struct {
+	flight.PlanSummary
+	Pin   pinJSON            `json:"pin"`
+	Since dataset.SnapshotID `json:"since,omitempty"`
+}
+
+// verifiedJSON is a report on the keys of a query's tables, with snapshot ids as strings.
+type verifiedJSON struct {
+	*loader.Verification
+	Pin pinJSON `json:"pin"`
+}
+
+// pinJSON is a pin with snapshot ids as strings. Queries accept both forms.
+type pinJSON struct {
+	Training tablePinJSON            `json:"training"`
+	Staging  map[string]tablePinJSON `json:"staging"`
+}
+
+type tablePinJSON struct {
+	dataset.TablePin
+	Snapshot dataset.SnapshotID `json:"snapshot"`
+}
+
+func pinJSONOf(pin dataset.Pin) pinJSON {
+	of := func(p dataset.TablePin) tablePinJSON {
+		return tablePinJSON{TablePin: p, Snapshot: dataset.SnapshotID(p.Snapshot)}
+	}
+	out := pinJSON{Training: of(pin.Training), Staging: make(map[string]tablePinJSON, len(pin.Staging))}
+	for name, p := range pin.Staging {
+		out.Staging[name] = of(p)
+	}
+	return out
 }
 
 func explainCommand(p process) *cobra.Command {
@@ -58,7 +98,7 @@ func explainCommand(p process) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.printJSON(plannedJSON{Plan: summary, Columns: columnsJSON(schema)})
+				return p.printPlan(summary, schema)
 			}
 			plan, err := s.Explain(ctx, text, *splits)
 			if err != nil {
@@ -69,6 +109,16 @@ func explainCommand(p process) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// printPlan prints the summary of a plan, which a server wrote, and its columns as JSON.
+func (p terminal) printPlan(summary json.RawMessage, schema *arrow.Schema) error {
+	var plan flight.PlanSummary
+	if err := json.Unmarshal(summary, &plan); err != nil {
+		return fault.New(fault.Internal, "read the summary of a plan: %w", err)
+	}
+	shown := summaryJSON{PlanSummary: plan, Pin: pinJSONOf(plan.Pin), Since: dataset.SnapshotID(plan.Since)}
+	return p.printJSON(plannedJSON{Plan: shown, Columns: columnsJSON(schema)})
 }
 
 // findingsError is returned by a verification with findings, which are in its report.
@@ -120,7 +170,7 @@ func (p terminal) verify(ctx context.Context, s *client.Client, query []byte, as
 		return err
 	}
 	if asJSON {
-		err = p.printJSON(found)
+		err = p.printJSON(verifiedJSON{Verification: found, Pin: pinJSONOf(found.Pin)})
 	} else {
 		_, err = io.WriteString(p.stdout, found.String())
 	}

@@ -17,9 +17,6 @@ import (
 const (
 	// maxPlan is the maximum size of a client's tensor plan, in bytes. Vocabularies are most of a plan.
 	maxPlan = 64 << 20
-	// planMemory is how many times the bytes of its text a plan takes while it is read. Most of it
-	// are the texts of vocabularies: as decoded, and with the overhead of slices.
-	planMemory = 8
 	// maxExpanded is the maximum size of a block, in bytes, if its batch has indexed columns that the
 	// block expands. Above it, the batch is much smaller than eight slots of this size.
 	maxExpanded = 32 << 20
@@ -46,11 +43,13 @@ func Open(session *local.Session, lend func(size int) *segment.Loan, memory *bud
 		return nil, fault.New(fault.Invalid, "read a tensor plan: %w", err)
 	}
 	b := &Blocks{session: session, lend: lend, budget: memory}
-	if b.held, err = memory.Reserve("the tensor plan of a stream", planMemory*int64(len(text))); err != nil {
+	reading, result := tensor.PassedBytes(text)
+	if b.held, err = memory.Reserve("the tensor plan of a stream", reading); err != nil {
 		return nil, err
 	}
 	plan, err := tensor.ReadPassed(text)
 	if err == nil {
+		b.held.Shrink(reading - result)
 		b.layout, err = tensor.Compile(schema, plan)
 	}
 	if err != nil {

@@ -13,7 +13,7 @@
 // shuffled window elsewhere.
 //
 // The package is pure: it reads arrays and writes to memory of the caller. It keeps no reference
-// to a batch or block after a call. Fill uses idle cores. It never allocates per value. The caller charges the memory
-// budget for blocks, for Sizes.Scratch while a block is filled, and for vocabularies
-// (VocabularyBytes).
+// to a batch or block after a call. Fill uses idle cores. It never allocates per value. The caller charges the
+// memory budget for blocks, for Sizes.Scratch while a block is filled, and for plans with their
+// vocabularies (PassedBytes).
 package tensor

@@ -21,22 +21,6 @@ type Vocabulary struct {
 	integers map[int64]int64
 }
 
-// entryBytes is the memory of a map's entry besides the bytes of a text: key, value, and room
-// that the map leaves free.
-const entryBytes = 64
-
-// VocabularyBytes returns an upper bound of the memory that NewVocabulary takes for an array of
-// values.
-func VocabularyBytes(values arrow.Array) int64 {
-	bytes := int64(values.Len()) * entryBytes
-	for _, b := range values.Data().Buffers() {
-		if b != nil {
-			bytes += int64(b.Len())
-		}
-	}
-	return bytes
-}
-
 // NewVocabulary makes a vocabulary of values, which are texts or integers, and their codes. It keeps no
 // reference to the arrays. Null values have no effect. If a value occurs twice, its first code counts.
 func NewVocabulary(values arrow.Array, codes *array.Int64) (*Vocabulary, error) {
