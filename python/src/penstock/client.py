@@ -724,14 +724,19 @@ class Client:
             raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
         return Published.of(bytes(results[0].body.to_pybytes()))
 
-    def status(self) -> ServerStatus:
+    def status(self, *, timeout: float | None = None) -> ServerStatus:
         """Returns the current state of the server in use: its streams, and the cause of each one's wait. Does not retry.
 
         The result has the client's own streams, or the streams of all clients if the server's policy allows this client
         `status`.
+
+        Args:
+            timeout: in seconds; that of the client if omitted.
         """
         action = flight.Action("status", b"{}")
-        results = self._servers.call(lambda client, options: list(client.do_action(action, options)))
+        settings = self._settings if timeout is None else replace(self._settings, timeout=timeout)
+        options = settings.options(unlimited=False)
+        results = self._servers.call(lambda client, _: list(client.do_action(action, options)))
         if len(results) != 1:
             raise errors.Internal(f"the server answered status with {len(results)} results instead of one")
         return ServerStatus.of(bytes(results[0].body.to_pybytes()))

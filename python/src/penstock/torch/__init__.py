@@ -39,6 +39,7 @@ from penstock.torch.converter import Converter
 from penstock.torch.dataset import IterableDataset
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.jagged import Jagged
+from penstock.torch.meter import LoopStats, Steps
 from penstock.torch.numbers import Column
 from penstock.torch.rules import Rules
 
@@ -49,7 +50,9 @@ __all__ = [
     "Deduplicated",
     "IterableDataset",
     "Jagged",
+    "LoopStats",
     "Rules",
+    "Steps",
     "Vocabulary",
     "bucket",
     "merge_states",

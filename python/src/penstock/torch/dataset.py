@@ -19,12 +19,13 @@ from penstock.query import Dataset
 from penstock.repeat import Repeat
 from penstock.signatures import lists
 from penstock.states import merge_states, of_rank
-from penstock.stream import Stats
 from penstock.torch import hosts, ranks
 from penstock.torch.batch import Batch
 from penstock.torch.device import Mover, mover
 from penstock.torch.hosts import Host
 from penstock.torch.iteration import Iteration
+from penstock.torch.limits import Watch
+from penstock.torch.meter import LoopStats, Meter
 from penstock.torch.mixed import MixMembers, MixSpec
 from penstock.torch.options import Arguments, Connection, DatasetOptions, Options
 from penstock.torch.readstate import ReadState
@@ -65,8 +66,8 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
             for batch in ds:  # penstock.torch.Batch
                 train(batch)
 
-    Iteration reads ahead in a thread, which is the fastest way unless `transform` is slow Python code: then
-    `DataLoader(ds, batch_size=None, num_workers=n)` distributes the steps over workers, and returns the same
+    On a GPU, pass `device="cuda"`. Iteration reads ahead in a thread, which is the fastest way unless `transform` is slow
+    Python code: then `DataLoader(ds, batch_size=None, num_workers=n)` distributes the steps over workers, and returns the same
     batches in the same order.
 
     An iteration yields a `Batch` for each step, with `cursor` and `step`. With `transform` or `convert=False`,
@@ -176,6 +177,7 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         if self._mix is not None and convert:
             self._options = self._mix.with_source_rule(self._options)
         self._shared = SharedState()
+        self._watch = Watch(self._name)
         # The cursor of a mix has no query, but the cursors of its members do.
         self._state = ReadState(
             self._name,
@@ -227,13 +229,13 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         """The members' names, indexed by the integers in the source column. Empty if this is not a mix."""
         return () if self._mix is None else self._mix.names
 
-    def stats(self) -> Stats:
-        """Statistics of the latest iteration in this process so far: the rows read, and the time spent waiting.
+    def stats(self) -> LoopStats:
+        """Statistics of the latest iteration in this process so far: the rows read, and where the time of steps went.
 
         DataLoader workers count in their own processes, including the time that they wait.
         """
         iteration = self._state.iteration
-        return Stats(0, 0, 0.0, 0.0, 0) if iteration is None else iteration.count()
+        return Meter().stats() if iteration is None else iteration.count()
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the latest iteration, just past the last batch the loop received, as plain JSON.
@@ -323,7 +325,12 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
             bring = mover(self._device)
             return Source(spec, self._convert, self._transform, bring, host.saves_ahead), bring
 
-        return Iteration(spec, iteration, begin, 0 if in_worker else self._prefetch)
+        # A worker waits while the others have batches: only the loop of the main process says how long it waits.
+        return (
+            Iteration(spec, iteration, begin, 0, None)
+            if in_worker
+            else Iteration(spec, iteration, begin, self._prefetch, self._watch)
+        )
 
     def _spec(self, start: Position) -> SourceSpec:
         given = (self._uri, self._dataset, self._options, self._rank, start, self._shared, self._steps)

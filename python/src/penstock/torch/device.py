@@ -34,7 +34,13 @@ class Sent(NamedTuple):
 
 
 class Mover(Protocol):
-    """Copies values to a device: one thread sends, another one receives."""
+    """Copies values to a device: one thread sends, another one receives.
+
+    Attributes:
+        copies: whether values are copied.
+    """
+
+    copies: bool
 
     def send(self, value: Any) -> Sent:
         """Starts to copy a value."""
@@ -54,6 +60,8 @@ class Mover(Protocol):
 class Stay:
     """The mover for values that are not copied."""
 
+    copies = False
+
     def send(self, value: Any) -> Sent:
         """The value itself."""
         return Sent(value)
@@ -69,6 +77,8 @@ class Stay:
 
 class Move(Stay):
     """The mover to devices other than CUDA, without asynchronous copies."""
+
+    copies = True
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -146,6 +156,8 @@ class Buffered:
 
     The memory of a block is pinned with its whole ring. All other values go through reused pinned buffers.
     """
+
+    copies = True
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies

@@ -12,10 +12,10 @@ from typing import Any, Generic, Self, TypeVar
 from penstock import errors
 from penstock.fields import Cursor
 from penstock.position import Position
-from penstock.stream import Stats
 from penstock.torch.device import Mover, Stay
 from penstock.torch.feeds import Direct, Feed, Prefetched, closed
-from penstock.torch.meter import Meter, StallReporter
+from penstock.torch.limits import Watch
+from penstock.torch.meter import LoopStats, Meter, StallReporter
 from penstock.torch.source import Source, SourceSpec
 
 T = TypeVar("T", covariant=True)
@@ -33,7 +33,7 @@ class IterationState:
     def __init__(self, start: Position, ahead: str = "") -> None:
         self.start = start
         self.ahead = ahead
-        self.count: Callable[[], Stats] = Meter().stats
+        self.count: Callable[[], LoopStats] = Meter().stats
         self._at: Position | Cursor | bytes = start
         self._made: tuple[Position | Cursor | bytes, Position] = (start, start)  # the last one made
 
@@ -85,6 +85,7 @@ class Iteration(Iterator[T], Generic[T]):
         state: IterationState,
         begin: Callable[[], tuple[Source, Mover]],
         prefetch: int,
+        watch: Watch | None,
     ) -> None:
         """Prepares to read.
 
@@ -93,11 +94,13 @@ class Iteration(Iterator[T], Generic[T]):
             state: updated with each batch.
             begin: creates the source, at the first batch, or raises.
             prefetch: how many batches a thread reads ahead; 0 reads on demand.
+            watch: warns if the loop waits too long; None does not.
         """
         self._spec = spec
         self._state = state
         self._begin = begin
         self._prefetch = prefetch
+        self._watch = watch
         self._meter = Meter()
         self._mover: Mover = Stay()
         self._source: Source | None = None
@@ -131,12 +134,16 @@ class Iteration(Iterator[T], Generic[T]):
             self._failure = e if isinstance(e, Exception) else closed()
             self.close()
             raise
-        self._meter.end_wait(began, None if item is None else item.rows)
         if item is None:
+            self._meter.end_wait(began, None)
             self._end()
             raise StopIteration
         self._state.advance(item.cursor)
-        return self._mover.receive(item.sent)
+        value = self._mover.receive(item.sent)
+        self._meter.end_wait(began, item.rows)
+        if self._watch is not None and self._source is not None:
+            self._watch.look(self._meter, self._source)
+        return value
 
     def _end(self) -> None:
         assert self._feed is not None
@@ -158,6 +165,7 @@ class Iteration(Iterator[T], Generic[T]):
     def _opened(self) -> Feed:
         if self._feed is None:
             self._source, self._mover = self._begin()
+            self._meter.spent = self._source.spent
             dataset = self._spec.dataset
             count = self._state.count = _stats_of(self._meter, self._source)
             reporter = StallReporter(dataset if isinstance(dataset, str) else "", count)
@@ -171,6 +179,6 @@ class Iteration(Iterator[T], Generic[T]):
         self.close()
 
 
-def _stats_of(meter: Meter, source: Source) -> Callable[[], Stats]:
+def _stats_of(meter: Meter, source: Source) -> Callable[[], LoopStats]:
     """Returns a function for the statistics to report that does not keep the iteration alive."""
     return lambda: meter.stats(source.stats)

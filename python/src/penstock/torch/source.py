@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from penstock.stream import Stats, Stream
 from penstock.torch.blocks import Blocks
 from penstock.torch.converter import Converter
 from penstock.torch.device import Mover, Sent, memory_of
+from penstock.torch.meter import Spent
 from penstock.torch.options import DatasetOptions
 from penstock.torch.shared import SharedState
 
@@ -196,6 +198,7 @@ class Source:
         self._transform = transform
         self._mover = mover
         self._sized = sized
+        self.spent = Spent()
         self._client: Client | None = None
         self._stream: Stream | Mix | None = None
         self._converter: Converter | None = None
@@ -217,6 +220,11 @@ class Source:
     def cursor(self) -> Any:
         """The stream's position, including read-ahead."""
         return None if self._stream is None else self._stream.cursor
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The rank, and the number of ranks."""
+        return self._spec.rank
 
     @property
     def stats(self) -> Stats | None:
@@ -284,20 +292,36 @@ class Source:
 
     def _sent(self, records: pa.RecordBatch | Block, cursor: Cursor | bytes, step: int) -> Sent:
         """Starts to copy the loop's value to its device."""
-        if not isinstance(records, Block):
-            converted = records
+        began = time.monotonic()
+        if isinstance(records, Block):
+            self.spent.bytes += records.size
+            blocks = self._blocks
+            assert blocks is not None  # it was accepted
+            if self._transform is None:
+                sent = self._mover.send_block(
+                    records, lambda memory: blocks.batch(memory, records.memory, cursor=cursor, step=step)
+                )
+                self._count(began, began)
+                return sent
+            value = self._made(blocks.batch(memory_of(records), cursor=cursor, step=step), cursor)
+        else:
+            self.spent.bytes += records.nbytes
+            value = records
             if self._converter is not None:
-                converted = self._converter(records, cursor=cursor, step=step)
-            return self._mover.send(self._made(converted, cursor))
-        blocks = self._blocks
-        assert blocks is not None  # it was accepted
-        if self._transform is None:
-            return self._mover.send_block(
-                records, lambda memory: blocks.batch(memory, records.memory, cursor=cursor, step=step)
-            )
-        return self._mover.send(
-            self._made(blocks.batch(memory_of(records), cursor=cursor, step=step), cursor)
-        )
+                value = self._converter(records, cursor=cursor, step=step)
+            value = self._made(value, cursor)
+        made = time.monotonic()
+        sent = self._mover.send(value)
+        self._count(began, made)
+        return sent
+
+    def _count(self, began: float, made: float) -> None:
+        """Counts the time of a batch that was converted from `began` to `made`, and then sent."""
+        now = time.monotonic()
+        if not self._mover.copies:
+            made = now
+        self.spent.converting += made - began
+        self.spent.copying += now - made
 
     def _made(self, value: Any, cursor: Cursor | bytes) -> Any:
         """Makes the loop's value from a batch."""
