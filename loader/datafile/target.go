@@ -159,7 +159,7 @@ func (t *Target) arrange(key []string) error {
 			bucketed = append(bucketed, at)
 			continue
 		}
-		if err := lengths.add(t.State.Table.Name, p.Name, t.State.UUIDs, t.columns[at]); err != nil {
+		if err := lengths.add(t.State.Table.Name, p.Name, t.State.UUIDs, t.columns[at].id, t.columns[at].field.Type); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/transaction"
@@ -93,6 +94,9 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 	}
 	// Check now that files can be written, so that the call fails before it writes one. A dry run
 	// checks this, too.
+	if err := datafile.CheckSpec(p.state, p.state.Spec); err != nil {
+		return err
+	}
 	if _, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder()); err != nil {
 		return err
 	}
@@ -229,7 +233,8 @@ func (p *promoting) complete() (bool, error) {
 		WithRemedy("name only entries that were not promoted")
 }
 
-// pending returns the nonempty files of main that lack the columns, in the catalog's order.
+// pending returns the nonempty files of main that lack the columns, in the catalog's order. It
+// returns an error if the commit that replaces one of them would fail.
 func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
 	all, err := p.files(ctx, p.options.Catalog)
 	if err != nil {
@@ -245,9 +250,13 @@ func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
 	}
 	var out []catalog.File
 	for _, f := range all {
-		if f.Rows > 0 && lacks(f.Location) {
-			out = append(out, f)
+		if f.Rows == 0 || !lacks(f.Location) {
+			continue
 		}
+		if err := datafile.CheckSpec(p.state, f.Spec); err != nil {
+			return nil, err
+		}
+		out = append(out, f)
 	}
 	p.progress.list(len(all), len(all)-len(out))
 	if p.result.Commits == 0 && p.result.Files == 0 {

@@ -75,6 +75,32 @@ func TestRefusalsComeBeforeTheFirstFile(t *testing.T) {
 	}
 }
 
+// A table whose manifests cannot be written is refused before anything is written.
+//
+// spec: promote-31
+func TestPartitionsThatManifestsCannotHave(t *testing.T) {
+	r := newRig(t)
+	r.append(t, features, `{"key": 1, "f": 10}`)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: rowsTable,
+		Columns: []commit.NewColumn{
+			{ID: 1, Name: "row", Type: "long"}, {ID: 2, Name: "key", Type: "long"}, {ID: 3, Name: "cost", Type: "decimal(9, 2)"}, {ID: 4, Name: "price", Type: "decimal(12, 3)"},
+		},
+		Partition: []commit.PartitionBy{{Column: 3, Name: "cost", Transform: "identity"}, {Column: 4, Name: "price_trunc", Transform: "truncate[10]"}},
+	}))
+	before, wanted := r.written(t), request()
+	for _, dry := range []bool{true, false} {
+		wanted.DryRun = dry
+		_, err := r.promoter.Promote(t.Context(), wanted)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "partition fields cost and price_trunc of table ml.rows both have decimals")
+	}
+	require.Equal(t, before, r.written(t))
+	state, err := r.tables.State(t.Context(), rowsTable, "")
+	require.NoError(t, err)
+	require.Len(t, state.Schemas, 1)
+}
+
 // Rows that another program adds while files are written are checked, too.
 //
 // spec: promote-11
