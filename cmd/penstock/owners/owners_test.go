@@ -79,6 +79,7 @@ func TestOwnersAreGoneWhenTheirProcessesEnd(t *testing.T) {
 	require.False(t, o.Gone(), "a process is about to become an owner")
 	comes()
 	require.True(t, o.Gone())
+	holding(t, folder, first)() // the server has not locked the bytes of owners
 }
 
 // Only one server can open the file of owners in a folder.

@@ -50,11 +50,19 @@ func (o *Owners) Gone() bool {
 	if !o.lock(door, 1) {
 		return false
 	}
-	if o.lock(first, count) {
+	if o.free(first, count) {
 		return true
 	}
 	o.unlock(door)
 	return false
+}
+
+// free reports whether no other process has locked one of these bytes. It locks nothing: an owner that
+// leaves would take a lock of the server for that of another owner.
+func (o *Owners) free(start, bytes int64) bool {
+	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: 0, Start: start, Len: bytes}
+	err := syscall.FcntlFlock(o.file.Fd(), syscall.F_GETLK, &lock)
+	return err == nil && lock.Type == syscall.F_UNLCK
 }
 
 // lock locks bytes of the file, unless another process has locked one of them.
