@@ -3,11 +3,14 @@ package flight
 import (
 	"encoding/binary"
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/local/localtest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/segment"
@@ -127,4 +130,30 @@ func TestBatchesReplaceBlocks(t *testing.T) {
 			require.Equal(t, want.rows, rows)
 		})
 	}
+}
+
+// A status says how the batches of a stream reach its client.
+//
+// spec: status-13
+func TestWaysOfStreams(t *testing.T) {
+	t.Parallel()
+	sessions := local.New(segment.NewLender(nil, 1<<20), time.Now, slog.New(slog.DiscardHandler))
+	t.Cleanup(sessions.Close)
+	path := localtest.Serve(t, sessions.Serve)
+	open := func(plan string) *local.Session {
+		c, err := localtest.Open(path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		if plan != "" {
+			require.NoError(t, c.SendPlan([]byte(plan)))
+		}
+		one := sessions.Claim(c.ID)
+		require.NotNil(t, one)
+		return one
+	}
+	received := metadata.NewIncomingContext(t.Context(), metadata.Pairs(headerReceiver, "1"))
+	require.Equal(t, "ring", wayOf(received, open(itemPlan)))
+	require.Equal(t, "mapped", wayOf(received, open("")))
+	require.Equal(t, "receiver", wayOf(received, nil))
+	require.Equal(t, "network", wayOf(t.Context(), nil))
 }

@@ -36,6 +36,30 @@ func (s *Server) claimSession(ctx context.Context) *local.Session {
 	return s.options.Local.Claim(ids[0])
 }
 
+// headerReceiver is the header of a DoGet that a receiver passes on (see package receive).
+const headerReceiver = "penstock-receiver"
+
+// How the batches of a stream reach its client, for status.
+const (
+	wayRing     = "ring"     // as blocks in mapped memory, where possible
+	wayMapped   = "mapped"   // in mapped memory, where possible
+	wayReceiver = "receiver" // over the network, to a receiver on the client's host
+	wayNetwork  = "network"
+)
+
+// wayOf returns how the batches of a stream reach its client. session is nil if there is none.
+func wayOf(ctx context.Context, session *local.Session) string {
+	switch {
+	case session.TakesBlocks():
+		return wayRing
+	case session != nil:
+		return wayMapped
+	case len(metadata.ValueFromIncomingContext(ctx, headerReceiver)) > 0:
+		return wayReceiver
+	}
+	return wayNetwork
+}
+
 // deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
 // did: without a session, or without room for a segment, the batch must go over the network.
 func (o *streamSender) deliver(ctx context.Context, encoder *frames.Encoder, b arrow.RecordBatch, lease *frames.Lease) (bool, error) {

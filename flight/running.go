@@ -25,6 +25,7 @@ type runningStream struct {
 	subject string
 	plan    string
 	query   dataset.Query // of the ticket
+	way     string        // one of the way… constants
 	began   time.Time
 	waits   *waits.Waits
 
@@ -59,10 +60,10 @@ func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
 }
 
 // begin adds the stream of a ticket. It returns the stream, and a context that records waits in it.
-func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query) (context.Context, *runningStream) {
+func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query, way string) (context.Context, *runningStream) {
 	one := &runningStream{
 		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.Client(), subject: c.Caller.Subject, //nolint:gosec // it is not a secret
-		plan: of.Plan, query: query, began: r.clock(), waits: waits.New(r.ticks),
+		plan: of.Plan, query: query, way: way, began: r.clock(), waits: waits.New(r.ticks),
 	}
 	for _, cursor := range query.Cursor {
 		one.sent.step.Store(cursor.Step)

@@ -96,6 +96,7 @@ type StreamStatus struct {
 	Batches   int64       `json:"batches"`
 	Bytes     int64       `json:"bytes"`        // on the wire
 	Mapped    int64       `json:"mapped_bytes"` // in mapped memory
+	Way       string      `json:"way"`          // how batches reach the client: ring, mapped, receiver or network
 	Parked    bool        `json:"parked,omitempty"`
 	// Waiting is what the stream waits for now; omitted if it does not wait.
 	Waiting string     `json:"waiting,omitempty"`
@@ -123,7 +124,7 @@ func (one *runningStream) statusOf(now time.Time) StreamStatus {
 	out := StreamStatus{
 		ID: one.id, Subject: one.subject, Job: one.query.Job, Dataset: one.query.Dataset, Inline: one.query.Inline != nil, Plan: one.plan,
 		Shard: ShardStatus{Index: max(0, one.query.Shard.Index), Of: one.query.Shard.Of}, Started: one.began.UTC().Truncate(time.Millisecond), OpenMS: now.Sub(one.began).Milliseconds(),
-		RowsTotal: unknown, Steps: unknown, Parked: one.parked.Load(),
+		RowsTotal: unknown, Steps: unknown, Parked: one.parked.Load(), Way: one.way,
 		Rows: one.sent.rows.Load(), Step: one.sent.step.Load(), Batches: one.sent.batches.Load(), Bytes: one.sent.bytes.Load(), Mapped: one.sent.mapped.Load(),
 	}
 	if extent := one.extent.Load(); extent != nil {

@@ -32,6 +32,9 @@ const (
 	// the reason as text.
 	TrailerKey = "penstock-receiver-bin"
 
+	// headerReceiver tells the server that a receiver reads the stream.
+	headerReceiver = "penstock-receiver"
+
 	flightService = "arrow.flight.protocol.FlightService"
 	getMethod     = "/" + flightService + "/DoGet"
 
@@ -172,8 +175,8 @@ func refused(to grpc.ServerStream, why *fault.Error) error {
 	return status.Error(codes.Unavailable, why.Error())
 }
 
-// passedOn returns the headers of a call that the server gets: all but those of gRPC, and those for the
-// receiver.
+// passedOn returns the headers that the server gets: those of the call, except headers of gRPC and
+// those for the receiver; and headerReceiver.
 func passedOn(headers metadata.MD) metadata.MD {
 	out := metadata.MD{}
 	for name, values := range headers {
@@ -184,6 +187,7 @@ func passedOn(headers metadata.MD) metadata.MD {
 			out[name] = values
 		}
 	}
+	out.Set(headerReceiver, "1")
 	return out
 }
 

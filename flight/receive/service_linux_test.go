@@ -176,7 +176,7 @@ func write(to arrowflight.FlightService_DoGetServer, batches ...arrow.RecordBatc
 func TestStreamsComeAsBlocks(t *testing.T) {
 	h := newHost(t, 1<<30, func(ticket string, to arrowflight.FlightService_DoGetServer) error {
 		headers, _ := metadata.FromIncomingContext(to.Context())
-		if ticket != "ticket" || headers.Get("authorization")[0] != "Bearer a" || headers.Get("x-team")[0] != "b" || len(headers.Get(HeaderSession))+len(headers.Get(HeaderServer)) > 0 {
+		if ticket != "ticket" || headers.Get("authorization")[0] != "Bearer a" || headers.Get("x-team")[0] != "b" || headers.Get(headerReceiver)[0] != "1" || len(headers.Get(HeaderSession))+len(headers.Get(HeaderServer)) > 0 {
 			return status.Error(codes.InvalidArgument, "headers or ticket")
 		}
 		to.SetTrailer(metadata.Pairs("penstock-late", "2"))

@@ -144,6 +144,7 @@ def _status(form: str | bytes | None) -> bytes:
         "batches": 25,
         "bytes": 4096,
         "mapped_bytes": 0,
+        "way": "receiver",
         "waiting": "trainer",
         "waited_ms": {"trainer": 1250, "slot": 0, "memory": 0, "stream": 0, "storage": 250},
         "later": {"unheard": "of"},

@@ -90,14 +90,14 @@ func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.Se
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	row("SUBJECT", "JOB", "DATASET", "SHARD", "OPEN", "ROWS", "DONE", "ROWS/S", "BYTES/S", "NOW", "WAITED FOR")
+	row("SUBJECT", "JOB", "DATASET", "SHARD", "OPEN", "ROWS", "DONE", "ROWS/S", "BYTES/S", "WAY", "NOW", "WAITED FOR")
 	for i, one := range now.Streams {
 		if i == maxStreams {
 			break
 		}
 		since := change(one, earlier[one.ID])
 		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
-			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), state(one), since.shares())
+			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), cmp.Or(one.Way, unknown), state(one), since.shares())
 	}
 	_ = w.Flush() // a Builder returns no errors
 	if more := len(now.Streams) - maxStreams; more > 0 {

@@ -18,7 +18,6 @@ from penstock.channel import Channel, Settings
 from penstock.local import Session
 from penstock.private import PrivateServer, start_receiver
 
-
 # Seconds for which a receiver may accept no session, and between two tries.
 _LIMIT = 2.0
 _POLL = 0.05

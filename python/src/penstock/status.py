@@ -54,6 +54,8 @@ class StreamStatus:
         batches: batches sent by this stream.
         bytes: bytes sent by this stream, over the network.
         mapped_bytes: bytes of batches that were passed in mapped memory.
+        way: how its batches reach the client: as tensors in the "ring" of a client on the server's host, in "mapped"
+            memory, to a "receiver" on the client's host, or over the "network"; "" if the server does not say.
         parked: whether it has released its memory and its slot because its client does not read.
         waiting: the cause of its current wait, a field of `waited`; None if it does not wait.
         waited: the time it has waited so far.
@@ -76,6 +78,7 @@ class StreamStatus:
     batches: int
     bytes: int
     mapped_bytes: int
+    way: str
     parked: bool
     waiting: str | None
     waited: Waited
@@ -110,6 +113,7 @@ class StreamStatus:
             batches=int(sent["batches"]),
             bytes=int(sent["bytes"]),
             mapped_bytes=int(sent["mapped_bytes"]),
+            way=str(sent.get("way", "")),
             parked=bool(sent.get("parked", False)),
             waiting=sent.get("waiting"),
             waited=Waited(
