@@ -34,6 +34,8 @@ func (e completer) namesAfter(rest string) (innerNames, int) {
 		return e.branchNames, 1
 	case "[FROM] [TO":
 		return e.refNames, 2 //nolint:mnd // FROM and TO
+	case "[AT":
+		return e.refNames, 1
 	}
 	return nil, 0
 }

@@ -38,6 +38,7 @@ func TestTheFirstStageCreatesTheCatalog(t *testing.T) {
 		{"tables"},
 		{"log", "ml.impressions"},
 		{"diff", "ml.impressions"},
+		{"stats", "ml.impressions"},
 		{"undo", "ml.impressions"},
 		{"cat", "home"},
 		{"compact", "ml.impressions"},

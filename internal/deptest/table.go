@@ -65,6 +65,8 @@ func Graph() []Row {
 		{Folder: "internal/budget", Imports: "waits fault invariant release"},
 		{Folder: "internal/cores", Imports: "fault invariant"},
 		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
+		{Folder: "internal/theta", Imports: "fault", Outside: libMurmur},
+		{Folder: "internal/stats", Imports: "batch theta fault"},
 		{Folder: "internal/tensor", Imports: "bucket cores fault invariant"},
 		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},
@@ -133,6 +135,7 @@ func Graph() []Row {
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
 		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket batch conform expr rowdigest digest budget jsontext fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
+		{Folder: "loader/statistics", Imports: "plan dataset catalog history stats budget cores fault", Outside: libXXH3},
 		{Folder: "loader/tablediff", Imports: "datafile plan dataset catalog history extsort sortkey conform batch fault"},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache batch budget digest fault invariant release",

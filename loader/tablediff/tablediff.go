@@ -157,7 +157,7 @@ func (c *comparing) compare(ctx context.Context) error {
 // open pins both snapshots, and compares their columns.
 func (c *comparing) open(ctx context.Context) (err error) {
 	name := c.request.History.Name
-	if c.after, err = c.Tables.Table(ctx, name, c.ref(c.request.To)); err != nil {
+	if c.after, err = c.Tables.Table(ctx, name, c.request.History.Ref(c.request.To)); err != nil {
 		return err
 	}
 	c.both = slices.Clone(c.after.Fields)
@@ -185,22 +185,11 @@ func (c *comparing) open(ctx context.Context) (err error) {
 	return err
 }
 
-// ref returns the Ref that From or To names. If a branch or tag has a number as its name, it wins
-// over a snapshot with that id.
-func (c *comparing) ref(text string) dataset.Ref {
-	if _, named := c.request.History.Refs[text]; !named {
-		if id, ok := history.SnapshotID(text); ok {
-			return dataset.Ref{Snapshot: id}
-		}
-	}
-	return dataset.Ref{Name: text}
-}
-
 // from returns the Ref of From. It is the zero Ref if From is "" and the snapshot of To has no
 // parent.
 func (c *comparing) from() (dataset.Ref, error) {
 	if c.request.From != "" {
-		return c.ref(c.request.From), nil
+		return c.request.History.Ref(c.request.From), nil
 	}
 	all, to := c.request.History.Snapshots, c.after.Pin.Snapshot
 	i := slices.IndexFunc(all, func(s history.Snapshot) bool { return s.ID == to })
@@ -222,11 +211,7 @@ func (c *comparing) state(t *catalog.Table, files []catalog.File) State {
 		return out
 	}
 	out.Snapshot = t.Pin.Snapshot
-	for _, s := range c.request.History.Snapshots {
-		if s.ID == out.Snapshot {
-			out.Time = s.Time.UTC()
-		}
-	}
+	out.Time = c.request.History.Time(out.Snapshot)
 	seen := map[deleteID]bool{}
 	for _, f := range files {
 		out.Rows, out.Bytes, out.Files = out.Rows+f.Rows, out.Bytes+f.Bytes, out.Files+1

@@ -150,6 +150,27 @@ func (s snapshotsByID) undoTo(branch string, one *Snapshot) (int64, bool) {
 	return one.Parent, s[one.Parent] != nil
 }
 
+// Ref returns the Ref that a text names: the id of a snapshot, or the name of a branch or tag. "" is main. If a branch or tag
+// has a number as its name, it wins over a snapshot with that id.
+func (t *Table) Ref(text string) dataset.Ref {
+	if _, named := t.Refs[text]; !named {
+		if id, ok := SnapshotID(text); ok {
+			return dataset.Ref{Snapshot: id}
+		}
+	}
+	return dataset.Ref{Name: text}
+}
+
+// Time returns the time of a snapshot in UTC; zero if the table does not have it.
+func (t *Table) Time(snapshot int64) time.Time {
+	for _, s := range t.Snapshots {
+		if s.ID == snapshot {
+			return s.Time.UTC()
+		}
+	}
+	return time.Time{}
+}
+
 // SnapshotID parses the id of a snapshot.
 func SnapshotID(text string) (int64, bool) {
 	id, err := strconv.ParseInt(text, 10, 64)

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/flight/progress"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/stats"
+	"github.com/penstock/penstock/loader/statistics"
+)
+
+func statsCommand(p process) *cobra.Command {
+	c := &cobra.Command{
+		Use: "stats TABLE [AT]", Short: "Describe the values of a table's columns",
+		Long: "Describe the values of a table's columns: nulls, minimum, maximum, mean, deviation, quantiles, distinct and frequent\n" +
+			"values; of lists, the same of their lengths and elements, and of the norms of lists of floats.\n" +
+			"AT is the id of a snapshot, or the name of a branch or tag; main by default. Deleted rows are left out.\n\n" +
+			"Counts, minimum, maximum, mean and deviation are those of all rows. Quantiles and frequent values are those of a\n" +
+			"sample of rows, which is always the same for the same rows; the result says how exact they are.",
+		Example: "  penstock stats features.history --config penstock.yaml\n" +
+			"  penstock stats features.history candidate --columns price,items --json --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 { //nolint:mnd // a table and a snapshot
+				return cmdline.Errorf("%s needs a table, and takes one snapshot at most", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	file := configFlag(c)
+	uri := cmdline.Text(c, "uri,u", "URI", "not supported by this command: it reads the table itself")
+	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
+	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
+	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *uri != "" {
+			return cmdline.Errorf("--uri is not supported by %s: give --config FILE, the config file with the table's catalog", c.CommandPath())
+		}
+		args = append(args, "")
+		g := p.readingProgress("stats", args[0])
+		request := engine.Statistics{
+			Table: args[0], At: args[1], Columns: cmdline.Items(*columns), Exact: *exact, NoValues: *noValues,
+			Progress: func(read, all int64) {
+				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
+			},
+		}
+		var out *statistics.Result
+		err := g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
+			out, err = e.Statistics(ctx, request)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+		return p.printResult(*asJSON, out, statsText(out))
+	}
+	return c
+}
+
+// shownTop is the number of frequent values in the result as text.
+const shownTop = 3
+
+// statsText describes a table.
+func statsText(r *statistics.Result) string {
+	var b strings.Builder
+	at := "no snapshot"
+	if r.Snapshot != 0 {
+		at = fmt.Sprintf("snapshot %d  %s", r.Snapshot, r.Time.Format(time.RFC3339))
+	}
+	fmt.Fprintf(&b, "table %s  %s  %d rows, %s, %s\n", r.Table, at, r.Rows, fault.Size(r.Bytes), fault.Count(r.Files, "file"))
+	if r.Sample.QuantileError > 0 {
+		fmt.Fprintf(&b, "quantiles and frequent values: of %d rows, each with a probability of 1 in %.0f; quantiles are exact to %.1f %% of the values\n",
+			r.Sample.Rows, 1/r.Sample.Rate, 100*r.Sample.QuantileError) //nolint:mnd // percent
+	}
+	if len(r.NotDescribed) > 0 {
+		fmt.Fprintf(&b, "columns that are not described, because of their types: %s\n", strings.Join(r.NotDescribed, ", "))
+	}
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "column\ttype\tnulls\tdistinct\tmin\t1 %\t50 %\t99 %\tmax\tmean\tdeviation\tmost frequent\tnotes")
+	for _, s := range r.Columns {
+		_, _ = fmt.Fprintln(w, strings.Join(statsRow(s), "\t"))
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// statsRow returns the cells of a summary.
+func statsRow(s stats.Summary) []string {
+	distinct := ""
+	if s.Distinct != nil {
+		distinct = strconv.FormatInt(*s.Distinct, 10)
+		if !s.DistinctExact {
+			distinct = "~" + distinct
+		}
+	}
+	quantile := func(i int) string {
+		if len(s.Quantiles) == 0 {
+			return ""
+		}
+		return cell(&s.Quantiles[i])
+	}
+	return []string{
+		s.Name, s.Type, share(s.Nulls, s.Rows), distinct, cell(s.Min), quantile(0), quantile(len(stats.Quantiles) / 2), //nolint:mnd // the median
+		quantile(len(stats.Quantiles) - 1), cell(s.Max), cell(s.Mean), cell(s.Deviation), topText(s.Top), statsNotes(s),
+	}
+}
+
+// cell returns the text of a value, with few digits.
+func cell(v *stats.Value) string {
+	if v == nil {
+		return ""
+	}
+	return v.Short()
+}
+
+// share returns a part of a number in percent; "" for none.
+func share(n, of int64) string {
+	if n == 0 {
+		return ""
+	}
+	return percent(float64(n) / float64(of))
+}
+
+// percent returns a share in percent, with three digits.
+func percent(share float64) string {
+	return strconv.FormatFloat(100*share, 'g', 3, 64) + "%" //nolint:mnd // percent, digits, bits
+}
+
+func topText(top []stats.Top) string {
+	out := make([]string, 0, shownTop)
+	for _, t := range top[:min(len(top), shownTop)] {
+		out = append(out, fmt.Sprintf("%s (%s)", t.Value.Short(), percent(t.Share)))
+	}
+	return strings.Join(out, ", ")
+}
+
+// statsNotes returns what is unusual about the values.
+func statsNotes(s stats.Summary) string {
+	var out []string
+	add := func(n int64, what string) {
+		if n > 0 {
+			out = append(out, share(n, s.Values)+" "+what)
+		}
+	}
+	add(s.NaN, "NaN")
+	add(s.Infinite, "infinite")
+	if s.Zeros != nil {
+		add(*s.Zeros, "zero")
+	}
+	if s.Empty != nil {
+		add(*s.Empty, "empty")
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,209 @@
+// Package statistics describes the values of a table's columns at a snapshot.
+//
+// Each data file is read once, without its deleted rows, and is described by a stats.Part. The parts are merged in an order
+// that depends only on when the files were written and on their partitions, so that the result does not depend on which file
+// was read first.
+//
+// The package does not depend on the kinds of catalogs and storage: the caller passes functions that read them.
+package statistics
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/stats"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Tables has the tables to describe. A catalog.Catalog implements it.
+type Tables interface {
+	Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error)
+	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
+}
+
+// Options configure a Describer. All fields but Cores are required.
+type Options struct {
+	Tables Tables
+	// Read reads columns of files, without deleted rows.
+	Read   func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
+	Budget *budget.Budget
+	Cores  *cores.Cores // reads several files at a time; nil reads one
+}
+
+// Describer describes tables. It is safe for concurrent use.
+type Describer struct{ options Options }
+
+// New returns a Describer.
+func New(o Options) *Describer { return &Describer{options: o} }
+
+// SampleRows is the maximum number of rows in the sample of a table, in expectation.
+const SampleRows = 1 << 16
+
+// Request says what to describe.
+type Request struct {
+	// History has the snapshots of the table. Its Name is the name of the table.
+	History *history.Table
+	// At is the id of a snapshot, or the name of a branch or tag; "" is main.
+	At      string
+	Columns []string // nil: all top-level columns
+	// Exact takes quantiles and frequent values from all rows, whose values then have to fit in memory.
+	Exact bool
+	// NoValues leaves out values of columns: minimum, maximum, quantiles and frequent values of texts and binary values, and all
+	// frequent values.
+	NoValues bool
+	// Progress is called from time to time with the number of rows read so far and the number of all rows to read; it may be nil.
+	Progress func(read, all int64)
+}
+
+// Result describes a table at a snapshot, as JSON.
+type Result struct {
+	Version  int       `json:"version"` // of this form: 1
+	Table    string    `json:"table"`
+	Snapshot int64     `json:"snapshot,omitempty,string"` // 0: no snapshot
+	Time     time.Time `json:"time,omitzero"`
+	Rows     int64     `json:"rows"` // without deleted rows
+	Files    int       `json:"files"`
+	Bytes    int64     `json:"bytes"` // of data files
+	Sample   Sample    `json:"sample"`
+	// QuantileNames are the quantiles of each column, as shares of its values.
+	QuantileNames []float64       `json:"quantiles"`
+	Columns       []stats.Summary `json:"columns"`
+	// NotDescribed are columns of types that are not supported.
+	NotDescribed []string `json:"not_described,omitempty"`
+}
+
+// Sample says how exact the result is.
+type Sample struct {
+	Rows int64   `json:"rows"`
+	Rate float64 `json:"rate"` // the probability of each row to be in the sample
+	// QuantileError is the error of quantiles of columns without nulls, as a share of the values, with a probability of 99 %. 0 is
+	// exact.
+	QuantileError float64 `json:"quantile_error"`
+	// DistinctError is the relative standard error of the numbers of distinct values that are estimates.
+	DistinctError float64 `json:"distinct_error"`
+}
+
+// Describe describes a table. Errors: NotFound for a table, branch, snapshot or column that does not exist, Exhausted without
+// memory, and the errors of the catalog and of reading files.
+func (d *Describer) Describe(ctx context.Context, request Request) (*Result, error) {
+	r := &describing{Options: d.options, request: request}
+	if err := r.describe(ctx); err != nil {
+		return nil, fault.Op(err, "describe table %s", request.History.Name)
+	}
+	return &r.result, nil
+}
+
+// describing is one call of Describe.
+type describing struct {
+	Options
+	request Request
+	table   *catalog.Table
+	columns []catalog.Field
+	files   []catalog.File
+	level   int
+	held    *budget.Reservation
+	result  Result
+	read    progress
+}
+
+func (d *describing) describe(ctx context.Context) (err error) {
+	if d.table, err = d.Tables.Table(ctx, d.request.History.Name, d.request.History.Ref(d.request.At)); err != nil {
+		return err
+	}
+	if err := d.choose(); err != nil {
+		return err
+	}
+	if d.table.HasSnapshot() {
+		if d.files, err = d.Tables.Files(ctx, d.table, catalog.FieldIDs(d.columns), nil); err != nil {
+			return err
+		}
+	}
+	d.order()
+	if d.held, err = d.Budget.ReserveFor(ctx, "the statistics of table "+d.request.History.Name, 0); err != nil {
+		return err
+	}
+	defer d.held.Release()
+	whole, err := d.readAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer whole.Release()
+	d.report(whole)
+	return nil
+}
+
+// choose sets the columns to describe.
+func (d *describing) choose() error {
+	for _, f := range d.table.Fields {
+		if len(d.request.Columns) > 0 && !slices.Contains(d.request.Columns, f.Name) {
+			continue
+		}
+		if !stats.Describes(f.Type) {
+			d.result.NotDescribed = append(d.result.NotDescribed, f.Name)
+			continue
+		}
+		d.columns = append(d.columns, f)
+	}
+	names := d.table.Names()
+	for _, name := range d.request.Columns {
+		if !slices.Contains(names, name) {
+			failure := fault.New(fault.NotFound, "the table has no column %q", name).In(d.request.History.Name, "")
+			failure.Faults = []fault.Field{{Field: "columns", Message: failure.Message, Nearest: fault.Nearest(name, names)}}
+			return failure
+		}
+	}
+	return nil
+}
+
+// order sorts the files, and counts rows and bytes.
+func (d *describing) order() {
+	slices.SortStableFunc(d.files, func(a, b catalog.File) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
+	})
+	for _, f := range d.files {
+		d.read.all += f.Rows
+		d.result.Bytes += f.Bytes
+	}
+	if !d.request.Exact {
+		d.level = stats.LevelFor(d.read.all, SampleRows)
+	}
+}
+
+// report sets the result.
+func (d *describing) report(whole *stats.Part) {
+	out := &d.result
+	out.Version, out.Table, out.Snapshot, out.Files, out.Rows = 1, d.request.History.Name, d.table.Pin.Snapshot, len(d.files), whole.Rows()
+	if out.Snapshot == dataset.NoSnapshot {
+		out.Snapshot = 0
+	}
+	out.Time = d.request.History.Time(out.Snapshot)
+	out.QuantileNames, out.Columns = stats.Quantiles, []stats.Summary{}
+	out.Sample = Sample{
+		Rows: whole.Sampled, Rate: stats.Sampling{Level: d.level}.Rate(), QuantileError: stats.QuantileError(whole.Sampled, whole.Rows()),
+		DistinctError: stats.DistinctError,
+	}
+	for i, f := range d.columns {
+		out.Columns = append(out.Columns, whole.Summarize(i, f.Name, !d.request.NoValues)...)
+	}
+}
+
+// arrowFields returns the columns as Arrow's fields.
+func arrowFields(columns []catalog.Field) []arrow.Field {
+	out := make([]arrow.Field, len(columns))
+	for i, f := range columns {
+		out[i] = f.Arrow()
+	}
+	return out
+}
