@@ -166,3 +166,42 @@ func BenchmarkFill(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkExpand fills the block of T's staging columns, a history and 18 floats, for ten rows of each request: from
+// the indexed batch, and from the plain batch that the lane would have to make first.
+func BenchmarkExpand(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time
+	const distinct = benchRows / 10
+	table := (&benchTable{}).
+		add(historyColumn(random, distinct), `"form":"lists","source":"int64","conversion":"same","dtype":"int64","nulls":"empty","element_nulls":"error"`, 1).
+		add(floatColumn(random, distinct, 0.01), `"form":"values","source":"float32","conversion":"same","dtype":"float32","nulls":"fill","fill":`+fill(float32(0)), 18)
+	references := array.NewInt32Builder(batch.Default())
+	for i := range int32(benchRows) {
+		references.Append(min(i/10, distinct-1))
+	}
+	rows := array.NewRecordBatch(arrow.NewSchema(table.fields, nil), table.arrays, distinct)
+	indexed := indexedBy(rows, references.NewInt32Array())
+	plan, err := tensor.ReadPlan([]byte(`{"columns":[`+strings.Join(table.plans, ",")+`]}`), nil)
+	require.NoError(b, err)
+	for name, rows := range map[string]arrow.RecordBatch{"indexed": indexed, "plain": expandedByArrow(b, indexed)} {
+		layout, err := tensor.Compile(rows.Schema(), plan)
+		require.NoError(b, err)
+		sizes, err := layout.Size(rows)
+		require.NoError(b, err)
+		block := make([]byte, sizes.Bytes)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(sizes.Bytes)
+			b.ReportAllocs()
+			for b.Loop() {
+				sizes, err := layout.Size(rows)
+				if err == nil {
+					err = layout.Fill(rows, sizes, block, nil)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
+		})
+	}
+}

@@ -20,14 +20,19 @@ func indexedBatch(distinct arrow.RecordBatch, references []byte) arrow.RecordBat
 	for _, r := range references {
 		indices.Append(int32(int64(r) % distinct.NumRows()))
 	}
+	return indexedBy(distinct, indices.NewInt32Array())
+}
+
+// indexedBy is like indexedBatch for given indices.
+func indexedBy(distinct arrow.RecordBatch, indices *array.Int32) arrow.RecordBatch {
 	rows, _ := array.NewStructArrayWithFields(distinct.Columns(), distinct.Schema().Fields())
 	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: rows.DataType()}
-	column := array.NewDictionaryArray(kind, indices.NewArray(), rows)
-	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "e", Type: kind}}, nil), []arrow.Array{column}, int64(len(references)))
+	column := array.NewDictionaryArray(kind, indices, rows)
+	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "e", Type: kind}}, nil), []arrow.Array{column}, int64(indices.Len()))
 }
 
 // expandedByArrow returns the plain batch of a batch of indexed columns.
-func expandedByArrow(t *testing.T, indexed arrow.RecordBatch) arrow.RecordBatch {
+func expandedByArrow(t testing.TB, indexed arrow.RecordBatch) arrow.RecordBatch {
 	t.Helper()
 	var fields []arrow.Field
 	var columns []arrow.Array

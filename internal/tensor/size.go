@@ -110,10 +110,8 @@ func (c *column) size(batch arrow.RecordBatch) (int, int64, error) {
 		return 0, 0, err
 	}
 	defer v.release()
-	if v.hasNull() {
-		if err := refuseNull(c.Name, c.Nulls); err != nil {
-			return 0, 0, err
-		}
+	if c.Nulls != Filled && c.Nulls != Empty && v.hasNull() {
+		return 0, 0, refuseNull(c.Name, c.Nulls)
 	}
 	scratch := columnScratch + v.scratch + c.gatherScratch(v.elements)
 	if c.Form == Values {
