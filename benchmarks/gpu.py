@@ -19,19 +19,13 @@ is 1 if tensors or losses differ.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import itertools
-import multiprocessing
 import statistics
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from multiprocessing.synchronize import Event
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import dlrm
 import process
@@ -39,18 +33,15 @@ import same_rows
 import tables
 import torch
 from dlrm import Trainer
+from feeds import Feed, Ways, converted
 from inputs import Inputs
 from jobs import ROOT, Server
-from torch.utils.data import DataLoader
 from torch_conversion import BATCH_ROWS, serving
 
-import penstock
-from penstock.torch import Batch, Converter, IterableDataset
-
-RESIDENT_BATCHES = 64
+from penstock.torch import Batch
 
 # Limits of the ways that `device=` feeds, with a GPU.
-LIMITED = ("ring, device=", "ring, shuffled, device=", "TCP, device=")
+LIMITED = ("ring, device=", "ring, shuffled, device=", "receiver, device=")
 SPEED = 0.95
 WAITS = 0.05
 
@@ -68,15 +59,6 @@ class Pass:
     def each(self) -> float:
         """Seconds of a step."""
         return self.seconds / self.steps
-
-
-@dataclasses.dataclass
-class Feed:
-    """A way to feed the loop: how to begin a pass, the dataset that counts its waiting, and what runs meanwhile."""
-
-    batches: Callable[[], Iterable[Batch]]
-    dataset: IterableDataset | None = None
-    beside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
 
 class Waiting:
@@ -103,118 +85,6 @@ class Waiting:
         return self._waited if self._dataset is None else self._dataset.stats().waited
 
 
-@dataclasses.dataclass(frozen=True)
-class Ways:
-    """All ways, from a server with a local socket and from one that only listens on TCP."""
-
-    local: str
-    remote: str
-    batch_rows: int
-    steps: int
-    device: torch.device
-
-    def dataset(self, address: str, **more: Any) -> IterableDataset[Batch]:
-        """The model's input."""
-        options: dict[str, Any] = {
-            "columns": dlrm.COLUMNS,
-            "batch_rows": self.batch_rows,
-            "limit": self.steps,
-            "epochs": "auto",
-        }
-        return IterableDataset(address, "t", **(options | dlrm.RULES | more))
-
-    def resident(self) -> Feed:
-        """Batches on the device, in turn."""
-        batches = [batch.to(self.device) for batch in converted(self, dlrm.COLUMNS, RESIDENT_BATCHES)]
-        return Feed(lambda: itertools.islice(itertools.cycle(batches), self.steps))
-
-    def fed(self, address: str, **more: Any) -> Feed:
-        """Batches that the dataset brings to the device."""
-        dataset = self.dataset(address, device=self.device, **more)
-        return Feed(lambda: dataset, dataset)
-
-    def moved(self) -> Feed:
-        """Batches that the loop copies to the device."""
-        dataset = self.dataset(self.local)
-        return Feed(lambda: (batch.to(self.device) for batch in dataset))
-
-    def loaded(self, workers: int) -> Feed:
-        """Batches of worker processes, which the loop copies to the device."""
-        loader = DataLoader(
-            self.dataset(self.local),
-            batch_size=None,
-            num_workers=workers,
-            multiprocessing_context="spawn",
-            persistent_workers=True,
-        )
-        return Feed(lambda: (batch.to(self.device) for batch in loader))
-
-    def all(self) -> tuple[Feed, dict[str, Feed]]:
-        """Resident steps, and the others."""
-        resident = self.resident()
-        return resident, {
-            "ring, device=": self.fed(self.local),
-            "ring, shuffled, device=": self.fed(self.local, order="shuffled", seed=7),
-            "TCP, device=": self.fed(self.remote),
-            "ring, batch.to": self.moved(),
-            "DataLoader, 4 workers, batch.to": self.loaded(4),
-            "resident, while a thread reads": dataclasses.replace(
-                resident, beside=lambda: reading_thread(self)
-            ),
-            "resident, while a process reads": dataclasses.replace(
-                resident, beside=lambda: reading_process(self)
-            ),
-        }
-
-
-def converted(ways: Ways, columns: list[str], count: int) -> Iterator[Batch]:
-    """The first batches, received over TCP and converted in this process."""
-    with penstock.connect(ways.remote) as client:
-        query: dict[str, Any] = {"columns": columns, "batch_rows": ways.batch_rows, "wire": "plain"}
-        with client.read("t", **query) as stream:
-            convert = Converter(stream.schema, **dlrm.RULES)
-            for records in itertools.islice(stream, count):
-                yield convert(records)
-
-
-@contextlib.contextmanager
-def reading_thread(ways: Ways) -> Iterator[None]:
-    """Reads the dataset again and again in a thread of this process."""
-    begun, ends = threading.Event(), threading.Event()
-    thread = threading.Thread(target=read_repeatedly, args=(ways, begun, ends))
-    thread.start()
-    try:
-        begun.wait()
-        yield
-    finally:
-        ends.set()
-        thread.join()
-
-
-@contextlib.contextmanager
-def reading_process(ways: Ways) -> Iterator[None]:
-    """Reads the dataset again and again in another process."""
-    spawn = multiprocessing.get_context("spawn")
-    begun, ends = spawn.Event(), spawn.Event()
-    reader = spawn.Process(target=read_repeatedly, args=(ways, begun, ends))
-    reader.start()
-    try:
-        begun.wait()
-        yield
-    finally:
-        ends.set()
-        reader.join()
-
-
-def read_repeatedly(ways: Ways, begun: Event | threading.Event, ends: Event | threading.Event) -> None:
-    """Reads until `ends` is set, and uses no batch."""
-    while not ends.is_set():
-        for _ in ways.dataset(ways.local):
-            begun.set()
-            if ends.is_set():
-                break
-
-
 def measure(trainer: Trainer, feed: Feed, warm: int) -> Pass:
     """Trains on the batches of one pass, of which the first `warm` are not timed."""
     with feed.beside():
@@ -228,6 +98,9 @@ def measure(trainer: Trainer, feed: Feed, warm: int) -> Pass:
             steps += 1
         trainer.synchronize()
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        if feed.dataset is not None and feed.dataset.stats().way != feed.way:
+            stats = feed.dataset.stats()
+            raise RuntimeError(f"batches came by way {stats.way!r}, not {feed.way!r}: {stats.why}")
         return Pass(steps, seconds, batches.waited - waited, cpu)
 
 

@@ -18,6 +18,9 @@ cd "$(dirname "$0")/.."
 
 python=${PYTHON:-.venv/torch/bin/python}
 export PENSTOCK_BIN=${PENSTOCK_BIN:-$PWD/bin/penstock}
+# The Python package starts receivers with the program `penstock` of the PATH.
+PATH=$(cd "$(dirname "$PENSTOCK_BIN")" && pwd):$PATH
+export PATH
 export PYTHONPATH=$PWD/python/src:$PWD/benchmarks${PYTHONPATH:+:$PYTHONPATH}
 
 if ! "$PENSTOCK_BIN" version >/dev/null; then
