@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	protobuf "google.golang.org/protobuf/proto"
@@ -51,6 +52,7 @@ type message struct {
 	header   []byte // an Arrow message
 	metadata []byte // app_metadata
 	body     []byte
+	memory   memory.Allocator // allocates the body; nil: the Go heap
 }
 
 // size returns the number of bytes that the message holds in memory.
@@ -60,7 +62,7 @@ func (m *message) size() int64 {
 
 // Unmarshal reads the message as protobuf encodes it.
 func (m *message) Unmarshal(parts mem.BufferSlice) error {
-	*m = message{}
+	*m = message{memory: m.memory}
 	return eachField(parts, func(number protowire.Number, in *mem.Reader, size int) (err error) {
 		switch number {
 		case fieldHeader:
@@ -68,12 +70,21 @@ func (m *message) Unmarshal(parts mem.BufferSlice) error {
 		case fieldMetadata:
 			m.metadata, err = valueOf(in, size)
 		case fieldBody:
-			m.body, err = valueOf(in, size)
+			m.body = m.allocate(size)
+			_, err = io.ReadFull(in, m.body)
 		default:
 			_, err = in.Discard(size)
 		}
 		return err
 	})
+}
+
+// allocate returns memory for a body.
+func (m *message) allocate(size int) []byte {
+	if m.memory == nil {
+		return make([]byte, size)
+	}
+	return m.memory.Allocate(size)
 }
 
 // First is the first message of a call. Until the call is authorized, only the message's descriptor

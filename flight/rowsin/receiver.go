@@ -3,9 +3,11 @@ package rowsin
 import (
 	"context"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 )
 
@@ -18,6 +20,13 @@ type receiver struct {
 	budget *budget.Budget
 	limit  int64    // the maximum bytes of a message
 	ahead  *arrival // the message after the one in use; nil: no goroutine receives it
+	// bodies reuses the memory of messages that are no longer in use. It is replaced while memory is not plentiful, so that it then
+	// keeps none.
+	bodies memory.Allocator
+}
+
+func newReceiver(source Source, o Options) *receiver {
+	return &receiver{source: source, pace: o.Pace, budget: o.Budget, limit: o.Limit, bodies: batch.NewBoundedAllocator(o.Limit)}
 }
 
 // arrival is a message that is being received.
@@ -31,10 +40,10 @@ type arrival struct {
 // begin receives a message in a goroutine, which ends at the latest when the call ends. The
 // reservation must have twice the limit.
 func (r *receiver) begin(held *budget.Reservation) *arrival {
-	a := &arrival{held: held, done: make(chan struct{})}
+	a, bodies := &arrival{held: held, done: make(chan struct{})}, r.bodies
 	go func() {
 		defer close(a.done)
-		m := &message{}
+		m := &message{memory: bodies}
 		a.err = r.source.RecvMsg(m)
 		a.message = m
 	}()
@@ -66,7 +75,11 @@ func (r *receiver) receive(ctx context.Context, held *budget.Reservation, receiv
 
 // receiveAhead begins to receive the message after the one in use, if memory is plentiful.
 func (r *receiver) receiveAhead() error {
-	if r.ahead != nil || !r.budget.Plentiful() {
+	if r.ahead != nil {
+		return nil
+	}
+	if !r.budget.Plentiful() {
+		r.bodies = batch.NewBoundedAllocator(r.limit)
 		return nil
 	}
 	held, err := r.budget.Reserve("rows that a client sends", 0)

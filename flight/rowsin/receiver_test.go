@@ -53,7 +53,7 @@ func TestTheNextMessageIsReceivedWhileOneIsInUse(t *testing.T) {
 				_, err = memory.Reserve("others", c.others)
 				require.NoError(t, err)
 				client := make(supply)
-				r := &receiver{source: client, pace: client, budget: memory, limit: limit}
+				r := newReceiver(client, Options{Pace: client, Budget: memory, Limit: limit})
 				var m *message
 				go func() { client <- nil }()
 				m, held, err = r.receive(t.Context(), held, 0)
@@ -96,7 +96,7 @@ func TestACallEndsByTheMessageThatWasTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := budget.New(1 << 30)
 		client := make(supply)
-		r := &receiver{source: client, pace: client, budget: memory, limit: 1 << 20}
+		r := newReceiver(client, Options{Pace: client, Budget: memory, Limit: 1 << 20})
 		ended := errors.New("the call ended")
 		require.Equal(t, ended, r.cause(ended))
 		require.NoError(t, r.receiveAhead())

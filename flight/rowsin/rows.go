@@ -87,7 +87,7 @@ func Open(ctx context.Context, source Source, first *First, o Options) (*Rows, e
 		return nil, err
 	}
 	p := &Rows{limit: o.Limit, first: message, held: first.held, sizes: map[int64]int64{}}
-	p.receiver = &receiver{source: source, pace: o.Pace, budget: o.Budget, limit: o.Limit}
+	p.receiver = newReceiver(source, o)
 	if p.kept, err = o.Budget.Reserve("dictionaries that a client sends", 0); err != nil {
 		return nil, err
 	}
@@ -260,7 +260,9 @@ func (p *Rows) following(ctx context.Context) (*ipc.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.message = ipc.NewMessage(memory.NewBufferBytes(next.header), memory.NewBufferBytes(next.body))
+	body := memory.NewBufferWithAllocator(next.body, next.memory)
+	defer body.Release() // the message retains it
+	p.message = ipc.NewMessage(memory.NewBufferBytes(next.header), body)
 	return p.message, nil
 }
 
