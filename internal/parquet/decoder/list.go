@@ -191,6 +191,11 @@ func newListBuilder(c *listColumn, mem memory.Allocator) *listBuilder {
 // read, because a damaged footer may declare any number of elements.
 const maxExpected = 4 << 20
 
+// expectedSlack is the reciprocal of the share of memory that is allocated in addition to that of
+// the expected elements. Without it, half of all batches would have too little memory, and their
+// values would be copied.
+const expectedSlack = 32
+
 // prepare allocates memory for rows that have the average number of elements of the column's
 // remaining rows.
 func (r *listBuilder) prepare(c *listColumn, rows int) {
@@ -200,7 +205,8 @@ func (r *listBuilder) prepare(c *listColumn, rows int) {
 	}
 	if int64(rows) <= c.rowsLeft && c.levelsLeft > 0 {
 		share := float64(rows) / float64(c.rowsLeft)
-		r.grow(int(min(math.Ceil(share*float64(c.levelsLeft)), maxExpected)))
+		expected := share * float64(c.levelsLeft)
+		r.grow(int(min(math.Ceil(expected+expected/expectedSlack), maxExpected)))
 	}
 }
 
@@ -228,7 +234,7 @@ func (r *listBuilder) reserve(more int) error {
 		return fault.New(fault.Exhausted, "%d rows are too large for one batch", r.rows).WithRemedy("ask for fewer rows per batch")
 	}
 	if wanted > r.capacity {
-		r.grow(max(wanted, r.capacity+r.capacity/2))
+		r.grow(max(wanted, r.capacity+r.capacity/4))
 	}
 	return nil
 }

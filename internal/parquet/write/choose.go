@@ -2,6 +2,7 @@ package write
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -124,7 +125,7 @@ type trial struct {
 // chooseFrom returns the setting of a column, given its trials in the order of the cost to decode.
 func chooseFrom(trials []*trial, column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
 	leaves, inList := column.leaves(nil), column.inLists(false, nil)
-	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: fastLevel}
+	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: fastLevel, tables: &sync.Pool{}}
 	stored := make([]int64, len(leaves)) // bytes of each leaf in the encoding chosen so far
 	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
 	for round, tried := range trials {

@@ -3,6 +3,8 @@ package write
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
@@ -13,6 +15,7 @@ import (
 // A page that would make the dictionary too large stays plain, and so do all pages after it.
 type codePages struct {
 	table  valueCodes // nil: the dictionary has become too large, and later pages stay plain
+	used   *sync.Pool // see setting.tables
 	values []byte     // the dictionary, once table is nil
 	width  int        // size of a value in bytes
 	levels int        // number of streams of levels before the values of a page
@@ -26,6 +29,7 @@ type codePages struct {
 
 	codes   []uint32 // of a page
 	scratch []byte   // a page before compression
+	packed  []byte   // a page after compression
 }
 
 // plainHeader has offsets within the header of a page that the library wrote.
@@ -101,10 +105,22 @@ func (p *codePages) add(head, body []byte) error {
 		body = p.scratch
 		p.coded, p.kept = p.coded+1, p.table.count()
 	case p.table != nil:
-		p.values, p.table, p.codes, p.scratch = p.table.plain(p.kept), nil, nil, nil
+		p.values = p.table.plain(p.kept)
+		p.freeTable()
+		p.codes, p.scratch = nil, nil
 	}
 	p.pages = append(p.pages, p.page(head, h, body, coded))
 	return nil
+}
+
+// freeTable frees the table, if there is one.
+func (p *codePages) freeTable() {
+	if p.table != nil {
+		if p.table.empty(); p.used != nil {
+			p.used.Put(p.table)
+		}
+		p.table = nil
+	}
 }
 
 // encode puts the levels and the codes of the values into scratch. It returns false if the
@@ -141,8 +157,10 @@ func (p *codePages) page(head []byte, h plainHeader, body []byte, coded bool) []
 	return out
 }
 
+// compress returns a compressed page, which is valid until the next call.
 func (p *codePages) compress(body []byte) []byte {
-	return p.codec.EncodeLevel(make([]byte, 0, p.codec.CompressBound(int64(len(body)))), body, p.level)
+	p.packed = p.codec.EncodeLevel(slices.Grow(p.packed[:0], int(p.codec.CompressBound(int64(len(body))))), body, p.level)
+	return p.packed
 }
 
 // dictionary returns the dictionary page, or nil if no page has codes.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -24,6 +25,37 @@ func newCodeTable[T int32 | int64]() *codeTable[T] {
 	t := &codeTable[T]{}
 	t.resize(firstSlotBits)
 	return t
+}
+
+// takeTable returns an empty table: one that was used before, or a new one.
+func takeTable[T int32 | int64](used *sync.Pool) *codeTable[T] {
+	if used != nil {
+		if t, ok := used.Get().(*codeTable[T]); ok {
+			return t
+		}
+	}
+	return newCodeTable[T]()
+}
+
+// fewValues is the number of slots per value from which on the slots of the values are cleared one by one.
+const fewValues = 16
+
+// empty removes all values.
+func (t *codeTable[T]) empty() {
+	if fewValues*len(t.values) > len(t.slots) {
+		clear(t.slots)
+		t.values = t.values[:0]
+		return
+	}
+	mask := uint64(len(t.slots) - 1)
+	for code, v := range t.values {
+		at := t.slot(v)
+		for t.slots[at] != uint32(code)+1 { // also past the slots of earlier values, which are clear
+			at = (at + 1) & mask
+		}
+		t.slots[at] = 0
+	}
+	t.values = t.values[:0]
 }
 
 // slot returns where the search for a value starts.
@@ -83,6 +115,8 @@ type valueCodes interface {
 	plain(count int) []byte
 	// width returns the bytes of a value.
 	width() int
+	// empty removes all values.
+	empty()
 }
 
 func (t *codeTable[T]) width() int { return int(unsafe.Sizeof(T(0))) }
@@ -91,6 +125,7 @@ func (t *codeTable[T]) count() int { return len(t.values) }
 func (t *codeTable[T]) code(codes []uint32, plain []byte) ([]uint32, bool) {
 	const batch = 256 // number of values that are read at a time
 	var values [batch]T
+	codes = slices.Grow(codes, len(plain)/t.width())
 	for len(plain) > 0 {
 		n := min(len(plain)/t.width(), batch)
 		for i := range n {

@@ -44,12 +44,12 @@ func newCodeWriter(column *fieldNode, s setting, stored *schema.Schema) (*codeWr
 	if err != nil {
 		return nil, fault.New(fault.Internal, "encode column %s: %w", column.path, err)
 	}
-	w := &codeWriter{column: column, pages: &codePages{codec: codec, level: s.level}}
+	w := &codeWriter{column: column, pages: &codePages{codec: codec, level: s.level, used: s.tables}}
 	switch leaf.wanted.(type) {
 	case *arrow.Int32Type:
-		w.pages.table = newCodeTable[int32]()
+		w.pages.table = takeTable[int32](s.tables)
 	case *arrow.Int64Type:
-		w.pages.table = newCodeTable[int64]()
+		w.pages.table = takeTable[int64](s.tables)
 	default:
 		return nil, nil //nolint:nilnil // documented
 	}
@@ -236,6 +236,7 @@ func (w *codeWriter) close() (made chunk.EncodedChunk, err error) {
 	}
 	c := meta.RowGroups[0].Columns[0]
 	dictionary := w.pages.dictionary()
+	w.pages.freeTable()
 	checked, err := chunk.ReplacePages(dictionary, w.pages.pages, firstPage, w.sink.section(c.OffsetIndexOffset, c.OffsetIndexLength))
 	if err != nil {
 		return made, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -24,6 +25,10 @@ type setting struct {
 	pageBytes int64
 	bloom     []bool // of each leaf
 	level     int
+	// tables has empty codeTables of earlier row groups, with the slots of that time: the next row
+	// group probably has as many values. Until the garbage collector drops them, they are memory that
+	// is not reserved, of at most 6 MiB each. Nil keeps none.
+	tables *sync.Pool
 }
 
 // columnEncoder encodes a top-level column of one row group. It writes a separate file in memory,
