@@ -21,6 +21,7 @@ type openColumn struct {
 	group     *rowGroup
 	chunks    []*openChunk          // of leaves
 	own       decoder.Column        // of this package
+	pages     *page.Reader          // from which own reads; nil: own is nil
 	ofLibrary *pqarrow.ColumnReader // of the library
 }
 
@@ -101,9 +102,6 @@ func (c *openColumn) newDecoder(from *page.Reader) decoder.Column {
 func (c *openColumn) open() (err error) {
 	g := c.group
 	defer recovered(&err, g.file.Location(), "a column cannot be decoded")
-	if c.own, err = c.openDecoder(); err != nil {
-		return err
-	}
 	text, _ := c.own.(*decoder.Text)
 	if c.own != nil && text == nil {
 		g.limitFixed(c.chunks[0])
@@ -137,22 +135,24 @@ func (c *openColumn) open() (err error) {
 	return err
 }
 
-// openDecoder opens a top-level column if this package decodes it, and otherwise returns
-// nil. Page checksums are verified as pages are read.
-func (c *openColumn) openDecoder() (decoder.Column, error) {
-	if !c.decodes() {
-		return nil, nil //nolint:nilnil // no decoder is not an error
+// openDecoder opens a top-level column if this package decodes it. Page checksums are verified as
+// pages are read.
+func (c *openColumn) openDecoder() (err error) {
+	defer recovered(&err, c.group.file.Location(), "a column cannot be decoded")
+	if c.field < 0 || !c.decodes() {
+		return nil
 	}
 	from, err := c.chunks[0].pages(c.group.scratch)
 	if err != nil {
-		return nil, err
+		return c.named(err)
 	}
 	shared, err := c.chunks[0].dictionary()
 	if err != nil {
-		return nil, err
+		return c.named(err)
 	}
 	from.SetDictionary(shared)
-	return c.newDecoder(from), nil
+	c.pages, c.own = from, c.newDecoder(from)
+	return nil
 }
 
 // openDictionary decompresses the dictionary of a column if it is shared and was not decompressed
