@@ -74,17 +74,21 @@ class Block:
         memory: the slot, as a writable buffer that begins with the block. The slot is returned when nothing refers to
             this buffer anymore.
         ring: the ring of the slot.
+        offset: where the slot begins in the ring.
         size: bytes of the block.
         cursor: the text of the stream's position after the step.
         num_rows: the number of rows of the step.
         step: the number of steps before the stream's position.
     """
 
-    __slots__ = ("cursor", "memory", "num_rows", "ring", "size", "step")
+    __slots__ = ("cursor", "memory", "num_rows", "offset", "ring", "size", "step")
 
-    def __init__(self, ring: Ring, memory: Any, size: int, cursor: bytes, rows: int, step: int) -> None:
+    def __init__(
+        self, ring: Ring, memory: Any, offset: int, size: int, cursor: bytes, rows: int, step: int
+    ) -> None:
         self.ring = ring
         self.memory = memory
+        self.offset = offset
         self.size = size
         self.cursor = cursor
         self.num_rows = rows
@@ -96,6 +100,7 @@ class Ring:
 
     Attributes:
         size: bytes of the memory.
+        file: a descriptor of the memory, open as long as it is mapped.
         address: where it begins in this process.
     """
 
@@ -117,6 +122,8 @@ class Ring:
             raise errors.Corrupt(f"the server passed a ring of {size} bytes")
         self.size = size
         self._mapping = mmap.mmap(file, size)
+        self.file = os.dup(file)
+        weakref.finalize(self._mapping, os.close, self.file).atexit = False
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))
         self._slot: Any = type("Slot", (_Slot, ctypes.c_ubyte * (size // _SLOTS)), {"returned": returned})
 
@@ -133,7 +140,7 @@ class Ring:
         memory = self._slot.from_buffer(self._mapping, offset)
         memory.number = number
         end = offset + size
-        return Block(self, memory, size, self._mapping[end : end + text], rows, step)
+        return Block(self, memory, offset, size, self._mapping[end : end + text], rows, step)
 
     def before_unmapping(self, call: Callable[[], object]) -> None:
         """Sets a function to call when nothing uses the ring anymore, before it is unmapped."""

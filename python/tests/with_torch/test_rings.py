@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from lake import Row
 from local_host import Host
 from server import Server
 from test_streams import ROWS, RULES, WIRES, Wire, number, rows_of, written
+from torch.utils.data import DataLoader
 
 import penstock
 from penstock.torch import Batch, Converter, Deduplicated, IterableDataset, Jagged
@@ -141,6 +143,103 @@ def test_a_forked_child_keeps_its_blocks(host: Host) -> None:
     os.write(writes, b".")
     assert os.waitpid(child, 0)[1] == 0
     assert sorted(before.tolist() + [row for part in rest for row in part]) == list(range(ROWS))
+
+
+def in_worker_ring(batch: Batch) -> bool:
+    return all(in_ring(tensor) for tensor in batch.tensors() if tensor.numel())
+
+
+def double(batches: Any) -> Any:
+    batches["row"] = batches["row"] * 2  # a collate function of a loader
+    return batches
+
+
+# spec: local-22
+@pytest.mark.parametrize(
+    ("method", "workers", "persistent"), [("fork", 2, False), ("fork", 1, True), ("spawn", 2, True)]
+)
+def test_blocks_of_workers_come_without_a_copy(
+    host: Host, method: str, workers: int, persistent: bool
+) -> None:
+    expected = list(dataset(host))
+    loader = DataLoader(
+        dataset(host),
+        batch_size=None,
+        num_workers=workers,
+        multiprocessing_context=method,
+        persistent_workers=persistent,
+    )
+    for _ in range(2):
+        found = 0
+        for batch, other in zip(loader, expected, strict=True):
+            assert in_worker_ring(batch)
+            same(batch, other)
+            assert (batch.rows, batch.cursor, batch.step) == (other.rows, other.cursor, other.step)
+            batch["row"].zero_()  # it may be written to
+            found += batch.rows
+        assert found == ROWS
+    del loader, batch, expected, other
+    gc.collect()
+    host.waits_for(LENT, 0)
+
+
+# spec: local-22
+def test_a_loop_that_ends_early_leaves_no_block_of_a_worker(host: Host) -> None:
+    loader = DataLoader(dataset(host), batch_size=None, num_workers=2)
+    kept = next(iter(loader))
+    before = kept["row"].clone()
+    del loader
+    gc.collect()
+    host.waits_for(LENT, 0)
+    assert kept["row"].equal(before)
+    assert not any(child.is_alive() for child in multiprocessing.active_children())
+
+
+# spec: local-22
+def test_a_loop_may_keep_all_batches_of_workers(host: Host) -> None:
+    kept = list(DataLoader(dataset(host, batch_rows=100), batch_size=None, num_workers=1))
+    assert 1 <= sum(in_worker_ring(batch) for batch in kept) <= 8 < len(kept)
+    assert sorted(row for batch in kept for row in batch["row"].tolist()) == list(range(ROWS))
+
+
+# spec: local-22
+def test_a_child_of_the_loop_keeps_the_blocks_of_workers(host: Host) -> None:
+    batches = iter(DataLoader(dataset(host), batch_size=None, num_workers=1))
+    batch = next(batches)
+    before = batch["row"].clone()
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(reads, 1)  # until the parent has read all
+        os._exit(0 if batch["row"].equal(before) else 1)
+    del batch
+    rest = [other["row"].tolist() for other in batches]
+    os.write(writes, b".")
+    assert os.waitpid(child, 0)[1] == 0
+    assert sorted(before.tolist() + [row for part in rest for row in part]) == list(range(ROWS))
+
+
+def test_a_batch_that_a_worker_changed_is_passed_as_it_is(host: Host) -> None:
+    loader = DataLoader(dataset(host), batch_size=None, num_workers=1, collate_fn=double)
+    for batch, other in zip(loader, dataset(host), strict=True):
+        assert not in_ring(batch["row"])
+        assert batch["row"].equal(other["row"] * 2)
+        assert batch["label"].equal(other["label"])
+
+
+def test_a_killed_worker_is_an_error_and_its_batches_stay(host: Host) -> None:
+    batches = iter(DataLoader(dataset(host, batch_rows=20), batch_size=None, num_workers=1))
+    batch = next(batches)
+    before = batch["row"].clone()
+    [worker] = multiprocessing.active_children()
+    worker.kill()
+    worker.join()
+    with pytest.raises((RuntimeError, penstock.Unavailable), match=f"worker.*{worker.pid}"):
+        list(batches)
+    assert batch["row"].equal(before)
+    del batch, batches
+    gc.collect()
+    host.waits_for(LENT, 0)
 
 
 def test_a_stream_resumes_in_the_ring_of_the_next_server(tables: tuple[Path, list[Row]]) -> None:

@@ -128,11 +128,12 @@ class Blocks:
     A batch's tensors are views of the block's memory, on whatever device it is. Names, types and values are those
     of the plan's converter.
 
-    Args:
+    Attributes:
         plan: the plan by which the blocks were filled.
     """
 
     def __init__(self, plan: TensorPlan) -> None:
+        self.plan = plan
         self._top = _Level()
         found = _arranged(plan, self._top)
         tensors = [tensor for tensor in found if not tensor.varies]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import torch
 
 from penstock import errors, query
 from penstock.client import Client, connect
@@ -20,9 +21,12 @@ from penstock.position import Position
 from penstock.rings import Block
 from penstock.servers import is_retryable, retried
 from penstock.stream import Stats, Stream
+from penstock.torch import lent, ranks
+from penstock.torch.batch import Batch
 from penstock.torch.blocks import Blocks
 from penstock.torch.converter import Converter
 from penstock.torch.device import Mover, Sent, memory_of
+from penstock.torch.lent import LentBatch
 from penstock.torch.meter import Spent
 from penstock.torch.options import DatasetOptions
 from penstock.torch.shared import SharedState
@@ -198,6 +202,7 @@ class Source:
         self._transform = transform
         self._mover = mover
         self._sized = sized
+        self._in_worker = ranks.worker() is not None
         self.spent = Spent()
         self._client: Client | None = None
         self._stream: Stream | Mix | None = None
@@ -235,6 +240,8 @@ class Source:
         """Returns the next batch; None at the end."""
         while self._spec.steps.is_before_end(self._next_step):
             stream = self._stream or self._open()
+            if self._in_worker:
+                lent.collect()
             records: Any = next(stream, None)
             if records is None:
                 return None
@@ -298,9 +305,12 @@ class Source:
             blocks = self._blocks
             assert blocks is not None  # it was accepted
             if self._transform is None:
-                sent = self._mover.send_block(
-                    records, lambda memory: blocks.batch(memory, records.memory, cursor=cursor, step=step)
-                )
+
+                def made(memory: torch.Tensor) -> Batch:
+                    batch = blocks.batch(memory, records.memory, cursor=cursor, step=step)
+                    return LentBatch.of(batch, records, blocks) if self._in_worker else batch
+
+                sent = self._mover.send_block(records, made)
                 self._count(began, began)
                 return sent
             value = self._made(blocks.batch(memory_of(records), cursor=cursor, step=step), cursor)
@@ -310,9 +320,9 @@ class Source:
             if self._converter is not None:
                 value = self._converter(records, cursor=cursor, step=step)
             value = self._made(value, cursor)
-        made = time.monotonic()
+        ready = time.monotonic()
         sent = self._mover.send(value)
-        self._count(began, made)
+        self._count(began, ready)
         return sent
 
     def _count(self, began: float, made: float) -> None:
