@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/receive"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/segment"
 	"github.com/penstock/penstock/internal/telemetry"
@@ -95,7 +96,7 @@ func (p process) receive(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	server := receive.New(receive.Options{Upstreams: upstreams, Sessions: sessions, Budget: all, Logger: log}).Server()
+	server := receive.New(receive.Options{Upstreams: upstreams, Sessions: sessions, Budget: all, Cores: cores.New(runtime.GOMAXPROCS(0)), Logger: log}).Server()
 	var group errgroup.Group
 	group.Go(func() error { return sessions.Serve(packets) })
 	group.Go(func() error { return server.Serve(calls) })

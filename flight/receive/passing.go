@@ -95,7 +95,9 @@ func (o *passing) decode(ctx context.Context, first *rowsin.Message, limit int64
 	if err != nil {
 		o.log.InfoContext(ctx, "the stream passes batches on as they come", "error", err)
 		o.stop()
+		return
 	}
+	o.blocks.Cores = o.Cores
 }
 
 // stop ends decoding: further batches are passed on as they come.

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -63,6 +64,7 @@ type Options struct {
 	Sessions     *local.Sessions
 	Budget       *budget.Budget
 	Logger       *slog.Logger
+	Cores        *cores.Cores  // fill blocks; nil: the goroutine of a stream fills them
 	StallTimeout time.Duration // how long a client may take nothing; 0: defaultStallTimeout
 }
 

@@ -189,7 +189,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
 		{
-			Folder: "flight/receive", Imports: "blocks local frames inbound rowsin failure budget fault",
+			Folder: "flight/receive", Imports: "blocks local frames inbound rowsin failure budget cores fault",
 			Outside: libGRPC,
 		},
 		{
