@@ -7,7 +7,8 @@
 // takes cores of its own. A turn starts a server, which reads the table twice without a cache of
 // decoded columns. The second pass is timed. The forms and numbers of cores take turns. The command
 // prints medians: rows per second, and the ratios of speed, CPU time and peak memory to those of the
-// same form on one core. It leaves out numbers of cores that the machine does not have, and says
+// same form on one core. A second table compares eight lanes with one lane on as many cores: the
+// ratio of peak memory should be at most 1.3. The command leaves out numbers of cores that the machine does not have, and says
 // so.
 package main
 
@@ -25,17 +26,22 @@ import (
 	"github.com/penstock/penstock/benchmarks/passes"
 )
 
-// form is a form of the stream.
-type form struct{ name, fields string }
+// form is a form of the stream. If it has several lanes, oneLane is the name of the same form with
+// one lane.
+type form struct{ name, fields, oneLane string }
 
 func forms() []form {
 	return []form{
-		{"plain", ""},
-		{"plain, 8 lanes", `, "lanes": 8`},
-		{"indexed", `, "wire": "indexed"`},
-		{"shuffled", `, "order": "shuffled"`},
+		{name: "plain"},
+		{name: "plain, 8 lanes", fields: `, "lanes": 8`, oneLane: "plain"},
+		{name: "indexed", fields: `, "wire": "indexed"`},
+		{name: "shuffled", fields: `, "order": "shuffled"`},
+		{name: "shuffled, 8 lanes", fields: `, "order": "shuffled", "lanes": 8`, oneLane: "shuffled"},
 	}
 }
+
+// maxLanesPeak is the limit of the peak memory of eight lanes, relative to that of one lane.
+const maxLanesPeak = 1.3
 
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {
@@ -58,7 +64,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	measured := map[form]map[int][]passes.Pass{}
+	measured := map[string]map[int][]passes.Pass{}
 	for range turns.Rounds() {
 		for _, f := range forms() {
 			for _, n := range cores {
@@ -66,14 +72,15 @@ func run(ctx context.Context, arguments []string) error {
 				if err != nil {
 					return fmt.Errorf("%s, %d cores: %w", f.name, n, err)
 				}
-				if measured[f] == nil {
-					measured[f] = map[int][]passes.Pass{}
+				if measured[f.name] == nil {
+					measured[f.name] = map[int][]passes.Pass{}
 				}
-				measured[f][n] = append(measured[f][n], p)
+				measured[f.name][n] = append(measured[f.name][n], p)
 			}
 		}
 	}
 	report(cores, measured)
+	reportLanes(cores, measured)
 	return nil
 }
 
@@ -114,16 +121,36 @@ func turn(ctx context.Context, turns *passes.Turns, config string, cores int, qu
 }
 
 // report prints the medians.
-func report(cores []int, measured map[form]map[int][]passes.Pass) {
+func report(cores []int, measured map[string]map[int][]passes.Pass) {
 	fmt.Println("| form | cores | M rows/s | speed | speed a core | CPU ns a row | CPU a row | peak MiB | peak |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, f := range forms() {
-		first := passes.Middle(measured[f][cores[0]])
+		first := passes.Middle(measured[f.name][cores[0]])
 		for _, n := range cores {
-			p := passes.Middle(measured[f][n])
+			p := passes.Middle(measured[f.name][n])
 			speed := first.Took.Seconds() / p.Took.Seconds()
 			fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.0f | %.2f | %d | %.2f |\n", f.name, n, float64(p.Rows)/p.Took.Seconds()/1e6,
 				speed, speed*float64(cores[0])/float64(n), p.CPU/float64(p.Rows)*1e9, p.CPU/first.CPU, p.Peak>>20, float64(p.Peak)/float64(first.Peak))
+		}
+	}
+}
+
+// reportLanes prints the medians of the forms with several lanes, relative to the same form with one
+// lane.
+func reportLanes(cores []int, measured map[string]map[int][]passes.Pass) {
+	fmt.Println("\n| form | cores | speed, of one lane | CPU a row, of one lane | peak, of one lane | limit |")
+	fmt.Println("|---|---:|---:|---:|---:|---|")
+	for _, f := range forms() {
+		if f.oneLane == "" {
+			continue
+		}
+		for _, n := range cores {
+			p, one := passes.Middle(measured[f.name][n]), passes.Middle(measured[f.oneLane][n])
+			peak, verdict := float64(p.Peak)/float64(one.Peak), "holds"
+			if peak > maxLanesPeak {
+				verdict = "**missed**"
+			}
+			fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.1f: %s |\n", f.name, n, one.Took.Seconds()/p.Took.Seconds(), p.CPU/one.CPU, peak, maxLanesPeak, verdict)
 		}
 	}
 }
