@@ -330,3 +330,14 @@ def test_a_process_may_stop_using_its_receivers(server: Server, program: Path) -
     assert len(receivers_in(program)) == 1
     receivers.leave()
     assert not receivers_in(program)
+
+
+# spec: receiver-10
+def test_a_stream_that_the_receiver_refuses_is_read_from_the_server(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.channel._SERVER_HEADER", "x-server")
+    data = dataset(server, reconnect=0.0)
+    assert rows_in(data) == list(range(ROWS))
+    assert data.stats().way == "network"
+    assert "was not started for" in data.stats().why
