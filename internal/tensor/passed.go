@@ -30,7 +30,7 @@ type passedVocabulary struct {
 // texts have a comma for each value and for each code.
 func PassedBytes(text []byte) (reading, result int64) {
 	size, commas := int64(len(text)), int64(bytes.Count(text, []byte{','}))
-	return 6*size + 144*commas, 2*size + 40*commas
+	return 6*size + 152*commas, 2*size + 40*commas
 }
 
 // ReadPassed reads a plan with its vocabularies, in the form in which a client passes both. The caller
