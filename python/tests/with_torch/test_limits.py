@@ -89,6 +89,7 @@ def stream(plan: str = "p1", shard: int = 0, opened: float = 10.0, **waited: flo
         batches=0,
         bytes=0,
         mapped_bytes=0,
+        way="network",
         parked=False,
         waiting=None,
         waited=Waited(**{**causes, **waited}),
