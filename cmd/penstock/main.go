@@ -31,7 +31,7 @@ const (
 	exitFailure     = 1
 	exitFindings    = 1 // verify has findings; if it fails for another reason, the exit code is exitUnverified
 	exitUnverified  = 3
-	exitBroken      = 4 // stage has committed rows, and a dataset can no longer be read
+	exitBroken      = 4 // a change of a table is made, and a dataset can no longer be read
 	exitUsage       = 2
 	exitInterrupted = 130 // as in shells, for SIGINT
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/promote"
+	"github.com/penstock/penstock/loader/stage"
 )
 
 func promoteCommand(p process) *cobra.Command {
@@ -43,6 +44,7 @@ func promoteCommand(p process) *cobra.Command {
 	dry := c.Flags().Bool("dry-run", false, "write nothing, and estimate bytes, time, and after how many epochs it pays")
 	resume := c.Flags().Bool("continue", false, "continue an earlier call, with the values of its snapshots, though staging tables have later ones")
 	restart := c.Flags().Bool("restart", false, "begin again with the current snapshots, though an earlier call is unfinished")
+	noCheck := noCheckFlag(c)
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	printed := sparkPrintFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -55,7 +57,7 @@ func promoteCommand(p process) *cobra.Command {
 			}
 			return p.printPromotion(c.Context(), *from.config, args, printed)
 		}
-		request := decode.PromoteCommand{Dataset: args[0], Entries: args[1:], DryRun: *dry, Progress: true}
+		request := decode.PromoteCommand{Dataset: args[0], Entries: args[1:], DryRun: *dry, NoCheck: *noCheck, Progress: true}
 		switch {
 		case *resume && *restart:
 			return cmdline.Errorf("--continue resumes and --restart begins again: give one of them")
@@ -65,11 +67,19 @@ func promoteCommand(p process) *cobra.Command {
 			request.Earlier = decode.RestartPromotion
 		}
 		return p.change(c, from, "", func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out promote.PromotionResult
+			var out promoted
 			if err := s.Change(ctx, "promote", request, &out, g.report); err != nil {
 				return err
 			}
-			return p.printResult(*asJSON, out, promotionText(request, out))
+			text := promotionText(request, out.PromotionResult) + readersText(out.Readers, unreadText(out.Table))
+			back := ""
+			if len(out.Columns) > 0 {
+				back = demoteLine(out.PromotionResult) + from.text()
+				if !*dry {
+					text += "to take it back: " + back + "\n"
+				}
+			}
+			return errors.Join(p.printResult(*asJSON, out, text), brokenReaders(out.Readers, "the columns are in table "+out.Table, "it back: "+back))
 		})
 	}
 	return c
@@ -113,9 +123,34 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 	}
 	line("dataset %s reads these columns from the training table now; keep the entries %s, unchanged, for as long as jobs resume from earlier checkpoints",
 		request.Dataset, strings.Join(request.Entries, ", "))
-	line("to take it back: %s", cmdline.Join("penstock", "demote", r.Table, r.Columns[0].Name))
 	return b.String()
 }
+
+// demoteLine returns the command that takes a promotion back, without the source flag.
+func demoteLine(r promote.PromotionResult) string {
+	return cmdline.Join("penstock", "demote", r.Table, r.Columns[0].Name)
+}
+
+// promoted is the result of promote, and demoted that of demote, with the result of the check of the
+// datasets that read the table; nil if they were not checked.
+type (
+	promoted struct {
+		promote.PromotionResult
+		Readers []stage.ReaderCheck `json:"readers,omitzero"`
+	}
+	demoted struct {
+		promote.Demotion
+		Readers []stage.ReaderCheck `json:"readers,omitzero"`
+	}
+)
+
+// noCheckFlag adds --no-check to a command that changes the main branch of a table.
+func noCheckFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("no-check", false, "do not check the datasets that read the table")
+}
+
+// unreadText returns the line about a table that no dataset reads.
+func unreadText(table string) string { return "no dataset that this client may read reads table " + table }
 
 func demoteCommand(p process) *cobra.Command {
 	c := &cobra.Command{
@@ -135,15 +170,16 @@ func demoteCommand(p process) *cobra.Command {
 	from := newChangeFlags(c)
 	yes := c.Flags().Bool("yes", false, "take them back without a question")
 	dry := c.Flags().Bool("dry-run", false, "list what would be taken back, and change nothing")
+	noCheck := noCheckFlag(c)
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON; it needs --yes or --dry-run")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], DryRun: *dry, Progress: true}
+		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], DryRun: *dry, NoCheck: *noCheck, Progress: true}
 		asks := !*yes && !*dry
 		if asks && (*asJSON || !p.answers) {
 			return cmdline.Errorf("%s asks before it changes the table, and no terminal can answer: add --yes, or --dry-run to see what it takes back", c.CommandPath())
 		}
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out promote.Demotion
+			var out demoted
 			if asks {
 				resume := g.pause()
 				some, err := p.askDemotion(ctx, s, request)
@@ -155,7 +191,8 @@ func demoteCommand(p process) *cobra.Command {
 			if err := s.Change(ctx, "demote", request, &out, g.report); err != nil {
 				return err
 			}
-			return p.printResult(*asJSON, out, demotionText(request, out))
+			text := demotionText(request, out.Demotion) + readersText(out.Readers, unreadText(out.Table))
+			return errors.Join(p.printResult(*asJSON, out, text), brokenReaders(out.Readers, "the columns are dropped from table "+out.Table, ""))
 		})
 	}
 	return c

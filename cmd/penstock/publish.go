@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -111,6 +112,7 @@ func undoCommand(p process) *cobra.Command {
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	dry := c.Flags().Bool("dry-run", false, "print which change would be taken back; without --from and --to")
 	yes := c.Flags().Bool("yes", false, "drop the table if the change created it")
+	noCheck := noCheckFlag(c)
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		made, err := undoneMove(args[0], *branch, *from, *to)
@@ -124,6 +126,7 @@ func undoCommand(p process) *cobra.Command {
 			g.step("move")
 			var back client.Move
 			var err error
+			made.NoCheck = *noCheck
 			if made.Drop = *yes; made.To == 0 {
 				back, err = undoLast(ctx, s, made, *dry, source.text())
 			} else {
@@ -136,7 +139,8 @@ func undoCommand(p process) *cobra.Command {
 			if *dry {
 				text += undoText(reversed(back), source.text())
 			}
-			return p.printResult(*asJSON, back, text)
+			text += readersText(back.Readers, unreadText(back.Table))
+			return errors.Join(p.printResult(*asJSON, back, text), brokenReaders(back.Readers, "the change of table "+back.Table+" is undone", ""))
 		})
 	}
 	return c
@@ -160,7 +164,7 @@ func undoLast(ctx context.Context, s *client.Client, of client.Move, dry bool, s
 			last.Branch, of.Table, last.From).WithRemedy("to take this change back: %s%s", undoLine(reversed(last)), source)
 	}
 	move := reversed(last)
-	move.Drop = of.Drop
+	move.Drop, move.NoCheck = of.Drop, of.NoCheck
 	back, err := s.Undo(ctx, move)
 	back.Undone = last.Undone
 	return back, err

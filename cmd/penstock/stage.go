@@ -191,7 +191,9 @@ func (p terminal) printStaged(call stageCall, out stage.WriteResult, unread stri
 	if out.Snapshot != 0 && !out.Existed {
 		text += undoText(madeBy(call.TableWrite, out), call.source)
 	}
-	return errors.Join(p.printResult(call.asJSON, out, text), p.brokenReaders(call, out))
+	made := fmt.Sprintf("the rows are committed in snapshot %d of table %s", out.Snapshot, call.Table)
+	back := "the rows back: " + undoLine(madeBy(call.TableWrite, out)) + call.source
+	return errors.Join(p.printResult(call.asJSON, out, text), brokenReaders(out.Readers, made, back))
 }
 
 // stageText describes a result.

@@ -83,7 +83,7 @@ func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
 		"dataset clicks: 75% of 200 sampled rows match (h)", "dataset semi: 50% of 100 sampled rows match (h)",
 		"dataset tried: reads trial, and not branch main (h)", alone,
 	}, lines[:4])
-	require.Contains(t, lines[4], "dataset broken: cannot be read, and could not be read before the stage (h): ")
+	require.Contains(t, lines[4], "dataset broken: cannot be read, and could not be read before the change (h): ")
 	require.Contains(t, got.stdout, "\nto take it back: ")
 
 	got = stage(rowsOf("f", 0, 50), "--branch", "trial")
@@ -232,7 +232,7 @@ rules:
 	lines := datasetLines(got.stdout)
 	require.Len(t, lines, 2)
 	require.Equal(t, "dataset semi: 100% of 10 sampled rows match (h)", lines[0])
-	require.Contains(t, lines[1], "dataset broken: cannot be read, and could not be read before the stage (h): ")
+	require.Contains(t, lines[1], "dataset broken: cannot be read, and could not be read before the change (h): ")
 	require.Contains(t, lines[1], "the details are withheld")
 }
 

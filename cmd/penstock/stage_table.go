@@ -119,7 +119,7 @@ func (f *tableFlags) sentRows(ctx context.Context, s *client.Client, found func(
 	}, rows.Release), nil
 }
 
-// readersText describes how datasets read a table after a stage, with one line for each entry. It
+// readersText describes how datasets read a table after a change, with one line for each entry. It
 // returns unread if there are no datasets, and "" if they were not checked.
 func readersText(readers []stage.ReaderCheck, unread string) string {
 	if readers == nil {
@@ -146,7 +146,7 @@ func readerState(r stage.ReaderCheck) string {
 	}
 	switch {
 	case r.Failure != nil && r.Failure.Before:
-		return "cannot be read, and could not be read before the stage" + entry + ": " + r.Failure.Message
+		return "cannot be read, and could not be read before the change" + entry + ": " + r.Failure.Message
 	case r.Failure != nil:
 		return "can no longer be read" + entry + ": " + r.Failure.Message
 	case r.NotMeasured != "":
@@ -159,23 +159,26 @@ func readerState(r stage.ReaderCheck) string {
 	return fmt.Sprintf("%.4g%% of %d sampled rows match", 100*float64(r.Matched)/float64(r.Rows), r.Rows) + entry
 }
 
-// brokenError is the error of a stage whose rows are committed, and after which a dataset can no
-// longer be read.
+// brokenError is the error of a change that is made, and after which a dataset can no longer be read.
 type brokenError struct{ error }
 
 // Unwrap returns the error.
 func (e brokenError) Unwrap() error { return e.error }
 
-// brokenReaders returns a brokenError if the stage has made a dataset unreadable.
-func (p terminal) brokenReaders(call stageCall, out stage.WriteResult) error {
-	for _, r := range out.Readers {
+// brokenReaders returns a brokenError if a change has made a dataset unreadable. made says that the
+// change is made, and back is the command that takes it back; "" if there is none.
+func brokenReaders(readers []stage.ReaderCheck, made, back string) error {
+	for _, r := range readers {
 		if !r.Broken() {
 			continue
 		}
-		e := fault.New(fault.Invalid, "the rows are committed in snapshot %d of table %s, and dataset %s can no longer be read: %s", out.Snapshot, call.Table, r.Dataset, r.Failure.Message)
-		remedy := "take the rows back: " + undoLine(madeBy(call.TableWrite, out)) + call.source
-		if r.Failure.Remedy != "" {
-			remedy = r.Failure.Remedy + "; or " + remedy
+		e := fault.New(fault.Invalid, "%s, and dataset %s can no longer be read: %s", made, r.Dataset, r.Failure.Message)
+		remedy := r.Failure.Remedy
+		if back != "" {
+			if remedy != "" {
+				remedy += "; or "
+			}
+			remedy += "take " + back
 		}
 		return brokenError{e.WithRemedy("%s", remedy)}
 	}

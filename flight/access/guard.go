@@ -166,8 +166,6 @@ type WriteSources struct {
 	LikeRights policy.Rights // to the table that a new one is laid out like
 	// Shown reports whether errors may name a dataset that reads the table.
 	Shown func(dataset string) bool
-	// Readers returns the datasets that the caller may read when it is called.
-	Readers func() []DatasetReader
 }
 
 // DatasetReader is a dataset that a caller may read.
@@ -177,8 +175,8 @@ type DatasetReader struct {
 	Disclosed func(ctx context.Context, err error) error // see Guard.Disclosed
 }
 
-// readers returns the datasets that the caller may read.
-func (g *Guard) readers(c *call.Call) []DatasetReader {
+// Readers returns the datasets that the caller may read.
+func (g *Guard) Readers(c *call.Call) []DatasetReader {
 	now := g.Policy()
 	var out []DatasetReader
 	for _, d := range g.Datasets() {
@@ -199,7 +197,6 @@ func (g *Guard) PermitStage(c *call.Call, command dataset.TableWrite) (from Writ
 		return WriteSources{}, err
 	}
 	from.Shown = func(dataset string) bool { return g.MayRead(c, dataset) }
-	from.Readers = func() []DatasetReader { return g.readers(c) }
 	if command.OnlyKeysOf != "" {
 		if from.KeysRights, err = g.permitKeysOf(c, command.OnlyKeysOf); err != nil {
 			return WriteSources{}, err

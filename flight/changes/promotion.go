@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/promote"
+	"github.com/penstock/penstock/loader/stage"
 )
 
 // Promoter adds columns to training tables; *promote.Promoter is one. It is safe for concurrent use.
@@ -18,6 +19,19 @@ type Promoter interface {
 	Promote(ctx context.Context, request promote.PromotionRequest) (promote.PromotionResult, error)
 	Demote(ctx context.Context, table string, columns []string, dryRun bool) (promote.Demotion, error)
 }
+
+// promoted is the result of promote, and demoted that of demote. Readers describes how datasets read
+// the training table after the change; nil if they were not checked.
+type (
+	promoted struct {
+		promote.PromotionResult
+		Readers []stage.ReaderCheck `json:"readers,omitzero"`
+	}
+	demoted struct {
+		promote.Demotion
+		Readers []stage.ReaderCheck `json:"readers,omitzero"`
+	}
+)
 
 func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Promote(body)
@@ -29,7 +43,8 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *pr
 	if err != nil {
 		return nil, err
 	}
-	var out promote.PromotionResult
+	var out promoted
+	var check func(context.Context) []stage.ReaderCheck
 	change := tableChange{event: audit.Promote, needs: policy.Promote, tables: []string{d.Training.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		c.Note.Dataset(asked.Dataset)
@@ -44,12 +59,14 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *pr
 		if request.Dataset.Training.Table != d.Training.Table {
 			return access.ChangedMeanwhile(dataset.Query{Rows: dataset.Rows{Dataset: asked.Dataset}})
 		}
-		out, err = w.options.Promoter.Promote(ctx, request)
+		check = w.checkAround(ctx, c, CheckedChange{Table: d.Training.Table}, asked.NoCheck || asked.DryRun)
+		out.PromotionResult, err = w.options.Promoter.Promote(ctx, request)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	out.Readers = check(ctx)
 	return []any{out}, nil
 }
 
@@ -85,15 +102,18 @@ func (w *Service) demote(ctx context.Context, c *call.Call, body []byte, to *pro
 		return nil, err
 	}
 	to.Wanted(asked.Progress)
-	var out promote.Demotion
+	var out demoted
+	var check func(context.Context) []stage.ReaderCheck
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		to.At(progress.Message{Step: "move"})
-		out, err = w.options.Promoter.Demote(ctx, asked.Table, asked.Columns, asked.DryRun)
+		check = w.checkAround(ctx, c, CheckedChange{Table: asked.Table}, asked.NoCheck || asked.DryRun)
+		out.Demotion, err = w.options.Promoter.Demote(ctx, asked.Table, asked.Columns, asked.DryRun)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	out.Readers = check(ctx)
 	return []any{out}, nil
 }

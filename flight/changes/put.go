@@ -103,19 +103,9 @@ func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.Firs
 	}
 	c.Note.Changed(out.Snapshot)
 	if out.Snapshot != 0 && !command.NoCheck {
-		out.Readers = w.checkReaders(ctx, c, command, out, from)
+		out.Readers = w.checkReaders(ctx, c, CheckedChange{Table: command.Table, Branch: command.Branch, Snapshot: out.Snapshot, Parent: out.Parent, BrokenRules: out.BrokenRules})
 	}
 	return sendPut(stream, putResult{Result: &out})
-}
-
-// checkReaders checks how the datasets that the caller may read read the table after a stage. The
-// check reads rows as a stream does, so it takes a slot of a stream, but it does not wait for one.
-func (w *Service) checkReaders(ctx context.Context, c *call.Call, command dataset.TableWrite, made stage.WriteResult, from access.WriteSources) []stage.ReaderCheck {
-	client := CheckingClient{Readers: from.Readers(), Peer: c.Client()}
-	leave, ok := w.options.ReadSlot(client.Peer)
-	defer leave()
-	client.Busy = !ok
-	return w.options.Tables.CheckReaders(ctx, command, made, client)
 }
 
 // permittedStage is a write that the caller may make.

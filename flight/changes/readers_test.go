@@ -2,6 +2,7 @@ package changes_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,7 @@ func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
 		return got[len(got)-1].Result.Readers
 	}
 	for range 2 { // the slot is returned
-		require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 3}}, staged(`{"stage": {"table": "ml.history"}}`))
+		require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 7}}, staged(`{"stage": {"table": "ml.history"}}`))
 	}
 	require.Nil(t, staged(`{"stage": {"table": "ml.history", "no_check": true}}`))
 
@@ -49,9 +50,37 @@ func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
 		done <- err
 	}()
 	<-streams.begun
-	require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 3, NotMeasured: "busy"}}, staged(`{"stage": {"table": "ml.history"}}`))
+	require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 7, NotMeasured: "busy"}}, staged(`{"stage": {"table": "ml.history"}}`))
 	close(streams.end)
 	require.NoError(t, <-done)
 	s.quiet(t)
 	require.Zero(t, limit.Used())
+}
+
+// The results of undo, promote and demote have the readers of the table, which are planned before the
+// change.
+//
+// spec: change-13
+func TestReadersAreCheckedAfterChanges(t *testing.T) {
+	s := serveTables(t, &writtenRows{}, flight.Options{Promoter: &promoted{}})
+	for _, c := range []struct{ action, body, table string }{
+		{"undo", `{"table": "ml.history", "from": 7, "to": 8`, "ml.history"},
+		{"promote", `{"dataset": "homefeed", "entries": ["history"]`, "ml.impressions"},
+		{"demote", `{"table": "ml.impressions", "columns": ["a"]`, "ml.impressions"},
+	} {
+		for flags, checked := range map[string]bool{`}`: true, `, "no_check": true}`: false, `, "dry_run": true}`: false} {
+			if c.action == "undo" && strings.Contains(flags, "dry_run") {
+				continue
+			}
+			got, err := results(t.Context(), s, c.action, c.body+flags)
+			require.NoError(t, err)
+			last := got[len(got)-1]
+			if checked {
+				require.Contains(t, last, `"readers":[{"dataset":"homefeed","entry":"before the change of `+c.table+`",`, c.action)
+			} else {
+				require.NotContains(t, last, "readers", c.action)
+			}
+		}
+	}
+	s.quiet(t)
 }

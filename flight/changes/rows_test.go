@@ -90,14 +90,25 @@ func (w *writtenRows) Stage(ctx context.Context, request dataset.TableWrite, _ a
 	return stage.WriteResult{Token: request.Token, Snapshot: 7, Rows: int64(len(all))}, nil
 }
 
-func (w *writtenRows) CheckReaders(_ context.Context, _ dataset.TableWrite, made stage.WriteResult, client changes.CheckingClient) []stage.ReaderCheck {
+func (w *writtenRows) CheckReaders(_ context.Context, made changes.CheckedChange, client changes.CheckingClient) []stage.ReaderCheck {
 	out := []stage.ReaderCheck{}
 	for _, r := range client.Readers {
-		one := stage.ReaderCheck{Dataset: r.Dataset.Name, Rows: made.Rows}
+		one := stage.ReaderCheck{Dataset: r.Dataset.Name, Rows: made.Snapshot}
+		if made.Before != nil {
+			one.Entry = made.Before[r.Dataset.Name].Error()
+		}
 		if client.Busy {
 			one.NotMeasured = "busy"
 		}
 		out = append(out, one)
+	}
+	return out
+}
+
+func (w *writtenRows) PlanReaders(_ context.Context, table string, client changes.CheckingClient) map[string]error {
+	out := map[string]error{}
+	for _, r := range client.Readers {
+		out[r.Dataset.Name] = fault.New(fault.Invalid, "before the change of %s", table)
 	}
 	return out
 }

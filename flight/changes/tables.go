@@ -26,9 +26,11 @@ type TableWriter interface {
 	Writable(table string) error
 	// Stage writes rows to a table as one change; see stage.Stager.
 	Stage(ctx context.Context, request dataset.TableWrite, from access.WriteSources, progress func(datafile.Progress), rows array.RecordReader) (stage.WriteResult, error)
-	// CheckReaders checks how the client's datasets read a table after a stage; see
-	// staged.Datasets. It never returns nil.
-	CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, client CheckingClient) []stage.ReaderCheck
+	// CheckReaders checks how the client's datasets read a table after a change; see
+	// staged.Datasets. It never returns nil. PlanReaders is called before the change, and returns the
+	// errors of planning these datasets; it returns no error for a dataset that is not planned.
+	CheckReaders(ctx context.Context, made CheckedChange, client CheckingClient) []stage.ReaderCheck
+	PlanReaders(ctx context.Context, table string, client CheckingClient) map[string]error
 	BranchMover
 }
 
@@ -51,6 +53,16 @@ type TableDrop struct {
 	// Conflict, which names the datasets that read the table and for which Shown is true.
 	Confirmed bool
 	Shown     func(dataset string) bool
+}
+
+// CheckedChange is a change of a table whose readers are checked.
+type CheckedChange struct {
+	Table, Branch    string // the branch "" is main
+	Snapshot, Parent int64  // of the branch after and before the change; 0: none, or the change made none
+	BrokenRules      []stage.BrokenRule
+	// Before has the errors of planning the datasets before the change, by dataset; nil: they are
+	// planned with Parent.
+	Before map[string]error
 }
 
 // CheckingClient is the client of a call that checks the readers of a table.
@@ -80,6 +92,8 @@ type published struct {
 	// Undone lists the snapshots that an undo of the last change removed or would remove from the
 	// branch, newest first.
 	Undone []history.Entry `json:"undone,omitempty"`
+	// Readers describes how datasets read the table after undo; nil if they were not checked.
+	Readers []stage.ReaderCheck `json:"readers,omitzero"`
 }
 
 func (w *Service) publish(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
@@ -122,7 +136,10 @@ func (w *Service) undo(ctx context.Context, c *call.Call, body []byte) ([]byte, 
 			shown := func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) }
 			out.Folder, err = w.options.Tables.Drop(ctx, TableDrop{Table: asked.Table, Snapshot: made.To, Confirmed: asked.Drop, Shown: shown})
 		} else {
-			err = w.options.Tables.Undo(ctx, made)
+			checks := w.checkAround(ctx, c, CheckedChange{Table: asked.Table, Branch: made.Ref, Snapshot: made.From, Parent: made.To}, asked.NoCheck)
+			if err = w.options.Tables.Undo(ctx, made); err == nil {
+				out.Readers = checks(ctx)
+			}
 		}
 		if err != nil {
 			return nil, err

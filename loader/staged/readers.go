@@ -50,6 +50,9 @@ type Change struct {
 	Peer     string // the client whose share of the memory the check uses
 	// BrokenRules are the entries that the change is known to have broken.
 	BrokenRules []stage.BrokenRule
+	// Before has the result of PlanReaders before the change; nil: the datasets are planned with
+	// snapshot Parent instead.
+	Before map[string]error
 }
 
 // AllReaders returns all datasets as readers, for a caller that may read everything.
@@ -71,6 +74,20 @@ func (d Datasets) CheckReaders(ctx context.Context, of Change, readers []Reader)
 	for _, r := range readers {
 		if d.reads(r.Dataset, of.Table) {
 			out = append(out, d.newReaderCheck(of, r).run(ctx)...)
+		}
+	}
+	return out
+}
+
+// PlanReaders plans those of the datasets that read a table, and returns the errors by dataset. A
+// dataset that can be planned has the error nil.
+func (d Datasets) PlanReaders(ctx context.Context, of Change, readers []Reader) map[string]error {
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, errCheckTime)
+	defer cancel()
+	out := map[string]error{}
+	for _, r := range readers {
+		if d.reads(r.Dataset, of.Table) {
+			_, out[r.Dataset.Name] = d.newReaderCheck(of, r).plan(ctx, 0)
 		}
 	}
 	return out
@@ -153,10 +170,7 @@ func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
 	c.each(func(of use, to *stage.ReaderCheck) {
 		switch {
 		case err != nil:
-			c.failed(ctx, to, err, func() error {
-				_, err := c.plan(ctx, c.change.Parent)
-				return err
-			})
+			c.failed(ctx, to, err, c.plannedBefore)
 			c.brokenRule(ctx, to)
 		case of.entry == trainingUse:
 		case p.Relation.Staging[of.entry].Promoted != nil:
@@ -211,18 +225,29 @@ func withPin(pins map[string]dataset.TablePin, entry string, pin dataset.TablePi
 	return pins
 }
 
-// failed records why the dataset cannot be read. before returns the error of the same attempt at
-// the snapshot before the change.
-func (c *readerCheck) failed(ctx context.Context, to *stage.ReaderCheck, err error, before func() error) {
+// errNoParent is the error of an attempt before a change if there was no snapshot.
+var errNoParent = fault.New(fault.NotFound, "the table had no snapshot before the change")
+
+// plannedBefore returns the error of planning the dataset before the change.
+func (c *readerCheck) plannedBefore(ctx context.Context) error {
+	switch {
+	case c.change.Before != nil:
+		return c.change.Before[c.reader.Dataset.Name]
+	case c.change.Parent == 0:
+		return errNoParent
+	}
+	_, err := c.plan(ctx, c.change.Parent)
+	return err
+}
+
+// failed records why the dataset cannot be read. before returns the error of the same attempt
+// before the change.
+func (c *readerCheck) failed(ctx context.Context, to *stage.ReaderCheck, err error, before func(context.Context) error) {
 	if to.NotMeasured = c.notMeasured(ctx, err); to.NotMeasured != "" {
 		return
 	}
 	to.Failure = stage.FailureOf(c.disclosed(ctx, err))
-	if c.change.Parent == 0 {
-		to.Failure.Before = true
-		return
-	}
-	err = before()
+	err = before(ctx)
 	to.Failure.Before = err != nil && c.notMeasured(ctx, err) == ""
 }
 
@@ -264,7 +289,10 @@ func (c *readerCheck) measure(ctx context.Context, whole *plan.Plan, entry int, 
 	}
 	rows, matched, err := c.sample(ctx, p)
 	if err != nil {
-		c.failed(ctx, to, err, func() error {
+		c.failed(ctx, to, err, func(ctx context.Context) error {
+			if c.change.Parent == 0 {
+				return errNoParent
+			}
 			p, err := c.planEntry(ctx, whole, entry, c.change.Parent)
 			if err == nil {
 				_, _, err = c.sample(ctx, p)
@@ -311,7 +339,7 @@ func (c *readerCheck) planEntry(ctx context.Context, whole *plan.Plan, entry int
 	alone := dataset.Dataset{Training: d.Training, Key: d.Key, Staging: []dataset.Staging{s}}
 	alone.Training.Distinct, alone.Training.RequestLevel = nil, nil // these do not affect which keys match
 	q := dataset.Query{
-		Rows:    dataset.Rows{Sample: &dataset.Sample{Rate: sampleRate(whole)}, Pin: dataset.Pin{Staging: map[string]dataset.TablePin{s.Name: {Snapshot: snapshot}}}},
+		Rows:    dataset.Rows{Sample: &dataset.Sample{Rate: sampleRate(whole)}, Pin: dataset.Pin{Staging: withPin(nil, s.Name, dataset.TablePin{Snapshot: snapshot})}},
 		Reading: dataset.Reading{Columns: []dataset.Column{{Column: s.MatchedAs}}, Shard: dataset.Shard{Of: 1}, BatchRows: sampledRows, Limit: sampledRows},
 	}
 	return c.Loader.PlanDataset(ctx, alone, loader.PlanRequest{Query: q, Rights: c.reader.Rights})

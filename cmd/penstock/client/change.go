@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/stage"
 )
 
 // Change calls an action that may run for a long time. It sends the body as JSON; a body of type
@@ -60,6 +61,10 @@ type Move struct {
 	// Undone lists the snapshots that undoing the last change removes from the branch, the newest
 	// first.
 	Undone []history.Entry `json:"undone,omitempty"`
+	// NoCheck leaves the check of the datasets that read the table out of an undo. Readers is the result
+	// of the check; nil if they were not checked.
+	NoCheck bool                `json:"-"`
+	Readers []stage.ReaderCheck `json:"readers,omitzero"`
 }
 
 // Publish moves the branch main of a table to the snapshot of another branch.
@@ -76,6 +81,9 @@ func (c *Client) Undo(ctx context.Context, made Move) (back Move, err error) {
 	}
 	if made.Drop {
 		body["drop"] = true
+	}
+	if made.NoCheck {
+		body["no_check"] = true
 	}
 	return back, c.actJSON(ctx, "undo", body, &back)
 }

@@ -69,28 +69,37 @@ func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from
 }
 
 // CheckReaders implements changes.TableWriter.
-func (w TableWriter) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, client changes.CheckingClient) []stage.ReaderCheck {
-	var readers []staged.Reader
-	for _, r := range client.Readers {
-		readers = append(readers, staged.Reader(r))
+func (w TableWriter) CheckReaders(ctx context.Context, made changes.CheckedChange, client changes.CheckingClient) []stage.ReaderCheck {
+	change := staged.Change{
+		Table: made.Table, Branch: made.Branch, Snapshot: made.Snapshot, Parent: made.Parent, Peer: client.Peer, BrokenRules: made.BrokenRules, Before: made.Before,
 	}
-	change := changeOf(request, made)
-	change.Peer = client.Peer
 	if client.Busy {
-		return w.engine.Datasets().NotChecked(ctx, change, readers, "not measured: the server is busy")
+		return w.engine.Datasets().NotChecked(ctx, change, readersOf(client), "not measured: the server is busy")
 	}
-	return w.engine.Datasets().CheckReaders(ctx, change, readers)
+	return w.engine.Datasets().CheckReaders(ctx, change, readersOf(client))
 }
 
-// changeOf returns the change of a table by a stage.
-func changeOf(request dataset.TableWrite, made stage.WriteResult) staged.Change {
-	return staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, BrokenRules: made.BrokenRules}
+// PlanReaders implements changes.TableWriter.
+func (w TableWriter) PlanReaders(ctx context.Context, table string, client changes.CheckingClient) map[string]error {
+	if client.Busy {
+		return map[string]error{}
+	}
+	return w.engine.Datasets().PlanReaders(ctx, staged.Change{Table: table, Peer: client.Peer}, readersOf(client))
+}
+
+func readersOf(client changes.CheckingClient) []staged.Reader {
+	var out []staged.Reader
+	for _, r := range client.Readers {
+		out = append(out, staged.Reader(r))
+	}
+	return out
 }
 
 // CheckReaders checks how the datasets read a table after a stage, on behalf of the operator.
 func (e *Engine) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult) []stage.ReaderCheck {
 	datasets := e.Datasets()
-	return datasets.CheckReaders(ctx, changeOf(request, made), datasets.AllReaders())
+	change := staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, BrokenRules: made.BrokenRules}
+	return datasets.CheckReaders(ctx, change, datasets.AllReaders())
 }
 
 // Publish implements changes.TableWriter.

@@ -148,6 +148,7 @@ type PromoteCommand struct {
 	Entries  []string         `json:"entries"`
 	Earlier  EarlierPromotion `json:"earlier,omitempty"`
 	DryRun   bool             `json:"dry_run,omitempty"`
+	NoCheck  bool             `json:"no_check,omitempty"` // whether the datasets that read the table are not checked
 	Progress bool             `json:"progress,omitempty"` // whether messages report how far the call is
 }
 
@@ -160,6 +161,7 @@ func Promote(text []byte) (PromoteCommand, error) {
 			out.Earlier = choice(d, at, []EarlierPromotion{ContinuePromotion, RestartPromotion})
 		}},
 		{name: "dry_run", read: func(d *decoder, at place, out *PromoteCommand) { out.DryRun = d.truth(at) }},
+		{name: "no_check", read: func(d *decoder, at place, out *PromoteCommand) { out.NoCheck = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *PromoteCommand) { out.Progress = d.truth(at) }},
 	})
 }
@@ -169,6 +171,7 @@ type DemoteCommand struct {
 	Table    string   `json:"table"`
 	Columns  []string `json:"columns"`
 	DryRun   bool     `json:"dry_run,omitempty"`
+	NoCheck  bool     `json:"no_check,omitempty"` // whether the datasets that read the table are not checked
 	Progress bool     `json:"progress,omitempty"` // whether messages report how far the call is
 }
 
@@ -178,6 +181,7 @@ func Demote(text []byte) (DemoteCommand, error) {
 		{name: "table", must: true, read: func(d *decoder, at place, out *DemoteCommand) { out.Table = d.table(at) }},
 		{name: "columns", must: true, read: func(d *decoder, at place, out *DemoteCommand) { out.Columns = d.names(at) }},
 		{name: "dry_run", read: func(d *decoder, at place, out *DemoteCommand) { out.DryRun = d.truth(at) }},
+		{name: "no_check", read: func(d *decoder, at place, out *DemoteCommand) { out.NoCheck = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *DemoteCommand) { out.Progress = d.truth(at) }},
 	})
 }

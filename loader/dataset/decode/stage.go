@@ -34,6 +34,7 @@ type PublishCommand struct {
 	From, To int64  // for undo: the change's snapshots; From is 0 if there was no snapshot before
 	DryRun   bool   // for undo
 	Drop     bool   // for undo: whether the table may be dropped
+	NoCheck  bool   // for undo: whether the datasets that read the table are not checked
 }
 
 // Last reports whether an undo reverts the last change, whatever its snapshots are.
@@ -44,7 +45,7 @@ func Publish(text []byte) (PublishCommand, error) {
 	return publication(text, field[PublishCommand]{name: "branch", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }})
 }
 
-// Undo decodes {"table": …, "branch": …, "from": …, "to": …, "drop": …, "dry_run": …}. The branch may be left
+// Undo decodes {"table": …, "branch": …, "from": …, "to": …, "drop": …, "dry_run": …, "no_check": …}. The branch may be left
 // out, and from may be 0. If from and to are left out, the last change is reverted. Only then may
 // dry_run be set.
 func Undo(text []byte) (PublishCommand, error) {
@@ -53,6 +54,7 @@ func Undo(text []byte) (PublishCommand, error) {
 		field[PublishCommand]{name: "branch", read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }},
 		field[PublishCommand]{name: "from", read: func(d *decoder, at place, out *PublishCommand) { out.From, from = d.snapshotID(at, 0), true }},
 		field[PublishCommand]{name: "to", read: func(d *decoder, at place, out *PublishCommand) { out.To = d.snapshotID(at, 1) }},
+		field[PublishCommand]{name: "no_check", read: func(d *decoder, at place, out *PublishCommand) { out.NoCheck = d.truth(at) }},
 		field[PublishCommand]{name: "drop", read: func(d *decoder, at place, out *PublishCommand) { out.Drop = d.truth(at) }},
 		field[PublishCommand]{name: "dry_run", read: func(d *decoder, at place, out *PublishCommand) { out.DryRun = d.truth(at) }})
 	switch {

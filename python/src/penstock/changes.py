@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Self
@@ -13,6 +13,7 @@ import pyarrow.flight as flight
 
 from penstock import errors, query
 from penstock.servers import Servers
+from penstock.staged import ReaderCheck
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ class Promoted:
         bytes_written: the bytes of the new files; an estimate for a dry run.
         seconds: the estimated duration for a dry run; None otherwise.
         epochs: for a dry run, the number of epochs after which the promotion saves reads, 0 if never; None otherwise.
+        readers: how the datasets that the client may read read the table after the change; () if they were not checked.
+            Equality does not compare them.
     """
 
     table: str
@@ -179,6 +182,7 @@ class Promoted:
     bytes_written: int
     seconds: float | None = None
     epochs: int | None = None
+    readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -194,6 +198,7 @@ class Promoted:
             continued=bool(found.get("continued", False)),
             seconds=float(estimate["seconds"]) if estimate else None,
             epochs=int(estimate["pays_after_epochs"]) if estimate else None,
+            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
             **{name: int(found.get(name, 0)) for name in counts},
         )
 
@@ -208,6 +213,8 @@ class Demoted:
         restored: the names of the columns that the dropped ones had replaced, which have their names back.
         entries: the staging entries of the dropped columns.
         schema: the id of the current schema.
+        readers: how the datasets that the client may read read the table after the change; () if they were not checked.
+            Equality does not compare them.
     """
 
     table: str
@@ -215,6 +222,7 @@ class Demoted:
     restored: tuple[str, ...]
     entries: tuple[str, ...]
     schema: int
+    readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -225,6 +233,7 @@ class Demoted:
             restored=tuple(str(one) for one in found.get("restored") or ()),
             entries=tuple(str(one) for one in found.get("entries") or ()),
             schema=int(found["schema"]),
+            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
         )
 
 

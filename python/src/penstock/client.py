@@ -529,6 +529,7 @@ class Client:
         branch: str | None = None,
         drop: bool = False,
         dry_run: bool = False,
+        no_check: bool = False,
     ) -> Published:
         """Moves a branch back to its snapshot before a change, if nothing else was committed to it since.
 
@@ -542,6 +543,7 @@ class Client:
             branch: for a table: the branch; main if it is None.
             drop: drop the table if the change created it.
             dry_run: for a table: move nothing.
+            no_check: do not check the datasets that read the table; see `stage`.
 
         Raises:
             Conflict: others committed since; the error names their snapshots. Or the table would be dropped, and `drop`
@@ -553,7 +555,7 @@ class Client:
             last = self._moved("undo", {**named, "dry_run": True})
             if dry_run:
                 return last
-            done = self._moved("undo", {**named, "from": last.snapshot, "to": last.previous, "drop": drop})
+            done = self._moved("undo", {**named, "from": last.snapshot, "to": last.previous, "drop": drop, "no_check": no_check})
             return replace(done, undone=last.undone)
         if branch is not None or dry_run:
             raise query.invalid("change", "must be the name of a table with branch or dry_run")
@@ -564,6 +566,7 @@ class Client:
             "from": change.previous,
             "to": change.snapshot,
             "drop": drop,
+            "no_check": no_check,
         }
         if isinstance(change, Staged):
             if change.branch != "main":
@@ -664,6 +667,7 @@ class Client:
         *entries: str,
         earlier: Literal["continue", "restart"] | None = None,
         dry_run: bool = False,
+        no_check: bool = False,
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
     ) -> Promoted:
@@ -675,14 +679,26 @@ class Client:
             earlier: what to do with an unfinished promotion of other snapshots: "continue" uses the values of its
                 snapshots, "restart" starts over with the current ones. If omitted, the call raises Conflict.
             dry_run: write nothing, and return estimates.
+            no_check: do not check the datasets that read the table; see `stage`.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
         """
-        body = {"dataset": dataset, "entries": list(entries), "earlier": earlier, "dry_run": dry_run}
+        body = {
+            "dataset": dataset,
+            "entries": list(entries),
+            "earlier": earlier,
+            "dry_run": dry_run,
+            "no_check": no_check,
+        }
         return Promoted.of(change(self._servers, "promote", body, progress, timeout))
 
     def demote(
-        self, table: str, *columns: str, dry_run: bool = False, timeout: float | None = None
+        self,
+        table: str,
+        *columns: str,
+        dry_run: bool = False,
+        no_check: bool = False,
+        timeout: float | None = None,
     ) -> Demoted:
         """Undoes the promotion of columns of a training table, including all columns of the same promotion.
 
@@ -690,9 +706,10 @@ class Client:
             table: [catalog.]namespace.table.
             columns: promoted columns.
             dry_run: change nothing, and return the columns that would be dropped.
+            no_check: do not check the datasets that read the table; see `stage`.
             timeout: seconds after which the server ends the call; None for no limit.
         """
-        body = {"table": table, "columns": list(columns), "dry_run": dry_run}
+        body = {"table": table, "columns": list(columns), "dry_run": dry_run, "no_check": no_check}
         return Demoted.of(change(self._servers, "demote", body, None, timeout))
 
     def orphans(

@@ -148,6 +148,8 @@ class Published:
         undone: the snapshots that `undo` of a table's last change undid, newest first.
         dropped: whether `undo` dropped the table, or would drop it.
         folder: the folder of the files of a dropped table, which stay.
+        readers: how the datasets that the client may read read the table after `undo`; () if they were not checked.
+            Equality does not compare them.
     """
 
     table: str
@@ -157,6 +159,7 @@ class Published:
     undone: tuple[TableSnapshot, ...] = ()
     dropped: bool = False
     folder: str = ""
+    readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, text: bytes) -> Self:
@@ -171,6 +174,7 @@ class Published:
                 undone=tuple(TableSnapshot.of(one) for one in found.get("undone") or ()),
                 dropped=bool(found.get("dropped")),
                 folder=str(found.get("folder", "")),
+                readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
             )
         except (ValueError, KeyError, TypeError) as e:
             raise errors.Internal(f"the server's answer cannot be read: {e}") from e
