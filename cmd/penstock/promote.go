@@ -71,15 +71,7 @@ func promoteCommand(p process) *cobra.Command {
 			if err := s.Change(ctx, "promote", request, &out, g.report); err != nil {
 				return err
 			}
-			text := promotionText(request, out.PromotionResult) + readersText(out.Readers, unreadText(out.Table))
-			back := ""
-			if len(out.Columns) > 0 {
-				back = demoteLine(out.PromotionResult) + from.text()
-				if !*dry {
-					text += "to take it back: " + back + "\n"
-				}
-			}
-			return errors.Join(p.printResult(*asJSON, out, text), brokenReaders(out.Readers, "the columns are in table "+out.Table, "it back: "+back))
+			return p.printPromoted(request, out, *asJSON, from.text())
 		})
 	}
 	return c
@@ -126,9 +118,16 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 	return b.String()
 }
 
-// demoteLine returns the command that takes a promotion back, without the source flag.
-func demoteLine(r promote.PromotionResult) string {
-	return cmdline.Join("penstock", "demote", r.Table, r.Columns[0].Name)
+// printPromoted prints a result, with the command that takes the promotion back. source is the result
+// of sourceFlags.text. The error is a brokenError if a dataset can no longer be read.
+func (p terminal) printPromoted(request decode.PromoteCommand, r promoted, asJSON bool, source string) error {
+	back := ""
+	text := promotionText(request, r.PromotionResult) + readersText(r.Readers, unreadText(r.Table))
+	if !request.DryRun {
+		back = cmdline.Join("penstock", "demote", r.Table, r.Columns[0].Name) + source
+		text += "to take it back: " + back + "\n"
+	}
+	return errors.Join(p.printResult(asJSON, r, text), brokenReaders(r.Readers, "the columns are in table "+r.Table, "it back: "+back))
 }
 
 // promoted is the result of promote, and demoted that of demote, with the result of the check of the
@@ -150,7 +149,9 @@ func noCheckFlag(c *cobra.Command) *bool {
 }
 
 // unreadText returns the line about a table that no dataset reads.
-func unreadText(table string) string { return "no dataset that this client may read reads table " + table }
+func unreadText(table string) string {
+	return "no dataset that this client may read reads table " + table
+}
 
 func demoteCommand(p process) *cobra.Command {
 	c := &cobra.Command{

@@ -124,9 +124,11 @@ def test_columns_are_promoted_and_demoted(house: House) -> None:
         assert (dry.table, dry.files, dry.rows, dry.commits) == (TABLE, 1, 2, 0)
         assert dry.seconds is not None
         assert dry.epochs is not None
+        assert dry.readers == ()
         seen: list[penstock.ChangeProgress] = []
         done = client.promote("history", "origin", progress=seen.append)
         assert done.columns == ("origin_country",)
+        assert {(one.dataset, one.failure) for one in done.readers} == {("history", "")}
         assert (done.files, done.rows, done.existed, done.seconds) == (1, 2, False, None)
         assert (seen[-1].table, seen[-1].step, seen[-1].rows_written) == (TABLE, "rewrite", 2)
         assert [row["origin_country"] for row in house.rows()] == ["CH", None]
@@ -138,6 +140,8 @@ def test_columns_are_promoted_and_demoted(house: House) -> None:
         assert again.existed
         back = client.demote(TABLE, "origin_country")
         assert back.dropped == ("origin_country",)
+        assert [one.dataset for one in back.readers] == ["history"]
+        assert client.demote(TABLE, "origin_country", no_check=True).readers == ()
         assert not client.demote(TABLE, "origin_country").dropped
         with pytest.raises(penstock.NotFound):
             client.promote("nothing", "origin")

@@ -241,6 +241,7 @@ def test_replace_evolve_and_branches(house: House, client: penstock.Client) -> N
     assert (published.snapshot, published.branch) == (candidate.snapshot, "candidate")
     assert len(house.rows()) == 18
     back = client.undo(published)
+    assert [one.dataset for one in back.readers] == [one.dataset for one in candidate.readers]
     assert (back.snapshot, back.previous) == (published.previous, published.snapshot)
     assert len(house.rows()) == 8
     last = client.stage(TABLE, rows.slice(0, 2))
