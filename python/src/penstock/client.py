@@ -555,7 +555,10 @@ class Client:
             last = self._moved("undo", {**named, "dry_run": True})
             if dry_run:
                 return last
-            done = self._moved("undo", {**named, "from": last.snapshot, "to": last.previous, "drop": drop, "no_check": no_check})
+            done = self._moved(
+                "undo",
+                {**named, "from": last.snapshot, "to": last.previous, "drop": drop, "no_check": no_check},
+            )
             return replace(done, undone=last.undone)
         if branch is not None or dry_run:
             raise query.invalid("change", "must be the name of a table with branch or dry_run")
