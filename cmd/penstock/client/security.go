@@ -88,7 +88,7 @@ func (s Security) config() (*tls.Config, error) {
 		}
 	}
 	config, err := given.config()
-	if err != nil {
+	if err != nil || s.CA != "" && len(given.CA) == 0 { // an empty file is not the system's CAs
 		return nil, fault.InvalidField("--tls-ca", "%s has no certificate in PEM form", s.CA)
 	}
 	if s.Cert != "" || s.Key != "" {
