@@ -21,9 +21,7 @@
 //
 // Memory is reserved before it is allocated, if ReadOptions.Admit is given: the stored bytes of a
 // row group, its decompressed pages and dictionaries by the sizes in their headers, what the
-// library allocates without an allocator, and the batch, as it grows. Stored bytes that are no longer
-// needed once a row group is open, such as those of dictionaries, are freed if there is memory to
-// spare for a copy of the others. Data that decompresses to
+// library allocates without an allocator, and the batch, as it grows. Data that decompresses to
 // more than its header declares is damage, and so are headers that declare more than the footer, or
 // more than a page can hold. The following memory is not reserved: a codec's own tables (up to 16
 // MiB for each Brotli page that is being decompressed), the decimals inside structs and maps that

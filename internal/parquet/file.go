@@ -150,8 +150,7 @@ type ReadOptions struct {
 	// Ahead requests memory for the stored bytes of the next row group, which are read
 	// while the open one is decoded. If it returns false, or is nil, nothing is read
 	// ahead. The memory's owner may call drop at any time to take it back; drop does not
-	// wait. Ahead is also asked for memory to copy pages of the open row group, so that its other
-	// stored bytes can be freed; then drop has no effect.
+	// wait.
 	Ahead func(n int64, drop func()) (Spare, bool)
 	// Shared holds the stored bytes of row groups for all Readers that are given the same
 	// SharedChunks; with nil, each Reader reads the bytes for itself.

@@ -22,7 +22,6 @@ type rowGroup struct {
 	cached   cachedColumns // the cached columns, which are not decoded
 	columns  []*openColumn // by index in reading.all
 	library  libraryReaders
-	trimmed  trimmed
 }
 
 // enter makes the rows [from, to) of a row group the ones to decode. The columns are added later.
@@ -47,14 +46,6 @@ func (g *rowGroup) open(columns []column, from, to int64) error {
 		return err
 	}
 	if err := g.eachColumn(func(i int) error { return g.columns[i].openDictionary() }); err != nil {
-		return err
-	}
-	for _, c := range g.columns {
-		if err := c.openDecoder(); err != nil {
-			return err
-		}
-	}
-	if err := g.trim(); err != nil {
 		return err
 	}
 	for _, c := range g.columns {
@@ -244,7 +235,6 @@ func (g *rowGroup) close() {
 	kept := g.memory.ReleaseAll()
 	invariant.Check(kept == 0, "the decoder of %s keeps %d bytes that a batch has", g.file.Location(), kept)
 	g.source.free()
-	g.trimmed.release(g)
 	g.account.Release(g.scratch.Drain() + g.heap + g.kept)
 	g.kept = 0
 	*g = rowGroup{reading: g.reading, index: g.index, cached: g.cached}

@@ -21,7 +21,6 @@ type openColumn struct {
 	group     *rowGroup
 	chunks    []*openChunk          // of leaves
 	own       decoder.Column        // of this package
-	pages     *page.Reader          // from which own reads; nil: own is nil
 	ofLibrary *pqarrow.ColumnReader // of the library
 }
 
@@ -102,6 +101,9 @@ func (c *openColumn) newDecoder(from *page.Reader) decoder.Column {
 func (c *openColumn) open() (err error) {
 	g := c.group
 	defer recovered(&err, g.file.Location(), "a column cannot be decoded")
+	if c.own, err = c.openDecoder(); err != nil {
+		return err
+	}
 	text, _ := c.own.(*decoder.Text)
 	if c.own != nil && text == nil {
 		g.limitFixed(c.chunks[0])
@@ -135,24 +137,22 @@ func (c *openColumn) open() (err error) {
 	return err
 }
 
-// openDecoder opens a top-level column if this package decodes it. Page checksums are verified as
-// pages are read.
-func (c *openColumn) openDecoder() (err error) {
-	defer recovered(&err, c.group.file.Location(), "a column cannot be decoded")
-	if c.field < 0 || !c.decodes() {
-		return nil
+// openDecoder opens a top-level column if this package decodes it, and otherwise returns
+// nil. Page checksums are verified as pages are read.
+func (c *openColumn) openDecoder() (decoder.Column, error) {
+	if !c.decodes() {
+		return nil, nil //nolint:nilnil // no decoder is not an error
 	}
 	from, err := c.chunks[0].pages(c.group.scratch)
 	if err != nil {
-		return c.named(err)
+		return nil, err
 	}
 	shared, err := c.chunks[0].dictionary()
 	if err != nil {
-		return c.named(err)
+		return nil, err
 	}
 	from.SetDictionary(shared)
-	c.pages, c.own = from, c.newDecoder(from)
-	return nil
+	return c.newDecoder(from), nil
 }
 
 // openDictionary decompresses the dictionary of a column if it is shared and was not decompressed

@@ -261,7 +261,7 @@ func TestLanesShareThePrefetchedBuildSides(t *testing.T) {
 // spec: storage-12
 func TestLanesReadAheadLate(t *testing.T) {
 	t.Parallel()
-	const large, lanes, step, late = 150_000, 2, 10_000, 1 << 17
+	const large, lanes, step, late = 150_000, 2, 10_000, 1 << 18
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	ids := []int{29, 6, 64} // of the buckets 0, 1 and 2

@@ -20,7 +20,7 @@ const (
 	// prefetchRows is about how many rows a stream of several lanes returns between the start of
 	// reading a lane's next range and the first use of that range. That takes longer than the round
 	// trips to storage. An earlier start would hold the memory longer, and in each lane.
-	prefetchRows = 1 << 17
+	prefetchRows = 1 << 18
 )
 
 // prefetchAfter prefetches ranges of the lane after the given range: it starts to read their

@@ -147,14 +147,6 @@ func (m *Allocator) Extend(n int64) error {
 	return nil
 }
 
-// Shrink gives n admitted bytes back, whose memory was freed.
-func (m *Allocator) Shrink(n int64) {
-	m.mu.Lock()
-	m.admitted -= n
-	m.mu.Unlock()
-	m.account.Release(n)
-}
-
 // Detach takes a buffer to which a read may still write out of the account. The buffer may be freed
 // after the reader was released; its bytes are given back when it is freed.
 func (m *Allocator) Detach(b []byte) {

@@ -29,7 +29,6 @@ type Reader struct {
 	scratch  memory.Allocator
 
 	known      []byte // the decompressed dictionary, if it is shared
-	loaded     *Page  // the dictionary, if LoadDictionary has read it and Next has not returned it yet
 	dictionary []byte // allocated from scratch
 	body       []byte // allocated from scratch
 }
@@ -81,54 +80,6 @@ func (p *Reader) TakeDictionary() []byte {
 	return out
 }
 
-// LoadDictionary reads the next page if it is a dictionary that is compressed, so that its stored
-// bytes are no longer needed. The next call of Next returns the dictionary.
-func (p *Reader) LoadDictionary() error {
-	h, body, rest := p.nextDictionary()
-	if h == nil {
-		return nil
-	}
-	if err := h.check(body); err != nil {
-		return err
-	}
-	loaded, err := p.open(h, body)
-	if err == nil {
-		p.loaded, p.rest = loaded, rest
-	}
-	return err
-}
-
-// nextDictionary returns the header and the stored bytes of the next page, and the bytes after it.
-// h is nil unless the page is a dictionary that LoadDictionary can read.
-func (p *Reader) nextDictionary() (h *Header, body, rest []byte) {
-	t := thrift.Reader{Rest: p.rest}
-	read, body, err := ReadBody(&t)
-	if err != nil || read.Kind != Dictionary || p.stored || p.known != nil {
-		return nil, nil, nil
-	}
-	return &read, body, t.Rest
-}
-
-// Stored returns the number of stored bytes that are needed after LoadDictionary.
-func (p *Reader) Stored() int64 {
-	rest := p.rest
-	if h, _, after := p.nextDictionary(); h != nil {
-		rest = after
-	}
-	return int64(len(rest) + len(p.then))
-}
-
-// Move copies the stored bytes of the pages that were not read yet to the beginning of another
-// buffer, from which the pages are read from then on. It returns the rest of the buffer. It is
-// called before the first data page is read.
-func (p *Reader) Move(to []byte) (rest []byte) {
-	for _, part := range []*[]byte{&p.rest, &p.then} {
-		n := copy(to, *part)
-		*part, to = to[:n:n], to[n:]
-	}
-	return to
-}
-
 // SkipDictionary skips the next page if it is a dictionary.
 func (p *Reader) SkipDictionary() {
 	t := thrift.Reader{Rest: p.rest}
@@ -139,10 +90,6 @@ func (p *Reader) SkipDictionary() {
 
 // Next returns the next data or dictionary page, or nil after the last.
 func (p *Reader) Next() (*Page, error) {
-	if out := p.loaded; out != nil {
-		p.loaded = nil
-		return out, nil
-	}
 	for len(p.rest) > 0 || len(p.then) > 0 {
 		if len(p.rest) == 0 {
 			p.rest, p.then = p.then, nil
