@@ -72,3 +72,41 @@ datasets:
 	require.Zero(t, got.code, got.stderr)
 	require.NotContains(t, got.stdout, "\ndataset ", "the table is dropped")
 }
+
+// An overlay is not promoted if another dataset reads the columns that it replaces, unless that dataset has the entry.
+//
+// spec: promote-64
+func TestOverlaysOfOneDatasetAreNotPromoted(t *testing.T) {
+	l := lake{dir: t.TempDir()}
+	_, done := newCatalog(t, l.dir)
+	done()
+	config := `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
+datasets:
+  fixed:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: fix, table: features.fix, join: overlay}]
+  plain:
+    training: {table: features.rows}
+    key: [id]
+`
+	l.config = l.file(t, "penstock.yaml", config)
+	change := func(args ...string) ran { return run(t, append(args, "--config", l.config)...) }
+	for table, rows := range map[string]string{"rows": rowsOf("f", 0, 20), "fix": rowsOf("f", 5, 10)} {
+		got := change(append(csvStage(t, l, table, rows), "--key", "id", "--buckets", "2", "--no-check")...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	for _, args := range [][]string{{"--dry-run"}, nil} {
+		got := change(append([]string{"promote", "fixed", "fix"}, args...)...)
+		require.Equal(t, exitFailure, got.code, got.stdout)
+		require.Contains(t, got.stderr, "entry fix is an overlay, and dataset plain reads table features.rows without it")
+	}
+	got := change("promote", "fixed", "fix", "--no-check")
+	require.Zero(t, got.code, got.stderr)
+	require.Zero(t, change("demote", "features.rows", "f", "--yes", "--no-check").code)
+	l.config = l.file(t, "penstock.yaml", config+"    staging: [{name: fix, table: features.fix, join: overlay}]\n")
+	got = change("promote", "fixed", "fix")
+	require.Zero(t, got.code, got.stderr)
+}

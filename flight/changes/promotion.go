@@ -49,7 +49,8 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *pr
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		c.Note.Dataset(asked.Dataset)
 		request := promote.PromotionRequest{
-			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
+			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun, NoCheck: asked.NoCheck,
+			Shown:    func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) },
 			Progress: promoting(to, d.Training.Table),
 		}
 		// The configuration and the policy may have changed while the call waited.

@@ -93,6 +93,35 @@ func unreadable(of dataset.Dataset, table string, err error, added []catalog.Fie
 		In(table, "").WithRemedy("rename or leave out the column, or first set columns or prefix in the dataset's entry so that no two columns have its name")
 }
 
+// CheckPromoted returns Conflict if another dataset than the one with a name has other values after entries of
+// that dataset are promoted: it reads the same training table, and lacks an overlay among the entries, or defines it otherwise.
+// promoted has the entries, and the key and the training table of the dataset.
+func (d Datasets) CheckPromoted(name string, promoted dataset.Dataset, shown func(dataset string) bool) error {
+	for _, s := range promoted.Staging {
+		if !s.Join.Replaces() {
+			continue
+		}
+		for _, other := range d.Loader.Datasets() {
+			if other.Name == name || other.Training.Ref != (dataset.Ref{}) || !d.Same(other.Training.Table, promoted.Training.Table) || hasEntry(other, s, promoted.Key) {
+				continue
+			}
+			return fault.New(fault.Conflict, "entry %s is an overlay, and %s reads table %s without it: the columns that it replaces would have other values there",
+				s.Name, nameOf(other, shown), promoted.Training.Table).In(promoted.Training.Table, "").
+				WithRemedy("add the same entry to that dataset, or remove the dataset; --no-check promotes nevertheless (no_check=True in Python)")
+		}
+	}
+	return nil
+}
+
+// hasEntry reports whether a dataset has an entry with the name, table and definition of an entry of a dataset with a key. After a
+// promotion of the entry, such a dataset has the values that it had before.
+func hasEntry(of dataset.Dataset, entry dataset.Staging, key []string) bool {
+	of = of.Defaults()
+	return slices.ContainsFunc(of.Staging, func(s dataset.Staging) bool {
+		return s.Name == entry.Name && s.Table == entry.Table && s.PromotionDigest(of.Key) == entry.PromotionDigest(key)
+	})
+}
+
 // reads reports whether a dataset reads a table.
 func (d Datasets) reads(of dataset.Dataset, table string) bool {
 	return d.Same(of.Training.Table, table) || slices.ContainsFunc(of.Staging, func(s dataset.Staging) bool { return d.Same(s.Table, table) })

@@ -51,7 +51,8 @@ func (e *Engine) deletes() *deletes.Pool {
 // engine.
 func (e *Engine) Promoter() *promote.Promoter {
 	return promote.New(promote.Options{
-		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
+		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Others: e.Datasets().CheckPromoted,
+		Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
 		Loader: func(of catalog.Catalog) *loader.Loader {
 			options := e.reads
 			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil
