@@ -48,6 +48,9 @@ func (p *promoting) fillEntry(ctx context.Context, name string) error {
 	if err := p.defineFilled(ctx, name); err != nil {
 		return err
 	}
+	if err := p.checkFilled(ctx, name); err != nil {
+		return err
+	}
 	p.held.Release() // the Handle of the previous entry
 	if p.held, err = p.hold(ctx); err != nil {
 		return err
@@ -63,6 +66,22 @@ func (p *promoting) fillEntry(ctx context.Context, name string) error {
 	}
 	_, err = p.rewrite(ctx)
 	return err
+}
+
+// checkFilled returns Conflict if an entry is joined at a later snapshot than the promoted one while files lack its
+// columns: reads would return other values after the call. With Continue, the caller wants the promoted values.
+func (p *promoting) checkFilled(ctx context.Context, name string) error {
+	if p.request.Earlier == Continue {
+		return nil
+	}
+	s := p.definition.dataset.Staging[0]
+	now, err := p.options.Catalog.Table(ctx, s.Table, s.Ref)
+	if err != nil || now.Pin.Snapshot == p.filled.Pin.Snapshot {
+		return err
+	}
+	return fault.New(fault.Conflict, "entry %s was promoted at snapshot %d of table %s, which is at snapshot %d now: files that lack the columns would get the values of the earlier snapshot",
+		name, p.filled.Pin.Snapshot, s.Table, now.Pin.Snapshot).In(p.shown, "").
+		WithRemedy("add those values with --continue; or demote the columns and promote the entry again, for the values of the current snapshot")
 }
 
 // load sets the state to the current one. If the call fills columns, the table of the state is as it

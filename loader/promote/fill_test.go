@@ -23,7 +23,7 @@ import (
 // fill promotes entries of a dataset again.
 func (r *rig) fill(t *testing.T, d dataset.Dataset, entries ...string) promote.PromotionResult {
 	t.Helper()
-	got, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: entries})
+	got, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: entries, Earlier: promote.Continue})
 	require.NoError(t, err)
 	require.True(t, got.Existed)
 	require.Equal(t, got.Before, got.Schema)
@@ -89,7 +89,12 @@ func TestFilesThatLackColumnsArePromotedInPlace(t *testing.T) {
 		require.Empty(t, before.Report.Promoted)
 
 		head := r.pinned(t).Pin
-		dry, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left", "matched", "over"}, DryRun: true})
+		for _, earlier := range []promote.Earlier{promote.ContinueEqual, promote.Restart} {
+			_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left"}, Earlier: earlier})
+			require.Equal(t, fault.Conflict, fault.KindOf(err), err)
+			require.ErrorContains(t, err, "would get the values of the earlier snapshot")
+		}
+		dry, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left", "matched", "over"}, Earlier: promote.Continue, DryRun: true})
 		require.NoError(t, err)
 		require.Positive(t, dry.Estimate.SampledRows)
 		require.Equal(t, head, r.pinned(t).Pin)
@@ -217,12 +222,12 @@ func TestFilledValuesAreCompared(t *testing.T) {
 		}
 		return r.tables.Catalog.At(ctx, name, pin)
 	}
-	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left"}})
+	_, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left"}, Earlier: promote.Continue})
 	require.Equal(t, fault.Corrupt, fault.KindOf(err), err)
 	require.Equal(t, at, r.pinned(t).Pin)
 	r.tables.at = nil
 	require.NoError(t, r.others.DropTable(t.Context(), strings.Split(features, ".")))
-	_, err = r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left"}})
+	_, err = r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left"}, Earlier: promote.Continue})
 	require.Equal(t, fault.NotFound, fault.KindOf(err), err)
 	require.Contains(t, fault.As(err).Remedy, "demote the columns")
 }
