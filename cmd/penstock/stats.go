@@ -161,5 +161,8 @@ func statsNotes(s stats.Summary) string {
 	if s.Empty != nil {
 		add(*s.Empty, "empty")
 	}
+	if s.MeanBytes != nil {
+		out = append(out, s.MeanBytes.Short()+" bytes on average")
+	}
 	return strings.Join(out, ", ")
 }

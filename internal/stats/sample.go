@@ -146,8 +146,8 @@ func topOf[T cmp.Ordered](sorted []T, all int64, value func(T) Value) []Top {
 	return out
 }
 
-// distinct returns the number of distinct values of a sketch and of values that it does not count.
-func distinct(s *theta.Sketch, more int64) (n *int64, exact bool) {
+// distinct returns the number of distinct values of a sketch and of values that it does not count, out of all values.
+func distinct(s *theta.Sketch, more, all int64) (n *int64, exact bool) {
 	estimate, exact := s.Estimate()
-	return new(int64(math.Round(estimate)) + more), exact
+	return new(min(int64(math.Round(estimate))+more, all)), exact
 }

@@ -255,6 +255,22 @@ func TestQuantilesAreWithinTheirError(t *testing.T) {
 	require.Zero(t, stats.QuantileError(rows, rows))
 }
 
+// spec: stats-2
+func TestDistinctValuesAreNoMoreThanValues(t *testing.T) {
+	one := arrow.NewSchema([]arrow.Field{{Name: "i", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	for seed := range int64(40) {
+		b := array.NewInt64Builder(memory.DefaultAllocator)
+		for i := range int64(6000) {
+			b.Append(i + seed<<32)
+		}
+		rows := array.NewRecordBatch(one, []arrow.Array{b.NewArray()}, 6000)
+		p := describe(t, table{schema: one}, stats.Sampling{Level: 63}, []arrow.RecordBatch{rows})
+		n := *p.Summarize(0, "i", false)[0].Distinct
+		require.LessOrEqual(t, n, int64(6000))
+		require.InEpsilon(t, 6000, n, 4*stats.DistinctError)
+	}
+}
+
 func TestLevelsSelectSubsets(t *testing.T) {
 	require.Equal(t, 0, stats.LevelFor(100, 100))
 	require.Equal(t, 1, stats.LevelFor(101, 100))

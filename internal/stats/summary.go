@@ -29,11 +29,12 @@ type Summary struct {
 	Infinite int64 `json:"infinite,omitempty"`
 	// Zeros counts zeros. For norms, these are the vectors of zeros.
 	Zeros *int64 `json:"zeros,omitempty"`
-	// Empty counts empty texts.
-	Empty *int64 `json:"empty,omitempty"`
-	Min   *Value `json:"min,omitempty"`
-	Max   *Value `json:"max,omitempty"`
-	// Mean and Deviation are those of finite numbers, or of the lengths of texts in bytes. Deviation is the standard deviation.
+	// MeanBytes is the mean length of texts and binary values in bytes, and Empty counts empty ones.
+	MeanBytes *Value `json:"mean_bytes,omitempty"`
+	Empty     *int64 `json:"empty,omitempty"`
+	Min       *Value `json:"min,omitempty"`
+	Max       *Value `json:"max,omitempty"`
+	// Mean and Deviation are those of finite numbers. Deviation is the standard deviation.
 	Mean      *Value `json:"mean,omitempty"`
 	Deviation *Value `json:"deviation,omitempty"`
 	// Distinct is the number of distinct values; DistinctExact reports whether it is not an estimate.
@@ -103,7 +104,7 @@ func (c *Column) summarize(name string, sample []arrow.Array, values bool) []Sum
 func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, values bool) {
 	value := func(v int64) Value { return integerValue(t, v) }
 	out.Sampled = int64(len(sample))
-	out.Distinct, out.DistinctExact = distinct(&s.Distinct, 0)
+	out.Distinct, out.DistinctExact = distinct(&s.Distinct, 0, s.N)
 	if s.N == 0 {
 		return
 	}
@@ -122,7 +123,7 @@ func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, valu
 // describe sets the fields of a Summary, given the values of the sample, which it sorts. NaN is not among quantiles.
 func (s *Floats) describe(out *Summary, sample []float64, values bool) {
 	out.NaN, out.Infinite, out.Sampled = s.NaN, s.Infinite, int64(len(sample))
-	out.Distinct, out.DistinctExact = distinct(&s.Distinct, 0)
+	out.Distinct, out.DistinctExact = distinct(&s.Distinct, 0, s.N)
 	if s.moments.n == 0 {
 		return
 	}
@@ -139,11 +140,11 @@ func (s *Floats) describe(out *Summary, sample []float64, values bool) {
 func (s *Bytes) describe(out *Summary, t arrow.DataType, sample []string, values bool) {
 	value := func(v string) Value { return bytesValue(t, []byte(v)) }
 	out.Sampled = int64(len(sample))
-	out.Distinct, out.DistinctExact = distinct(&s.Distinct, min(s.Empty, 1))
+	out.Distinct, out.DistinctExact = distinct(&s.Distinct, min(s.Empty, 1), s.N)
 	if s.N == 0 {
 		return
 	}
-	out.Empty, out.Mean = &s.Empty, new(floatValue(float64(s.TotalBytes)/float64(s.N)))
+	out.Empty, out.MeanBytes = &s.Empty, new(floatValue(float64(s.TotalBytes)/float64(s.N)))
 	if values {
 		out.Min, out.Max = new(bytesValue(t, s.Min)), new(bytesValue(t, s.Max))
 		slices.Sort(sample)
