@@ -9,6 +9,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from typing import Any
 
@@ -114,14 +115,8 @@ def converted(ways: Ways, columns: list[str], count: int) -> Iterator[Batch]:
 def reading_thread(ways: Ways) -> Iterator[None]:
     """Reads the dataset again and again in a thread of this process."""
     begun, ends = threading.Event(), threading.Event()
-    thread = threading.Thread(target=read_repeatedly, args=(ways, begun, ends))
-    thread.start()
-    try:
-        begun.wait()
+    with _running(threading.Thread(target=read_repeatedly, args=(ways, begun, ends)), begun, ends):
         yield
-    finally:
-        ends.set()
-        thread.join()
 
 
 @contextlib.contextmanager
@@ -129,7 +124,15 @@ def reading_process(ways: Ways) -> Iterator[None]:
     """Reads the dataset again and again in another process."""
     spawn = multiprocessing.get_context("spawn")
     begun, ends = spawn.Event(), spawn.Event()
-    reader = spawn.Process(target=read_repeatedly, args=(ways, begun, ends))
+    with _running(spawn.Process(target=read_repeatedly, args=(ways, begun, ends)), begun, ends):
+        yield
+
+
+@contextlib.contextmanager
+def _running(
+    reader: threading.Thread | BaseProcess, begun: Event | threading.Event, ends: Event | threading.Event
+) -> Iterator[None]:
+    """Runs a reader from its first batch until the block ends."""
     reader.start()
     try:
         begun.wait()

@@ -60,7 +60,7 @@ func TestHiddenDatasetsDoNotExist(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A caller that changes a table is told about the datasets that it may read, with its rights.
+// The check after a change of a table reports the datasets that the caller may read, with the caller's rights.
 //
 // spec: stage-161
 func TestReadersOfACaller(t *testing.T) {

@@ -146,15 +146,7 @@ func BenchmarkFill(b *testing.B) {
 		b.Run(bench.name+"/fill", func(b *testing.B) {
 			b.SetBytes(sizes.Bytes)
 			b.ReportAllocs()
-			for b.Loop() {
-				sizes, err := layout.Size(rows)
-				if err == nil {
-					err = layout.Fill(rows, sizes, block, nil)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
+			fillRepeatedly(b, layout, rows, block)
 			perRow(b)
 		})
 		b.Run(bench.name+"/copy", func(b *testing.B) {
@@ -192,16 +184,22 @@ func BenchmarkExpand(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(sizes.Bytes)
 			b.ReportAllocs()
-			for b.Loop() {
-				sizes, err := layout.Size(rows)
-				if err == nil {
-					err = layout.Fill(rows, sizes, block, nil)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
+			fillRepeatedly(b, layout, rows, block)
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
 		})
+	}
+}
+
+// fillRepeatedly fills the block of a batch as often as the benchmark needs.
+func fillRepeatedly(b *testing.B, layout *tensor.Layout, rows arrow.RecordBatch, block []byte) {
+	b.Helper()
+	for b.Loop() {
+		sizes, err := layout.Size(rows)
+		if err == nil {
+			err = layout.Fill(rows, sizes, block, nil)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/tablediff"
 )
 
@@ -19,18 +21,28 @@ type Diff struct {
 func (e *Engine) Diff(ctx context.Context, d Diff) (*tablediff.Result, error) {
 	ctx, entered := e.Budget.Enter(ctx, "diff")
 	defer entered.Release()
-	held, err := e.Budget.Reserve("the snapshots of table "+d.Table, 0)
+	snapshots, held, err := e.snapshots(ctx, d.Table)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	snapshots, err := e.Tables.History(ctx, d.Table, held)
-	if err != nil {
-		return nil, err
-	}
 	return tablediff.New(tablediff.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Rows: e.rowFiles(1)}).Compare(ctx, tablediff.Request{
 		History: snapshots, From: d.From, To: d.To, Key: d.Key, UsualKey: e.joinKey(d.Table), OnlyFiles: d.OnlyFiles, Progress: d.Progress,
 	})
+}
+
+// snapshots returns the snapshots of a table, and the reservation of their memory, which the caller releases.
+func (e *Engine) snapshots(ctx context.Context, table string) (*history.Table, *budget.Reservation, error) {
+	held, err := e.Budget.Reserve("the snapshots of table "+table, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := e.Tables.History(ctx, table, held)
+	if err != nil {
+		held.Release()
+		return nil, nil, err
+	}
+	return all, held, nil
 }
 
 // joinKey returns the columns by which the first dataset that joins a staging table finds the row

@@ -18,15 +18,11 @@ type Statistics struct {
 func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Result, error) {
 	ctx, entered := e.Budget.Enter(ctx, "stats")
 	defer entered.Release()
-	held, err := e.Budget.Reserve("the snapshots of table "+s.Table, 0)
+	snapshots, held, err := e.snapshots(ctx, s.Table)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	snapshots, err := e.Tables.History(ctx, s.Table, held)
-	if err != nil {
-		return nil, err
-	}
 	return statistics.New(statistics.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Budget: e.Budget, Cores: e.Cores}).Describe(ctx, statistics.Request{
 		History: snapshots, At: s.At, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress,
 	})
