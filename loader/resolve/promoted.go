@@ -42,7 +42,7 @@ func Promotions(d dataset.Dataset, training *catalog.Table) []*Promotion {
 		again = false
 		for i, p := range out {
 			if p != nil && slices.ContainsFunc(p.Columns, func(c PromotedColumn) bool {
-				return replacedByOthers(training, out[i+1:], c) || replacesOthers(training, out[:i], c)
+				return replacedByOthers(training, out, c) || replacesOthers(training, out[:i], c)
 			}) {
 				out[i], again = nil, true
 			}
@@ -104,9 +104,9 @@ func replacement(t *catalog.Table, id int) (by catalog.Field, ok bool) {
 
 // replacedByOthers reports whether a promoted column was replaced by a column that does not belong
 // to the given promotions.
-func replacedByOthers(t *catalog.Table, later []*Promotion, c PromotedColumn) bool {
+func replacedByOthers(t *catalog.Table, promotions []*Promotion, c PromotedColumn) bool {
 	by, ok := replacement(t, c.ID)
-	return ok && !ofPromotions(later, by.ID)
+	return ok && !ofPromotions(promotions, by.ID)
 }
 
 // unpromoted returns the training table as a dataset reads it. Two kinds of promoted columns cannot
