@@ -67,6 +67,7 @@ func Graph() []Row {
 		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
 		{Folder: "internal/theta", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/stats", Imports: "batch theta fault"},
+		{Folder: "internal/svg"},
 		{Folder: "internal/tensor", Imports: "bucket cores fault invariant"},
 		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},

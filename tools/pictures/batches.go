@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -23,13 +21,13 @@ func batches() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := &canvas{width: 970, height: 330, title: "How rows become batches"}
+	c := newCanvas(970, 330, "How rows become batches")
 	drawSplits(c, p)
 	drawLanes(c, p)
 	drawShards(c)
 	c.text("s", 8, 290, "Buckets are dealt to lanes so that all have the same number of rows; a bucket that does not fit is cut. In each step, every lane gives the same number")
 	c.text("s", 8, 306, "of rows (dashed lines), and a shard sends the rows of its lanes as one batch. With 1, 2 or 4 shards, the rows of a step are the same.")
-	return c.String(), nil
+	return c.File(style), nil
 }
 
 // scale returns the width of rows, so that a lane takes the width for lanes.
@@ -42,7 +40,7 @@ func drawSplits(c *canvas, p *plan.Plan) {
 	c.text("h", 8, 22, "buckets of the training table")
 	for i, s := range p.Splits {
 		y := 36 + float64(i)*26
-		c.box(color(s.Bucket.ID), 8, y, scale(p, s.Rows)*0.35, 20)
+		c.Box(color(s.Bucket.ID), 8, y, scale(p, s.Rows)*0.35, 20)
 		c.text("s", 14, y+14, "%d", s.Bucket.ID)
 		c.text("s", 20+scale(p, s.Rows)*0.35, y+14, "%d rows", s.Rows)
 	}
@@ -56,7 +54,7 @@ func drawLanes(c *canvas, p *plan.Plan) {
 		c.text("e", laneLeft-10, y+20, "lane %d", lane)
 		for _, r := range p.Lanes[lane].Ranges {
 			width := scale(p, r.To-r.From)
-			c.box(color(p.Splits[r.Split].Bucket.ID), x, y, width, laneHeight)
+			c.Box(color(p.Splits[r.Split].Bucket.ID), x, y, width, laneHeight)
 			if width > 12 {
 				c.text("s m", x+width/2, y+19, "%d", p.Splits[r.Split].Bucket.ID)
 			}
@@ -69,7 +67,7 @@ func drawLanes(c *canvas, p *plan.Plan) {
 	for row := int64(0); row < p.StoredRows/lanes; row += perLane {
 		x := laneLeft + scale(p, row)
 		if step > 0 {
-			fmt.Fprintf(&c.shapes, "<line class=\"l\" stroke-dasharray=\"4 3\" x1=\"%.1f\" y1=\"30\" x2=\"%.1f\" y2=\"%.1f\"/>\n", x, x, bottom)
+			c.Line("l d", [2]float64{x, 30}, [2]float64{x, bottom})
 		}
 		c.text("s m", x+scale(p, perLane)/2, bottom+14, "step %d", step)
 		step++
@@ -82,7 +80,7 @@ func drawShards(c *canvas) {
 	c.text("h", x, 22, "a batch of %d rows", batchRows)
 	for lane := range lanes {
 		y := 36 + float64(lane)*lanePitch
-		c.box("o", x, y, 200, laneHeight)
+		c.Box("o", x, y, 200, laneHeight)
 		c.text("", x+10, y+20, "%d rows to shard %d", batchRows*shards/lanes, lane%shards)
 	}
 }

@@ -21,7 +21,7 @@ func buckets() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := &canvas{width: int(labelWidth + trainingBuckets*bucketPitch), height: int(2*panelHeight) + 58, title: "How the buckets of two tables match"}
+	c := newCanvas(int(labelWidth+trainingBuckets*bucketPitch), int(2*panelHeight)+58, "How the buckets of two tables match")
 	for i, name := range []string{"user_history", "device"} {
 		drawMatch(c, p, i, name, float64(i)*panelHeight+8)
 	}
@@ -32,7 +32,7 @@ func buckets() (string, error) {
 	} {
 		c.text("s", 8, 2*panelHeight+16+float64(i)*16, "%s", text)
 	}
-	return c.String(), nil
+	return c.File(style), nil
 }
 
 // drawMatch draws the panel of one staging table.
@@ -50,7 +50,7 @@ func drawMatch(c *canvas, p *plan.Plan, staging int, name string, top float64) {
 	for _, s := range p.Splits {
 		group, x := s.Groups[staging], at(s.Bucket.ID, trainingBuckets)
 		for _, f := range p.Staging[staging].Group(group).Files {
-			c.line(color(group), [2]float64{x, top + 10 + bucketHeight}, [2]float64{at(number(f.Partition), count), top + 96})
+			c.Line(color(group), [2]float64{x, top + 10 + bucketHeight}, [2]float64{at(number(f.Partition), count), top + 96})
 		}
 		drawBucket(c, color(group), x, top+10, strconv.Itoa(s.Bucket.ID))
 	}
@@ -70,6 +70,6 @@ func number(partition []any) int {
 
 // drawBucket draws a bucket, centered at x.
 func drawBucket(c *canvas, class string, x, y float64, text string) {
-	c.box(class, x-bucketWidth/2, y, bucketWidth, bucketHeight)
+	c.Box(class, x-bucketWidth/2, y, bucketWidth, bucketHeight)
 	c.text("m", x, y+20, "%s", text)
 }

@@ -26,7 +26,7 @@ const (
 
 // windows draws the windows of a run in two epochs, and then window by window.
 func windows() (string, error) {
-	c := &canvas{width: int(runLeft + runDays*rowsPerDay*cellWidth + (runDays-1)*dayGap + 12), height: 330, title: "How a window is made of many places"}
+	c := newCanvas(int(runLeft+runDays*rowsPerDay*cellWidth+(runDays-1)*dayGap+12), 330, "How a window is made of many places")
 	for day := range runDays {
 		c.text("s m", cellAt(day*rowsPerDay)+rowsPerDay*cellWidth/2, 18, "day %d", day+1)
 	}
@@ -47,7 +47,7 @@ func windows() (string, error) {
 	c.text("s", 8, 118, "The number of a row is its window. Below: the windows of epoch 0, in the order in which they are read.")
 	c.text("s", 8, 292, "A bucket's rows of all days are divided into %d parts. Each part begins at a drawn row, and a window is the next block of every part.", runParts)
 	c.text("s", 8, 308, "The rows of a window are mixed with each other. In another epoch, the parts begin elsewhere. (Here a window has %d rows; by default 131,072.)", windowRows)
-	return c.String(), nil
+	return c.File(style), nil
 }
 
 // drawWindows draws a line for each window: its rows, in the outlines of the days.
@@ -56,7 +56,7 @@ func drawWindows(c *canvas, of []int, top float64) {
 		y := top + float64(window)*34
 		c.text("", 8, y+14, "window %d", window)
 		for day := range runDays {
-			c.box("o f", cellAt(day*rowsPerDay), y, rowsPerDay*cellWidth-1.5, cellHeight)
+			c.Box("o f", cellAt(day*rowsPerDay), y, rowsPerDay*cellWidth-1.5, cellHeight)
 		}
 		for row, other := range of {
 			if other == window {
@@ -68,7 +68,7 @@ func drawWindows(c *canvas, of []int, top float64) {
 
 // drawCell draws one row of the run.
 func drawCell(c *canvas, class string, row int, y float64, text string) {
-	c.box(class, cellAt(row), y, cellWidth-1.5, cellHeight)
+	c.Box(class, cellAt(row), y, cellWidth-1.5, cellHeight)
 	if text != "" {
 		c.text("s m", cellAt(row)+cellWidth/2-0.7, y+13, "%s", text)
 	}

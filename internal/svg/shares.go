@@ -1,0 +1,44 @@
+package svg
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Share is a part of a whole, from 0 to 1.
+type Share struct {
+	Name string
+	Of   float64
+}
+
+// Shares shows shares as bars, one below the other, with their names and percentages.
+type Shares struct {
+	Title string
+	Of    []Share
+}
+
+// The sizes of bars of shares.
+const (
+	shareHeight = 20.0
+	shareNames  = 150.0 // pixels
+	shareText   = 24    // characters of a name
+	shareNumber = 56.0
+)
+
+// Draw draws the bars.
+func (s Shares) Draw() *Canvas {
+	c := &Canvas{Width: chartWidth, Height: int(shareHeight)*max(len(s.Of), 1) + 2, Class: Chart, Title: s.Title}
+	var said []string
+	for i, one := range s.Of {
+		top := shareHeight * float64(i)
+		c.Text("e", shareNames-6, top+15, Printable(one.Name, shareText))
+		width := max(0, min(one.Of, 1)) * (chartWidth - shareNames - shareNumber)
+		var bar Path
+		bar.Bar(shareNames, top+18, max(1, width), shareHeight-4)
+		c.Path("a", &bar)
+		c.Text("s", shareNames+max(1, width)+6, top+15, Percent(one.Of))
+		said = append(said, fmt.Sprintf("%s %s", Printable(one.Name, maxName), Percent(one.Of)))
+	}
+	c.Desc = strings.Join(said, ", ")
+	return c
+}
