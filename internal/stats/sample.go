@@ -109,7 +109,7 @@ func quantiles[T any](sorted []T, value func(T) Value) []Value {
 	}
 	out := make([]Value, len(Quantiles))
 	for i, q := range Quantiles {
-		out[i] = value(sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)])
+		out[i] = value(sorted[rank(q, len(sorted))])
 	}
 	return out
 }

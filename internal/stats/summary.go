@@ -42,7 +42,9 @@ type Summary struct {
 	DistinctExact bool   `json:"distinct_exact,omitempty"`
 	// Quantiles has a value for each of the package's Quantiles, of the Sampled values. Those of floats leave out NaN.
 	Quantiles []Value `json:"quantiles,omitempty"`
-	Top       []Top   `json:"top,omitempty"`
+	// Histogram has the Sampled values. Texts and binary values have none.
+	Histogram *Histogram `json:"histogram,omitempty"`
+	Top       []Top      `json:"top,omitempty"`
 	// Sampled counts the values in the sample. It is absent for lists, whose series have samples.
 	Sampled int64 `json:"sampled,omitempty"`
 }
@@ -55,7 +57,7 @@ type Top struct {
 }
 
 // Summarize returns the summaries of the column with an index: one for each of its series. Unless it shows values, it leaves
-// out frequent values, and minimum and maximum of texts and binary values.
+// out frequent values, histograms whose bins have one integer each, and minimum and maximum of texts and binary values.
 func (p *Part) Summarize(column int, name string, values bool) []Summary {
 	c := p.Columns[column]
 	arrays := make([]arrow.Array, len(p.sample))
@@ -114,7 +116,7 @@ func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, valu
 		out.Mean, out.Deviation = new(floatValue(s.moments.mean())), new(floatValue(s.moments.deviation()))
 	}
 	slices.Sort(sample)
-	out.Quantiles = quantiles(sample, value)
+	out.Quantiles, out.Histogram = quantiles(sample, value), integerHistogram(sample, value, values)
 	if values {
 		out.Top = topOf(sample, s.N, value)
 	}
@@ -130,7 +132,7 @@ func (s *Floats) describe(out *Summary, sample []float64, values bool) {
 	out.Zeros, out.Min, out.Max = &s.Zeros, new(floatValue(s.Min)), new(floatValue(s.Max))
 	out.Mean, out.Deviation = new(floatValue(s.moments.mean())), new(floatValue(s.moments.deviation()))
 	slices.Sort(sample)
-	out.Quantiles = quantiles(sample, floatValue)
+	out.Quantiles, out.Histogram = quantiles(sample, floatValue), floatHistogram(sample)
 	if values {
 		out.Top = topOf(sample, s.N, floatValue)
 	}
