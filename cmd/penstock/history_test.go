@@ -199,7 +199,7 @@ func TestLastChangeOfABranchIsTakenBack(t *testing.T) {
 // Under a policy, clients find the tables that they may read or write, and learn nothing about
 // others.
 //
-// spec: history-1, history-2, history-7
+// spec: history-1, history-2, history-7, history-30
 func TestTablesAreShownAsThePolicySays(t *testing.T) {
 	l, _ := stagedHistory(t)
 	l.config = l.file(t, "shown.yaml", `
@@ -240,6 +240,7 @@ rules:
 		if whole {
 			require.Zero(t, got.code, "%s: %s", who, got.stderr)
 			require.Contains(t, got.stdout, "by penstock stage")
+			require.Contains(t, got.stdout, " --uri "+server.uri()+" --token-file "+token[who]+"\n", "the command to undo a change calls this server with this token")
 		} else {
 			require.Contains(t, got.stderr, "would show more of it than this client may read", who)
 		}

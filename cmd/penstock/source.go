@@ -62,16 +62,21 @@ func newServerFlags(c *cobra.Command) sourceFlags {
 	}
 }
 
-// text returns the flag --config or --uri as text that can be appended to a command line. It
-// returns "" if the environment names the source.
+// text returns the flags as text that can be appended to a command line, except those that the
+// environment replaces. The text has the names of files, and no secrets.
 func (f sourceFlags) text() string {
-	switch {
-	case *f.config != "":
-		return " --config " + cmdline.Quote(*f.config)
-	case *f.uri != "":
-		return " --uri " + cmdline.Quote(*f.uri)
+	var text string
+	for _, one := range []struct {
+		name  string
+		value *string
+	}{
+		{"config", f.config}, {"uri", f.uri}, {"tls-ca", f.tlsCA}, {"tls-cert", f.tlsCert}, {"tls-key", f.tlsKey}, {"token-file", f.token},
+	} {
+		if *one.value != "" {
+			text += " --" + one.name + " " + cmdline.Quote(*one.value)
+		}
 	}
-	return ""
+	return text
 }
 
 // environment reads the environment variables and the clock of the program, which tests replace.

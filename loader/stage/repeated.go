@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,28 @@ func (r *repeatedKeys) within() string {
 	return ""
 }
 
-const allowRepeated = "give the column that orders the rows of a key with sort (--sort KEY,COLUMN), read them with duplicates: last and order_by in the dataset's entry, or allow them with allow_duplicates (--allow-duplicates)"
+// remedy returns how a call with repeated keys can be changed. Only a call that creates a table can
+// choose its order, which decides nothing for a dataset that takes one row of each key.
+func (r *repeatedKeys) remedy() string {
+	call := r.check.call
+	way := "leave out the repeated rows"
+	switch {
+	case call.stored:
+		way = "restore the whole table, or the partitions that have these keys now too"
+	case r.stored:
+		way = "leave out the rows that the table has, replace its partitions with mode replace"
+	}
+	switch {
+	case len(call.readers) > 0:
+		way += ", read them with duplicates: last and order_by in the dataset's entry"
+	case call.creates == nil || r.stored:
+	case len(call.request.Sort) > 0:
+		way += ", add the column that orders the rows of a key to sort (--sort)"
+	default:
+		way += fmt.Sprintf(", name the column that orders the rows of a key in sort (--sort %s,COLUMN)", strings.Join(call.request.Key, ","))
+	}
+	return way + ", or allow them with allow_duplicates (--allow-duplicates)"
+}
 
 // err returns the error for repeated keys, or nil if there are none. If the call allows repeated
 // keys, err keeps them for the result instead, and returns nil.
@@ -70,12 +92,8 @@ func (r *repeatedKeys) err() error {
 		r.check.allowed = r
 		return nil
 	}
-	staged := "leave out the repeated rows"
-	if r.stored {
-		staged = "leave out the rows that the table has, replace its partitions with mode replace"
-	}
 	return fault.InvalidField("key", "%s, and %s needs one row of each key: %s", r, r.check.needs, r.describe()).
-		In(call.request.Table, "").WithRemedy("%s, %s", advice(call.stored, staged), allowRepeated)
+		In(call.request.Table, "").WithRemedy("%s", r.remedy())
 }
 
 // String returns how many keys are repeated, and where.
@@ -108,14 +126,6 @@ func (c *staging) brokenRules() []BrokenRule {
 			In(c.shown, "").WithRemedy("set duplicates: last and order_by in the dataset's entry")})
 	}
 	return out
-}
-
-// advice returns a remedy for repeated keys of stored rows, and the given text for newly staged rows.
-func advice(stored bool, staged string) string {
-	if stored {
-		return "restore the whole table, or the partitions that have these keys now too"
-	}
-	return staged
 }
 
 func plural(n int64, one, several string) string {

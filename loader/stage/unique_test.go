@@ -89,6 +89,30 @@ func TestRepeatedKeysAreRefused(t *testing.T) {
 	}
 }
 
+// The remedy for repeated keys names a sort order only if the call can choose one that helps.
+//
+// spec: stage-113, stage-114
+func TestRemediesForRepeatedKeysCanBeUsed(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	remedy := func(request dataset.TableWrite, readers ...stage.DatasetReader) string {
+		_, err := stageFor(t, r, request, repeated, readers...)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		return fault.As(err).Remedy
+	}
+	const allow = ", or allow them with allow_duplicates (--allow-duplicates)"
+	const last = "leave out the repeated rows, read them with duplicates: last and order_by in the dataset's entry" + allow
+	create := stagetest.Create()
+	require.Equal(t, "leave out the repeated rows, name the column that orders the rows of a key in sort (--sort id,COLUMN)"+allow, remedy(create))
+	require.Equal(t, last, remedy(create, byID()), "the order of the rows does not matter to a dataset")
+	create.Sort = []string{"id"}
+	require.Equal(t, "leave out the repeated rows, add the column that orders the rows of a key to sort (--sort)"+allow, remedy(create))
+	_, err := stageFor(t, r, create, `[{"id": 1}]`)
+	require.NoError(t, err)
+	add := dataset.TableWrite{Table: create.Table, Mode: create.Mode}
+	require.Equal(t, "leave out the repeated rows"+allow, remedy(add), "a table keeps its order")
+	require.Equal(t, last, remedy(add, byID()))
+}
+
 // If a call names both the key and a sort order, rows may share the key but not all columns of the
 // key and the order.
 //
