@@ -278,4 +278,7 @@ func TestMistakesInOrphans(t *testing.T) {
 	got := run(t, "orphans", "features.missing", "--config", l.config)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "features.missing")
+	got = run(t, "orphans", "features", "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "\"features\" has no namespace; write namespace.table, as `penstock tables` lists it")
 }

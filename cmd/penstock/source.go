@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ func newServerFlags(c *cobra.Command) sourceFlags {
 // text returns the flags as text that can be appended to a command line, except those that the
 // environment replaces. The text has the names of files, and no secrets.
 func (f sourceFlags) text() string {
-	var text string
+	var b strings.Builder
 	for _, one := range []struct {
 		name  string
 		value *string
@@ -73,10 +74,10 @@ func (f sourceFlags) text() string {
 		{"config", f.config}, {"uri", f.uri}, {"tls-ca", f.tlsCA}, {"tls-cert", f.tlsCert}, {"tls-key", f.tlsKey}, {"token-file", f.token},
 	} {
 		if *one.value != "" {
-			text += " --" + one.name + " " + cmdline.Quote(*one.value)
+			b.WriteString(" --" + one.name + " " + cmdline.Quote(*one.value))
 		}
 	}
-	return text
+	return b.String()
 }
 
 // environment reads the environment variables and the clock of the program, which tests replace.

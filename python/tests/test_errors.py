@@ -107,6 +107,16 @@ def test_status_codes_of_other_servers(
     assert caught.value.message == "the reason"
 
 
+def test_oversized_messages_have_a_remedy() -> None:
+    text = "Flight returned resource exhausted error, with message: {}"
+    e = errors.from_arrow(pa.ArrowInvalid(text.format("Received message larger than max (5 vs. 4)")))
+    assert type(e) is penstock.Exhausted
+    assert e.message == "Received message larger than max (5 vs. 4)"
+    assert "batch_rows" in e.remedy
+    assert "max_batch_bytes" in e.remedy
+    assert errors.from_arrow(pa.ArrowInvalid(text.format("too many"))).remedy == ""
+
+
 def test_kind_of_a_newer_server() -> None:
     e = errors.from_details({"kind": "on strike", "message": "m"})
     assert type(e) is penstock.Error

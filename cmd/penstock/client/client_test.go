@@ -64,3 +64,13 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 		require.ErrorContains(t, c.fault(t.Context(), status.Error(codes.Unavailable, text), nil), want)
 	}
 }
+
+// gRPC's own text for a message above a limit names no setting.
+func TestOversizedMessagesHaveARemedy(t *testing.T) {
+	e := fault.As((&Client{}).fault(t.Context(), status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil))
+	require.Equal(t, fault.Exhausted, e.Kind)
+	require.Equal(t, "grpc: received message larger than max (5 vs. 4)", e.Message)
+	require.Contains(t, e.Remedy, "max_batch_bytes")
+	require.Contains(t, e.Remedy, "--batch-rows")
+	require.Empty(t, fault.As((&Client{}).fault(t.Context(), status.Error(codes.ResourceExhausted, "too many"), nil)).Remedy)
+}

@@ -47,8 +47,15 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 		e.Op, e.Message = "connect to "+c.name, "this address is not a Penstock server: "+e.Message
 		return e.WithRemedy("use the address that penstock serve prints on standard output")
 	}
+	if e.Kind == fault.Exhausted && strings.Contains(e.Message, oversized) {
+		return e.WithRemedy("ask for fewer rows in a batch (batch_rows, --batch-rows) or for fewer columns, or lower max_batch_bytes in the config file of the server")
+	}
 	return e
 }
+
+// oversized is a part of the text with which gRPC ends a call that has a message above the limit of
+// a client, a proxy or a server.
+const oversized = "message larger than max"
 
 // trimStatus removes the text that gRPC puts around the operating system's error for a connection.
 func trimStatus(message string) string {

@@ -50,6 +50,8 @@ func maxPooled(budget int64) int64 { return min(batch.MaxFree, 32<<20+budget/32)
 
 // BoundHeap sets the garbage percentage and the soft memory limit of the Go runtime for a memory
 // budget and the memory of a machine (0: unknown). The variables GOGC and GOMEMLIMIT override them.
+// BoundHeap logs a warning for a budget that is too large for the machine, or too small for most
+// tables.
 func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine int64) {
 	if env("GOGC") == "" {
 		debug.SetGCPercent(garbageShare)
@@ -61,7 +63,15 @@ func BoundHeap(log *slog.Logger, env func(name string) string, budget, machine i
 		log.Warn("the memory budget is too large for this machine or container: lower `memory` in the config file, or add memory to the machine",
 			"memory", budget, "may_need", peak+processRest, "has", machine)
 	}
+	if budget < usualMemory {
+		log.Warn("the memory budget is so small that a single stream or write may end as exhausted: raise `memory` in the config file",
+			"memory", budget, "at_least", usualMemory)
+	}
 }
+
+// usualMemory is the smallest budget without a warning, in bytes. It is the smallest default, and
+// lets one call write rows.
+const usualMemory = 64 << 20
 
 const (
 	// idleAfter is the time between two checks. A process that was idle between two checks returns

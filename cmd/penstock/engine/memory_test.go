@@ -59,6 +59,11 @@ func TestEnvironmentOverridesHeapLimits(t *testing.T) {
 	require.Contains(t, said, "level=WARN")
 	require.Contains(t, said, "memory=1073741824 may_need=1610612736 has=1610612735")
 	require.Empty(t, bound(nil, 1<<30, 0), "the memory of the machine is unknown")
+
+	require.Empty(t, bound(nil, 64<<20, 24<<30))
+	said = bound(nil, 64<<20-1, 24<<30)
+	require.Contains(t, said, "level=WARN")
+	require.Contains(t, said, "memory=67108863 at_least=67108864")
 }
 
 // use allocates and frees 1 MiB.

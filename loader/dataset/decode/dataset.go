@@ -190,7 +190,7 @@ func (d *decoder) table(at place) string {
 	switch {
 	case at.kind != kindText || name == "":
 	case len(parts) < 2:
-		d.fail(at.path, "%q has no namespace; write namespace.table", fault.Shorten(name, 80))
+		d.fail(at.path, "%q has no namespace; write namespace.table, as `penstock tables` lists it", fault.Shorten(name, 80))
 	case slices.Contains(parts, ""):
 		d.fail(at.path, "%q has an empty part; write namespace.table", fault.Shorten(name, 80))
 	case strings.ContainsAny(name, " \"`"):

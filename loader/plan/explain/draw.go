@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -34,7 +35,32 @@ func (d *drawing) text(before, text string) {
 }
 
 // branch begins a branch of the tree: an operation and its subject.
-func (d *drawing) branch(verb, text string) { d.text(fmt.Sprintf("├─ %-6s ", verb), text) }
+func (d *drawing) branch(verb, text string) { d.text(branching(verb), text) }
+
+// branching returns the beginning of the line of a branch.
+func branching(verb string) string { return fmt.Sprintf("├─ %-6s ", verb) }
+
+// branchOf begins a branch whose subject ends with a list of items. Each of the forms describes all
+// items, with less detail than the form before it. branchOf draws the first form that fits into the
+// line. If none fits, it draws as many items of the last form as fit, and the number of the others.
+func (d *drawing) branchOf(verb, text string, forms ...[]string) {
+	width := drawn - utf8.RuneCountInString(branching(verb)+text)
+	var items []string
+	for _, items = range forms {
+		if list := strings.Join(items, ", "); utf8.RuneCountInString(list) <= width {
+			d.branch(verb, text+list)
+			return
+		}
+	}
+	list := ""
+	for shown := len(items) - 1; shown > 0; shown-- {
+		list = fmt.Sprintf("%s, and %d more", strings.Join(items[:shown], ", "), len(items)-shown)
+		if utf8.RuneCountInString(list) <= width {
+			break
+		}
+	}
+	d.branch(verb, text+cmp.Or(list, strings.Join(items, "")))
+}
 
 // fact adds a detail to a branch.
 func (d *drawing) fact(what, format string, args ...any) {

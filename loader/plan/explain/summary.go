@@ -51,23 +51,23 @@ func (d *drawing) lines(draw func(*drawing)) []string {
 // than three.
 func drawEntries(p *plan.Plan, sizes *plan.ColumnSizes, needs []bool, room int) []string {
 	var read []int
-	var unread, promoted []string
+	var unread, promoted, snapshots []string
 	for i, needed := range needs {
 		switch s := p.Relation.Staging[i]; {
 		case needed:
 			read = append(read, i)
 		case s.Promoted != nil:
-			promoted = append(promoted, fmt.Sprintf("%s at snapshot %d", s.Name, s.Pinned.Pin.Snapshot))
+			promoted, snapshots = append(promoted, s.Name), append(snapshots, fmt.Sprintf("%s at snapshot %d", s.Name, s.Pinned.Pin.Snapshot))
 		default:
 			unread = append(unread, p.Relation.Staging[i].Name)
 		}
 	}
 	notes := (&drawing{}).lines(func(d *drawing) {
 		if len(unread) > 0 {
-			d.branch("skips", fmt.Sprintf("%s that the query does not need: %s", plan.Counted(len(unread), "staging table"), strings.Join(unread, ", ")))
+			d.branchOf("skips", fmt.Sprintf("%s that the query does not need: ", plan.Counted(len(unread), "staging table")), unread)
 		}
 		if len(promoted) > 0 {
-			d.branch("reads", fmt.Sprintf("promoted columns of %s: %s", plan.Counted(len(promoted), "staging table"), strings.Join(promoted, ", ")))
+			d.branchOf("reads", fmt.Sprintf("promoted columns of %s: ", plan.Counted(len(promoted), "staging table")), snapshots, promoted)
 		}
 	})
 	if len(notes) == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // many returns a plan with a number of staging tables, each with a column of its own, that has something to say in every
@@ -107,6 +108,29 @@ func TestSummaryNamesWhatIsNotRead(t *testing.T) {
 	require.Contains(t, explain.Summary(p, q, nil, 40), "├─ skips  3 staging tables that the query does not need: entry_1, entry_2, entry_3\n│\n└─ gives")
 	q.Columns = []dataset.Column{{Column: "unknown"}}
 	require.NotContains(t, explain.Summary(p, q, nil, 40), "skips")
+}
+
+// A line with many names has whole names, and the number of those that do not fit. Snapshots of
+// promoted entries are left out before names are.
+//
+// spec: resolve-90, output-8
+func TestSummaryListsWholeNames(t *testing.T) {
+	t.Parallel()
+	for entries, want := range map[int]string{
+		3:  "├─ reads  promoted columns of 2 staging tables: entry_1 at snapshot 7, entry_2 at snapshot 7\n",
+		4:  "├─ reads  promoted columns of 3 staging tables: entry_1, entry_2, entry_3\n",
+		30: "├─ reads  promoted columns of 29 staging tables: entry_1, entry_2, entry_3, entry_4, and 25 more\n",
+	} {
+		p, q := many(t, entries)
+		q.Columns = []dataset.Column{{Column: "day"}}
+		for i := range p.Relation.Staging[1:] {
+			p.Relation.Staging[i+1].Promoted = []resolve.PromotedColumn{}
+		}
+		require.Contains(t, explain.Summary(p, q, nil, 40), want)
+	}
+	p, q := many(t, 30)
+	q.Columns = []dataset.Column{{Column: "day"}}
+	require.Contains(t, explain.Summary(p, q, nil, 40), "├─ skips  29 staging tables that the query does not need: entry_1, entry_2, entry_3, and 26 more\n")
 }
 
 // Lanes without rows, or with much more than others, are worth knowing.

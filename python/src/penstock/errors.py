@@ -199,6 +199,9 @@ _EXCEPTION_CLASSES: tuple[tuple[type[BaseException], type[Error]], ...] = (
     (pa.ArrowInvalid, Invalid),
     (pa.ArrowCancelled, Unavailable),
 )
+# A part of the text with which gRPC ends a call that has a message above the limit of a client, a proxy or a server.
+_OVERSIZED = "message larger than max"
+_OVERSIZED_REMEDY = "use fewer rows in a batch (batch_rows) or fewer columns, or lower max_batch_bytes in the server's config file"
 # Text that the transport appends to the server's message.
 _CONTEXT = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*", re.DOTALL)
 
@@ -254,7 +257,8 @@ def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = N
     status = _STATUS.search(text)
     message = _CONTEXT.sub("", text[status.end() :] if status else text).strip() or type(exception).__name__
     if status and status[1] in _STATUS_CLASSES:
-        return _STATUS_CLASSES[status[1]](message)
+        remedy = _OVERSIZED_REMEDY if _OVERSIZED in message.lower() else ""
+        return _STATUS_CLASSES[status[1]](message, remedy=remedy)
     if unclassified is not None and not isinstance(exception, flight.FlightError):
         return unclassified(message)
     for theirs, ours in _EXCEPTION_CLASSES:
