@@ -68,6 +68,7 @@ func Graph() []Row {
 		{Folder: "internal/theta", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/stats", Imports: "batch theta fault"},
 		{Folder: "internal/svg"},
+		{Folder: "internal/drift", Imports: "stats"},
 		{Folder: "internal/tensor", Imports: "bucket cores fault invariant"},
 		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},

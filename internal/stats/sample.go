@@ -127,20 +127,11 @@ func topOf[T cmp.Ordered](sorted []T, all int64, value func(T) Value) []Top {
 		value T
 		n     int
 	}
-	var runs []run
-	for from := 0; from < len(sorted); {
-		to := from + 1
-		for to < len(sorted) && sorted[to] == sorted[from] {
-			to++
-		}
-		if to-from >= least {
-			runs = append(runs, run{sorted[from], to - from})
-		}
-		from = to
-	}
-	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(b.n, a.n) })
+	var frequent []run
+	runs(sorted, least, func(v T, n int) { frequent = append(frequent, run{v, n}) })
+	slices.SortStableFunc(frequent, func(a, b run) int { return cmp.Compare(b.n, a.n) })
 	out := make([]Top, 0, maxTop)
-	for _, r := range runs[:min(len(runs), maxTop)] {
+	for _, r := range frequent[:min(len(frequent), maxTop)] {
 		out = append(out, Top{Value: value(r.value), Count: int64(r.n), Share: float64(r.n) / float64(len(sorted))})
 	}
 	return out

@@ -1,0 +1,176 @@
+package drift
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/penstock/penstock/internal/stats"
+)
+
+// Table has the rows to compare: all rows, and their partitions by time, each row in one of them.
+type Table struct {
+	Rows       *stats.Outline
+	Partitions []Partition
+}
+
+// Partition has the rows of one partition.
+type Partition struct {
+	Name string
+	Rows *stats.Outline
+}
+
+// partition returns the rows of a partition; nil if there is none.
+func (t Table) partition(name string) *stats.Outline {
+	i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return t.Partitions[i].Rows
+}
+
+// Column is a column that both tables have with the same type, by its index in each of them.
+type Column struct {
+	Name     string
+	Base, Of int
+}
+
+// Tables compares the columns of a table with those of a base: all rows with all rows, and each partition with the same
+// partition of the base, or else with all rows of the base. The changes come in the order of columns.
+//
+// reserve is called with the number of bytes that the comparison takes before it begins.
+func Tables(base, of Table, columns []Column, reserve func(bytes int64) error) ([]Change, error) {
+	series, bytes := 0, int64(0)
+	for _, c := range columns {
+		series += of.Rows.Series(c.Of)
+		bytes = max(bytes, 2*(base.Rows.ProfileMemory(c.Base)+of.Rows.ProfileMemory(c.Of))) //nolint:mnd // of all rows, and of a partition
+	}
+	if err := reserve(bytes); err != nil {
+		return nil, err
+	}
+	t := NewTest(series * PerProfile * (1 + 2*len(of.Partitions))) //nolint:mnd // partitions are compared twice
+	var out []Change
+	for _, c := range columns {
+		out = append(out, t.column(base, of, c)...)
+	}
+	return out, nil
+}
+
+// column compares one column.
+func (t Test) column(base, of Table, c Column) []Change {
+	whole := base.Rows.Profiles(c.Base, c.Name)
+	out := compareAll(whole, of.Rows.Profiles(c.Of, c.Name), "", t)
+	var direct, peers []Change
+	for _, p := range of.Partitions {
+		rows := p.Rows.Profiles(c.Of, c.Name)
+		peers = append(peers, compareAll(whole, rows, p.Name, t)...)
+		if same := base.partition(p.Name); same != nil {
+			direct = append(direct, compareAll(same.Profiles(c.Base, c.Name), rows, p.Name, t)...)
+		}
+	}
+	withoutTrend(peers)
+	for _, p := range peers {
+		if base.partition(p.Partition) == nil {
+			direct = append(direct, p)
+		}
+	}
+	return append(out, Settle(out, direct, len(of.Partitions))...)
+}
+
+// compareAll compares the series of a column.
+func compareAll(base, of []*stats.Profile, partition string, t Test) (out []Change) {
+	for i := range base {
+		for _, c := range Compare(base[i], of[i], t) {
+			c.Partition = partition
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// comparison identifies the changes that compare the same numbers of different partitions.
+type comparison struct {
+	column, of string
+	measure    Measure
+}
+
+func (c Change) comparison() comparison {
+	out := comparison{column: c.Column, measure: c.Measure}
+	if c.Measure == Top {
+		out.of = c.Of
+	}
+	return out
+}
+
+const (
+	// A partition that the base does not have differs from its peers if its change is at least beyondPeers times the median change of
+	// all partitions, if there are at least minPeers.
+	beyondPeers = 3
+	minPeers    = 4
+)
+
+// withoutTrend ends the alarms of partitions whose changes are not much larger than those of most partitions: values that grow with
+// time differ from all rows of the base in every partition.
+func withoutTrend(peers []Change) {
+	sizes := map[comparison][]float64{}
+	for _, p := range peers {
+		sizes[p.comparison()] = append(sizes[p.comparison()], p.step())
+	}
+	for _, s := range sizes {
+		slices.Sort(s)
+	}
+	for i := range peers {
+		if s := sizes[peers[i].comparison()]; len(s) >= minPeers {
+			peers[i].Alarm = peers[i].Alarm && peers[i].step() > beyondPeers*s[len(s)/2]
+		}
+	}
+}
+
+// step returns the size of the change, which is 0 without a change.
+func (c Change) step() float64 {
+	if c.Measure == Unit {
+		return c.Size() - 1
+	}
+	return c.Size()
+}
+
+// Settle ends the alarms of partitions if more than half of them have the same alarm as all rows, and returns the changes
+// of partitions.
+func Settle(whole, partitions []Change, number int) []Change {
+	alarms := map[comparison]int{}
+	for _, p := range partitions {
+		if p.Alarm {
+			alarms[p.comparison()]++
+		}
+	}
+	for _, w := range whole {
+		if !w.Alarm || 2*alarms[w.comparison()] <= number {
+			continue
+		}
+		for i := range partitions {
+			if partitions[i].comparison() == w.comparison() {
+				partitions[i].Alarm = false
+			}
+		}
+	}
+	return partitions
+}
+
+// Alarms returns the changes that are alarms: those of one column and partition together, in the order of Measures, and the largest
+// first.
+func Alarms(changes []Change) []Change {
+	type place struct{ column, partition string }
+	worst := map[place]float64{}
+	var out []Change
+	for _, c := range changes {
+		if c.Alarm {
+			at := place{c.Column, c.Partition}
+			out, worst[at] = append(out, c), max(worst[at], c.Excess())
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Change) int {
+		x, y := place{a.Column, a.Partition}, place{b.Column, b.Partition}
+		return cmp.Or(cmp.Compare(worst[y], worst[x]), cmp.Compare(x.column, y.column), cmp.Compare(x.partition, y.partition),
+			cmp.Compare(slices.Index(Measures(), a.Measure), slices.Index(Measures(), b.Measure)))
+	})
+	return out
+}

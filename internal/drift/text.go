@@ -1,0 +1,62 @@
+package drift
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Text describes a change in a sentence, without its column and partition.
+func (c Change) Text() string {
+	switch c.Measure {
+	case Nulls:
+		return c.shares("nulls are", "of the rows")
+	case NotFinite:
+		return c.shares("NaN and infinite numbers are", "of the values")
+	case Zeros:
+		return c.shares("zeros or empty texts are", "of the values")
+	case MatchRate:
+		return c.shares("rows with a match are", "of the rows")
+	case Top:
+		return c.shares("the value "+c.Of+" is", "of the values")
+	case Unit:
+		return fmt.Sprintf("the median size is %s, and was %s: %s times as large%s (limit %s times)", number(*c.Value), number(*c.Base), number(c.Change), factorText(c.Change), number(c.Limit))
+	case Mean:
+		return fmt.Sprintf("the mean, cut at quantiles of the base, is %s, and was %s: a change by %s standard deviations (limit %s)", number(*c.Value), number(*c.Base), signed(c.Change), number(c.Limit))
+	case Quantile:
+		return fmt.Sprintf("the quantile %s is %s, and was %s: a change by %s of the spread (limit %s)", c.Of, number(*c.Value), number(*c.Base), signed(c.Change), number(c.Limit))
+	case Index:
+		return fmt.Sprintf("the population stability index is %s (limit %s)", number(c.Change), number(c.Limit))
+	}
+	return string(c.Measure)
+}
+
+func (c Change) shares(what, of string) string {
+	return fmt.Sprintf("%s %s %s, and were %s (limit %s)", what, percent(*c.Value), of, percent(*c.Base), percent(c.Limit))
+}
+
+// number returns a number with few digits.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) } //nolint:mnd // digits, bits
+
+func signed(v float64) string {
+	if v > 0 {
+		return "+" + number(v)
+	}
+	return number(v)
+}
+
+func percent(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + "%" } //nolint:mnd // percent, digits, bits
+
+// factorText names a factor between two usual units, if the ratio is nearly one.
+func factorText(ratio float64) string {
+	const near = 0.05
+	for _, f := range []float64{60, 100, 1000, 3600, 86400, 1e6, 1e9} { //nolint:mnd // factors of units of time, money and size
+		switch {
+		case math.Abs(ratio/f-1) < near:
+			return fmt.Sprintf(", about × %.0f, as if the unit had changed", f)
+		case math.Abs(ratio*f-1) < near:
+			return fmt.Sprintf(", about ÷ %.0f, as if the unit had changed", f)
+		}
+	}
+	return ""
+}
