@@ -135,6 +135,14 @@ func (c *Conn) Reset(stream uint32) error {
 	return err
 }
 
+// Ping sends a ping, and reads until the server answers it.
+func (c *Conn) Ping() error {
+	if _, err := c.Write(frame(framePing, 0, 0, make([]byte, 8))); err != nil {
+		return err
+	}
+	return c.await(func(kind byte, _ uint32) bool { return kind == framePing && c.flags&flagAck != 0 })
+}
+
 // ErrGoAway is wrapped by the error of a Read after the server has said that it ends the connection.
 var ErrGoAway = errors.New("the server ends the connection")
 

@@ -84,6 +84,8 @@ func (s *Service) Server() *grpc.Server {
 	server := grpc.NewServer(
 		grpc.ForceServerCodecV2(frames.NewCodec()),
 		grpc.MaxRecvMsgSize(inbound.MaxRequest),
+		// Blocks are no messages, so gRPC would take the pings of a client that only reads blocks for an attack.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 1, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 	)
 	server.RegisterService(&grpc.ServiceDesc{

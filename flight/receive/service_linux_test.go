@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/local/localtest"
+	"github.com/penstock/penstock/flight/rawclient"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/segment"
 )
@@ -52,11 +53,12 @@ func (u *upstream) DoGet(ticket *arrowflight.Ticket, to arrowflight.FlightServic
 
 // host is a receiver, with the server that it reads from.
 type host struct {
-	t      *testing.T
-	client arrowflight.Client
-	path   string
-	budget *budget.Budget
-	lender *segment.Lender
+	t       *testing.T
+	client  arrowflight.Client
+	address string // for calls
+	path    string // for sessions
+	budget  *budget.Budget
+	lender  *segment.Lender
 }
 
 // serveOn serves on a new address, until the test ends.
@@ -89,7 +91,8 @@ func newHost(t *testing.T, memory int64, get func(ticket string, to arrowflight.
 	h.path = localtest.Serve(t, sessions.Serve)
 	up := Upstream{Target: serveOn(t, server), Credentials: insecure.NewCredentials()}
 	service := New(Options{Upstreams: map[string]Upstream{location: up}, Sessions: sessions, Budget: h.budget, Logger: log, StallTimeout: append(stall, 0)[0]})
-	client, err := arrowflight.NewClientWithMiddleware(serveOn(t, service.Server()), nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	h.address = serveOn(t, service.Server())
+	client, err := arrowflight.NewClientWithMiddleware(h.address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	h.client = client
@@ -341,5 +344,25 @@ func TestClientsThatTakeNothing(t *testing.T) {
 			require.Less(t, written, 100, "batches of 512 KiB: the window has 16, and the sockets a few MiB")
 			require.NoError(t, c.Close())
 		})
+	}
+}
+
+// A client that only takes blocks gets no messages, and checks its connection by pings. However many it
+// sends, its streams continue.
+func TestPingsOfClientsDoNotEndStreams(t *testing.T) {
+	h := newHost(t, 1<<30, func(_ string, to arrowflight.FlightService_DoGetServer) error {
+		<-to.Context().Done()
+		return to.Context().Err()
+	})
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.address)
+	require.NoError(t, err)
+	defer conn.Close() //nolint:errcheck // the test has ended
+	client, err := rawclient.New(conn)
+	require.NoError(t, err)
+	stream, err := client.Open("DoGet", rawclient.Header{Name: HeaderSession, Value: h.session(plan).ID}, rawclient.Header{Name: HeaderServer, Value: location})
+	require.NoError(t, err)
+	require.NoError(t, client.Request(stream, nil))
+	for range 20 {
+		require.NoError(t, client.Ping())
 	}
 }
