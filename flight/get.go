@@ -39,7 +39,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
+	session := s.claimSession(stream) // before it waits for a slot, since unclaimed sessions end
 	ctx, running := s.running.begin(ctx, c, content, rights.Query, wayOf(ctx, session))
 	defer s.running.end(running)
 	mix, err := admission.MixOf(ctx)

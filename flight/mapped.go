@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight/frames"
@@ -15,7 +16,8 @@ import (
 	"github.com/penstock/penstock/internal/segment"
 )
 
-// headerSession is the header of a DoGet that names the client's session for batches in mapped memory.
+// headerSession is the header of a DoGet that names the client's session for batches in mapped memory,
+// and the header of the answer if the server has this session.
 const headerSession = "penstock-session"
 
 // mappedBatch is the app_metadata of a message that announces a batch in mapped memory. The message
@@ -27,13 +29,18 @@ type mappedBatch struct {
 }
 
 // claimSession returns the session that a DoGet names, or nil if there is none. Without a session,
-// batches are sent over the network.
-func (s *Server) claimSession(ctx context.Context) *local.Session {
-	ids := metadata.ValueFromIncomingContext(ctx, headerSession)
+// batches are sent over the network. The client learns which: its session may be one of another server,
+// whose socket has the same path on the client's host.
+func (s *Server) claimSession(of grpc.ServerStream) *local.Session {
+	ids := metadata.ValueFromIncomingContext(of.Context(), headerSession)
 	if len(ids) != 1 || s.options.Local == nil {
 		return nil
 	}
-	return s.options.Local.Claim(ids[0])
+	session := s.options.Local.Claim(ids[0])
+	if session != nil {
+		_ = of.SetHeader(metadata.Pairs(headerSession, ids[0])) // this fails only if the call has ended
+	}
+	return session
 }
 
 // headerReceiver is the header of a DoGet that a receiver passes on (see package receive).

@@ -86,6 +86,14 @@ func (h *localHost) open(t *testing.T, session, query string) arrowflight.Flight
 	return stream
 }
 
+// sessionOf returns the sessions that the answer of a stream names.
+func sessionOf(t *testing.T, stream arrowflight.FlightService_DoGetClient) []string {
+	t.Helper()
+	headers, err := stream.Header()
+	require.NoError(t, err)
+	return headers.Get(headerSession)
+}
+
 // next returns the next message of a stream without a body; ok is false at its end.
 func next(t *testing.T, stream arrowflight.FlightService_DoGetClient) (said mappedMessage, m *arrowflight.FlightData, ok bool) {
 	t.Helper()
@@ -161,9 +169,10 @@ func TestMappedStreamsEqualThoseOfTheNetwork(t *testing.T) {
 	require.LessOrEqual(t, h.lender.Stats().Free, int64(4*64<<10), "batches were in the memory of those before")
 }
 
-// A session that does not exist, or that another stream has, leaves the stream on the network.
+// A session that does not exist, or that another stream has, leaves the stream on the network. The
+// answer names the session only if the stream uses it.
 //
-// spec: local-3
+// spec: local-3, local-23
 func TestUnknownSessionsHaveNoEffect(t *testing.T) {
 	t.Parallel()
 	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
@@ -175,7 +184,9 @@ func TestUnknownSessionsHaveNoEffect(t *testing.T) {
 		_, m, ok := next(t, stream)
 		require.True(t, ok)
 		require.NotEmpty(t, m.GetDataBody(), id)
+		require.Empty(t, sessionOf(t, stream), id)
 	}
+	require.Equal(t, []string{n.ID}, sessionOf(t, first))
 	said, _, _ := next(t, first)
 	require.Equal(t, uint32(1), said.Delivery)
 }

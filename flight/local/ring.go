@@ -24,6 +24,7 @@ const (
 	packetBlock   = 2 // a block in the ring that was passed last
 	packetMessage = 3 // the stream's next message is sent over the network
 	packetPlan    = 4 // the tensor plan has been received
+	packetRuns    = 5 // the answer to recordCheck
 )
 
 // ring is a segment that is divided into slots, each for one block. Its client can write to it. So a

@@ -146,6 +146,27 @@ func TestSessionsWithoutRoomAnnounceMessages(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A client that gets no packets asks whether the server runs. The answers come before and between blocks.
+//
+// spec: local-24
+func TestServersAnswerChecks(t *testing.T) {
+	h := serve(t)
+	c, s := h.accepting(t)
+	for n, kind := range []uint32{packetNewRing, packetBlock} {
+		c.records([2]uint32{recordCheck, 0}, [2]uint32{recordCheck, 0})
+		for range 2 {
+			p, _ := c.next(false)
+			require.Equal(t, uint32(packetRuns), p.Kind)
+		}
+		slot, ok := s.Slot(1, h.LendRing)
+		require.True(t, ok)
+		require.NoError(t, s.DeliverBlock(slot, Block{Bytes: 1}))
+		p, _ := c.next(n == 0)
+		require.Equal(t, kind, p.Kind)
+	}
+	require.False(t, s.isEnded())
+}
+
 // TestInvalidPlansEndTheSession sends plans that are missing, repeated, late, or can change.
 //
 // spec: local-13

@@ -41,6 +41,7 @@ const (
 	recordReturned = 2 // the client no longer uses the segment
 	recordForked   = 3 // another process may use the segments of all deliveries so far; the number is 0
 	recordPlan     = 4 // the packet passes the file of a tensor plan, and the client accepts blocks; the number is 0
+	recordCheck    = 5 // the client asks whether this process runs; the number is 0
 )
 
 // errEnded is the error of a delivery to a session that has ended.
@@ -171,9 +172,12 @@ func (s *Session) records(packet []byte, files *[]*os.File) error {
 	for at := 0; at < len(packet); at += recordSize {
 		kind, number := binary.LittleEndian.Uint32(packet[at:]), binary.LittleEndian.Uint32(packet[at+4:])
 		var err error
-		if kind == recordPlan {
+		switch kind {
+		case recordPlan:
 			err = s.planned(files)
-		} else {
+		case recordCheck:
+			err = s.check()
+		default:
 			err = s.record(kind, number)
 		}
 		if err != nil {
@@ -193,6 +197,14 @@ func (s *Session) planned(files *[]*os.File) error {
 	}
 	*files = nil
 	return s.send(packetOf(packetPlan, 0, 0, Block{}))
+}
+
+// check answers a client that asks whether this process runs.
+func (s *Session) check() error {
+	if !s.TakesBlocks() {
+		return errors.New("a client that does not accept blocks asked for a packet of them")
+	}
+	return s.send(packetOf(packetRuns, 0, 0, Block{}))
 }
 
 func (s *Session) keepPlan(file *os.File) error {

@@ -283,6 +283,7 @@ func TestInvalidRecordsEndTheirSession(t *testing.T) {
 		"too many records":        bytes.Repeat([]byte{recordSeen, 0, 0, 0, 1, 0, 0, 0}, maxPacket/recordSize+1),
 		"a part of a record":      {1, 0, 0, 0, 1},
 		"an unknown kind":         binary.LittleEndian.AppendUint64(nil, 1<<32),
+		"a check without blocks":  binary.LittleEndian.AppendUint64(nil, recordCheck),
 		"seen, not delivered":     binary.LittleEndian.AppendUint64(nil, 2<<32|recordSeen),
 		"seen, number 0":          binary.LittleEndian.AppendUint64(nil, recordSeen),
 		"returned twice":          binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 1<<32|recordReturned), 1<<32|recordReturned),

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// HeaderSession names the client's session, as in a server's DoGet.
+	// HeaderSession names the client's session, in the call and in its answer, as in a server's DoGet.
 	HeaderSession = "penstock-session"
 	// HeaderServer names the location of the server that redeems the ticket.
 	HeaderServer = "penstock-server"
@@ -100,9 +100,12 @@ func (s *Service) get(_ any, to grpc.ServerStream) error {
 	ctx, cancel := context.WithCancel(to.Context())
 	defer cancel()
 	headers, _ := metadata.FromIncomingContext(ctx)
-	session := s.claim(headers)
+	session, id := s.claim(headers)
 	if session == nil {
 		return refused(to, fault.New(fault.Invalid, "the call names no session of this receiver"))
+	}
+	if err := to.SetHeader(metadata.Pairs(HeaderSession, id)); err != nil {
+		return err
 	}
 	defer session.Announce() // the end
 	return s.pass(ctx, headers, session, to)
@@ -163,13 +166,13 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 	return one.run(ctx, from, limit)
 }
 
-// claim returns the session that a call names, or nil.
-func (s *Service) claim(headers metadata.MD) *local.Session {
+// claim returns the session that a call names and its id, or nil.
+func (s *Service) claim(headers metadata.MD) (session *local.Session, id string) {
 	ids := headers.Get(HeaderSession)
 	if len(ids) != 1 {
-		return nil
+		return nil, ""
 	}
-	return s.Sessions.Claim(ids[0])
+	return s.Sessions.Claim(ids[0]), ids[0]
 }
 
 // refused fails a call for a reason that the server has no part in: the client reads from the server
@@ -195,11 +198,12 @@ func passedOn(headers metadata.MD) metadata.MD {
 	return out
 }
 
-// ofPenstock returns the headers or trailers of a server that are not gRPC's.
+// ofPenstock returns the headers or trailers of a server that are not gRPC's, except those that only the
+// receiver sends.
 func ofPenstock(of metadata.MD) metadata.MD {
 	out := metadata.MD{}
 	for name, values := range of {
-		if strings.HasPrefix(name, "penstock-") {
+		if strings.HasPrefix(name, "penstock-") && name != HeaderSession && name != TrailerKey {
 			out[name] = values
 		}
 	}

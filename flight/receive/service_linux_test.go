@@ -182,8 +182,8 @@ func TestStreamsComeAsBlocks(t *testing.T) {
 		if ticket != "ticket" || headers.Get("authorization")[0] != "Bearer a" || headers.Get("x-team")[0] != "b" || headers.Get(headerReceiver)[0] != "1" || len(headers.Get(HeaderSession))+len(headers.Get(HeaderServer)) > 0 {
 			return status.Error(codes.InvalidArgument, "headers or ticket")
 		}
-		to.SetTrailer(metadata.Pairs("penstock-late", "2"))
-		if err := to.SetHeader(metadata.Pairs("penstock-version", "1")); err != nil {
+		to.SetTrailer(metadata.Pairs("penstock-late", "2", TrailerKey, "as if it were the receiver"))
+		if err := to.SetHeader(metadata.Pairs("penstock-version", "1", HeaderSession, "another")); err != nil {
 			return err
 		}
 		return write(to, numbers(0, 3), numbers(3, 5))
@@ -196,6 +196,7 @@ func TestStreamsComeAsBlocks(t *testing.T) {
 	headers, err := stream.Header()
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, headers.Get("penstock-version"))
+	require.Equal(t, []string{c.ID}, headers.Get(HeaderSession))
 	for n, want := range [][]int64{{0, 1, 2}, {3, 4}} {
 		p, ids, cursor := c.next()
 		require.Equal(t, want, ids)
@@ -210,6 +211,7 @@ func TestStreamsComeAsBlocks(t *testing.T) {
 	_, err = stream.Recv()
 	require.Error(t, err)
 	require.Equal(t, []string{"2"}, stream.Trailer().Get("penstock-late"))
+	require.Empty(t, stream.Trailer().Get(TrailerKey))
 	require.NoError(t, c.Close())
 }
 

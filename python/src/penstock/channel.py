@@ -148,6 +148,7 @@ class Call(flight.ClientMiddleware):
         self.details: bytes | str | None = None
         self.version = ""  # the server's version
         self.refusal = ""  # why a receiver does not pass on the stream; "" if the server failed
+        self.session = ""  # the id of the session that the server uses for the stream; "" if it uses none
 
     def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
         """Records the details, and the server's version. gRPC calls this for headers and for trailers."""
@@ -157,6 +158,9 @@ class Call(flight.ClientMiddleware):
         refusals = headers.get(_REFUSAL)
         if refusals:
             self.refusal = _text(refusals[-1])
+        sessions = headers.get(local.HEADER)
+        if sessions:
+            self.session = _text(sessions[-1])
         versions = headers.get(VERSION_HEADER)
         if versions:
             self.version = _text(versions[-1])

@@ -37,10 +37,12 @@ _log = logging.getLogger("penstock")
 
 # Seconds to wait for the server's next packet. The server sends a file before the message that names it.
 _TIMEOUT = 10
+# After how many of these times a server that does not answer counts as lost. For a block, the server may wait for others.
+_MAX_SILENCES = 4
 
 # A report to the server: the kind of event (below), and the number of the delivery.
 _RECORD = struct.Struct("<II")
-_SEEN, _RETURNED, _FORKED = 1, 2, 3
+_SEEN, _RETURNED, _FORKED, _CHECK = 1, 2, 3, 5
 
 _NUMBER = struct.Struct("<I")
 _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
@@ -78,6 +80,7 @@ class Session:
     Attributes:
         identity: the id of the session, for the stream.
         takes_blocks: whether the server sends blocks: before each message of the stream, `block` says so.
+        lost: whether the server has stopped answering.
     """
 
     def __init__(self, connection: socket.socket, identity: str) -> None:
@@ -88,6 +91,7 @@ class Session:
             connection.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", _TIMEOUT, 0))
         self.identity = identity
         self.takes_blocks = False
+        self.lost = False
         self._ring: Ring | None = None
         self._connection: _Connection | None = _Connection(fileno=connection.detach())
         self._pid = os.getpid()
@@ -161,34 +165,21 @@ class Session:
         After the server has ended the session, all messages come over the network.
 
         Raises:
-            Unavailable: the block was lost.
+            Unavailable: the block was lost, or the server does not answer.
             Corrupt: the server did not follow the protocol.
         """
         # It holds no lock: a fork would wait for the server. A block that arrives during a fork is of the parent alone.
-        connection = self._connection
-        if connection is None:
-            return None
-        if len(self._pending) >= self._delayed:
+        if self._connection is not None and len(self._pending) >= self._delayed:
             self._send_reports()
-        while True:
-            try:
-                packet, passed, _, _ = connection.recvmsg(_PACKET, _FILE_SPACE, _RECEIVE)
-                break
-            except BlockingIOError:  # the socket's timeout
-                self._send_reports()
-            except OSError as e:
-                if self._connection is None:  # a fork ended the session
-                    return None
-                raise errors.Unavailable(f"receive from the server's local socket: {e}") from e
-        if not packet:
-            self._end()
+        received = self._block_packet()
+        if received is None:
             return None
-        found = Packet.of(packet)
+        found, passed = received
         if found.kind == rings.MESSAGE:
             self._send_reports()
             return None
         if found.kind == rings.NEW_RING:
-            self._ring = self._new_ring(_files(passed))
+            self._ring = self._new_ring(passed)
         elif found.kind != rings.IN_RING:
             raise errors.Corrupt(f"the server sent a packet of the unknown kind {found.kind}")
         if self._ring is None:
@@ -196,6 +187,44 @@ class Session:
         block = self._ring.block(found)
         self._pending.append(_RECORD.pack(_SEEN, found.number))
         return block
+
+    def _block_packet(self) -> tuple[Packet, list[int]] | None:
+        """Waits for the next packet about a block or a message, and the files that it passes; None if the session has ended."""
+        connection = self._connection
+        if connection is None:
+            return None
+        silences = 0
+        while True:
+            try:
+                packet, passed, _, _ = connection.recvmsg(_PACKET, _FILE_SPACE, _RECEIVE)
+            except BlockingIOError:  # the socket's timeout
+                silences += 1
+                self._check(silences)
+                continue
+            except OSError as e:
+                if self._connection is None:  # a fork ended the session
+                    return None
+                raise errors.Unavailable(f"receive from the server's local socket: {e}") from e
+            if not packet:
+                self._end()
+                return None
+            found = Packet.of(packet)
+            if found.kind != rings.RUNS:
+                return found, _files(passed)
+            silences = 0
+
+    def _check(self, silences: int) -> None:
+        """Asks whether the server runs, after it has sent nothing for so many times the socket's timeout.
+
+        Raises:
+            Unavailable: it has been silent for too long.
+        """
+        if silences == _MAX_SILENCES:
+            self.lost = True
+            raise errors.Unavailable(
+                f"the server's local socket has not answered for {silences * _TIMEOUT} seconds"
+            )
+        self._report(_CHECK, 0)
 
     def _new_ring(self, files: list[int]) -> Ring:
         try:

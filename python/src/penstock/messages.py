@@ -41,6 +41,7 @@ class Messages:
     # These are class attributes because __del__ also runs if __init__ was interrupted.
     _lease: Lease | None = None
     _session: Session | None = None
+    _lost = False  # the session's server has stopped answering
 
     def __init__(
         self,
@@ -73,7 +74,8 @@ class Messages:
         self._call = Call()
         self._local_socket = local_socket if channel.settings.local else None
         self._tensor_plan = tensor_plan
-        self.receives = receiver and tensor_plan is not None
+        self._may_receive = receiver and tensor_plan is not None
+        self.receives = False
         self.way: Way = "network"
         self.why = ""
         self.begun = False
@@ -97,21 +99,17 @@ class Messages:
             raise
 
     def _next(self) -> pa.RecordBatch | Block | None:
-        if self._lease is None:
-            through = self._connected()
-            session = None if self._session is None else self._session.identity
-            self._lease, self._call = through.stream(flight.Ticket(self._ticket), session)
-        if self._lease.foreign:
+        if self._lease is not None and self._lease.foreign:
             raise errors.Invalid(
                 "the stream was opened before this process was forked",
                 remedy="open it in the process that reads it, and pass a cursor to resume",
             )
         if not self.begun:
-            with self._call.translated(unclassified=errors.Corrupt):
-                if not self._is_planned(self._reader().schema):
-                    raise errors.Corrupt(
-                        "the stream's schema differs from the planned one", remedy="read again"
-                    )
+            self._begin()
+            if self._is_of_another_server() and self._may_receive:
+                self.close()
+                self._lease = None
+                self._begin()
             self.begun = True
         block = self._next_block()
         if block is not None:
@@ -119,6 +117,24 @@ class Messages:
             return self._received(block, block.cursor)
         with self._call.translated(unclassified=errors.Corrupt):
             return self._next_message()
+
+    def _begin(self) -> None:
+        """Opens the stream, and checks its schema."""
+        through = self._connected()
+        session = None if self._session is None else self._session.identity
+        self._lease, self._call = through.stream(flight.Ticket(self._ticket), session)
+        with self._call.translated(unclassified=errors.Corrupt):
+            if not self._is_planned(self._reader().schema):
+                raise errors.Corrupt("the stream's schema differs from the planned one", remedy="read again")
+
+    def _is_of_another_server(self) -> bool:
+        """Reports whether the session is one of another server, whose socket has the same path on this host. Ends it then."""
+        session = self._session
+        if session is None or self._call.session == session.identity:
+            return False
+        session.stop()
+        self._session = self._local_socket = None
+        return True
 
     def _next_message(self) -> pa.RecordBatch | None:
         """Returns the batch of the next message; None after the report and the end of the stream."""
@@ -142,20 +158,25 @@ class Messages:
         """Begins the session, if there can be one. Returns the connection to read from."""
         if self._local_socket is not None:
             self._session = Session.open(self._local_socket, self._tensor_plan)
-        if self._session is None and self.receives and self._tensor_plan is not None:
+        if self._session is None and self._may_receive and self._tensor_plan is not None:
             try:
                 through, self._session = receivers.session(self.channel, self._tensor_plan)
             except errors.Error as e:
                 self.why = e.message
             else:
+                self.receives = True
                 return through
-        self.receives = False
         return self.channel
 
     @property
     def refusal(self) -> str:
         """Why the receiver does not pass on the stream; "" unless this is why the stream failed."""
         return self._call.refusal
+
+    @property
+    def lost_receiver(self) -> bool:
+        """Whether the receiver has stopped answering."""
+        return self.receives and self._lost
 
     def _is_planned(self, schema: pa.Schema) -> bool:
         """Reports whether a stream's schema equals the planned one, after conversion if needed."""
@@ -174,6 +195,7 @@ class Messages:
         """Closes the stream on both sides."""
         if self._session is not None:
             self._session.stop()
+            self._lost = self._session.lost
         if self._lease is not None:
             self._lease.release()
         self._session = None  # the session ends when its last batch is freed

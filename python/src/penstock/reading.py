@@ -319,7 +319,7 @@ class Reading:
         """Decides whether a failed stream is read again at once, because its receiver may be the cause."""
         if messages.refusal:
             self._receives, self._why = False, messages.refusal
-        elif isinstance(failure, errors.Unavailable) and not messages.batches:
+        elif isinstance(failure, errors.Unavailable) and (messages.lost_receiver or not messages.batches):
             # The server may be unreachable only for the receiver, and the receiver may be what fails.
             self._skips_receiver, self._why = True, failure.message
         elif not receivers.is_gone(self._bound.servers.settings):

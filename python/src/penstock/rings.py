@@ -22,7 +22,7 @@ if sys.platform == "linux":
     import fcntl
 
 # The kinds of packets.
-NEW_RING, IN_RING, MESSAGE, ACCEPTED = 1, 2, 3, 4
+NEW_RING, IN_RING, MESSAGE, ACCEPTED, RUNS = 1, 2, 3, 4, 5
 
 _PACKET = struct.Struct("<IIQQIIQ")
 _SLOTS = 8  # of a ring
@@ -38,7 +38,8 @@ class Packet(NamedTuple):
     """What the server sends about a block.
 
     Attributes:
-        kind: NEW_RING or IN_RING for a block, MESSAGE if the stream's next message comes over the network, or ACCEPTED.
+        kind: NEW_RING or IN_RING for a block, MESSAGE if the stream's next message comes over the network, ACCEPTED for a
+            plan, or RUNS if the server runs, which says nothing about the stream.
         number: the number of the delivery.
         offset: where the block's slot begins in the ring.
         size: bytes of the block.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -101,6 +102,22 @@ def test_a_server_on_the_host_needs_no_receiver(tables: tuple[Path, list[Row]], 
         left.rmdir()
 
 
+# spec: receiver-1, local-23
+def test_the_socket_of_another_server_is_not_used(tables: tuple[Path, list[Row]], program: Path) -> None:
+    with Host(tables[0], program) as remote:
+        remote.socket.rename(program / "elsewhere")  # as if it were on another host
+        with Server(tables[0].with_stem("local0"), "--local-socket", str(remote.socket)):
+            data = IterableDataset(remote.server.address, "d", **RULES)
+            assert rows_in(data) == list(range(ROWS))
+            assert data.stats().way == "receiver"
+            with remote.connect() as client, client.read("d") as stream:
+                assert sum(batch.num_rows for batch in stream) == ROWS
+                assert stream.stats.way == "network"
+    remote.socket.unlink()
+    remote.socket.parent.rmdir()
+    (program / "elsewhere").unlink()
+
+
 # spec: receiver-12
 def test_without_a_receiver_the_training_process_reads(
     server: Server, program: Path, monkeypatch: pytest.MonkeyPatch
@@ -172,6 +189,29 @@ def test_a_stream_resumes_through_the_receiver_after_the_server_was_killed(
         again.kill()
     assert sorted(rows) == list(range(ROWS))
     assert data.stats().resumed > 0
+
+
+# spec: local-25, receiver-14
+@pytest.mark.parametrize("reconnect", [0.0, 60.0])
+def test_no_loop_waits_for_a_suspended_receiver(
+    server: Server, program: Path, monkeypatch: pytest.MonkeyPatch, reconnect: float
+) -> None:
+    monkeypatch.setattr("penstock.local._TIMEOUT", 1)
+    rows: list[int] = []
+    data = dataset(server, batch_rows=20, prefetch=0, reconnect=reconnect)
+    for batch in data:
+        rows += batch["row"].tolist()
+        if batch.step == 3:
+            [receiver] = receivers_in(program)
+            os.kill(receiver, signal.SIGSTOP)
+    assert sorted(rows) == list(range(ROWS))
+    assert data.stats().way == "network"
+    assert "has not answered" in data.stats().why
+    assert rows_in(dataset(server)) == list(range(ROWS))
+    os.kill(receiver, signal.SIGCONT)
+    data = dataset(server)
+    assert rows_in(data) == list(range(ROWS))
+    assert data.stats().way == "receiver"
 
 
 class Rank:
