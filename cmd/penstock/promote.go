@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,11 +16,11 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/promote"
-	"github.com/penstock/penstock/loader/stage"
 )
 
 func promoteCommand(p process) *cobra.Command {
@@ -67,7 +69,7 @@ func promoteCommand(p process) *cobra.Command {
 			request.Earlier = decode.RestartPromotion
 		}
 		return p.change(c, from, "", func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out promoted
+			var out changes.Promoted
 			if err := s.Change(ctx, "promote", request, &out, g.report); err != nil {
 				return err
 			}
@@ -120,28 +122,19 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 
 // printPromoted prints a result, with the command that takes the promotion back. source is the result
 // of sourceFlags.text. The error is a brokenError if a dataset can no longer be read.
-func (p terminal) printPromoted(request decode.PromoteCommand, r promoted, asJSON bool, source string) error {
+func (p terminal) printPromoted(request decode.PromoteCommand, r changes.Promoted, asJSON bool, source string) error {
 	back := ""
 	text := promotionText(request, r.PromotionResult) + readersText(r.Readers, unreadText(r.Table))
 	if !request.DryRun {
-		back = cmdline.Join("penstock", "demote", r.Table, r.Columns[0].Name) + source
+		command := []string{"penstock", "demote", r.Table, r.Columns[0].Name}
+		if request.NoCheck {
+			command = append(command, "--no-check") // a dataset that the promotion changed would be changed again
+		}
+		back = cmdline.Join(command...) + source
 		text += "to take it back: " + back + "\n"
 	}
 	return errors.Join(p.printResult(asJSON, r, text), brokenReaders(r.Readers, "the columns are in table "+r.Table, "it back: "+back))
 }
-
-// promoted is the result of promote, and demoted that of demote, with the result of the check of the
-// datasets that read the table; nil if they were not checked.
-type (
-	promoted struct {
-		promote.PromotionResult
-		Readers []stage.ReaderCheck `json:"readers,omitzero"`
-	}
-	demoted struct {
-		promote.Demotion
-		Readers []stage.ReaderCheck `json:"readers,omitzero"`
-	}
-)
 
 // noCheckFlag adds --no-check to a command that changes the main branch of a table.
 func noCheckFlag(c *cobra.Command) *bool {
@@ -180,7 +173,7 @@ func demoteCommand(p process) *cobra.Command {
 			return cmdline.Errorf("%s asks before it changes the table, and no terminal can answer: add --yes, or --dry-run to see what it takes back", c.CommandPath())
 		}
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out demoted
+			var out changes.Demoted
 			if asks {
 				resume := g.pause()
 				some, err := p.askDemotion(ctx, s, request)
@@ -229,15 +222,25 @@ func demotionText(request decode.DemoteCommand, r promote.Demotion) string {
 	if len(r.Dropped) == 0 {
 		return fmt.Sprintf("table %s has no promoted columns %s: nothing was changed\n", r.Table, strings.Join(request.Columns, ", "))
 	}
-	columns, restored := strings.Join(r.Dropped, ", "), ""
+	columns, more := strings.Join(r.Dropped, ", "), ""
 	if len(r.Restored) > 0 {
-		restored = "columns with their names again: " + strings.Join(r.Restored, ", ") + "\n"
+		more = "columns with their names again: " + strings.Join(r.Restored, ", ") + "\n"
 	}
+	more += losingText(r.Losing)
 	if request.DryRun {
-		return fmt.Sprintf("to drop from table %s: columns %s\nof entries: %s\n%s", r.Table, columns, strings.Join(r.Entries, ", "), restored)
+		return fmt.Sprintf("to drop from table %s: columns %s\nof entries: %s\n%s", r.Table, columns, strings.Join(r.Entries, ", "), more)
 	}
 	return fmt.Sprintf("table %s has no columns %s any more\nof entries: %s\n%sschema %d is current, after schema %d\n",
-		r.Table, columns, strings.Join(r.Entries, ", "), restored, r.Schema, r.Before)
+		r.Table, columns, strings.Join(r.Entries, ", "), more, r.Schema, r.Before)
+}
+
+// losingText names the datasets that lose columns.
+func losingText(losing map[string][]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(losing)) {
+		fmt.Fprintf(&b, "dataset %s loses columns, whose entries it lacks: %s\n", name, strings.Join(losing[name], ", "))
+	}
+	return b.String()
 }
 
 // sparkPrint holds the flags with which a command prints a promotion as Spark SQL.

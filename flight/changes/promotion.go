@@ -17,21 +17,21 @@ import (
 // Promoter adds columns to training tables; *promote.Promoter is one. It is safe for concurrent use.
 type Promoter interface {
 	Promote(ctx context.Context, request promote.PromotionRequest) (promote.PromotionResult, error)
-	Demote(ctx context.Context, table string, columns []string, dryRun bool) (promote.Demotion, error)
+	Demote(ctx context.Context, request promote.DemotionRequest) (promote.Demotion, error)
 }
 
-// promoted is the result of promote, and demoted that of demote. Readers describes how datasets read
-// the training table after the change; nil if they were not checked.
-type (
-	promoted struct {
-		promote.PromotionResult
-		Readers []stage.ReaderCheck `json:"readers,omitzero"`
-	}
-	demoted struct {
-		promote.Demotion
-		Readers []stage.ReaderCheck `json:"readers,omitzero"`
-	}
-)
+// Promoted is the result of promote. Readers describes how datasets read the training table after
+// the change; nil if they were not checked.
+type Promoted struct {
+	promote.PromotionResult
+	Readers []stage.ReaderCheck `json:"readers,omitzero"`
+}
+
+// Demoted is the result of demote. Readers is as in Promoted.
+type Demoted struct {
+	promote.Demotion
+	Readers []stage.ReaderCheck `json:"readers,omitzero"`
+}
 
 func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Promote(body)
@@ -43,15 +43,14 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *pr
 	if err != nil {
 		return nil, err
 	}
-	var out promoted
+	var out Promoted
 	var check func(context.Context) []stage.ReaderCheck
 	change := tableChange{event: audit.Promote, needs: policy.Promote, tables: []string{d.Training.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		c.Note.Dataset(asked.Dataset)
 		request := promote.PromotionRequest{
-			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun, NoCheck: asked.NoCheck,
-			Shown:    func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) },
-			Progress: promoting(to, d.Training.Table),
+			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
+			ReaderOptions: w.readerOptions(c, asked.NoCheck), Progress: promoting(to, d.Training.Table),
 		}
 		// The configuration and the policy may have changed while the call waited.
 		if request.Dataset, err = w.options.Guard.Promotable(c, asked.Dataset); err != nil {
@@ -69,6 +68,11 @@ func (w *Service) promote(ctx context.Context, c *call.Call, body []byte, to *pr
 	}
 	out.Readers = check(ctx)
 	return []any{out}, nil
+}
+
+// readerOptions returns the options of a check of datasets, whose errors name the datasets that the caller may read.
+func (w *Service) readerOptions(c *call.Call, noCheck bool) promote.ReaderOptions {
+	return promote.ReaderOptions{NoCheck: noCheck, Shown: func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) }}
 }
 
 // earlierOf returns how to handle an unfinished promotion.
@@ -103,13 +107,15 @@ func (w *Service) demote(ctx context.Context, c *call.Call, body []byte, to *pro
 		return nil, err
 	}
 	to.Wanted(asked.Progress)
-	var out demoted
+	var out Demoted
 	var check func(context.Context) []stage.ReaderCheck
 	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
 	err = w.change(ctx, c, change, len(body), func(ctx context.Context) error {
 		to.At(progress.Message{Step: "move"})
 		check = w.checkAround(ctx, c, CheckedChange{Table: asked.Table}, asked.NoCheck || asked.DryRun)
-		out.Demotion, err = w.options.Promoter.Demote(ctx, asked.Table, asked.Columns, asked.DryRun)
+		out.Demotion, err = w.options.Promoter.Demote(ctx, promote.DemotionRequest{
+			Table: asked.Table, Columns: asked.Columns, DryRun: asked.DryRun, ReaderOptions: w.readerOptions(c, asked.NoCheck),
+		})
 		return err
 	})
 	if err != nil {

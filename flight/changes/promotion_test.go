@@ -24,8 +24,8 @@ func (p *promoted) Promote(_ context.Context, request promote.PromotionRequest) 
 	return promote.PromotionResult{Schema: 4}, nil
 }
 
-func (p *promoted) Demote(_ context.Context, table string, columns []string, _ bool) (promote.Demotion, error) {
-	return promote.Demotion{Table: table, Dropped: columns}, nil
+func (p *promoted) Demote(_ context.Context, request promote.DemotionRequest) (promote.Demotion, error) {
+	return promote.Demotion{Table: request.Table, Dropped: request.Columns}, nil
 }
 
 // spec: change-2, change-3, change-4

@@ -97,7 +97,7 @@ func Graph() []Row {
 		{Folder: "loader/dataset/decode", Imports: "dataset policy rule fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
-		{Folder: "loader/catalog/commit", Imports: "catalog digest fault"},
+		{Folder: "loader/catalog/commit", Imports: "catalog dataset digest fault"},
 		{Folder: "loader/catalog/history", Imports: "catalog commit dataset fault"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
 		{Folder: "loader/catalog/tablestore", Imports: "locator fault store"},
@@ -171,7 +171,7 @@ func Graph() []Row {
 			Folder:  "loader",
 			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget cores digest fault release",
 		},
-		{Folder: "loader/staged", Imports: "loader catalog stage plan keyset policy dataset rule budget fault"},
+		{Folder: "loader/staged", Imports: "loader catalog commit stage plan keyset policy dataset rule budget fault"},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
 			Folder:  "loader/promote",

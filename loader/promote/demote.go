@@ -22,8 +22,29 @@ type Demotion struct {
 	// Entries has the names of the entries that the dropped columns came from. Datasets with these
 	// entries join them again.
 	Entries []string `json:"entries,omitempty"`
-	Schema  int      `json:"schema"`
-	Before  int      `json:"schema_before"`
+	// Losing has the columns that datasets without the entries lose, by dataset. They can be read
+	// without these columns. It is empty if the datasets were not checked.
+	Losing map[string][]string `json:"losing,omitempty"`
+	Schema int                 `json:"schema"`
+	Before int                 `json:"schema_before"`
+}
+
+// DemotionRequest is a request to undo the promotions that made columns of a table.
+type DemotionRequest struct {
+	Table   string
+	Columns []string
+	// DryRun changes nothing.
+	DryRun bool
+	ReaderOptions
+}
+
+// demoting is one call of Demote.
+type demoting struct {
+	*Promoter
+	trainingTable
+	request DemotionRequest
+	tables  PromotedTables
+	result  Demotion
 }
 
 // Demote undoes the promotions that the named columns belong to. It changes only the table's
@@ -31,47 +52,50 @@ type Demotion struct {
 // replaced. No data file is written or removed, and no row is lost. The values stay in the files,
 // so that the same promotion can be repeated. Repeated calls and dry runs change nothing.
 //
-// Errors: Invalid for a column that no promotion created, Conflict if other writers keep changing
-// the schema or have dropped a replaced column, and the errors of Promote for tables and storage.
-func (p *Promoter) Demote(ctx context.Context, table string, columns []string, dryRun bool) (Demotion, error) {
-	out := Demotion{Table: table}
-	tables, name, err := p.options.Route(table)
-	if err == nil {
-		_, err = transaction.Transaction{
-			Tables: tables, Table: name, Branch: commit.Main,
-			Prepare: func(_ context.Context, a *transaction.Attempt) error { return out.prepare(a, tables, columns, dryRun) },
-		}.Run(ctx)
+// Errors: Invalid for a column that no promotion created, Conflict if a dataset could not be read
+// without the columns or would have other values, if other writers keep changing the schema, or if
+// they have dropped a replaced column, and the errors of Promote for tables and storage.
+func (p *Promoter) Demote(ctx context.Context, request DemotionRequest) (Demotion, error) {
+	c := &demoting{Promoter: p, request: request, result: Demotion{Table: request.Table}}
+	c.shown = request.Table
+	var err error
+	if c.tables, c.table, err = p.options.Route(request.Table); err == nil {
+		_, err = transaction.Transaction{Tables: c.tables, Table: c.table, Branch: commit.Main, Prepare: c.prepare}.Run(ctx)
 	}
-	return out, fault.Op(err, "take promoted columns of table %s back", table)
+	return c.result, fault.Op(err, "take promoted columns of table %s back", request.Table)
 }
 
 // prepare prepares the schema change of an attempt.
-func (d *Demotion) prepare(a *transaction.Attempt, tables PromotedTables, columns []string, dryRun bool) error {
-	state := a.State
-	*d = Demotion{Table: d.Table, Dropped: []string{}, Before: state.Current, Schema: state.Current}
-	edit, err := d.edit(state, columns)
-	if err != nil || len(edit.Drop) == 0 || dryRun {
+func (d *demoting) prepare(ctx context.Context, a *transaction.Attempt) error {
+	d.state = a.State
+	d.result = Demotion{Table: d.shown, Dropped: []string{}, Before: d.state.Current, Schema: d.state.Current}
+	edit, err := d.edit()
+	if err != nil || len(edit.Drop) == 0 {
+		return err
+	}
+	if err := d.checkReaders(ctx, edit); err != nil || d.request.DryRun {
 		return err
 	}
 	a.Commit = func(ctx context.Context) (made commit.Committed, err error) {
-		schema, err := tables.AddSchema(ctx, edit)
+		schema, err := d.tables.AddSchema(ctx, edit)
 		if err != nil {
 			return made, err
 		}
-		err = tables.SetSchema(ctx, commit.SchemaMove{Table: edit.Table, UUID: edit.UUID, From: state.Current, To: schema})
+		err = d.tables.SetSchema(ctx, commit.SchemaMove{Table: edit.Table, UUID: edit.UUID, From: edit.Base, To: schema})
 		if err == nil {
-			d.Schema = schema
+			d.result.Schema = schema
 		}
 		return made, err
 	}
 	return nil
 }
 
-// edit returns the schema change that undoes the promotions of the named columns.
-func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.SchemaEdit, error) {
+// edit returns the schema change that undoes the promotions of the requested columns.
+func (d *demoting) edit() (commit.SchemaEdit, error) {
+	state, result := d.state, &d.result
 	current, _ := state.SchemaOf(state.Current)
 	out := commit.SchemaEdit{Table: state.Table.Name, UUID: state.Table.Pin.UUID, Base: state.Current, Rename: map[int]string{}}
-	taken, err := promotionsOf(state, current, columns)
+	taken, err := promotionsOf(state, current, d.request.Columns)
 	if err != nil {
 		return out, err
 	}
@@ -80,9 +104,9 @@ func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.Sche
 		if !ok || !taken[o.Promotion] {
 			continue
 		}
-		out.Drop, d.Dropped = append(out.Drop, f.ID), append(d.Dropped, f.Name)
-		if !slices.Contains(d.Entries, o.Entry) {
-			d.Entries = append(d.Entries, o.Entry)
+		out.Drop, result.Dropped = append(out.Drop, f.ID), append(result.Dropped, f.Name)
+		if !slices.Contains(result.Entries, o.Entry) {
+			result.Entries = append(result.Entries, o.Entry)
 		}
 		if o.Replaces == 0 {
 			continue
@@ -91,7 +115,7 @@ func (d *Demotion) edit(state *commit.TableState, columns []string) (commit.Sche
 			return out, fault.New(fault.Conflict, "the column that column %s replaced was dropped since, and has no name to take back", f.Name).
 				WithRemedy("drop column %s with another engine if the table is to have none of that name", f.Name)
 		}
-		out.Rename[o.Replaces], d.Restored = o.Name, append(d.Restored, o.Name)
+		out.Rename[o.Replaces], result.Restored = o.Name, append(result.Restored, o.Name)
 	}
 	return out, nil
 }

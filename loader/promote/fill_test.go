@@ -122,7 +122,7 @@ func TestFilesThatLackColumnsArePromotedInPlace(t *testing.T) {
 		require.Zero(t, r.fill(t, d, "left", "matched", "over").Files)
 
 		// The names of the files do not say that they have all columns of the promotion.
-		_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"m"}, false)
+		_, err = r.promoter.Demote(t.Context(), promote.DemotionRequest{Table: rowsTable, Columns: []string{"m"}})
 		require.NoError(t, err)
 		again, err := r.promoter.Promote(t.Context(), promote.PromotionRequest{Dataset: d, Entries: []string{"left", "matched", "over"}, Earlier: promote.Continue})
 		require.NoError(t, err)

@@ -15,6 +15,9 @@ func (p *promoting) finish(ctx context.Context, a *transaction.Attempt) error {
 	if made, err := p.rewrite(ctx); made || err != nil {
 		return err
 	}
+	if err := p.checkReaders(ctx); err != nil { // the datasets may have changed since, and the schema
+		return err
+	}
 	schema, err := p.reserve(ctx) // other writers may have added columns since
 	if err != nil {
 		return err

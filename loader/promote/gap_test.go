@@ -144,7 +144,7 @@ func TestQueriesGoOnWhenEntriesArePromoted(t *testing.T) {
 			r.promoteAll(t, d, entry)
 			check(entry + " promoted")
 		}
-		_, err := r.promoter.Demote(t.Context(), rowsTable, []string{"m"}, false)
+		_, err := r.promoter.Demote(t.Context(), promote.DemotionRequest{Table: rowsTable, Columns: []string{"m"}})
 		require.NoError(t, err)
 		check("demoted")
 		r.promoteAll(t, d, "matched")
@@ -441,7 +441,7 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	// Without the last overlay, and in another order, the column does not have the values of the datasets, which join.
 	same(t, beforeAlone, r.ask(t, alone, dataset.Query{}), "alone")
 	same(t, beforeTurned, r.ask(t, turned, dataset.Query{}), "turned")
-	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"}, false)
+	_, err = r.promoter.Demote(t.Context(), promote.DemotionRequest{Table: rowsTable, Columns: []string{"row"}})
 	require.NoError(t, err)
 	same(t, before, r.ask(t, d, dataset.Query{}), "first again")
 }

@@ -28,7 +28,7 @@ func (r *rig) change(t *testing.T, entries ...string) {
 // undo demotes a column.
 func (r *rig) undo(t *testing.T, column string) {
 	t.Helper()
-	_, err := r.promoter.Demote(t.Context(), rowsTable, []string{column}, false)
+	_, err := r.promoter.Demote(t.Context(), promote.DemotionRequest{Table: rowsTable, Columns: []string{column}})
 	require.NoError(t, err)
 }
 

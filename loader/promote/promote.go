@@ -88,7 +88,7 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 	if p.made, err = p.prepare(ctx); p.made || err != nil {
 		return err
 	}
-	if err := p.checkOthers(); err != nil {
+	if err := p.checkReaders(ctx); err != nil {
 		return err
 	}
 	p.held.Release() // the Handle of the previous attempt
@@ -108,18 +108,6 @@ func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err erro
 		return made, err
 	}
 	return nil
-}
-
-// checkOthers returns an error if the promotion would change the values of another dataset.
-func (p *promoting) checkOthers() error {
-	if p.options.Others == nil || p.request.NoCheck {
-		return nil
-	}
-	shown := p.request.Shown
-	if shown == nil {
-		shown = func(string) bool { return true }
-	}
-	return p.options.Others(p.request.Dataset.Name, p.definition.dataset, shown)
 }
 
 // rewrite rewrites files until all files of the table have the columns. It returns true if another

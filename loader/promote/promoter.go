@@ -47,10 +47,9 @@ type Options struct {
 	// Hold keeps the snapshot of a pinned table from expiring until the Handle is released; nil: snapshots may expire while
 	// they are read.
 	Hold func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
-	// Others returns an error if another dataset has other values after the entries of promoted are
-	// promoted, which has no other entries. The error names the dataset if shown returns true for it; nil: no other
-	// dataset reads the tables.
-	Others func(name string, promoted dataset.Dataset, shown func(dataset string) bool) error
+	// Effects returns the effects of a change of a training table's schema on the datasets that read
+	// the table. It names a dataset only if shown returns true for it; nil: no dataset reads the tables.
+	Effects func(ctx context.Context, change loader.SchemaChange, shown func(dataset string) bool) ([]loader.SchemaEffect, error)
 	// Deletes reads the deletes of tables by the names that datasets use.
 	Deletes *deletes.Pool
 	Clock   func() time.Time
@@ -93,10 +92,7 @@ type PromotionRequest struct {
 	Earlier Earlier
 	// DryRun estimates the promotion and writes nothing.
 	DryRun bool
-	// NoCheck promotes even if that changes the values of another dataset.
-	NoCheck bool
-	// Shown reports whether errors may name a dataset; nil: they may name every dataset.
-	Shown func(dataset string) bool
+	ReaderOptions
 	// Progress is called repeatedly, by one goroutine at a time; it may be nil.
 	Progress func(PromotionProgress)
 }

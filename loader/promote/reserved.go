@@ -145,6 +145,11 @@ const oldSuffix = "__before_promotion"
 // reserve adds the schema with the new columns without making it current, and returns its id. A dry
 // run only checks that the schema can be added.
 func (p *promoting) reserve(ctx context.Context) (int, error) {
+	return p.tables.AddSchema(ctx, p.edit())
+}
+
+// edit returns the change of the schema that adds the new columns.
+func (p *promoting) edit() commit.SchemaEdit {
 	edit := commit.SchemaEdit{Table: p.table, UUID: p.state.Table.Pin.UUID, Base: p.state.Current, Rename: map[int]string{}, DryRun: p.request.DryRun}
 	edit.Add = p.columns()
 	for _, c := range p.definition.columns {
@@ -152,7 +157,7 @@ func (p *promoting) reserve(ctx context.Context) (int, error) {
 			edit.Rename[c.replaces] = p.oldName(c)
 		}
 	}
-	return p.tables.AddSchema(ctx, edit)
+	return edit
 }
 
 // columns returns the columns to add, with their documentation.

@@ -326,7 +326,7 @@ func (o *world) demote(ctx context.Context) error {
 		if state.Table.Origins[f.ID].Entry != entry {
 			continue
 		}
-		got, err := o.promoter.Demote(ctx, o.Training.Name, []string{f.Name}, false)
+		got, err := o.promoter.Demote(ctx, promote.DemotionRequest{Table: o.Training.Name, Columns: []string{f.Name}})
 		if err != nil {
 			return err
 		}

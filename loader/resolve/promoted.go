@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -229,25 +228,9 @@ func before(t *catalog.Table, promotions []*Promotion) *catalog.Table {
 			}
 		}
 	}
-	out := *t
-	out.Unnamed, out.Fields, out.Nested = unnamed, nil, nil
-	renamed := map[string]string{} // the first parts of the names of nested columns
-	for _, f := range t.Fields {
-		name, changed := names[f.ID]
-		if changed {
-			renamed[f.Name] = name
-			f.Name = name
-		}
-		if !changed || name != "" {
-			out.Fields = append(out.Fields, f)
-		}
-	}
-	for _, f := range t.Nested {
-		if f.Name = nestedName(f.Name, renamed); f.Name != "" {
-			out.Nested = append(out.Nested, f)
-		}
-	}
-	return &out
+	out := t.Renamed(names)
+	out.Unnamed = unnamed
+	return out
 }
 
 // BeforeColumn returns a training table as it was before the promotion that made the column with the
@@ -268,21 +251,6 @@ func promotedColumns(p *Promotion) []PromotedColumn {
 		return nil
 	}
 	return p.Columns
-}
-
-// nestedName returns the name of a nested column after top-level columns were renamed. It returns
-// "" if the top-level column has no name.
-func nestedName(name string, renamed map[string]string) string {
-	for old, is := range renamed {
-		rest, inside := strings.CutPrefix(name, old+".")
-		switch {
-		case inside && is == "":
-			return ""
-		case inside:
-			return is + "." + rest
-		}
-	}
-	return name
 }
 
 // TableFor returns a table for an entry that can be read from the training table: the entry's table

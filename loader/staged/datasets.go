@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -58,68 +59,59 @@ func (d Datasets) Readers(table string, shown func(dataset string) bool) []stage
 	return out
 }
 
+// SchemaEffects returns the effects of a change of a table's schema on the datasets that read the table, without those that it does
+// not affect. An effect has the name of its dataset only if shown returns true for it. SchemaEffects returns Unavailable if a table
+// does not respond.
+func (d Datasets) SchemaEffects(ctx context.Context, change loader.SchemaChange, shown func(dataset string) bool) ([]loader.SchemaEffect, error) {
+	var out []loader.SchemaEffect
+	for _, of := range d.Loader.Datasets() {
+		if !d.reads(of, change.Table) {
+			continue
+		}
+		effect, err := d.Loader.SchemaEffect(ctx, of, change)
+		if !shown(of.Name) {
+			effect.Dataset = ""
+		}
+		if err != nil {
+			return nil, fault.Op(err, "check %s with the new columns", effect.Subject())
+		}
+		if !effect.IsZero() {
+			out = append(out, effect)
+		}
+	}
+	return out, nil
+}
+
 // CheckAdded returns Invalid if a dataset can be read now, but not after columns are added to a
 // table. The parameter table is the table's name as users write it, and to is the table's current
 // state. The error describes a dataset only if shown returns true for its name.
 func (d Datasets) CheckAdded(ctx context.Context, table string, to *catalog.Table, added []catalog.Field, shown func(dataset string) bool) error {
-	for _, of := range d.Loader.Datasets() {
-		if !d.reads(of, table) {
-			continue
-		}
-		err := d.Loader.CheckAdded(ctx, of, to, added)
-		switch {
-		case err == nil:
-		case fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil:
-			return fault.Op(err, "check %s with the new columns", nameOf(of, shown))
-		default:
-			return unreadable(of, table, err, added, shown)
+	edit := commit.SchemaEdit{}
+	effects, err := d.SchemaEffects(ctx, loader.SchemaChange{Table: table, From: to, To: edit.Edited(to, added)}, shown)
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if e.Broken != nil {
+			return unreadable(e, table, added)
 		}
 	}
 	return nil
 }
 
 // unreadable returns the error for a dataset that cannot be read after columns are added to a
-// table. Err is the error of reading the dataset.
-func unreadable(of dataset.Dataset, table string, err error, added []catalog.Field, shown func(dataset string) bool) error {
+// table.
+func unreadable(e loader.SchemaEffect, table string, added []catalog.Field) error {
 	names := make([]string, len(added))
 	for i, f := range added {
 		names[i] = strconv.Quote(f.Name)
 	}
 	why := ""
-	if shown(of.Name) {
-		why = ": " + fault.As(err).Message
+	if e.Dataset != "" {
+		why = ": " + fault.As(e.Broken).Message
 	}
-	return fault.InvalidField("evolve", "%s cannot be read after the new columns %s are added to table %s%s", nameOf(of, shown), strings.Join(names, ", "), table, why).
+	return fault.InvalidField("evolve", "%s cannot be read after the new columns %s are added to table %s%s", e.Subject(), strings.Join(names, ", "), table, why).
 		In(table, "").WithRemedy("rename or leave out the column, or first set columns or prefix in the dataset's entry so that no two columns have its name")
-}
-
-// CheckPromoted returns Conflict if another dataset than the one with a name has other values after entries of
-// that dataset are promoted: it reads the same training table, and lacks an overlay among the entries, or defines it otherwise.
-// promoted has the entries, and the key and the training table of the dataset.
-func (d Datasets) CheckPromoted(name string, promoted dataset.Dataset, shown func(dataset string) bool) error {
-	for _, s := range promoted.Staging {
-		if !s.Join.Replaces() {
-			continue
-		}
-		for _, other := range d.Loader.Datasets() {
-			if other.Name == name || other.Training.Ref != (dataset.Ref{}) || !d.Same(other.Training.Table, promoted.Training.Table) || hasEntry(other, s, promoted.Key) {
-				continue
-			}
-			return fault.New(fault.Conflict, "entry %s is an overlay, and %s reads table %s without it: the columns that it replaces would have other values there",
-				s.Name, nameOf(other, shown), promoted.Training.Table).In(promoted.Training.Table, "").
-				WithRemedy("add the same entry to that dataset, or remove the dataset; --no-check promotes nevertheless (no_check=True in Python)")
-		}
-	}
-	return nil
-}
-
-// hasEntry reports whether a dataset has an entry with the name, table and definition of an entry of a dataset with a key. After a
-// promotion of the entry, such a dataset has the values that it had before.
-func hasEntry(of dataset.Dataset, entry dataset.Staging, key []string) bool {
-	of = of.Defaults()
-	return slices.ContainsFunc(of.Staging, func(s dataset.Staging) bool {
-		return s.Name == entry.Name && s.Table == entry.Table && s.PromotionDigest(of.Key) == entry.PromotionDigest(key)
-	})
 }
 
 // reads reports whether a dataset reads a table.

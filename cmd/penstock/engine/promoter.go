@@ -51,7 +51,7 @@ func (e *Engine) deletes() *deletes.Pool {
 // engine.
 func (e *Engine) Promoter() *promote.Promoter {
 	return promote.New(promote.Options{
-		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Others: e.Datasets().CheckPromoted,
+		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Effects: e.Datasets().SchemaEffects,
 		Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
 		Loader: func(of catalog.Catalog) *loader.Loader {
 			options := e.reads

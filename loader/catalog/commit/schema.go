@@ -2,9 +2,11 @@ package commit
 
 import (
 	"context"
+	"maps"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // SchemaEditor changes the schemas of the tables of one catalog, without a new snapshot. The
@@ -102,4 +104,30 @@ func (m SchemaMove) Check() error {
 		return fault.InvalidField("table", "the move names no table")
 	}
 	return nil
+}
+
+// Edited returns the table with the schema that the edit makes from the table's schema. added has the columns of Add, in the same
+// order, as a catalog describes them.
+func (e SchemaEdit) Edited(t *catalog.Table, added []catalog.Field) *catalog.Table {
+	names := maps.Clone(e.Rename)
+	if names == nil {
+		names = map[int]string{}
+	}
+	for _, id := range e.Drop {
+		names[id] = ""
+	}
+	out := t.Renamed(names)
+	out.Fields = append(out.Fields, added...)
+	out.Origins = map[int]dataset.ColumnOrigin{}
+	for _, f := range out.Fields {
+		if o, ok := t.Origins[f.ID]; ok {
+			out.Origins[f.ID] = o
+		}
+	}
+	for _, c := range e.Add {
+		if o, ok := dataset.OriginOf(c.Doc); ok {
+			out.Origins[c.ID] = o
+		}
+	}
+	return out
 }

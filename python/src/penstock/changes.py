@@ -212,6 +212,7 @@ class Demoted:
         dropped: the names of the dropped columns; empty if they had been dropped before.
         restored: the names of the columns that the dropped ones had replaced, which have their names back.
         entries: the staging entries of the dropped columns.
+        losing: the columns that datasets without these entries lose, by dataset; empty if the datasets were not checked.
         schema: the id of the current schema.
         readers: how the datasets that the client may read read the table after the change; () if they were not checked.
             Equality does not compare them.
@@ -222,6 +223,7 @@ class Demoted:
     restored: tuple[str, ...]
     entries: tuple[str, ...]
     schema: int
+    losing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
@@ -233,6 +235,10 @@ class Demoted:
             restored=tuple(str(one) for one in found.get("restored") or ()),
             entries=tuple(str(one) for one in found.get("entries") or ()),
             schema=int(found["schema"]),
+            losing={
+                str(name): tuple(str(one) for one in columns)
+                for name, columns in (found.get("losing") or {}).items()
+            },
             readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
         )
 
