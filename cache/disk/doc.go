@@ -1,7 +1,8 @@
 // Package disk caches decoded column chunks as files in a folder on the server's local disk. The
 // files outlive the process.
 //
-// A chunk is one column of one row group, as Arrow arrays of one type. Its name is a [ColumnID],
+// A chunk is one column of one row group, as Arrow arrays of one type, or another value of a file that is
+// derived from its rows, such as statistics, as structs. Its name is a [ColumnID],
 // which contains no host and no absolute path. Callers offer chunks with [Tier.Put], which writes
 // them in the background, and read them with [Tier.Get]. The package promises:
 //

@@ -16,12 +16,15 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
+// AnyRows accepts any number of rows.
+const AnyRows = -1
+
 // WantedChunk describes the chunk that a caller of Get expects.
 type WantedChunk struct {
 	// Types are the accepted types of the arrays, such as utf8 and dictionary<int32, utf8>. The
 	// result has one of them.
 	Types []arrow.DataType
-	// Rows is the number of rows of all arrays.
+	// Rows is the number of rows of all arrays, or AnyRows.
 	Rows int64
 	// Reserve reserves memory for the arrays before it is allocated. Get grows or shrinks the
 	// reservation to the size of the arrays, and the Chunk owns it afterward. If Get fails, it
@@ -146,7 +149,7 @@ func (r *chunkRead) run(ctx context.Context, id ColumnID, want WantedChunk) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if c.id != id || c.cost != r.file.cost || c.length+c.body != r.file.size || c.rows != want.Rows {
+	if c.id != id || c.cost != r.file.cost || c.length+c.body != r.file.size || want.Rows != AnyRows && c.rows != want.Rows {
 		return nil, damaged("its head does not agree with its name, its length or the table")
 	}
 	needs := c.body + nodeBytes*c.shape.nodes()

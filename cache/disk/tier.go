@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Folder is the tier's folder, an absolute path. It is created if its parent exists.
 	Folder string
+	// Name is the name of a folder inside Folder that the tier uses instead of Folder itself, so that tiers of different
+	// processes can share a parent folder. It is created, too. If it is empty, the tier uses Folder.
+	Name string
 	// Limit is the maximum number of bytes on disk.
 	Limit int64
 	// Queue is the maximum number of bytes of queued arrays; 0: 64 MiB.
@@ -79,9 +82,15 @@ func Open(ctx context.Context, o Options) (*Tier, error) {
 	if !filepath.IsAbs(o.Folder) {
 		return nil, fault.New(fault.Invalid, "the cache folder %q is not an absolute path", o.Folder)
 	}
+	t.options.Folder = filepath.Join(o.Folder, o.Name)
 	var err error
-	t.folder, err = store.Call(ctx, o.Calls, "list", o.Folder, func(context.Context) (*openedFolder, error) {
-		return openFolder(o.Folder, t.sys.remove)
+	t.folder, err = store.Call(ctx, o.Calls, "list", t.options.Folder, func(context.Context) (*openedFolder, error) {
+		if o.Name != "" {
+			if err := checkFolder(o.Folder); err != nil {
+				return nil, err
+			}
+		}
+		return openFolder(t.options.Folder, t.sys.remove)
 	})
 	if err != nil {
 		return nil, err

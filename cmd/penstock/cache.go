@@ -53,8 +53,8 @@ func cacheListCommand(p process) *cobra.Command {
 func cacheDropCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "drop [TABLE]", Short: "Drop the cached columns of a table, in memory and on disk, or the whole cache", Args: cmdline.AtMostOne,
-		Long: "Drop the decoded columns of a table, in memory and on disk. Give the name of the table, or its\n" +
-			"uuid if the catalog no longer has it. Without a table, drop everything that the server keeps.",
+		Long: "Drop the decoded columns of a table, in memory and on disk, and the kept statistics of its files. Give the name of\n" +
+			"the table, or its uuid if the catalog no longer has it. Without a table, drop everything that the server keeps.",
 		Example: "  penstock cache drop --uri grpc://127.0.0.1:8815",
 	}
 	from := newSourceFlags(c)

@@ -53,6 +53,9 @@ func statsCommand(p process) *cobra.Command {
 			Progress: func(read, all int64) {
 				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
 			},
+			Unkept: func(err error) {
+				p.note("statistics of files are not kept in cache_dir: %s\n", fault.Redact(err.Error()))
+			},
 		}
 		var out *statistics.Result
 		err := g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,4 +44,40 @@ func TestStatsDescribesATable(t *testing.T) {
 	require.Contains(t, stats("--uri", "grpc://127.0.0.1:1").stderr, "--uri is not supported by penstock stats")
 	require.Contains(t, stats("mian").stderr, `"mian"`)
 	require.Equal(t, []string{"main"}, completed(t, append(append([]string{"stats"}, config...), "features.history", "m")...))
+}
+
+// While a server uses cache_dir, stats keeps the statistics of files there. A second call needs no data file, until they are
+// dropped.
+//
+// spec: stats-11, stats-13
+func TestStatsKeepsStatisticsOfFiles(t *testing.T) {
+	l, folder := stagedHistory(t)
+	cached := filepath.Join(t.TempDir(), "cached")
+	text, err := os.ReadFile(l.config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(l.config, append(text, "server: {cache_dir: "+cached+"}\n"...), 0o600))
+	server := start(t, "--config", l.config)
+	stats := func() ran { return run(t, "stats", "features.history", "--json", "--config", l.config) }
+	first := stats()
+	require.Zero(t, first.code, first.stderr)
+	require.Empty(t, first.stderr)
+	data, away := filepath.Join(folder, "data"), filepath.Join(folder, "away")
+	require.NoError(t, os.Rename(data, away))
+	require.Equal(t, first, stats())
+	got := run(t, "cache", "drop", "features.history", "--uri", server.uri())
+	require.Zero(t, got.code, got.stderr)
+	require.NotZero(t, stats().code)
+	require.NoError(t, os.Rename(away, data))
+	require.Equal(t, first, stats())
+	require.NoError(t, os.Rename(data, away))
+	require.Equal(t, first, stats())
+	require.Zero(t, run(t, "cache", "drop", "--config", l.config).code)
+	require.NotZero(t, stats().code)
+
+	require.NoError(t, os.Rename(away, data))
+	require.NoError(t, os.RemoveAll(filepath.Join(cached, "statistics")))
+	require.NoError(t, os.WriteFile(filepath.Join(cached, "statistics"), nil, 0o600))
+	got = stats()
+	require.Equal(t, first.stdout, got.stdout)
+	require.Contains(t, got.stderr, "statistics of files are not kept in cache_dir: ")
 }

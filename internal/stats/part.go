@@ -7,14 +7,23 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
+// numberBytes is the size of the number of a row in bytes.
+const numberBytes = 8
+
 // Part describes some rows of a table. It is not safe for concurrent use.
 type Part struct {
 	Columns []*Column
 	// Sampled is the number of rows in the sample.
-	Sampled  int64
+	Sampled int64
+	// SampleBytes is the size of the sample of a part that was not merged: the sum of the results of Select.
+	SampleBytes int64
+
 	sampling Sampling
 	sample   []arrow.RecordBatch
-	kept     []int32
+	numbers  [][]int64 // of the rows of each batch of the sample in their file; only of a part that was not merged
+	kept     []int32   // the positions of the selected rows
+	keptAs   []int64   // the numbers of the selected rows
+	bytes    int64     // the size of the selected rows
 }
 
 // NewPart returns a Part without rows.
@@ -41,7 +50,11 @@ func (p *Part) Select(b arrow.RecordBatch, numbers []int64) (int64, error) {
 	if len(p.kept) == 0 {
 		return 0, nil
 	}
-	bytes := int64(0)
+	p.keptAs = make([]int64, len(p.kept))
+	for i, at := range p.kept {
+		p.keptAs[i] = numbers[at]
+	}
+	bytes := int64(numberBytes * len(p.kept))
 	for _, c := range b.Columns() {
 		size, err := new(batch.Gatherer).Size(c.DataType(), []batch.Segment{{Values: c, Indices: p.kept}})
 		if err != nil {
@@ -49,6 +62,7 @@ func (p *Part) Select(b arrow.RecordBatch, numbers []int64) (int64, error) {
 		}
 		bytes += size
 	}
+	p.bytes = bytes
 	return bytes, nil
 }
 
@@ -57,6 +71,12 @@ func (p *Part) Add(b arrow.RecordBatch, mem memory.Allocator) error {
 	for i, c := range b.Columns() {
 		p.Columns[i].Add(c)
 	}
+	return p.AddSample(b, mem)
+}
+
+// AddSample adds the selected rows of a batch to the sample, and leaves the counts and sketches as they are. It follows Select,
+// and is for parts from ReadState.
+func (p *Part) AddSample(b arrow.RecordBatch, mem memory.Allocator) error {
 	if len(p.kept) == 0 {
 		return nil
 	}
@@ -65,7 +85,8 @@ func (p *Part) Add(b arrow.RecordBatch, mem memory.Allocator) error {
 		return err
 	}
 	p.sample, p.Sampled = append(p.sample, rows), p.Sampled+rows.NumRows()
-	p.kept = p.kept[:0]
+	p.numbers, p.SampleBytes = append(p.numbers, p.keptAs), p.SampleBytes+p.bytes
+	p.kept, p.keptAs = p.kept[:0], nil
 	return nil
 }
 
@@ -76,6 +97,7 @@ func (p *Part) Merge(other *Part) {
 		p.Columns[i].Merge(c)
 	}
 	p.sample, p.Sampled = append(p.sample, other.sample...), p.Sampled+other.Sampled
+	p.numbers, other.numbers = nil, nil
 	other.sample, other.Sampled = nil, 0
 }
 
@@ -93,5 +115,5 @@ func (p *Part) Release() {
 		return
 	}
 	batch.ReleaseAll(p.sample...)
-	p.sample = nil
+	p.sample, p.numbers = nil, nil
 }

@@ -10,8 +10,10 @@ import (
 // A row that one level selects is also selected by all lower levels.
 type Sampling struct {
 	Seed  uint64 // of the file. Files with different seeds have independent samples
-	Level int    // from 0, which selects all rows, to 63
+	Level int    // from 0, which selects all rows, to maxLevel
 }
+
+const maxLevel = 63
 
 // LevelFor returns the smallest level that is expected to select at most the given number of rows.
 func LevelFor(rows, atMost int64) (level int) {

@@ -25,7 +25,7 @@ type table struct {
 }
 
 // batches returns the rows from one number to another, in batches that end at random, and slices of larger ones.
-func (d table) batches(t *testing.T, rng *rand.Rand) (out []arrow.RecordBatch) {
+func (d table) batches(t testing.TB, rng *rand.Rand) (out []arrow.RecordBatch) {
 	t.Helper()
 	whole, _, err := array.RecordFromJSON(memory.DefaultAllocator, d.schema, strings.NewReader("["+strings.Join(d.rows, ",")+"]"))
 	require.NoError(t, err)

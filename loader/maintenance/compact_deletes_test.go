@@ -26,7 +26,7 @@ func TestDeletesOfOtherFilesStay(t *testing.T) {
 	r.asNewSpec(t)
 	plain := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.FixedWidthTypes.Date32}}, nil)
 	r.Stage(t, dataset.TableWrite{Table: stagetest.History}, plain, `[{"id": 1, "day": "2026-10-01"}, {"id": 1, "day": "2026-10-02"}, {"id": 2, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-02"}]`)
-	r.eraseValues(t, catalog.File{Spec: 0}, 1)
+	r.EraseValues(t, catalog.File{Spec: 0}, 1)
 	before := r.written(t, "")
 	require.Len(t, before, 2)
 	out := r.compact(t, maintenance.Compaction{AnyOrder: true, Partition: []string{"day=2026-10-01"}})
@@ -36,7 +36,7 @@ func TestDeletesOfOtherFilesStay(t *testing.T) {
 	out = r.compact(t, maintenance.Compaction{AnyOrder: true})
 	require.Equal(t, 1, out.Deletes)
 	require.ElementsMatch(t, before, r.written(t, ""))
-	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+	require.Equal(t, "0", r.Load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
 // twice commits rows of one key three times, for two days in turn, and deletes a row of each file
@@ -62,7 +62,7 @@ func (r *rig) eraseFirst(t *testing.T) {
 	require.Len(t, byDay, 2)
 	for _, files := range byDay {
 		if len(files) > 1 {
-			r.erasePositions(t, false, 0, files...)
+			r.ErasePositions(t, false, 0, files...)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestDeletesOfRewrittenFilesGo(t *testing.T) {
 	require.Equal(t, 1, out.Deletes)
 	sameByKey(t, before, r.written(t, ""))
 	require.Zero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
-	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+	require.Equal(t, "0", r.Load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
 // Deletes of other files in the same delete file do not cause a file to be rewritten.
@@ -94,7 +94,7 @@ func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
 	files := r.Listed(t, "")
 	r.unsorted(t, files[0])
 	kept := r.Listed(t, "")[2]
-	r.erasePositions(t, false, 0, files[0], kept)
+	r.ErasePositions(t, false, 0, files[0], kept)
 	before := r.written(t, "")
 	// The unsorted file stays, since rewriting it would change the order of a country's rows. The
 	// second file needs no rewriting.
@@ -110,7 +110,7 @@ func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
 	out = r.compact(t, maintenance.Compaction{AnyOrder: true})
 	require.Equal(t, 1, out.Deletes)
 	require.ElementsMatch(t, before, r.written(t, ""))
-	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+	require.Equal(t, "0", r.Load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
 // Deletes that other writers commit between two groups stay, even if they apply to files that the

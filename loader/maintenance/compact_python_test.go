@@ -42,9 +42,9 @@ func TestPyIcebergFindsTheSameRows(t *testing.T) {
 		r.appends(t, 3)
 		files := r.Listed(t, "")
 		if version == 2 {
-			r.erasePositions(t, false, 0, files[0], files[1])
+			r.ErasePositions(t, false, 0, files[0], files[1])
 		} else {
-			r.eraseByVector(t, files[1], 1)
+			r.EraseByVector(t, files[1], 1)
 		}
 		if version == 2 { // PyIceberg cannot change tables of format version 3
 			r.asPython(t, `

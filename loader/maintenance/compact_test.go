@@ -123,7 +123,7 @@ func TestSmallFilesBecomeOne(t *testing.T) {
 		state, err := r.Tables.State(t.Context(), stagetest.History, "")
 		require.NoError(t, err)
 		require.Equal(t, out.Snapshot, state.Table.Pin.Snapshot)
-		require.Equal(t, "replace", string(r.load(t).CurrentSnapshot().Summary.Operation))
+		require.Equal(t, "replace", string(r.Load(t).CurrentSnapshot().Summary.Operation))
 		for _, f := range r.Listed(t, "") {
 			require.Equal(t, state.SortOrder, f.SortOrder)
 		}
@@ -155,14 +155,14 @@ func TestFilesWithoutSequenceNumbersStay(t *testing.T) {
 func TestDeletedRowsAreLeftOut(t *testing.T) {
 	for version := 2; version <= 3; version++ {
 		for name, erase := range map[string]func(t *testing.T, r *rig, f []catalog.File){
-			"named":    func(t *testing.T, r *rig, f []catalog.File) { r.erasePositions(t, true, 0, f[0]) },
-			"scoped":   func(t *testing.T, r *rig, f []catalog.File) { r.erasePositions(t, false, 0, f[0], f[1]) },
-			"equality": func(t *testing.T, r *rig, f []catalog.File) { r.eraseValues(t, f[0], 1) },
-			"vector":   func(t *testing.T, r *rig, f []catalog.File) { r.eraseByVector(t, f[1], 0) },
+			"named":    func(t *testing.T, r *rig, f []catalog.File) { r.ErasePositions(t, true, 0, f[0]) },
+			"scoped":   func(t *testing.T, r *rig, f []catalog.File) { r.ErasePositions(t, false, 0, f[0], f[1]) },
+			"equality": func(t *testing.T, r *rig, f []catalog.File) { r.EraseValues(t, f[0], 1) },
+			"vector":   func(t *testing.T, r *rig, f []catalog.File) { r.EraseByVector(t, f[1], 0) },
 			"mixed": func(t *testing.T, r *rig, f []catalog.File) {
-				r.eraseValues(t, f[0], 3)
+				r.EraseValues(t, f[0], 3)
 				r.appends(t, 1)
-				r.erasePositions(t, true, 0, f[1])
+				r.ErasePositions(t, true, 0, f[1])
 			},
 		} {
 			if (name == "vector") != (version == 3) && name != "equality" {
@@ -182,7 +182,7 @@ func TestDeletedRowsAreLeftOut(t *testing.T) {
 				for _, f := range r.Listed(t, "") {
 					require.True(t, f.Deletes.None(), "%v", f)
 				}
-				require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+				require.Equal(t, "0", r.Load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 				require.Zero(t, r.compact(t, maintenance.Compaction{}).Commits)
 			})
 		}
@@ -297,7 +297,7 @@ func TestPartitionsAreChosen(t *testing.T) {
 func TestOthersCommitDuringACompaction(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, r *rig){
 		"appends": func(t *testing.T, r *rig) { r.appends(t, 2) },
-		"deletes": func(t *testing.T, r *rig) { r.erasePositions(t, true, 0, r.Listed(t, "")[0]) },
+		"deletes": func(t *testing.T, r *rig) { r.ErasePositions(t, true, 0, r.Listed(t, "")[0]) },
 		"replaces": func(t *testing.T, r *rig) {
 			require.NotZero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
 		},

@@ -113,12 +113,12 @@ func TestDeletesOfTheTimeAreRestored(t *testing.T) {
 		r.plain(t, version)
 		r.appends(t, 3)
 		if version == 2 {
-			r.erasePositions(t, true, 0, r.Listed(t, "")[1])
+			r.ErasePositions(t, true, 0, r.Listed(t, "")[1])
 		} else {
-			r.eraseByVector(t, r.Listed(t, "")[1], 0)
+			r.EraseByVector(t, r.Listed(t, "")[1], 0)
 		}
 		then, snapshot := r.written(t, ""), r.current(t)
-		r.eraseValues(t, r.Listed(t, "")[0], 1)
+		r.EraseValues(t, r.Listed(t, "")[0], 1)
 		require.Less(t, len(r.written(t, "")), len(then))
 		out := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 		require.Equal(t, 2, out.Copied, "%+v", out)
@@ -177,7 +177,7 @@ func TestOthersCommitDuringARestoration(t *testing.T) {
 	r.plain(t, 2)
 	r.appends(t, 2)
 	then, snapshot := r.written(t, ""), r.current(t)
-	r.eraseValues(t, r.Listed(t, "")[0], 1)
+	r.EraseValues(t, r.Listed(t, "")[0], 1)
 	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		r.Tables.OnCommit = nil
 		r.appends(t, 1)
@@ -197,7 +197,7 @@ func TestEqualTokensRestoreOnce(t *testing.T) {
 	r.plain(t, 2)
 	r.appends(t, 2)
 	snapshot := r.current(t)
-	r.eraseValues(t, r.Listed(t, "")[0], 1)
+	r.EraseValues(t, r.Listed(t, "")[0], 1)
 	request := maintenance.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "twin")}
 	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		r.Tables.OnCommit = nil
@@ -225,7 +225,7 @@ func TestFailuresOfRestorationsLeaveNothing(t *testing.T) {
 			r.plain(t, 2)
 			r.appends(t, 2)
 			then, snapshot := r.written(t, ""), r.current(t)
-			r.eraseValues(t, r.Listed(t, "")[0], 1)
+			r.EraseValues(t, r.Listed(t, "")[0], 1)
 			rows, before := r.written(t, ""), r.Parquet(t)
 			failing := r.broken(t, errstore.Rule{Call: call, Nth: 1, Action: errstore.Fail(nil)})
 			_, err := failing.rewriter.Restore(t.Context(), maintenance.Restoration{Table: stagetest.History, Snapshot: snapshot})
@@ -263,7 +263,7 @@ func TestFilesAreRestoredAsTheyWere(t *testing.T) {
 	sorted.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
 	one := sorted.Listed(t, "")[0]
 	sorted.unsorted(t, one)
-	sorted.erasePositions(t, false, 1, one, sorted.Listed(t, "")[1])
+	sorted.ErasePositions(t, false, 1, one, sorted.Listed(t, "")[1])
 	then, snapshot = sorted.written(t, ""), sorted.current(t)
 	sorted.appends(t, 1)
 	sorted.compact(t, maintenance.Compaction{MinFiles: 2})
@@ -283,7 +283,7 @@ func (r *rig) unsorted(t *testing.T, beside catalog.File) {
 	t.Helper()
 	ids := array.NewInt64Builder(memory.DefaultAllocator)
 	ids.AppendValues([]int64{6, 5, 4, 9}, nil)
-	content := r.deleteFile(t, []string{"id"}, []int{1}, ids.NewArray())
+	content := r.FileOf(t, []string{"id"}, []int{1}, ids.NewArray())
 	path := filepath.Join(r.Dir, "unsorted.Parquet")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	_, err := r.Tables.Commit(t.Context(), commit.Change{Table: stagetest.History, Add: []commit.DataFile{{
@@ -295,7 +295,7 @@ func (r *rig) unsorted(t *testing.T, beside catalog.File) {
 // asNewSpec makes the day a partition field of the table.
 func (r *rig) asNewSpec(t *testing.T) {
 	t.Helper()
-	tx := r.load(t).NewTransaction()
+	tx := r.Load(t).NewTransaction()
 	require.NoError(t, tx.UpdateSpec(true).AddField("day", iceberg.IdentityTransform{}, "day").Commit())
 	_, err := tx.Commit(t.Context())
 	require.NoError(t, err)

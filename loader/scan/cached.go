@@ -3,8 +3,6 @@ package scan
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -41,17 +39,13 @@ type fileCache struct {
 	viewBytes int64              // size of these views
 }
 
-// noUUID is the uuid of a table whose metadata has none, which format version 1 allows. Nothing identifies
-// the columns of such tables.
-const noUUID = "00000000-0000-0000-0000-000000000000"
-
 // orCodes is added to the Type in the id of a column that may come as codes. The cache keeps such a
 // column apart from the same column as plain values.
 const orCodes = " or codes"
 
 // newFileCache returns nil if there is no cache, or if no column of the file can be cached.
 func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
-	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() || w.source.Table.Pin.UUID == noUUID {
+	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() || !w.source.Table.Identified() {
 		return nil
 	}
 	n := len(w.plan.read)
@@ -68,7 +62,7 @@ func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 		any = true
 		c.types[i] = []arrow.DataType{f.Type}
 		c.columns[i] = chunkcache.ChunkID{
-			Table: w.source.Table.Pin.UUID, File: relative(w.source.Table, want.File.Location), FileSize: o.FileSize(), Field: f.ID, Type: typeText(f),
+			Table: w.source.Table.Pin.UUID, File: w.source.Table.RelativePath(want.File.Location), FileSize: o.FileSize(), Field: f.ID, Type: f.TypeText(),
 		}
 		if slices.Contains(w.coded(), f.ID) && batch.MayBeCoded(f.Type) {
 			c.types[i] = append(c.types[i], batch.Coded(f.Type))
@@ -90,55 +84,6 @@ func cacheable(p *projection, o *opened, f catalog.Field) bool {
 	_, stored := o.Field(f.ID)
 	_, constant := o.constants[f.ID]
 	return stored && !constant && !catalog.IsLineage(f.ID) && (f.Stored == nil || p.defaults == nil) && f.Type.ID() != arrow.NULL
-}
-
-// relative returns the path of a file within its table's location, without a leading slash. For a
-// file outside the table's location, it returns the file's location.
-func relative(t *catalog.Table, location string) string {
-	path, ok := strings.CutPrefix(location, strings.TrimSuffix(t.Location, "/")+"/")
-	if t.Location == "" || !ok {
-		return location
-	}
-	return path
-}
-
-// typeText returns the wanted type of a column, with the ids of nested fields.
-func typeText(f catalog.Field) string {
-	var b strings.Builder
-	if f.Required {
-		b.WriteString("required ")
-	}
-	of := f.Type
-	if f.Stored != nil {
-		of = f.Stored
-	}
-	writeType(&b, of)
-	return b.String()
-}
-
-func writeType(b *strings.Builder, t arrow.DataType) {
-	nested, ok := t.(arrow.NestedType)
-	if !ok {
-		b.WriteString(t.String())
-		return
-	}
-	b.WriteString(t.Name())
-	if fixed, ok := t.(*arrow.FixedSizeListType); ok {
-		b.WriteString(strconv.Itoa(int(fixed.Len())))
-	}
-	b.WriteByte('<')
-	for _, f := range nested.Fields() {
-		b.WriteString(strconv.Quote(f.Name))
-		b.WriteByte(' ')
-		b.WriteString(strconv.Itoa(idOf(f)))
-		if !f.Nullable {
-			b.WriteString(" required")
-		}
-		b.WriteByte(' ')
-		writeType(b, f.Type)
-		b.WriteByte(',')
-	}
-	b.WriteByte('>')
 }
 
 // of returns the id in the cache of a column of a row group, and whether the column can be cached.

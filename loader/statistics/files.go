@@ -35,8 +35,9 @@ func (d *describing) readAll(ctx context.Context) (*stats.Part, error) {
 	for from := 0; from < len(d.files); from += window {
 		parts := make([]*stats.Part, min(window, len(d.files)-from))
 		err := d.Cores.Each(len(parts), func(i int) error {
-			parts[i] = stats.NewPart(fields, stats.Sampling{Seed: seeds[from+i], Level: d.level})
-			return d.readFile(ctx, d.files[from+i], parts[i])
+			part, err := d.describeFile(ctx, d.files[from+i], seeds[from+i], fields)
+			parts[i] = part
+			return err
 		})
 		if err != nil {
 			for _, part := range append(parts, whole) {
@@ -64,11 +65,26 @@ func (d *describing) seeds() []uint64 {
 	return out
 }
 
-// readFile describes the rows of a file.
-func (d *describing) readFile(ctx context.Context, f catalog.File, part *stats.Part) error {
+// describeFile returns the part of a file: a kept one, or else that of the rows that it reads. The caller releases it, even
+// after an error. Its memory is charged.
+func (d *describing) describeFile(ctx context.Context, f catalog.File, seed uint64, fields []arrow.Field) (*stats.Part, error) {
+	part := stats.NewPart(fields, stats.Sampling{Seed: seed, Level: d.level})
 	if err := d.held.GrowWait(ctx, part.Memory()); err != nil {
-		return err
+		return nil, err
 	}
+	kept := d.keptPart(f, seed)
+	if known, ok := d.readKept(ctx, kept, fields); ok {
+		d.advance(known.Rows())
+		return known, nil
+	}
+	if err := d.readFile(ctx, f, part); err != nil {
+		return part, err
+	}
+	return part, d.keep(kept, f, part, fields)
+}
+
+// readFile adds the rows of a file to its part.
+func (d *describing) readFile(ctx context.Context, f catalog.File, part *stats.Part) error {
 	source := plan.Source{
 		Table: d.table, Planned: catalog.FieldIDs(d.columns), Files: []plan.FileRange{{File: f, To: f.Rows}}, Ordinals: true,
 	}
@@ -104,11 +120,16 @@ func (d *describing) add(ctx context.Context, b arrow.RecordBatch, part *stats.P
 	if err := part.Add(columns, memory.DefaultAllocator); err != nil {
 		return err
 	}
+	d.advance(b.NumRows())
+	return nil
+}
+
+// advance reports progress by a number of rows.
+func (d *describing) advance(rows int64) {
 	d.read.mu.Lock()
 	defer d.read.mu.Unlock()
-	d.read.read += b.NumRows()
+	d.read.read += rows
 	if d.request.Progress != nil {
 		d.request.Progress(d.read.read, d.read.all)
 	}
-	return nil
 }

@@ -4,6 +4,10 @@
 // that depends only on when the files were written and on their partitions, so that the result does not depend on which file
 // was read first.
 //
+// The part of a file never changes. If there is a disk, parts are kept there, and files with a kept part are not read. A part
+// is kept under the digest of everything that its rows depend on, and a state that is damaged is read anew from its file, so
+// that kept parts never change a result.
+//
 // The package does not depend on the kinds of catalogs and storage: the caller passes functions that read them.
 package statistics
 
@@ -33,20 +37,29 @@ type Tables interface {
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
 }
 
-// Options configure a Describer. All fields but Cores are required.
+// Options configure a Describer. All fields but Cores and Kept are required.
 type Options struct {
 	Tables Tables
 	// Read reads columns of files, without deleted rows.
 	Read   func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
 	Budget *budget.Budget
 	Cores  *cores.Cores // reads several files at a time; nil reads one
+	Kept   Disk         // keeps the parts of files; nil: none is kept
+	// RequireChecksums is the option of the scanner. Parts of files that were read without it are not used with it.
+	RequireChecksums bool
 }
 
 // Describer describes tables. It is safe for concurrent use.
-type Describer struct{ options Options }
+type Describer struct {
+	options    Options
+	sampleRows int64 // SampleRows
+	maxKept    int64 // MaxKept
+}
 
 // New returns a Describer.
-func New(o Options) *Describer { return &Describer{options: o} }
+func New(o Options) *Describer {
+	return &Describer{options: o, sampleRows: SampleRows, maxKept: MaxKept}
+}
 
 // SampleRows is the maximum number of rows in the sample of a table, in expectation.
 const SampleRows = 1 << 16
@@ -98,7 +111,7 @@ type Sample struct {
 // Describe describes a table. Errors: NotFound for a table, branch, snapshot or column that does not exist, Exhausted without
 // memory, and the errors of the catalog and of reading files.
 func (d *Describer) Describe(ctx context.Context, request Request) (*Result, error) {
-	r := &describing{Options: d.options, request: request}
+	r := &describing{Options: d.options, sampleRows: d.sampleRows, maxKept: d.maxKept, request: request}
 	if err := r.describe(ctx); err != nil {
 		return nil, fault.Op(err, "describe table %s", request.History.Name)
 	}
@@ -108,14 +121,16 @@ func (d *Describer) Describe(ctx context.Context, request Request) (*Result, err
 // describing is one call of Describe.
 type describing struct {
 	Options
-	request Request
-	table   *catalog.Table
-	columns []catalog.Field
-	files   []catalog.File
-	level   int
-	held    *budget.Reservation
-	result  Result
-	read    progress
+	sampleRows int64
+	maxKept    int64
+	request    Request
+	table      *catalog.Table
+	columns    []catalog.Field
+	files      []catalog.File
+	level      int
+	held       *budget.Reservation
+	result     Result
+	read       progress
 }
 
 func (d *describing) describe(ctx context.Context) (err error) {
@@ -177,7 +192,7 @@ func (d *describing) order() {
 		d.result.Bytes += f.Bytes
 	}
 	if !d.request.Exact {
-		d.level = stats.LevelFor(d.read.all, SampleRows)
+		d.level = stats.LevelFor(d.read.all, d.sampleRows)
 	}
 }
 

@@ -18,6 +18,8 @@ type keptColumns struct {
 	columns *chunkcache.ColumnCache
 	loader  *loader.Loader
 	disk    *columnDisk
+	// dropParts deletes the kept parts of statistics of tables, or of all tables if the uuids are nil.
+	dropParts func(ctx context.Context, uuids map[string]bool) (bytes int64, err error)
 }
 
 // CacheAdmin returns the cache administration of the engine, or nil if the engine caches nothing.
@@ -25,7 +27,7 @@ func (e *Engine) CacheAdmin() flight.CacheAdmin {
 	if e.chunks == nil {
 		return nil
 	}
-	return keptColumns{columns: e.chunks, loader: e.Loader, disk: &e.columns}
+	return keptColumns{columns: e.chunks, loader: e.Loader, disk: &e.columns, dropParts: e.dropParts}
 }
 
 // List implements flight.CacheAdmin.
@@ -53,7 +55,9 @@ func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDr
 		add(k.columns.Drop(""))
 		add(k.disk.drop(ctx))
 		out.Bytes += k.loader.DropKeptBuildSides()
-		return out, nil
+		bytes, err := k.dropParts(ctx, nil)
+		out.Bytes += bytes
+		return out, err
 	}
 	uuids := map[string]bool{table: true}
 	for _, uuid := range k.columns.UUIDs(table) {
@@ -68,7 +72,11 @@ func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDr
 	}
 	columns, bytes, err := k.disk.dropTables(ctx, uuids)
 	add(columns, bytes)
-	if err == nil && out.Columns == 0 && missing != nil {
+	if err == nil {
+		bytes, err = k.dropParts(ctx, uuids)
+		out.Bytes += bytes
+	}
+	if err == nil && out.Columns == 0 && out.Bytes == 0 && missing != nil {
 		err = fault.Op(missing, "drop the cached columns of table %s", table)
 	}
 	return out, err

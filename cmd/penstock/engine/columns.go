@@ -114,7 +114,7 @@ func (e *Engine) openColumns(ctx context.Context, s config.Server, metrics *tele
 		return fault.New(fault.Invalid, "cache_dir %s: %w", s.CacheDir, err)
 	}
 	tier, err := disk.Open(ctx, disk.Options{
-		Folder: folder, Limit: s.CacheDisk, Queue: s.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.Budget,
+		Folder: folder, Limit: s.CacheDisk - partsBytes(s), Queue: s.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.Budget,
 		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: time.Now}), Clock: time.Now, Log: log,
 	})
 	if fault.KindOf(err) == fault.Invalid {

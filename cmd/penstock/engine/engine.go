@@ -55,6 +55,7 @@ type Engine struct {
 	chunks  *chunkcache.ColumnCache // nil: decoded columns are not cached
 	columns columnDisk              // the disk tier of chunks
 	Cores   *cores.Cores            // decode, and assemble batches
+	server  config.Server           // the settings
 	memory  batch.Trimming          // allocates batches and decoded columns; it is also in pools
 	closers []func()                // functions that close the parts above, in the order of the parts' creation
 }
@@ -70,6 +71,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
 		pools:  []trimmed{memory, scratch},
 		memory: memory,
+		server: c.Server,
 		Cores:  cores.New(runtime.GOMAXPROCS(0)),
 	}
 	defer func() {

@@ -12,6 +12,8 @@ type Statistics struct {
 	Columns         []string
 	Exact, NoValues bool
 	Progress        func(read, all int64)
+	// Unkept is called if the parts of files cannot be kept in `cache_dir`, with the reason.
+	Unkept func(error)
 }
 
 // Statistics describes the columns of a table.
@@ -23,7 +25,15 @@ func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Resu
 		return nil, err
 	}
 	defer held.Release()
-	return statistics.New(statistics.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Budget: e.Budget, Cores: e.Cores}).Describe(ctx, statistics.Request{
+	o := statistics.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Budget: e.Budget, Cores: e.Cores, RequireChecksums: e.server.RequireChecksums}
+	switch parts, err := e.openParts(ctx); {
+	case err != nil:
+		s.Unkept(err)
+	case parts != nil:
+		defer closeParts(ctx, parts)
+		o.Kept = parts
+	}
+	return statistics.New(o).Describe(ctx, statistics.Request{
 		History: snapshots, At: s.At, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress,
 	})
 }

@@ -1,4 +1,4 @@
-package maintenance_test
+package stagetest
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
@@ -23,19 +21,19 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
-// load loads the table with iceberg-go, which acts as another writer.
-func (r *rig) load(t *testing.T) *icetable.Table {
+// Load loads the table with iceberg-go, which acts as another writer.
+func (r *Rig) Load(t *testing.T) *icetable.Table {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "catalog.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + r.Dir})
 	require.NoError(t, err)
-	out, err := c.LoadTable(t.Context(), icecatalog.ToIdentifier(stagetest.History))
+	out, err := c.LoadTable(t.Context(), icecatalog.ToIdentifier(History))
 	require.NoError(t, err)
 	return out
 }
@@ -50,9 +48,9 @@ type erasing struct {
 }
 
 // erase commits a delete file for the partition of a data file.
-func (r *rig) erase(t *testing.T, of catalog.File, e erasing) {
+func (r *Rig) erase(t *testing.T, of catalog.File, e erasing) {
 	t.Helper()
-	tbl := r.load(t)
+	tbl := r.Load(t)
 	format, name := iceberg.ParquetFile, "erased-"+uuid.NewString()+".parquet"
 	if e.puffin {
 		format = iceberg.PuffinFile
@@ -77,8 +75,8 @@ func (r *rig) erase(t *testing.T, of catalog.File, e erasing) {
 	require.NoError(t, err)
 }
 
-// erasePositions deletes rows of data files of one partition. The delete file names its only data file if named is true.
-func (r *rig) erasePositions(t *testing.T, named bool, row int64, files ...catalog.File) {
+// ErasePositions deletes rows of data files of one partition. The delete file names its only data file if named is true.
+func (r *Rig) ErasePositions(t *testing.T, named bool, row int64, files ...catalog.File) {
 	t.Helper()
 	slices.SortFunc(files, func(a, b catalog.File) int { return len(a.Location) - len(b.Location) })
 	paths, rows := array.NewStringBuilder(memory.DefaultAllocator), array.NewInt64Builder(memory.DefaultAllocator)
@@ -86,7 +84,7 @@ func (r *rig) erasePositions(t *testing.T, named bool, row int64, files ...catal
 		paths.Append(f.Location)
 		rows.Append(row)
 	}
-	content := r.deleteFile(t, []string{"file_path", "pos"}, []int{catalog.PathField, catalog.PositionField}, paths.NewArray(), rows.NewArray())
+	content := r.FileOf(t, []string{"file_path", "pos"}, []int{catalog.PathField, catalog.PositionField}, paths.NewArray(), rows.NewArray())
 	r.erase(t, files[0], erasing{content: content, rows: len(files), kind: iceberg.EntryContentPosDeletes, build: func(b *iceberg.DataFileBuilder) {
 		if named {
 			path := map[int][]byte{catalog.PathField: []byte(files[0].Location)}
@@ -95,19 +93,19 @@ func (r *rig) erasePositions(t *testing.T, named bool, row int64, files ...catal
 	}})
 }
 
-// eraseValues deletes the rows of an id that are in the partition of a data file.
-func (r *rig) eraseValues(t *testing.T, of catalog.File, id int64) {
+// EraseValues deletes the rows of an id that are in the partition of a data file.
+func (r *Rig) EraseValues(t *testing.T, of catalog.File, id int64) {
 	t.Helper()
 	ids := array.NewInt64Builder(memory.DefaultAllocator)
 	ids.Append(id)
-	content := r.deleteFile(t, []string{"id"}, []int{1}, ids.NewArray())
+	content := r.FileOf(t, []string{"id"}, []int{1}, ids.NewArray())
 	r.erase(t, of, erasing{content: content, rows: 1, kind: iceberg.EntryContentEqDeletes, build: func(b *iceberg.DataFileBuilder) {
 		b.EqualityFieldIDs([]int{1})
 	}})
 }
 
-// eraseByVector deletes rows of a data file with a deletion vector.
-func (r *rig) eraseByVector(t *testing.T, of catalog.File, rows ...uint64) {
+// EraseByVector deletes rows of a data file with a deletion vector.
+func (r *Rig) EraseByVector(t *testing.T, of catalog.File, rows ...uint64) {
 	t.Helper()
 	set := dv.NewRoaringPositionBitmap()
 	for _, row := range rows {
@@ -129,22 +127,17 @@ func (r *rig) eraseByVector(t *testing.T, of catalog.File, rows ...uint64) {
 	}})
 }
 
-// deleteFile returns a Parquet file with columns of the given field ids.
-func (r *rig) deleteFile(t *testing.T, names []string, ids []int, columns ...arrow.Array) []byte {
+// FileOf returns a Parquet file with columns of the given field ids.
+func (r *Rig) FileOf(t *testing.T, names []string, ids []int, columns ...arrow.Array) []byte {
 	t.Helper()
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
 		fields[i] = arrow.Field{Name: name, Type: columns[i].DataType(), Metadata: arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(ids[i])})}
 	}
 	schema := arrow.NewSchema(fields, nil)
-	path := filepath.Join(t.TempDir(), "deletes.parquet")
-	file, err := os.Create(path) //nolint:gosec // a test's own folder
+	rows, err := array.NewRecordReader(schema, []arrow.RecordBatch{array.NewRecordBatch(schema, columns, int64(columns[0].Len()))})
 	require.NoError(t, err)
-	w, err := pqarrow.NewFileWriter(schema, file, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
-	require.NoError(t, err)
-	require.NoError(t, w.Write(array.NewRecordBatch(schema, columns, int64(columns[0].Len()))))
-	require.NoError(t, w.Close())
-	content, err := os.ReadFile(path) //nolint:gosec // a test's own folder
-	require.NoError(t, err)
-	return content
+	var content bytes.Buffer
+	require.NoError(t, parquettest.Write(&content, rows, parquettest.Options{}))
+	return content.Bytes()
 }
