@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import penstock
-from penstock import client, mixing
+from penstock import mixing, querying
 from penstock.signatures import lists
 
 OF_QUERIES = [
@@ -56,7 +56,7 @@ def test_a_mix_lists_the_fields_of_a_run() -> None:
 
 
 def test_every_function_that_takes_fields_lists_them() -> None:
-    for owner in (penstock.Client, client, mixing):
+    for owner in (penstock.Client, querying, mixing):
         for name, function in inspect.getmembers(owner, inspect.isfunction):
             hint = str(function.__annotations__.get("fields", ""))
             assert ("Unpack[" in hint) == hasattr(function, "__signature__"), name
