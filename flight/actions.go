@@ -41,6 +41,11 @@ func (s *service) actions() []call.Action {
 			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.progress.Answering(s.verifyProgress),
 		})
 	}
+	if s.options.Differ != nil {
+		all = append(all, call.Action{
+			Name: "diff", Description: "Compare two snapshots of a table: files, partitions, columns, and the keys that were added, gone or changed. Body: {table, from, to, key, only_files, progress} as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.progress.Answering(s.diff),
+		})
+	}
 	all = append(all, historian{s.options.History, s.guard, s.options.Budget}.actions()...)
 	all = append(all, s.changes.Actions()...)
 	if s.options.Cache != nil {
@@ -194,8 +199,7 @@ func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte,
 	return []any{found}, nil
 }
 
-// verified verifies a planned query. It reads as much as a stream does, so it takes a stream's slot
-// and is counted as a stream.
+// verified verifies a planned query.
 func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
 	query, err := decode.Query(body)
 	if err != nil {
@@ -209,27 +213,38 @@ func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progr
 	if err != nil {
 		return nil, err
 	}
+	var found *loader.Verification
+	err = s.asStream(ctx, c, func(ctx context.Context) error {
+		var err error
+		if may, err = s.guard.PermitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
+			return err
+		}
+		c.Note.Verify()
+		found, err = s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.Rights}, progress)
+		if changed := s.guard.CheckUnchanged(may); changed != nil {
+			return changed
+		}
+		return failure.Cause(ctx, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Note.Verified(found)
+	return found, nil
+}
+
+// asStream calls run for a call that reads as much as a stream does. So the call takes a stream's slot
+// and is counted as a stream.
+func (s *service) asStream(ctx context.Context, c *call.Call, run func(context.Context) error) error {
 	c.Slot.Leave()
 	ctx, leave := s.enter(ctx)
 	defer leave()
 	at := s.admission.Of(admission.Stream{Client: c.Client()})
 	defer at.Release()
 	if err := at.Enter(ctx); err != nil {
-		return nil, failure.Cause(ctx, err)
+		return failure.Cause(ctx, err)
 	}
-	if may, err = s.guard.PermitTo(c, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
-		return nil, err
-	}
-	c.Note.Verify()
-	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.Rights}, progress)
-	if changed := s.guard.CheckUnchanged(may); changed != nil {
-		return nil, changed
-	}
-	if err != nil {
-		return nil, failure.Cause(ctx, err)
-	}
-	c.Note.Verified(found)
-	return found, nil
+	return run(ctx)
 }
 
 // manifest records what a model was trained on, so that its rows can be read again. The query

@@ -9,12 +9,14 @@ import (
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/failure"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/tablediff"
 )
 
 // TableHistory reads the metadata of tables. It is safe for concurrent use.
@@ -24,6 +26,13 @@ type TableHistory interface {
 	TableNames(ctx context.Context, within string) ([]string, error)
 	// History returns the snapshots of a table. Their memory is charged to held.
 	History(ctx context.Context, table string, held *budget.Reservation) (*history.Table, error)
+}
+
+// Differ compares snapshots of tables. It is safe for concurrent use.
+type Differ interface {
+	// Diff calls progress from time to time with the number of rows that were read and the number
+	// of all rows to read.
+	Diff(ctx context.Context, request decode.DiffCommand, progress func(read, all int64)) (*tablediff.Result, error)
 }
 
 // Limits of a list of tables.
@@ -153,4 +162,48 @@ func (h historian) tableLog(ctx context.Context, c *call.Call, body []byte) ([]b
 		return nil, err
 	}
 	return jsontext.Of(out), nil
+}
+
+// diff compares two snapshots of a table. Unless only files are compared, it reads as much as a
+// stream.
+func (s *service) diff(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
+	asked, err := decode.Diff(body)
+	if err != nil {
+		return nil, err
+	}
+	to.Wanted(asked.Progress)
+	if err := s.guard.PermitDiff(c, asked.Table); err != nil {
+		return nil, err
+	}
+	var found *tablediff.Result
+	compare := func(ctx context.Context) error {
+		if err := s.guard.PermitDiff(c, asked.Table); err != nil { // the policy may have changed while the call waited
+			return err
+		}
+		c.Note.Diff()
+		ctx, entered := s.options.Budget.Enter(ctx, c.Client())
+		defer entered.Release()
+		var err error
+		found, err = s.options.Differ.Diff(ctx, asked, func(read, all int64) {
+			to.At(progress.Message{Step: "read", Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
+		})
+		return err
+	}
+	if asked.OnlyFiles {
+		err = compare(ctx)
+	} else {
+		err = s.asStream(ctx, c, compare)
+	}
+	if changed := s.guard.PermitDiff(c, asked.Table); changed != nil {
+		return nil, changed
+	}
+	if err != nil {
+		return nil, s.guard.DisclosedTable(c, asked.Table, failure.Cause(ctx, err))
+	}
+	rows := int64(0)
+	if found.Keys != nil {
+		rows = found.Keys.RowsBefore + found.Keys.RowsAfter
+	}
+	c.Note.Differed(found.Table, []int64{found.From.Snapshot, found.To.Snapshot}, rows)
+	return []any{found}, nil
 }

@@ -129,6 +129,8 @@ type Options struct {
 	Cache CacheAdmin
 	// History reads the snapshots of tables; nil: they are not shown.
 	History TableHistory
+	// Differ compares snapshots of tables; nil: the action diff is not served.
+	Differ Differ
 	// Tables writes to tables; nil: nothing is written.
 	Tables changes.TableWriter
 	// Maintenance rewrites tables that Tables writes to, and cleans their folders; nil: nothing does.

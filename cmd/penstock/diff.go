@@ -8,11 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/cmd/penstock/engine"
-	"github.com/penstock/penstock/flight/progress"
-	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/tablediff"
 )
 
@@ -26,7 +25,7 @@ func diffCommand(p process) *cobra.Command {
 			"Of files that both snapshots have, at most the columns of the key are read, to tell whether they have the\n" +
 			"keys of files that differ. --files reads no row.",
 		Example: "  penstock diff features.history --config penstock.yaml\n" +
-			"  penstock diff features.history main candidate --key request_id --config penstock.yaml\n" +
+			"  penstock diff features.history main candidate --key request_id --uri grpc://127.0.0.1:8815\n" +
 			"  penstock diff features.history 3051729675574597004 --files --json --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 3 { //nolint:mnd // a table and two snapshots
@@ -35,29 +34,20 @@ func diffCommand(p process) *cobra.Command {
 			return nil
 		},
 	}
-	file := configFlag(c)
-	uri := cmdline.Text(c, "uri,u", "URI", "not supported by this command: it reads the tables itself")
+	from := newSourceFlags(c)
 	key := cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: those by which a dataset joins the table, or the bucketed columns, or those that rows are sorted by)")
 	onlyFiles := c.Flags().Bool("files", false, "compare files, partitions and columns, and read no row")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		switch {
-		case *uri != "":
-			return cmdline.Errorf("--uri is not supported by %s: give --config FILE, the config file with the table's catalog", c.CommandPath())
-		case *onlyFiles && *key != "":
+		if *onlyFiles && *key != "" {
 			return cmdline.Errorf("--files reads no row: leave out --key")
 		}
 		args = append(args, "", "")
-		g := p.readingProgress("diff", args[0])
-		request := engine.Diff{
-			Table: args[0], From: args[1], To: args[2], Key: cmdline.Items(*key), OnlyFiles: *onlyFiles,
-			Progress: func(read, all int64) {
-				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
-			},
-		}
+		request := decode.DiffCommand{Table: args[0], From: args[1], To: args[2], Key: cmdline.Items(*key), OnlyFiles: *onlyFiles, Progress: true}
+		g := p.readingProgress("diff", request.Table)
 		var out *tablediff.Result
-		err := g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
-			out, err = e.Diff(ctx, request)
+		err := g.end(p.withClient(c, from, func(ctx context.Context, s *client.Client) (err error) {
+			out, err = s.Diff(ctx, request, g.report)
 			return err
 		}))
 		if err != nil {

@@ -44,10 +44,14 @@ func TestDiffShowsWhatChanged(t *testing.T) {
 	require.NotContains(t, got.stdout, "keys")
 	got = diff("main", "next", "--key", "country")
 	require.Contains(t, got.stdout, "keys (country)")
-	for _, args := range [][]string{{"--uri", "grpc://127.0.0.1:1"}, {"a", "b", "c"}, {"--files", "--key", "req_id"}} {
+	for _, args := range [][]string{{"a", "b", "c"}, {"--files", "--key", "req_id"}} {
 		require.Equal(t, exitUsage, diff(args...).code)
 	}
-	require.Contains(t, diff("--uri", "grpc://127.0.0.1:1").stderr, "--uri is not supported by penstock diff")
+	server := start(t, append(config, "--memory", "256MiB")...)
+	for _, args := range [][]string{nil, {"main", "next"}, {"next", "--json"}, {"main", "next", "--files"}, {"main", "next", "--key", "country", "--json"}, {"none", "main", "--json"}, {"mian"}, {"--key", "no"}} {
+		local, remote := diff(args...), run(t, append(append([]string{"diff", "features.history"}, args...), "--uri", server.uri())...)
+		require.Equal(t, local, remote, "%v", args)
+	}
 	require.Contains(t, diff("mian").stderr, `"mian"`)
 	require.Equal(t, []string{"candidate", "main", "next"}, completed(t, append(append([]string{"diff"}, config...), "features.history", "")...))
 	require.Equal(t, []string{"next"}, completed(t, append(append([]string{"diff"}, config...), "features.history", "main", "n")...))

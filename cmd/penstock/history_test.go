@@ -199,7 +199,7 @@ func TestLastChangeOfABranchIsTakenBack(t *testing.T) {
 // Under a policy, clients find the tables that they may read or write, and learn nothing about
 // others.
 //
-// spec: history-1, history-2, history-7, history-30
+// spec: history-1, history-2, history-7, history-30, history-31, history-32
 func TestTablesAreShownAsThePolicySays(t *testing.T) {
 	l, _ := stagedHistory(t)
 	l.config = l.file(t, "shown.yaml", `
@@ -208,12 +208,14 @@ catalogs:
 datasets:
   history: {training: {table: features.history}, key: [req_id]}
   other: {training: {table: features.secret}, key: [req_id]}
+  filtered: {training: {table: features.history, filter: "country = 'CH'"}, key: [req_id]}
+  narrow: {training: {table: features.secret, filter: "country = 'CH'"}, key: [req_id], staging: [{table: features.history, columns: []}]}
 `)
 	a := l.parquetFile(t, "b.parquet", `[{"req_id": 7, "country": "CH"}]`)
 	require.Zero(t, run(t, "stage", "features.secret", a, "--key", "req_id", "--buckets", "1", "--config", l.config).code)
 	tokens, log := filepath.Join(t.TempDir(), "server.tokens"), filepath.Join(t.TempDir(), "audit.log")
 	token := map[string]string{}
-	for _, name := range []string{"writer", "reader", "explainer", "limited", "inline"} {
+	for _, name := range []string{"writer", "reader", "explainer", "limited", "inline", "verifier", "sender", "filtered", "narrow", "blind"} {
 		token[name] = issued(t, tokens, name)
 	}
 	server := changing{audit: log, child: start(t, "--config", l.config, "--memory", "256MiB", "--tokens", tokens, "--audit-log", log, "--policy", policyFile(t, `
@@ -223,6 +225,11 @@ rules:
 - {subjects: [explainer], read: [history], allow: [explain]}
 - {subjects: [limited], read: [history], allow: [explain], tables: {features.history: {filter: "country = 'CH'"}}}
 - {subjects: [inline], inline: ["features.history"], allow: [explain]}
+- {subjects: [verifier], read: [history], allow: [explain, verify]}
+- {subjects: [sender], inline: ["features.history"], allow: [explain, verify]}
+- {subjects: [filtered], read: [filtered], allow: [explain, verify]}
+- {subjects: [narrow], read: [narrow], allow: [explain, verify]}
+- {subjects: [blind], read: [history], allow: [verify]}
 `))}
 	call := func(who string, args ...string) ran {
 		return run(t, append(args, "--uri", server.uri(), "--token-file", token[who])...)
@@ -253,13 +260,31 @@ rules:
 		require.Equal(t, said[0], said[1], "whether or not there is such a table")
 		require.NotContains(t, said[0], "features.")
 	}
-	refused := 0
+	for who, want := range map[string]string{
+		"writer": "may not call verify", "reader": "may not call verify", "explainer": "may not call verify", "limited": "may not call verify",
+		"inline": "may not call verify", "verifier": "", "sender": "", "filtered": "may not read", "narrow": "may not read", "blind": "would show more of it",
+	} {
+		got := call(who, "diff", "features.history")
+		if want == "" {
+			require.Zero(t, got.code, "%s: %s", who, got.stderr)
+			require.Contains(t, got.stdout, "added: 2, such as ", who)
+		} else {
+			require.Contains(t, got.stderr, want, who)
+		}
+		require.Equal(t, exitFailure, call(who, "diff", "features.secret").code, who)
+	}
+	var compared, refused int
 	for _, line := range server.lines(t) {
+		if line.Event == audit.Diff {
+			require.Equal(t, []any{int64(2), "features.history", 1}, []any{line.Rows, line.Tables[0].Table, len(line.Tables)})
+			compared++
+		}
 		if line.Event == audit.Refusal && line.Call == "log" && line.Tables[0].Table == "features.secret" {
 			refused++
 		}
 	}
 	require.Equal(t, 5, refused)
+	require.Equal(t, 2, compared)
 	got := call("writer", "tables", "hr")
 	require.Contains(t, got.stderr, "there is no table hr, and no table in a namespace or catalog of that name, that this client may read")
 	got = call("reader", "tables", "features.secret")

@@ -63,6 +63,40 @@ func (g *Guard) PermitHistory(c *call.Call, table string) error {
 	return unreadableTable(table)
 }
 
+// PermitDiff returns an error unless the caller may compare snapshots of a table. The result shows
+// keys of any row of any snapshot. So the caller needs the rights to see the snapshots of the table,
+// to read all of its rows and columns, and to call verify, which shows keys, too.
+func (g *Guard) PermitDiff(c *call.Call, table string) error {
+	if err := g.Audit.Err(); err != nil {
+		return NotAudited(err)
+	}
+	if err := g.PermitHistory(c, table); err != nil {
+		return err
+	}
+	now, who := g.Policy(), c.Caller
+	if rights, may := now.Inline(who, dataset.Dataset{Training: dataset.Training{Table: table}}); may && rights.Of(table).IsZero() && rights.May(policy.Verify) {
+		return nil
+	}
+	for _, d := range g.Datasets() {
+		rights, may := now.Read(who, d.Name)
+		if may && !rights.Limits(d) && rights.May(policy.Verify) && readsAll(d, func(name string) bool { return now.Names.Full(name) == now.Names.Full(table) }) {
+			return nil
+		}
+	}
+	return fault.New(fault.Forbidden, "a comparison of snapshots of table %s would show keys of rows that this client may not read", fault.Shorten(table, call.MaxName)).
+		WithRemedy("use a token of a client that may call verify, and that may send datasets of this table or read a dataset that has all of its rows and columns")
+}
+
+// readsAll reports whether a dataset has all rows and columns of a table.
+func readsAll(d dataset.Dataset, same func(table string) bool) bool {
+	if same(d.Training.Table) && d.Training.Filter.IsZero() && d.Training.Distinct == nil {
+		return true
+	}
+	return slices.ContainsFunc(d.Staging, func(s dataset.Staging) bool {
+		return same(s.Table) && s.Filter.IsZero() && s.Columns == nil && s.Join.Adds()
+	})
+}
+
 // unreadableTable is the error for a table that does not exist for the caller.
 func unreadableTable(table string) error {
 	return fault.New(fault.NotFound, "there is no table %s that this client may read", fault.Shorten(table, call.MaxName)).

@@ -130,6 +130,22 @@ func (n *Note) Verified(found *loader.Verification) {
 	}
 }
 
+// Diff notes that snapshots of the table are compared.
+func (n *Note) Diff() {
+	n.served, n.line.Event = true, audit.Diff
+}
+
+// Differed notes the table and the snapshots that were compared, and how many of their rows. Snapshot
+// 0 stands for no snapshot.
+func (n *Note) Differed(table string, snapshots []int64, rows int64) {
+	n.line.Tables, n.line.Rows = nil, rows
+	for _, snapshot := range snapshots {
+		if snapshot != 0 {
+			n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: fault.Shorten(table, MaxName), Snapshot: snapshot})
+		}
+	}
+}
+
 // Line returns the log line of a call that has ended, and whether it has one: streams, refusals,
 // and checks and changes of tables do. A stream that ended before it began counts as a refusal,
 // whatever the reason. end is the label of the call's ending.

@@ -24,6 +24,7 @@ type Event string
 const (
 	Stream  Event = "stream"  // a stream of batches that began
 	Verify  Event = "verify"  // a check of tables, whose report may have keys of rows
+	Diff    Event = "diff"    // a comparison of two snapshots of a table, whose result may have keys of rows
 	Stage   Event = "stage"   // rows that a client sent to a table
 	Publish Event = "publish" // a move of the main branch of a table, and Undo one that was taken back
 	Undo    Event = "undo"

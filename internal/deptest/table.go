@@ -205,7 +205,7 @@ func Graph() []Row {
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{
-			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain policy history rule batch budget cores waits backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain policy history tablediff rule batch budget cores waits backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -223,7 +223,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight progress failure loader history dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight progress failure loader history tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

@@ -147,6 +147,37 @@ def test_columns_are_promoted_and_demoted(house: House) -> None:
             client.promote("nothing", "origin")
 
 
+# spec: history-18, history-23
+def test_snapshots_are_compared(client: penstock.Client) -> None:
+    first = client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
+    second = client.stage(TABLE, rows(3))
+    seen: list[penstock.ChangeProgress] = []
+    found = client.diff(TABLE, progress=seen.append)
+    assert (found.table, found.before.snapshot, found.after.snapshot) == (
+        TABLE,
+        first.snapshot,
+        second.snapshot,
+    )
+    assert (found.before.rows, found.after.rows, found.after.files) == (2, 3, 2)
+    assert found.before.time is not None
+    assert found.keys is not None
+    assert (found.keys.columns, found.keys.added, found.keys.gone) == (("id",), 1, 0)
+    assert found.keys.added_keys == ("3",)
+    assert (found.files.added.files, found.files.removed.files) == (1, 0)
+    assert found.files.same is not None
+    assert found.files.same.rows == 2
+    assert [one.added.rows for one in found.partitions.values()] == [1]
+    assert found.columns == penstock.DiffColumns()
+    assert {one.step for one in seen} <= {"read"}
+    back = client.diff(TABLE, second.snapshot, str(first.snapshot))
+    assert back.keys is not None
+    assert back.keys.gone_keys == ("3",)
+    whole = client.diff(TABLE, "none", "main", only_files=True)
+    assert (whole.keys, whole.columns, whole.before.time, whole.before.snapshot) == (None, None, None, 0)
+    with pytest.raises(penstock.NotFound, match="mian"):
+        client.diff(TABLE, "mian")
+
+
 # spec: history-1, history-8
 def test_changes_are_seen_and_taken_back(client: penstock.Client) -> None:
     first = client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)

@@ -274,6 +274,7 @@ CALLS: dict[str, Callable[[penstock.Client, Path], Any]] = {
     "verify": lambda client, _: client.verify("wide")["findings"],
     "tables": lambda client, _: client.tables(),
     "log": lambda client, _: client.log("ml.rows"),
+    "diff": lambda client, _: client.diff("ml.rows", only_files=True),
 }
 
 

@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/tablediff"
 )
 
 // Tables lists the tables that the client may read in a catalog or a namespace, or one table, whose name is
@@ -15,6 +17,13 @@ func (c *Client) Tables(ctx context.Context, within string) ([]history.Descripti
 	}{Tables: []history.Description{}}
 	err := c.actJSON(ctx, "tables", decode.TablesCommand{Within: within}, &out)
 	return out.Tables, err
+}
+
+// Diff compares two snapshots of a table. It calls report with each message about progress that the
+// server sends.
+func (c *Client) Diff(ctx context.Context, request decode.DiffCommand, report func(progress.Message)) (*tablediff.Result, error) {
+	var out tablediff.Result
+	return &out, c.Change(ctx, "diff", request, &out, report)
 }
 
 // Log lists the snapshots of a branch of a table.

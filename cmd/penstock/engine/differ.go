@@ -5,29 +5,29 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/tablediff"
 )
 
-// Diff is a request to compare two snapshots of a table. tablediff.Request describes its fields.
-type Diff struct {
-	Table, From, To string
-	Key             []string
-	OnlyFiles       bool
-	Progress        func(read, all int64)
+// Differ compares snapshots of an engine's tables.
+type Differ struct {
+	engine *Engine
+	calls  int
 }
 
-// Diff compares two snapshots of a table. If the request names no key, the key is the result of
-// joinKey.
-func (e *Engine) Diff(ctx context.Context, d Diff) (*tablediff.Result, error) {
-	ctx, entered := e.Budget.Enter(ctx, "diff")
-	defer entered.Release()
-	snapshots, held, err := e.snapshots(ctx, d.Table)
+// Differ returns a Differ that at most the given number of calls use at the same time.
+func (e *Engine) Differ(calls int) Differ { return Differ{engine: e, calls: calls} }
+
+// Diff implements flight.Differ. If the request names no key, the key is the result of joinKey.
+func (d Differ) Diff(ctx context.Context, request decode.DiffCommand, progress func(read, all int64)) (*tablediff.Result, error) {
+	e := d.engine
+	snapshots, held, err := e.snapshots(ctx, request.Table)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	return tablediff.New(tablediff.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Rows: e.rowFiles(1)}).Compare(ctx, tablediff.Request{
-		History: snapshots, From: d.From, To: d.To, Key: d.Key, UsualKey: e.joinKey(d.Table), OnlyFiles: d.OnlyFiles, Progress: d.Progress,
+	return tablediff.New(tablediff.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Rows: e.rowFiles(d.calls)}).Compare(ctx, tablediff.Request{
+		History: snapshots, From: request.From, To: request.To, Key: request.Key, UsualKey: e.joinKey(request.Table), OnlyFiles: request.OnlyFiles, Progress: progress,
 	})
 }
 

@@ -37,6 +37,10 @@ func TestBodiesOfChangesAreReadAsTheyAreWritten(t *testing.T) {
 	gotDemote, err := Demote(text(demote))
 	require.NoError(t, err)
 	require.Equal(t, demote, gotDemote)
+	diff := DiffCommand{Table: "a.b", From: "none", To: "7", Key: []string{"k"}, Progress: true}
+	gotDiff, err := Diff(text(diff))
+	require.NoError(t, err)
+	require.Equal(t, diff, gotDiff)
 	gotOrphans, err = Orphans([]byte(`{"tables": ["a.b"]}`))
 	require.NoError(t, err)
 	require.Equal(t, OrphansCommand{Tables: []string{"a.b"}, OlderThan: defaultOrphanAge}, gotOrphans)
@@ -67,6 +71,10 @@ func TestMistakesInBodiesOfChanges(t *testing.T) {
 	}
 	for body, want := range map[string]string{`{"dataset": "home"}`: "entries", `{"dataset": "home", "entries": ["a"], "earlier": "anew"}`: "earlier"} {
 		_, err := Promote([]byte(body))
+		require.ErrorContains(t, err, want, body)
+	}
+	for body, want := range map[string]string{`{"from": "x"}`: "table", `{"table": "a.b", "key": ["k"], "only_files": true}`: "no key is compared", `{"table": "a.b", "form": "x"}`: "from"} {
+		_, err := Diff([]byte(body))
 		require.ErrorContains(t, err, want, body)
 	}
 	for body, want := range map[string]string{`{"table": "a.b"}`: "snapshot", `{"table": "a.b", "snapshot": 0}`: "snapshot"} {

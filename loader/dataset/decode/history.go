@@ -32,3 +32,30 @@ func Log(text []byte) (LogCommand, error) {
 		{name: "limit", read: func(d *decoder, at place, out *LogCommand) { out.Limit = int(d.whole(at, 0, math.MaxInt32)) }},
 	})
 }
+
+// DiffCommand is the body of the action diff, as JSON. Package tablediff describes its fields, under
+// Request.
+type DiffCommand struct {
+	Table     string   `json:"table"`
+	From      string   `json:"from,omitempty"`
+	To        string   `json:"to,omitempty"`
+	Key       []string `json:"key,omitempty"`
+	OnlyFiles bool     `json:"only_files,omitempty"`
+	Progress  bool     `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Diff decodes the body of the action diff.
+func Diff(text []byte) (DiffCommand, error) {
+	return command(text, []field[DiffCommand]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *DiffCommand) { out.Table = d.table(at) }},
+		{name: "from", read: func(d *decoder, at place, out *DiffCommand) { out.From = d.name(at) }},
+		{name: "to", read: func(d *decoder, at place, out *DiffCommand) { out.To = d.name(at) }},
+		{name: "key", read: func(d *decoder, at place, out *DiffCommand) { out.Key = d.names(at) }},
+		{name: "only_files", read: func(d *decoder, at place, out *DiffCommand) {
+			if out.OnlyFiles = d.truth(at); out.OnlyFiles && len(out.Key) > 0 {
+				d.fail(at.path, "no key is compared then; leave key out")
+			}
+		}},
+		{name: "progress", read: func(d *decoder, at place, out *DiffCommand) { out.Progress = d.truth(at) }},
+	})
+}

@@ -41,6 +41,7 @@ from penstock.staged import Published, ReaderCheck, Staged
 from penstock.states import merge_states
 from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
+from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
 from penstock.version import __version__
 
 __all__ = [
@@ -55,12 +56,17 @@ __all__ = [
     "DatasetDescription",
     "Demoted",
     "Dense",
+    "DiffColumns",
+    "DiffFiles",
+    "DiffKeys",
+    "DiffState",
     "Error",
     "Evaluation",
     "Every",
     "Exhausted",
     "Expired",
     "Fault",
+    "FileCounts",
     "Forbidden",
     "Internal",
     "Invalid",
@@ -86,6 +92,7 @@ __all__ = [
     "Stream",
     "StreamStatus",
     "TableDescription",
+    "TableDiff",
     "TableSnapshot",
     "Unauthenticated",
     "Unavailable",

@@ -24,6 +24,7 @@ from penstock.history import TableDescription, TableSnapshot
 from penstock.servers import Servers
 from penstock.staged import Published, Staged
 from penstock.staging import new_token, stage
+from penstock.tablediff import TableDiff
 
 
 class TableCalls:
@@ -137,6 +138,41 @@ class TableCalls:
             limit: the maximum number of snapshots; 0 for all.
         """
         return self._servers.retried(lambda: history.log(self._servers, table, branch, limit))
+
+    def diff(
+        self,
+        table: str,
+        before: str | int | None = None,
+        after: str | int | None = None,
+        *,
+        key: Sequence[str] | None = None,
+        only_files: bool = False,
+        progress: ProgressFunction | None = None,
+        timeout: float | None = None,
+    ) -> TableDiff:
+        """Compares two snapshots of a table: files, columns, and the keys that were added, gone or changed.
+
+        Args:
+            table: [catalog.]namespace.table.
+            before: the earlier snapshot, as an id or the name of a branch or tag. "none" is a table without rows. If
+                omitted, the parent of the later snapshot.
+            after: the later snapshot. If omitted, that of main.
+            key: the columns of the key. If omitted, those by which a dataset joins the table, or else those of its
+                buckets or of its sort order.
+            only_files: compare files and columns only, and read no rows.
+            progress: called when rows are read, about once a second.
+            timeout: seconds after which the server ends the call; None for no limit.
+        """
+        body = {
+            "table": table,
+            "from": None if before is None else str(before),
+            "to": None if after is None else str(after),
+            "key": mistakes.names("key", key),
+            "only_files": only_files,
+        }
+        return TableDiff.of(
+            self._servers.retried(lambda: change(self._servers, "diff", body, progress, timeout))
+        )
 
     def undo(
         self,
