@@ -131,7 +131,7 @@ func (p terminal) writeOutput(path string, f func(io.Writer) error) error {
 	}
 	err := outfile.Write(path, f)
 	if _, ok := errors.AsType[outfile.TargetError](err); ok {
-		return cmdline.Error{Err: err}
+		return cmdline.Errorf("--output %w, or leave --output out and redirect the standard output", err)
 	}
 	return err
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,11 +14,13 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/cmd/penstock/outfile"
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/statistics"
+	"github.com/penstock/penstock/loader/statistics/htmlpage"
 )
 
 func statsCommand(p process) *cobra.Command {
@@ -41,6 +45,7 @@ func statsCommand(p process) *cobra.Command {
 	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
 	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
 	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
+	html := cmdline.Text(c, "html", "FILE", "also write the result to a file, as an HTML page with charts")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *uri != "" {
@@ -58,16 +63,39 @@ func statsCommand(p process) *cobra.Command {
 			},
 		}
 		var out *statistics.Result
-		err := g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
-			out, err = e.Statistics(ctx, request)
-			return err
-		}))
-		if err != nil {
+		describe := func() error {
+			return g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
+				out, err = e.Statistics(ctx, request)
+				return err
+			}))
+		}
+		if err := writePage(*html, describe, func(w io.Writer) error { return htmlpage.Write(w, out) }); err != nil {
 			return err
 		}
 		return p.printResult(*asJSON, out, statsText(out))
 	}
 	return c
+}
+
+// writePage calls describe, and then write with a writer for the file at a path. The file is created or replaced only if both succeed.
+// The path is checked before describe is called. With an empty path, writePage only calls describe.
+func writePage(path string, describe func() error, write func(io.Writer) error) error {
+	switch path {
+	case "":
+		return describe()
+	case "-":
+		return cmdline.Errorf("--html - is not supported, because the result is printed as text or JSON: name a file")
+	}
+	err := outfile.Write(path, func(w io.Writer) error {
+		if err := describe(); err != nil {
+			return err
+		}
+		return write(w)
+	})
+	if _, ok := errors.AsType[outfile.TargetError](err); ok {
+		return cmdline.Errorf("--html %w", err)
+	}
+	return err
 }
 
 // shownTop is the number of frequent values in the result as text.

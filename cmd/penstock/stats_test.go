@@ -81,3 +81,38 @@ func TestStatsKeepsStatisticsOfFiles(t *testing.T) {
 	require.Equal(t, first.stdout, got.stdout)
 	require.Contains(t, got.stderr, "statistics of files are not kept in cache_dir: ")
 }
+
+// An HTML page is written besides the printed result, and replaces a file only if the command succeeds.
+//
+// spec: stats-40
+func TestStatsWritesAPage(t *testing.T) {
+	l, _ := stagedHistory(t)
+	folder := t.TempDir()
+	path := filepath.Join(folder, "history.html")
+	stats := func(args ...string) ran {
+		return run(t, append([]string{"stats", "features.history", "--config", l.config}, args...)...)
+	}
+	got := stats("--html", path, "--json")
+	require.Zero(t, got.code, got.stderr)
+	require.True(t, json.Valid([]byte(got.stdout)))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "<title>Statistics of features.history</title>")
+	require.Contains(t, string(text), "CH")
+	require.Zero(t, stats("--html", path, "--no-values").code)
+	without, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotContains(t, string(without), ">CH<")
+	require.NotZero(t, stats("--html", path, "--columns", "contry").code)
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, without, kept)
+	for _, wrong := range []string{folder, "-"} {
+		got = stats("--html", wrong)
+		require.Equal(t, exitUsage, got.code)
+		require.Contains(t, got.stderr, "--html "+wrong)
+	}
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no temporary files are left")
+}

@@ -138,7 +138,8 @@ const maxLimit = 28
 
 // Sparkline shows the bins of a histogram in the height of a line of text. Values outside are left out.
 func Sparkline(title string, counts []int64) *Canvas {
-	const bar, gap = 3, 1
+	const width, least, most, gap = 96, 3, 12, 1
+	bar := max(least, min(width/max(len(counts), 1), most))
 	c := &Canvas{Width: max(len(counts), 1)*bar - gap, Height: spark, Class: Chart, Title: title}
 	top := int64(1)
 	for _, n := range counts {
@@ -147,7 +148,7 @@ func Sparkline(title string, counts []int64) *Canvas {
 	var p Path
 	for i, n := range counts {
 		if n > 0 {
-			p.Bar(float64(i*bar), spark, bar-gap, max(1, math.Round(float64(n)/float64(top)*(spark-1))))
+			p.Bar(float64(i*bar), spark, float64(bar-gap), max(1, math.Round(float64(n)/float64(top)*(spark-1))))
 		}
 	}
 	c.Path("a", &p)

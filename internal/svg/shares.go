@@ -20,7 +20,7 @@ type Shares struct {
 // The sizes of bars of shares.
 const (
 	shareHeight = 20.0
-	shareNames  = 150.0 // pixels
+	shareNames  = 176.0 // pixels
 	shareText   = 24    // characters of a name
 	shareNumber = 56.0
 )

@@ -3,7 +3,8 @@ package svg
 // Chart is the class of charts. The selectors of Style are below it.
 const Chart = "chart"
 
-// Style is the CSS of charts, for light and dark pages. The classes are:
+// Style is the CSS of charts in pages, for light and dark pages. Texts, axes and dashes have the color of the page's text. The
+// classes are:
 //
 //	a, b      the first and the second data; b is an outline with a light fill
 //	o         values outside of the limits: a dashed outline
@@ -13,13 +14,18 @@ const Chart = "chart"
 //	s, k      small and strong text
 //	c, e      text that is centered, or ends at its place
 const Style = `.chart{max-width:100%;height:auto}
-.chart text{font:12px system-ui,sans-serif;fill:#1f2328}.chart .s{font-size:11px;fill:#59636e}.chart .k{font-weight:600}
+.chart text{font:12px system-ui,sans-serif;fill:currentColor}.chart .s{font-size:11px;opacity:.75}.chart .k{font-weight:600}
 .chart .c{text-anchor:middle}.chart .e{text-anchor:end}
-.chart .a{fill:#0969da}.chart .b{fill:#bc4c00;fill-opacity:.25;stroke:#bc4c00}.chart .o{fill:none;stroke:#59636e;stroke-width:1.2;stroke-dasharray:3 2}
-.chart .l{stroke:#59636e;fill:none}.chart .g{stroke:#d1d9e0;fill:none}.chart .m{fill:none;stroke:#cf222e;stroke-width:2}
+.chart .a{fill:#0969da}.chart .b{fill:#bc4c00;fill-opacity:.25;stroke:#bc4c00}
+.chart .o{fill:none;stroke:currentColor;stroke-width:1.2;stroke-dasharray:3 2;opacity:.8}
+.chart .l{stroke:currentColor;opacity:.6}.chart .g{stroke:currentColor;opacity:.18}.chart .m{fill:none;stroke:#cf222e;stroke-width:2}
 .chart .p0,.chart .p1,.chart .p2,.chart .p3{fill:none;stroke:#0969da;stroke-width:1.6}
 .chart .p1{stroke:#bc4c00;stroke-dasharray:6 3}.chart .p2{stroke:#1a7f37;stroke-dasharray:2 2}.chart .p3{stroke:#8250df;stroke-dasharray:8 3 2 3}
-@media (prefers-color-scheme:dark){.chart text{fill:#e6edf3}.chart .s{fill:#9198a1}.chart .a{fill:#4493f8}
-.chart .b{fill:#f0883e;fill-opacity:.3;stroke:#f0883e}.chart .o{stroke:#9198a1}.chart .l{stroke:#9198a1}.chart .g{stroke:#3d444d}.chart .m{stroke:#f85149}
+@media (prefers-color-scheme:dark){.chart .a{fill:#4493f8}.chart .b{fill:#f0883e;fill-opacity:.3;stroke:#f0883e}.chart .m{stroke:#f85149}
 .chart .p0{stroke:#4493f8}.chart .p1{stroke:#f0883e}.chart .p2{stroke:#3fb950}.chart .p3{stroke:#ab7df8}}
+`
+
+// FileStyle is the CSS of charts in files of their own.
+const FileStyle = Style + `.chart{color:#1f2328}
+@media (prefers-color-scheme:dark){.chart{color:#e6edf3}}
 `

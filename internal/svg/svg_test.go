@@ -38,7 +38,7 @@ func charts(text string) map[string]*svg.Canvas {
 
 func TestChartsAreGolden(t *testing.T) {
 	for name, c := range charts("price") {
-		path, got := filepath.Join("testdata", name+".svg"), c.File(svg.Style)
+		path, got := filepath.Join("testdata", name+".svg"), c.File(svg.FileStyle)
 		if *rewrite {
 			require.NoError(t, os.MkdirAll("testdata", 0o750))
 			require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
@@ -46,7 +46,7 @@ func TestChartsAreGolden(t *testing.T) {
 		want, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, string(want), got, "%s differs: go test ./internal/svg -rewrite, and look at it", name)
-		require.Contains(t, got, "<style>"+svg.Style+"</style>")
+		require.Contains(t, got, "<style>"+svg.FileStyle+"</style>")
 		require.NotContains(t, c.Inline(), "<style>")
 	}
 }
@@ -91,7 +91,7 @@ func TestHostileNamesAreTexts(t *testing.T) {
 		"a\x00b\x01\x1b[31m\r\n\tc\x7f\u0085", "\u202eevil\u2066\u200f\u061c\u2028", "\xff\xfe\xc3(", "\ufffe\uffff\ufdd0", strings.Repeat("x", 10_000), strings.Repeat("漢", 10_000), "",
 	} {
 		for kind, c := range charts(name) {
-			for _, picture := range []string{c.File(svg.Style), c.Inline()} {
+			for _, picture := range []string{c.File(svg.FileStyle), c.Inline()} {
 				require.True(t, utf8.ValidString(picture), kind)
 				require.Less(t, len(picture), 16_000, kind)
 				shown := strings.Join(read(t, picture), "")

@@ -1,4 +1,4 @@
-// Package outfile writes the file that --output names.
+// Package outfile writes a file that a flag such as --output names.
 //
 // Files are replaced atomically, so that other programs never read a partial file. If the path is a
 // symbolic link, the link stays, and the file that it points to is replaced. Other files that are
@@ -9,7 +9,6 @@ package outfile
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -26,7 +25,7 @@ const (
 	private  fs.FileMode = 0o600 // the mode of a new file until it gets the permissions of the file that it replaces
 )
 
-// TargetError is the error for a path that cannot be the path of an output file.
+// TargetError is the error for a path that cannot be the path of an output file. Its message begins with the path.
 type TargetError struct{ Message string }
 
 func (e TargetError) Error() string { return e.Message }
@@ -45,7 +44,7 @@ func Write(path string, f func(io.Writer) error) error {
 	case err != nil:
 		return unwritten(path, err)
 	case found.IsDir():
-		return TargetError{fmt.Sprintf("--output %s is a folder: name a file in it", path)}
+		return TargetError{path + " is a folder: name a file in it"}
 	case !found.Mode().IsRegular():
 		return notRegular(path)
 	}
@@ -61,7 +60,7 @@ func Write(path string, f func(io.Writer) error) error {
 
 // notRegular returns the error of a path that names no regular file.
 func notRegular(path string) error {
-	return TargetError{fmt.Sprintf("--output %s is not a regular file: name a file, or leave --output out and redirect the standard output", path)}
+	return TargetError{path + " is not a regular file: name a file"}
 }
 
 // errOpenFile is the error of a path that names an open file.
@@ -80,10 +79,9 @@ func unwritten(path string, err error) error {
 	}
 	failed := fault.New(fault.Unavailable, "write %s: %w", path, err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return failed.WithRemedy("the disk or its quota is full: free space there, or name a file on another disk with --output")
+		return failed.WithRemedy("the disk or its quota is full: free space there, or name a file on another disk")
 	}
-	return failed.
-		WithRemedy("name a file with --output in a folder that exists and that this user may write")
+	return failed.WithRemedy("name a file in a folder that exists and that this user may write")
 }
 
 // maxLinks bounds a chain of symbolic links, as Linux does.

@@ -1,0 +1,43 @@
+// Package htmlpage writes the statistics of a table as an HTML page.
+//
+// The page is one file. It needs no network and has no scripts, and its content security policy forbids both. Names and values come
+// from tables, and may be hostile: html/template escapes them, after characters that do not print have been replaced; charts
+// are drawn by package svg, which does the same. The same result always gives the same bytes.
+package htmlpage
+
+import (
+	"bufio"
+	"crypto/sha256"
+	_ "embed" // the template and the style
+	"encoding/base64"
+	"html/template"
+	"io"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/svg"
+	"github.com/penstock/penstock/loader/statistics"
+)
+
+//go:embed page.html
+var markup string
+
+//go:embed page.css
+var style string
+
+// Write writes a page that describes a table. Errors: those of the writer.
+func Write(w io.Writer, r *statistics.Result) error {
+	t, err := template.New("").Parse(markup)
+	if err != nil {
+		return fault.New(fault.Internal, "parse the template of pages: %w", err)
+	}
+	v := newView(r)
+	css := style + svg.Style
+	sum := sha256.Sum256([]byte(css))
+	v.Style = template.CSS(css) //nolint:gosec // constants
+	v.Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+	buffered := bufio.NewWriter(w)
+	if err := t.ExecuteTemplate(buffered, "page", v); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
