@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -177,4 +179,51 @@ func TestOverlaysOfOneDatasetAreNotPromoted(t *testing.T) {
 			l.change(t, "demote", "features.rows", "f", "--yes", "--no-check")
 		})
 	}
+}
+
+// A dataset that an earlier promotion broke is not broken by a stage, of the operator or of a client of a server.
+//
+// spec: stage-160, stage-171
+func TestStagesDoNotBlameThemselvesForEarlierChanges(t *testing.T) {
+	l := newWrittenLake(t, `
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h}]
+  twice:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: other, table: features.other}]
+`, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("f", 0, 100), "other": rowsOf("f", 0, 200)})
+	require.Contains(t, l.change(t, "stage", "features.other", l.file(t, "more.csv", rowsOf("f", 200, 201)), "--schema", "id: long, f: long"), "\ndataset twice: 100% of 200")
+	l.change(t, "promote", "clicks", "h", "--no-check")
+	tokens := filepath.Join(t.TempDir(), "server.tokens")
+	token := issued(t, tokens, "writer")
+	server := start(t, "--config", l.config, "--tokens", tokens, "--policy", policyFile(t, `
+rules:
+- {subjects: [writer], read: ["*"], write: ["features.*"], allow: [stage]}
+`))
+	for i, source := range [][]string{{"--config", l.config}, {"--uri", server.uri(), "--token-file", token}} {
+		for k, flags := range [][]string{nil, {"--branch", "trial"}} {
+			id := 300 + 10*i + k
+			got := run(t, slices.Concat(csvStage(t, l.lake, "other", rowsOf("f", id, id+1)), flags, source)...)
+			require.Zero(t, got.code, got.stderr)
+			require.Contains(t, got.stdout, "\ndataset twice: cannot be read, and could not be read before the change (other): ")
+		}
+	}
+}
+
+// New columns by which a dataset with promoted entries could not be read are refused.
+//
+// spec: stage-118
+func TestNewColumnsThatClashWithPromotedEntries(t *testing.T) {
+	l := newWrittenLake(t, `
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h}, {name: other, table: features.other}]
+`, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("f", 0, 100), "other": rowsOf("g", 0, 200)})
+	l.change(t, "promote", "clicks", "h")
+	evolve := append(csvStage(t, l.lake, "other", "id,g,f\n300,1,2\n"), "--evolve")
+	l.refused(t, evolve, `dataset clicks cannot be read after the new columns "f" are added to table features.other: `)
 }

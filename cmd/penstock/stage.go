@@ -134,12 +134,16 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 		g.step("keys")
 		o.OnlyKeys = staged.Keys{Datasets: e.Datasets(), Of: call.OnlyKeysOf, Staged: call.Table}.Read
 	}
+	var before map[string]error
+	if call.ChecksReaders() {
+		before = e.PlanReaders(ctx, call.Table)
+	}
 	out, err := e.Stager(1).Stage(ctx, o, call.TableWrite, rows)
 	if err != nil {
 		return err
 	}
-	if out.Snapshot != 0 && !call.NoCheck {
-		out.Readers = e.CheckReaders(ctx, call.TableWrite, out)
+	if out.Snapshot != 0 && call.ChecksReaders() {
+		out.Readers = e.CheckReaders(ctx, call.TableWrite, out, before)
 	}
 	return p.printStaged(call, out, "no dataset reads table "+call.Table)
 }

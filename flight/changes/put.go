@@ -96,14 +96,23 @@ func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.Firs
 	ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 	defer entered.Release()
 	c.Note.Change(audit.Stage, command.Token, command.Table)
+	var before map[string]error
+	if command.ChecksReaders() {
+		before = w.planReaders(ctx, c, command.Table)
+	}
 	out, err := w.stage(ctx, stream, first, permittedStage{command, c, from}, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
 	}
 	c.Note.Changed(out.Snapshot)
-	if out.Snapshot != 0 && !command.NoCheck {
-		out.Readers = w.checkReaders(ctx, c, CheckedChange{Table: command.Table, Branch: command.Branch, Snapshot: out.Snapshot, Parent: out.Parent, BrokenRules: out.BrokenRules})
+	if out.Snapshot != 0 && command.ChecksReaders() {
+		if out.Existed { // the change was made before the datasets were planned
+			before = nil
+		}
+		out.Readers = w.checkReaders(ctx, c, CheckedChange{
+			Table: command.Table, Branch: command.Branch, Snapshot: out.Snapshot, Parent: out.Parent, BrokenRules: out.BrokenRules, Before: before,
+		})
 	}
 	return sendPut(stream, putResult{Result: &out})
 }

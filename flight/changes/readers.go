@@ -14,6 +14,13 @@ func (w *Service) checkReaders(ctx context.Context, c *call.Call, made CheckedCh
 	return w.options.Tables.CheckReaders(ctx, made, client)
 }
 
+// planReaders plans the datasets that the caller may read, and that read a table, before a change.
+func (w *Service) planReaders(ctx context.Context, c *call.Call, table string) map[string]error {
+	client, leave := w.checkingClient(c)
+	defer leave()
+	return w.options.Tables.PlanReaders(ctx, table, client)
+}
+
 // checkingClient returns the caller as the client of a check. The check reads rows as a stream does,
 // so it takes a slot of a stream until leave is called, but it does not wait for one.
 func (w *Service) checkingClient(c *call.Call) (client CheckingClient, leave func()) {
@@ -30,8 +37,6 @@ func (w *Service) checkAround(ctx context.Context, c *call.Call, made CheckedCha
 	if skip {
 		return func(context.Context) []stage.ReaderCheck { return nil }
 	}
-	client, leave := w.checkingClient(c)
-	made.Before = w.options.Tables.PlanReaders(ctx, made.Table, client)
-	leave()
+	made.Before = w.planReaders(ctx, c, made.Table)
 	return func(ctx context.Context) []stage.ReaderCheck { return w.checkReaders(ctx, c, made) }
 }

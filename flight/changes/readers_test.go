@@ -28,7 +28,7 @@ func (r reading) Verify(ctx context.Context, _ loader.PlanRequest, _ func(loader
 
 // The check of the readers of a table takes the slot of a stream, and does not wait for one.
 //
-// spec: stage-156, stage-162
+// spec: stage-156, stage-162, stage-171
 func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
 	w, streams, limit := &writtenRows{}, reading{make(chan struct{}), make(chan struct{})}, budget.New(1<<30)
 	s := serveTables(t, w, flight.Options{Budget: limit, Verifier: streams, MaxStreams: 1})
@@ -40,7 +40,7 @@ func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
 		return got[len(got)-1].Result.Readers
 	}
 	for range 2 { // the slot is returned
-		require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 7}}, staged(`{"stage": {"table": "ml.history"}}`))
+		require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Entry: "before the change of ml.history", Rows: 7}}, staged(`{"stage": {"table": "ml.history"}}`))
 	}
 	require.Nil(t, staged(`{"stage": {"table": "ml.history", "no_check": true}}`))
 
@@ -50,7 +50,7 @@ func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
 		done <- err
 	}()
 	<-streams.begun
-	require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Rows: 7, NotMeasured: "busy"}}, staged(`{"stage": {"table": "ml.history"}}`))
+	require.Equal(t, []stage.ReaderCheck{{Dataset: "homefeed", Entry: "before the change of ml.history", Rows: 7, NotMeasured: "busy"}}, staged(`{"stage": {"table": "ml.history"}}`))
 	close(streams.end)
 	require.NoError(t, <-done)
 	s.quiet(t)

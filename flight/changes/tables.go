@@ -60,8 +60,8 @@ type CheckedChange struct {
 	Table, Branch    string // the branch "" is main
 	Snapshot, Parent int64  // of the branch after and before the change; 0: none, or the change made none
 	BrokenRules      []stage.BrokenRule
-	// Before has the errors of planning the datasets before the change, by dataset; nil: they are
-	// planned with Parent.
+	// Before has the errors of planning the datasets before the change, by dataset. A dataset that it
+	// lacks is planned with Parent.
 	Before map[string]error
 }
 

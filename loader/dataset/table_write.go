@@ -133,6 +133,9 @@ func (w TableWrite) MarshalJSON() ([]byte, error) {
 	return o.bytes(), nil
 }
 
+// ChecksReaders reports whether the datasets that read the table are checked after the write.
+func (w TableWrite) ChecksReaders() bool { return !w.NoCheck && !w.DryRun }
+
 // Once reports whether nothing is written if the branch has the rows from an earlier call.
 func (w TableWrite) Once() bool {
 	if w.Again != nil {

@@ -50,7 +50,7 @@ type Change struct {
 	Peer     string // the client whose share of the memory the check uses
 	// BrokenRules are the entries that the change is known to have broken.
 	BrokenRules []stage.BrokenRule
-	// Before has the result of PlanReaders before the change; nil: the datasets are planned with
+	// Before has the result of PlanReaders before the change. A dataset that it lacks is planned with
 	// snapshot Parent instead.
 	Before map[string]error
 }
@@ -80,14 +80,19 @@ func (d Datasets) CheckReaders(ctx context.Context, of Change, readers []Reader)
 }
 
 // PlanReaders plans those of the datasets that read a table, and returns the errors by dataset. A
-// dataset that can be planned has the error nil.
+// dataset that can be planned has the error nil. The result lacks datasets of which it is not known
+// whether they can be planned, for example because storage fails.
 func (d Datasets) PlanReaders(ctx context.Context, of Change, readers []Reader) map[string]error {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, errCheckTime)
 	defer cancel()
 	out := map[string]error{}
 	for _, r := range readers {
-		if d.reads(r.Dataset, of.Table) {
-			_, out[r.Dataset.Name] = d.newReaderCheck(of, r).plan(ctx, 0)
+		if !d.reads(r.Dataset, of.Table) {
+			continue
+		}
+		c := d.newReaderCheck(of, r)
+		if _, err := c.plan(ctx, 0); err == nil || c.notMeasured(ctx, err) == "" {
+			out[r.Dataset.Name] = err
 		}
 	}
 	return out
@@ -193,10 +198,15 @@ func (c *readerCheck) brokenRule(ctx context.Context, to *stage.ReaderCheck) {
 	}
 }
 
+// onMain reports whether the change is one of main.
+func (c *readerCheck) onMain() bool {
+	return cmp.Or(c.change.Branch, dataset.MainBranch) == dataset.MainBranch
+}
+
 // snapshot returns the snapshot of the table with which the dataset is planned; 0: that of its refs.
 // On main, it is 0, because an entry that is pinned does not count as promoted.
 func (c *readerCheck) snapshot() int64 {
-	if cmp.Or(c.change.Branch, dataset.MainBranch) == dataset.MainBranch {
+	if c.onMain() {
 		return 0
 	}
 	return c.change.Snapshot
@@ -228,11 +238,16 @@ func withPin(pins map[string]dataset.TablePin, entry string, pin dataset.TablePi
 // errNoParent is the error of an attempt before a change if there was no snapshot.
 var errNoParent = fault.New(fault.NotFound, "the table had no snapshot before the change")
 
-// plannedBefore returns the error of planning the dataset before the change.
+// plannedBefore returns the error of planning the dataset before the change. A snapshot of main does
+// not tell, because it has the schema with which it was committed, and not the current one. For
+// another branch, Before tells how the dataset reads main, and Parent how it would read the branch.
 func (c *readerCheck) plannedBefore(ctx context.Context) error {
+	before, known := c.change.Before[c.reader.Dataset.Name]
 	switch {
-	case c.change.Before != nil:
-		return c.change.Before[c.reader.Dataset.Name]
+	case known && (before != nil || c.onMain()):
+		return before
+	case c.change.Parent == 0 && c.change.Before != nil:
+		return nil
 	case c.change.Parent == 0:
 		return errNoParent
 	}

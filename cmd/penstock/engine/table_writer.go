@@ -95,10 +95,20 @@ func readersOf(client changes.CheckingClient) []staged.Reader {
 	return out
 }
 
-// CheckReaders checks how the datasets read a table after a stage, on behalf of the operator.
-func (e *Engine) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult) []stage.ReaderCheck {
+// PlanReaders plans the datasets that read a table before a stage, on behalf of the operator.
+func (e *Engine) PlanReaders(ctx context.Context, table string) map[string]error {
 	datasets := e.Datasets()
-	change := staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, BrokenRules: made.BrokenRules}
+	return datasets.PlanReaders(ctx, staged.Change{Table: table}, datasets.AllReaders())
+}
+
+// CheckReaders checks how the datasets read a table after a stage, on behalf of the operator. before
+// has the result of PlanReaders before the stage.
+func (e *Engine) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, before map[string]error) []stage.ReaderCheck {
+	datasets := e.Datasets()
+	change := staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, BrokenRules: made.BrokenRules, Before: before}
+	if made.Existed { // the change was made before the datasets were planned
+		change.Before = nil
+	}
 	return datasets.CheckReaders(ctx, change, datasets.AllReaders())
 }
 
