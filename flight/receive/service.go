@@ -48,6 +48,8 @@ const (
 	// pingAfter is the time of silence after which the connection to a server is checked, and the
 	// time that the server has for an answer.
 	pingAfter = 30 * time.Second
+	// connectTimeout is the default of Options.ConnectTimeout. Python's gRPC waits as long.
+	connectTimeout = 20 * time.Second
 	// defaultStallTimeout is the default of Options.StallTimeout.
 	defaultStallTimeout = 2 * time.Hour
 )
@@ -60,12 +62,13 @@ type Upstream struct {
 
 // Options configure a Service.
 type Options struct {
-	Upstreams    map[string]Upstream // by location
-	Sessions     *local.Sessions
-	Budget       *budget.Budget
-	Logger       *slog.Logger
-	Cores        *cores.Cores  // fill blocks; nil: the goroutine of a stream fills them
-	StallTimeout time.Duration // how long a client may take nothing; 0: defaultStallTimeout
+	Upstreams      map[string]Upstream // by location
+	Sessions       *local.Sessions
+	Budget         *budget.Budget
+	Logger         *slog.Logger
+	Cores          *cores.Cores  // fill blocks; nil: the goroutine of a stream fills them
+	StallTimeout   time.Duration // how long a client may take nothing; 0: defaultStallTimeout
+	ConnectTimeout time.Duration // how long connecting to a server may take; 0: connectTimeout
 }
 
 // Service receives streams. It is safe for concurrent use.
@@ -75,6 +78,9 @@ type Service struct{ Options }
 func New(o Options) *Service {
 	if o.StallTimeout == 0 {
 		o.StallTimeout = defaultStallTimeout
+	}
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = connectTimeout
 	}
 	return &Service{o}
 }
@@ -153,10 +159,17 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 		return refused(one.to, fault.New(fault.Internal, "connect: %w", err))
 	}
 	defer conn.Close() //nolint:errcheck // this ends the stream, if it has not ended
+	late := fault.New(fault.Unavailable, "%s was not connected within %s", at.Target, s.ConnectTimeout)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	timer := time.AfterFunc(s.ConnectTimeout, func() { end(late) }) // gRPC has no limit for the answer of a proxy
 	from, err := conn.NewStream(
 		ctx, &grpc.StreamDesc{ServerStreams: true}, getMethod,
 		grpc.ForceCodecV2(frames.NewCodec()), grpc.MaxCallRecvMsgSize(int(limit)),
 	)
+	if !timer.Stop() {
+		return refused(one.to, late)
+	}
 	if err != nil {
 		return status.Convert(err).Err()
 	}

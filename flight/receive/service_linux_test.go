@@ -57,6 +57,7 @@ type host struct {
 	client  arrowflight.Client
 	address string // for calls
 	path    string // for sessions
+	service *Service
 	budget  *budget.Budget
 	lender  *segment.Lender
 }
@@ -91,7 +92,7 @@ func newHost(t *testing.T, memory int64, get func(ticket string, to arrowflight.
 	h.path = localtest.Serve(t, sessions.Serve)
 	up := Upstream{Target: serveOn(t, server), Credentials: insecure.NewCredentials()}
 	service := New(Options{Upstreams: map[string]Upstream{location: up}, Sessions: sessions, Budget: h.budget, Logger: log, StallTimeout: append(stall, 0)[0]})
-	h.address = serveOn(t, service.Server())
+	h.address, h.service = serveOn(t, service.Server()), service
 	client, err := arrowflight.NewClientWithMiddleware(h.address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
@@ -283,6 +284,25 @@ func TestReceiversRefuse(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err), name)
 		require.NotEmpty(t, stream.Trailer().Get(TrailerKey), name)
 	}
+}
+
+// A server that accepts connections and says nothing, like a proxy without a way to the server, holds
+// up no client. The client learns the reason, and reads without the receiver.
+//
+// spec: receiver-10
+func TestServersThatDoNotAnswer(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close() //nolint:errcheck // the test has ended
+	h := newHost(t, 1<<30, nil)
+	h.service.Upstreams[location] = Upstream{Target: silent.Addr().String(), Credentials: insecure.NewCredentials()}
+	h.service.ConnectTimeout = time.Millisecond
+	c := h.session(plan)
+	stream := h.get(HeaderSession, c.ID, HeaderServer, location)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Contains(t, stream.Trailer().Get(TrailerKey)[0], "was not connected within 1ms")
+	c.announced()
 }
 
 // A stream whose first batch exceeds the usual limit begins again, with a larger one: its rows come

@@ -33,6 +33,11 @@ _MAX_PARENT = 53  # the maximum bytes of the parent folder's path: a socket's pa
 _START_LIMIT = 60.0  # seconds within which the server must be ready
 _END_LIMIT = 5.0  # seconds after which a server that does not end is killed
 _LOG_TAIL = 4096  # the bytes of the log that an error shows
+# The variables by which Go's gRPC finds proxies, and the variables that gRPC reads here, in its order.
+_PROXIES = {
+    "HTTPS_PROXY": ("grpc_proxy", "https_proxy", "http_proxy"),
+    "NO_PROXY": ("no_grpc_proxy", "no_proxy"),
+}
 _UNKNOWN_FLAG = re.compile(r"unknown flag: --([\w-]+)(?:\s+did you mean --([\w-]+)\?)?")
 
 
@@ -228,11 +233,24 @@ def start_receiver(locations: Iterable[str], tls: Mapping[str, bytes | None]) ->
     from penstock.owners import folder_by
 
     found = find_program()
-    given: dict[str, Any] = {name: text.decode() for name, text in tls.items() if text is not None}
+    # The text around certificates may have any encoding.
+    given: dict[str, Any] = {
+        name: text.decode(errors="replace") for name, text in tls.items() if text is not None
+    }
     given["servers"] = sorted(locations)
-    folder = folder_by(_parent_folder(), found, ["receive", given])
+    proxies = _proxies()
+    folder = folder_by(_parent_folder(), found, ["receive", given, proxies])
     command, text = [str(found), "receive"], json.dumps(given).encode()
-    return _share(folder, lambda: _serve(command, "start a receiver", folder, text))
+    environment = {name: value for name, value in os.environ.items() if name.upper() not in _PROXIES}
+    return _share(
+        folder, lambda: _serve(command, "start a receiver", folder, text, {**environment, **proxies})
+    )
+
+
+def _proxies() -> dict[str, str]:
+    """Returns the variables with which a receiver uses the proxies that gRPC uses in this process."""
+    found = {name: next(filter(None, map(os.environ.get, ours)), "") for name, ours in _PROXIES.items()}
+    return {name: value for name, value in found.items() if value}
 
 
 def _share(folder: Path, serve: Callable[[], _Running]) -> PrivateServer:
@@ -251,7 +269,13 @@ def _share(folder: Path, serve: Callable[[], _Running]) -> PrivateServer:
     return PrivateServer(folder, _Shared(owner))
 
 
-def _serve(command: list[str], subject: str, folder: Path, given: bytes | None = None) -> _Running:
+def _serve(
+    command: list[str],
+    subject: str,
+    folder: Path,
+    given: bytes | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> _Running:
     """Starts a server in a folder, and returns when the server is ready.
 
     Args:
@@ -259,10 +283,11 @@ def _serve(command: list[str], subject: str, folder: Path, given: bytes | None =
         subject: the beginning of an error.
         folder: the folder.
         given: the whole standard input of the command; None for a pipe that keeps the server running.
+        environment: the environment of the command; None for that of this process.
     """
     running: _Running | None = None
     try:
-        running, stdout = _launch([*command, "--private", str(folder)], folder, given)
+        running, stdout = _launch([*command, "--private", str(folder)], folder, given, environment)
         with os.fdopen(stdout, "rb") as out:
             said, _, _ = select.select([out], [], [], _START_LIMIT)
             if not said or not out.readline():
@@ -283,7 +308,9 @@ def log_tail(folder: Path) -> str:
     return text[-_LOG_TAIL:].decode(errors="replace").strip()
 
 
-def _launch(command: list[str], folder: Path, given: bytes | None) -> tuple[_Running, int]:
+def _launch(
+    command: list[str], folder: Path, given: bytes | None, environment: Mapping[str, str] | None
+) -> tuple[_Running, int]:
     """Starts the command. Returns the server and its standard output."""
     with _process.lock, contextlib.ExitStack() as opened:
         theirs, pipe = _input(given)
@@ -294,7 +321,7 @@ def _launch(command: list[str], folder: Path, given: bytes | None) -> tuple[_Run
         try:
             # A separate session keeps interrupts from the terminal away from the server.
             process = subprocess.Popen(
-                command, stdin=theirs, stdout=output, stderr=log, start_new_session=True
+                command, stdin=theirs, stdout=output, stderr=log, start_new_session=True, env=environment
             )
         except OSError as e:
             if pipe >= 0:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Hashable
+from pathlib import Path
 
 from penstock import errors
 from penstock.channel import Channel, Settings
@@ -82,14 +83,14 @@ class _Process:
             if known is not None:
                 del self._found[key]
                 known.close()
-            tls = {
-                "tls_roots": settings.tls_roots,
-                "tls_chain": settings.tls_chain,
-                "tls_key": settings.tls_key,
-            }
             try:
+                tls = {
+                    "tls_roots": settings.tls_roots or _default_roots(),
+                    "tls_chain": settings.tls_chain,
+                    "tls_key": settings.tls_key,
+                }
                 found = start_receiver(settings.locations, tls)
-            except OSError as e:
+            except (OSError, ValueError) as e:
                 raise errors.Unavailable(f"start a receiver: {e}") from e
             except errors.Error as e:
                 if not isinstance(e, errors.Unavailable):  # it would fail again
@@ -116,6 +117,16 @@ class _Process:
         """A child owns no receivers yet."""
         self._lock = threading.Lock()
         self._found = {}
+
+
+def _default_roots() -> bytes | None:
+    """Returns the certificates that gRPC trusts in this process instead of the system's; None if there are none.
+
+    Raises:
+        OSError: they cannot be read.
+    """
+    path = os.environ.get("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH")
+    return Path(path).read_bytes() if path else None
 
 
 def _key(settings: Settings) -> Hashable:
