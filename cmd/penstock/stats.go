@@ -28,11 +28,14 @@ func statsCommand(p process) *cobra.Command {
 		Use: "stats TABLE [AT]", Short: "Describe the values of a table's columns",
 		Long: "Describe the values of a table's columns: nulls, minimum, maximum, mean, deviation, quantiles, distinct and frequent\n" +
 			"values; of lists, the same of their lengths and elements, and of the norms of lists of floats.\n" +
-			"AT is the id of a snapshot, or the name of a branch or tag; main by default. Deleted rows are left out.\n\n" +
+			"AT is the id of a snapshot, the name of a branch or tag, or a time; main by default. Deleted rows are left out.\n\n" +
 			"Counts, minimum, maximum, mean and deviation are those of all rows. Quantiles and frequent values are those of a\n" +
-			"sample of rows, which is always the same for the same rows; the result says how exact they are.",
+			"sample of rows, which is always the same for the same rows; the result says how exact they are.\n\n" +
+			"With --against, the values are compared with those of another snapshot, as a whole and for each day or other\n" +
+			"partition by time. The exit code is 1 if a change is beyond its limit, and 3 if the tables could not be compared.",
 		Example: "  penstock stats features.history --config penstock.yaml\n" +
-			"  penstock stats features.history candidate --columns price,items --json --config penstock.yaml",
+			"  penstock stats features.history candidate --columns price,items --json --config penstock.yaml\n" +
+			"  penstock stats features.history candidate --against main --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 { //nolint:mnd // a table and a snapshot
 				return cmdline.Errorf("%s needs a table, and takes one snapshot at most", c.CommandPath())
@@ -43,6 +46,7 @@ func statsCommand(p process) *cobra.Command {
 	file := configFlag(c)
 	uri := cmdline.Text(c, "uri,u", "URI", "not supported by this command: it reads the table itself")
 	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
+	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time")
 	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
 	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
 	html := cmdline.Text(c, "html", "FILE", "also write the result to a file, as an HTML page with charts")
@@ -54,7 +58,7 @@ func statsCommand(p process) *cobra.Command {
 		args = append(args, "")
 		g := p.readingProgress("stats", args[0])
 		request := engine.Statistics{
-			Table: args[0], At: args[1], Columns: cmdline.Items(*columns), Exact: *exact, NoValues: *noValues,
+			Table: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Exact: *exact, NoValues: *noValues,
 			Progress: func(read, all int64) {
 				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
 			},
@@ -69,10 +73,20 @@ func statsCommand(p process) *cobra.Command {
 				return err
 			}))
 		}
-		if err := writePage(*html, describe, func(w io.Writer) error { return htmlpage.Write(w, out) }); err != nil {
+		err := writePage(*html, describe, func(w io.Writer) error { return htmlpage.Write(w, out) })
+		switch mistake := (cmdline.Error{}); {
+		case err != nil && *against != "" && !errors.As(err, &mistake):
+			return unverifiedError{err}
+		case err != nil:
 			return err
 		}
-		return p.printResult(*asJSON, out, statsText(out))
+		if err := p.printResult(*asJSON, out, statsText(out)); err != nil {
+			return err
+		}
+		if out.Against != nil && len(out.Against.Alarms) > 0 {
+			return findingsError{}
+		}
+		return nil
 	}
 	return c
 }
@@ -123,6 +137,9 @@ func statsText(r *statistics.Result) string {
 		_, _ = fmt.Fprintln(w, strings.Join(statsRow(s), "\t"))
 	}
 	_ = w.Flush()
+	if r.Against != nil {
+		b.WriteString(comparisonText(r.Against))
+	}
 	return b.String()
 }
 

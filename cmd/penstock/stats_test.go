@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,4 +117,43 @@ func TestStatsWritesAPage(t *testing.T) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary files are left")
+}
+
+// stats --against prints alarms, and its exit code says whether there are any.
+//
+// spec: stats-22
+func TestStatsComparesSnapshots(t *testing.T) {
+	l, _ := stagedHistory(t)
+	config := []string{"--config", l.config}
+	rows := func(name, country string, from int) string {
+		var text strings.Builder
+		for i := range 600 {
+			fmt.Fprintf(&text, `,{"req_id": %d, "country": %q}`, from+i, country)
+		}
+		return l.parquetFile(t, name, "["+text.String()[1:]+"]")
+	}
+	stage := func(file string) string {
+		got := run(t, append([]string{"stage", "features.history", file, "--no-check", "--json"}, config...)...)
+		require.Zero(t, got.code, got.stderr)
+		var out struct{ Snapshot string }
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
+		return out.Snapshot
+	}
+	first, second := stage(rows("x.parquet", "CH", 1000)), stage(rows("y.parquet", "DE", 2000))
+	stats := func(args ...string) ran {
+		return run(t, append(append([]string{"stats", "features.history", "--columns", "country"}, args...), config...)...)
+	}
+	same := stats(first, "--against", first)
+	require.Zero(t, same.code, same.stderr)
+	require.Contains(t, same.stdout, "no change is beyond its limit")
+	got := stats("--against", first)
+	require.Equal(t, exitFindings, got.code, got.stderr)
+	require.Contains(t, got.stdout, "compared with snapshot "+first)
+	require.Regexp(t, `(?m)^  country: the value CH is 50% of the values, and were 99.8% .*; also psi$`, got.stdout)
+	require.Contains(t, stats("--against", first, "--no-values").stdout, "country: a frequent value is")
+	asJSON := stats(second, "--against", first, "--json")
+	require.Equal(t, exitFindings, asJSON.code)
+	require.Contains(t, asJSON.stdout, `"measure": "top"`)
+	require.Equal(t, exitUnverified, stats("--against", "mian").code)
+	require.Contains(t, stats("--against", "1999-01-01").stderr, "no snapshot from before 1999-01-01T00:00:00Z")
 }

@@ -137,7 +137,7 @@ func Graph() []Row {
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
 		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket batch conform expr rowdigest digest budget jsontext fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
-		{Folder: "loader/statistics", Imports: "plan dataset catalog history disk stats budget cores digest fault", Outside: libXXH3},
+		{Folder: "loader/statistics", Imports: "plan dataset catalog history disk stats drift budget cores digest fault", Outside: libXXH3},
 		{Folder: "loader/statistics/htmlpage", Imports: "statistics stats svg fault"},
 		{Folder: "loader/tablediff", Imports: "datafile plan dataset catalog history extsort sortkey conform batch fault"},
 		{

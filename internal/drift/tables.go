@@ -19,8 +19,8 @@ type Partition struct {
 	Rows *stats.Outline
 }
 
-// partition returns the rows of a partition; nil if there is none.
-func (t Table) partition(name string) *stats.Outline {
+// Partition returns the rows of a partition; nil if there is none.
+func (t Table) Partition(name string) *stats.Outline {
 	i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Name == name })
 	if i < 0 {
 		return nil
@@ -63,13 +63,13 @@ func (t Test) column(base, of Table, c Column) []Change {
 	for _, p := range of.Partitions {
 		rows := p.Rows.Profiles(c.Of, c.Name)
 		peers = append(peers, compareAll(whole, rows, p.Name, t)...)
-		if same := base.partition(p.Name); same != nil {
+		if same := base.Partition(p.Name); same != nil {
 			direct = append(direct, compareAll(same.Profiles(c.Base, c.Name), rows, p.Name, t)...)
 		}
 	}
 	withoutTrend(peers)
 	for _, p := range peers {
-		if base.partition(p.Partition) == nil {
+		if base.Partition(p.Partition) == nil {
 			direct = append(direct, p)
 		}
 	}

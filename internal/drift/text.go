@@ -18,6 +18,9 @@ func (c Change) Text() string {
 	case MatchRate:
 		return c.shares("rows with a match are", "of the rows")
 	case Top:
+		if c.Of == "" {
+			return c.shares("a frequent value is", "of the values")
+		}
 		return c.shares("the value "+c.Of+" is", "of the values")
 	case Unit:
 		return fmt.Sprintf("the median size is %s, and was %s: %s times as large%s (limit %s times)", number(*c.Value), number(*c.Base), number(c.Change), factorText(c.Change), number(c.Limit))

@@ -259,6 +259,17 @@ const (
 	Other    TransformKind = "other" // unknown: its values are compared, never interpreted
 )
 
+// IsTime reports whether the values of the transform are spans of time: years, months, days or hours.
+func (k TransformKind) IsTime() bool {
+	switch k {
+	case Year, Month, Day, Hour:
+		return true
+	case Identity, Bucket, Truncate, Other:
+		return false
+	}
+	return false
+}
+
 // File is one data file of a snapshot.
 type File struct {
 	Location string

@@ -45,9 +45,16 @@ func (d *describing) readAll(ctx context.Context) (*stats.Part, error) {
 			}
 			return nil, err
 		}
-		for _, part := range parts {
+		for i, part := range parts {
+			if err == nil {
+				err = d.collect(ctx, d.files[from+i], part)
+			}
 			whole.Merge(part)
 			d.held.Shrink(part.Memory())
+		}
+		if err != nil {
+			whole.Release()
+			return nil, err
 		}
 	}
 	return whole, nil

@@ -68,7 +68,7 @@ const SampleRows = 1 << 16
 type Request struct {
 	// History has the snapshots of the table. Its Name is the name of the table.
 	History *history.Table
-	// At is the id of a snapshot, or the name of a branch or tag; "" is main.
+	// At is the id of a snapshot, the name of a branch or tag, or a time (history.Table.RefAt); "" is main.
 	At      string
 	Columns []string // nil: all top-level columns
 	// Exact takes quantiles and frequent values from all rows, whose values then have to fit in memory.
@@ -95,6 +95,8 @@ type Result struct {
 	Columns       []stats.Summary `json:"columns"`
 	// NotDescribed are columns of types that are not supported.
 	NotDescribed []string `json:"not_described,omitempty"`
+	// Against is the comparison with a base; nil without one.
+	Against *Comparison `json:"against,omitempty"`
 }
 
 // Sample says how exact the result is.
@@ -111,11 +113,17 @@ type Sample struct {
 // Describe describes a table. Errors: NotFound for a table, branch, snapshot or column that does not exist, Exhausted without
 // memory, and the errors of the catalog and of reading files.
 func (d *Describer) Describe(ctx context.Context, request Request) (*Result, error) {
-	r := &describing{Options: d.options, sampleRows: d.sampleRows, maxKept: d.maxKept, request: request}
+	r := d.describing(request)
+	defer r.release()
 	if err := r.describe(ctx); err != nil {
-		return nil, fault.Op(err, "describe table %s", request.History.Name)
+		return nil, err
 	}
 	return &r.result, nil
+}
+
+// describing returns the description for a request, which the caller releases.
+func (d *Describer) describing(request Request) *describing {
+	return &describing{Options: d.options, sampleRows: d.sampleRows, maxKept: d.maxKept, request: request}
 }
 
 // describing is one call of Describe.
@@ -131,10 +139,35 @@ type describing struct {
 	held       *budget.Reservation
 	result     Result
 	read       progress
+	whole      *stats.Part
+	// divided has the rows of partitions; nil: they are not collected.
+	divided *partitions
+	// onFiles is called when the files are known, before they are read; it may be nil.
+	onFiles func()
+	// mayLack reports whether the table may lack columns of the request.
+	mayLack bool
 }
 
-func (d *describing) describe(ctx context.Context) (err error) {
-	if d.table, err = d.Tables.Table(ctx, d.request.History.Name, d.request.History.Ref(d.request.At)); err != nil {
+// release releases the rows that describe has read, and their memory.
+func (d *describing) release() {
+	d.whole.Release()
+	d.divided.release()
+	if d.held != nil {
+		d.held.Release()
+	}
+}
+
+// describe sets the result.
+func (d *describing) describe(ctx context.Context) error {
+	return fault.Op(d.readTable(ctx), "describe table %s", d.request.History.Name)
+}
+
+func (d *describing) readTable(ctx context.Context) (err error) {
+	ref, err := d.request.History.RefAt(d.request.At)
+	if err != nil {
+		return err
+	}
+	if d.table, err = d.Tables.Table(ctx, d.request.History.Name, ref); err != nil {
 		return err
 	}
 	if err := d.choose(); err != nil {
@@ -149,13 +182,13 @@ func (d *describing) describe(ctx context.Context) (err error) {
 	if d.held, err = d.Budget.ReserveFor(ctx, "the statistics of table "+d.request.History.Name, 0); err != nil {
 		return err
 	}
-	defer d.held.Release()
-	whole, err := d.readAll(ctx)
-	if err != nil {
+	if d.onFiles != nil {
+		d.onFiles()
+	}
+	if d.whole, err = d.readAll(ctx); err != nil {
 		return err
 	}
-	defer whole.Release()
-	d.report(whole)
+	d.report(d.whole)
 	return nil
 }
 
@@ -173,7 +206,7 @@ func (d *describing) choose() error {
 	}
 	names := d.table.Names()
 	for _, name := range d.request.Columns {
-		if !slices.Contains(names, name) {
+		if !slices.Contains(names, name) && !d.mayLack {
 			failure := fault.New(fault.NotFound, "the table has no column %q", name).In(d.request.History.Name, "")
 			failure.Faults = []fault.Field{{Field: "columns", Message: failure.Message, Nearest: fault.Nearest(name, names)}}
 			return failure

@@ -8,7 +8,9 @@ import (
 
 // Statistics is a request to describe a table. statistics.Request describes its fields.
 type Statistics struct {
-	Table, At       string
+	Table, At string
+	// Against selects the snapshot to compare with, as At does; "": nothing is compared.
+	Against         string
 	Columns         []string
 	Exact, NoValues bool
 	Progress        func(read, all int64)
@@ -33,7 +35,9 @@ func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Resu
 		defer closeParts(ctx, parts)
 		o.Kept = parts
 	}
-	return statistics.New(o).Describe(ctx, statistics.Request{
-		History: snapshots, At: s.At, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress,
-	})
+	request := statistics.Request{History: snapshots, At: s.At, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
+	if s.Against == "" {
+		return statistics.New(o).Describe(ctx, request)
+	}
+	return statistics.New(o).Compare(ctx, request, statistics.Request{History: snapshots, At: s.Against, Progress: s.Progress})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -310,4 +311,26 @@ func writerOf(summary map[string]string) string {
 		}
 	}
 	return ""
+}
+
+// RefAt is like Ref, but the text may also be a time, or a day, which stands for its beginning in UTC: then it selects the newest
+// snapshot of main that was committed until then. The error is NotFound if there is none.
+func (t *Table) RefAt(text string) (dataset.Ref, error) {
+	if _, named := t.Refs[text]; named {
+		return dataset.Ref{Name: text}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		at, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		return t.Ref(text), nil
+	}
+	for s := range t.byID().ancestors(t.Refs[commit.Main].Snapshot) {
+		if !s.Time.After(at) {
+			return dataset.Ref{Snapshot: s.ID}, nil
+		}
+	}
+	return dataset.Ref{}, fault.New(fault.NotFound, "main of table %s has no snapshot from before %s", t.Name, at.UTC().Format(time.RFC3339)).In(t.Name, "").
+		WithRemedy("penstock log %s lists the snapshots", t.Name)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -200,4 +201,20 @@ func TestTableIsDescribed(t *testing.T) {
 	got = table(0, nil).Describe(true)
 	require.Equal(t, []int64{0, 0, 0}, []int64{got.Snapshot, *got.Rows, *got.Files})
 	require.True(t, got.Time.IsZero())
+}
+
+// spec: stats-20
+func TestRefsByTime(t *testing.T) {
+	of := table(3, nil, own(1, 0), own(2, 1), own(3, 2), own(9, 2))
+	of.Refs["2026-11-02"] = history.Ref{Snapshot: 9}
+	for text, want := range map[string]dataset.Ref{
+		"2026-11-01T00:00:02Z": {Snapshot: 2}, "2026-11-01T01:00:01+01:00": {Snapshot: 1}, "2026-11-03": {Snapshot: 3},
+		"2026-11-02": {Name: "2026-11-02"}, "2": {Snapshot: 2}, "main": {Name: "main"}, "": {},
+	} {
+		got, err := of.RefAt(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+	_, err := of.RefAt("2026-11-01")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }

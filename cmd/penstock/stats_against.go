@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/statistics"
+)
+
+// shownAlarms is the number of columns and partitions whose alarms are shown as text.
+const shownAlarms = 20
+
+// comparisonText describes a comparison: a line for each column and partition with alarms.
+func comparisonText(c *statistics.Comparison) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\ncompared with %s, %d rows", baseText(c), c.Rows)
+	if len(c.Partitions) > 0 {
+		fmt.Fprintf(&b, ", as a whole and by %s in %s", c.Partition, fault.Count(len(c.Partitions), "partition"))
+	}
+	b.WriteByte('\n')
+	for _, list := range []struct {
+		title   string
+		columns []string
+	}{{"only here", c.Added}, {"only in the base", c.Removed}, {"of another type than in the base", c.Retyped}} {
+		if len(list.columns) > 0 {
+			fmt.Fprintf(&b, "columns %s, not compared: %s\n", list.title, strings.Join(list.columns, ", "))
+		}
+	}
+	if len(c.Alarms) == 0 {
+		b.WriteString("no change is beyond its limit\n")
+		return b.String()
+	}
+	places, left := 0, 0
+	for alarms := range groups(c.Alarms) {
+		if places++; places > shownAlarms {
+			left++
+			continue
+		}
+		first := alarms[0]
+		place := first.Column
+		if first.Partition != "" {
+			place += ", " + first.Partition
+		}
+		fmt.Fprintf(&b, "  %s: %s%s\n", place, first.Text, alsoText(alarms))
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "  and %s more, which --json lists\n", fault.Count(left, "column or partition"))
+	}
+	return b.String()
+}
+
+// baseText names the base of a comparison.
+func baseText(c *statistics.Comparison) string {
+	switch {
+	case c.Dataset != "":
+		return "dataset " + c.Dataset
+	case c.Snapshot == 0:
+		return "a table without a snapshot"
+	}
+	return fmt.Sprintf("snapshot %d  %s", c.Snapshot, c.Time.Format(time.RFC3339))
+}
+
+// groups yields the alarms of each column and partition, which follow each other.
+func groups(alarms []statistics.Alarm) func(func([]statistics.Alarm) bool) {
+	return func(yield func([]statistics.Alarm) bool) {
+		for from := 0; from < len(alarms); {
+			to := from + 1
+			for to < len(alarms) && alarms[to].Column == alarms[from].Column && alarms[to].Partition == alarms[from].Partition {
+				to++
+			}
+			if !yield(alarms[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+// alsoText names the measures of further alarms of a column and partition.
+func alsoText(alarms []statistics.Alarm) string {
+	var measures []string
+	for _, a := range alarms[1:] {
+		if m := string(a.Measure); m != string(alarms[0].Measure) && !slices.Contains(measures, m) {
+			measures = append(measures, m)
+		}
+	}
+	if len(measures) == 0 {
+		return ""
+	}
+	return "; also " + strings.Join(measures, ", ")
+}

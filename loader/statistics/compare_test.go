@@ -1,0 +1,117 @@
+package statistics_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/cores"
+	"github.com/penstock/penstock/internal/drift"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/stage/stagetest"
+	"github.com/penstock/penstock/loader/statistics"
+)
+
+// compare compares snapshots of the table of a rig.
+func compare(t *testing.T, r *stagetest.Rig, request statistics.Request, base string) (*statistics.Result, error) {
+	t.Helper()
+	held, err := r.Budget.Reserve("history", 0)
+	require.NoError(t, err)
+	defer held.Release()
+	request.History, err = r.Tables.History(t.Context(), stagetest.History, held)
+	require.NoError(t, err)
+	used := r.Budget.InUse()
+	out, err := statistics.New(statistics.Options{
+		Tables: &r.Tables, Read: r.Tables.Read(r.Budget), Budget: r.Budget, Cores: cores.New(3),
+	}).Compare(t.Context(), request, statistics.Request{History: request.History, At: base})
+	require.Equal(t, used, r.Budget.InUse(), "nothing stays reserved")
+	return out, err
+}
+
+// days returns rows of some days, in which country is null with a probability that depends on the day.
+func days(seed uint64, from, to, rows int, nulls func(day int) float64) string {
+	rng := rand.New(rand.NewPCG(seed, 31))
+	var out strings.Builder
+	for day := from; day < to; day++ {
+		for i := range rows {
+			country := strconv.Quote([]string{"CH", "DE", "FR"}[rng.IntN(3)])
+			if rng.Float64() < nulls(day) {
+				country = "null"
+			}
+			fmt.Fprintf(&out, `,{"id": %d, "day": "2026-10-%02d", "country": %s}`, day*100_000+i, day, country)
+		}
+	}
+	return "[" + out.String()[1:] + "]"
+}
+
+// One bad day is found, both if the base has the day and if it does not.
+//
+// spec: stats-20, stats-21, stats-22
+func TestABadDayIsNamed(t *testing.T) {
+	usual := func(int) float64 { return 0.1 }
+	bad := func(day int) float64 { return map[bool]float64{true: 0.5, false: 0.1}[day == 7] }
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	stage := func(mode dataset.WriteMode, rows string) string {
+		return strconv.FormatInt(r.Stage(t, dataset.TableWrite{Table: stagetest.History, Mode: mode}, stagetest.Schema(), rows).Snapshot, 10)
+	}
+	base := stage("", days(1, 1, 5, 500, usual))
+	more := stage("", days(2, 5, 9, 500, bad))
+	again := stage(dataset.WriteReplace, days(3, 1, 9, 500, usual))
+	for _, c := range []struct{ at, base string }{{more, base}, {again, more}} {
+		got, err := compare(t, r, statistics.Request{At: c.at, Columns: []string{"country", "day"}}, c.base)
+		require.NoError(t, err)
+		against := got.Against
+		require.Equal(t, c.base, strconv.FormatInt(against.Snapshot, 10))
+		require.Equal(t, "day", against.Partition)
+		require.Len(t, against.Partitions, 8)
+		require.EqualValues(t, 4000, got.Rows)
+		require.NotEmpty(t, against.Alarms)
+		first := against.Alarms[0]
+		require.Equal(t, "country 2026-10-07 nulls", strings.Join([]string{first.Column, first.Partition, string(first.Measure)}, " "))
+		require.Contains(t, first.Text, "nulls are ")
+		for _, a := range against.Alarms {
+			require.True(t, a.Partition == "2026-10-07" || a.Partition == "", "%+v", a)
+			require.Equal(t, "country", a.Column)
+		}
+	}
+	got, err := compare(t, r, statistics.Request{At: base}, base)
+	require.NoError(t, err)
+	require.Empty(t, got.Against.Alarms)
+	require.NotEmpty(t, got.Against.Changes)
+	for _, c := range got.Against.Changes {
+		require.True(t, c.Change == 0 || c.Measure == drift.Unit && c.Change == 1, "%+v", c)
+	}
+	_, err = compare(t, r, statistics.Request{}, "mian")
+	require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
+}
+
+// spec: stats-23
+func TestComparisonsWithoutValues(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	write := dataset.TableWrite{Table: stagetest.History}
+	base := r.Stage(t, write, stagetest.Schema(), strings.ReplaceAll(days(1, 1, 2, 500, func(int) float64 { return 0 }), "FR", "CH"))
+	r.Stage(t, write, stagetest.Schema(), days(2, 2, 3, 500, func(int) float64 { return 0 }))
+	top := func(noValues bool) (of string, n int) {
+		got, err := compare(t, r, statistics.Request{NoValues: noValues}, strconv.FormatInt(base.Snapshot, 10))
+		require.NoError(t, err)
+		for _, a := range got.Against.Alarms {
+			if a.Measure == drift.Top {
+				of, n = of+a.Of, n+1
+				require.Equal(t, noValues, !strings.Contains(a.Text, "the value "+a.Of+" is") || a.Of == "")
+			}
+		}
+		return of, n
+	}
+	of, n := top(false)
+	require.NotEmpty(t, of)
+	hidden, same := top(true)
+	require.Equal(t, n, same)
+	require.Empty(t, hidden)
+}
