@@ -67,6 +67,7 @@ func Graph() []Row {
 		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
 		{Folder: "internal/theta", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/stats", Imports: "batch theta fault", Outside: libXXH3},
+		{Folder: "internal/puffin", Imports: "fault"},
 		{Folder: "internal/svg"},
 		{Folder: "internal/drift", Imports: "stats"},
 		{Folder: "internal/tensor", Imports: "bucket cores fault invariant"},
@@ -116,7 +117,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/listing", Imports: "catalog commit metadata metafile column dataset expr budget digest fault store", Outside: libIceberg},
 		{Folder: "loader/catalog/icebergcat/revision", Imports: "commit metadata metafile column locator fault", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat/commits", Imports: "catalog commit metadata listing revision manifests metafile column locator tablestore dataset backoff budget fault store",
+			Folder: "loader/catalog/icebergcat/commits", Imports: "catalog commit metadata listing revision manifests metafile column locator tablestore dataset backoff budget fault puffin store",
 			Outside: libIceberg,
 		},
 		{Folder: "loader/catalog/icebergcat/tags", Imports: "catalog metadata revision commits locator backoff fault", Outside: libIceberg},

@@ -54,6 +54,8 @@ type Update struct {
 	Snapshot int64
 	// If Schema is not nil, it is the id of the current schema after the change.
 	Schema *int
+	// If Statistics is not "", it is the location of a statistics file that the table names after the change.
+	Statistics string
 }
 
 // Tag is a name of a snapshot, which keeps the snapshot from expiring.

@@ -25,7 +25,7 @@ func (c *Catalog) Update(ctx context.Context, t locator.Table, u locator.Update)
 }
 
 // isAt reports whether the metadata in the response to a commit has the ref at the snapshot that
-// the update moved it to, and the current schema that the update set.
+// the update moved it to, and the current schema and the statistics file that the update set.
 func isAt(u locator.Update, answer []byte) bool {
 	var committed struct {
 		Metadata *struct {
@@ -33,12 +33,22 @@ func isAt(u locator.Update, answer []byte) bool {
 			Refs   map[string]struct {
 				Snapshot int64 `json:"snapshot-id"`
 			} `json:"refs"`
+			Statistics []struct {
+				Path string `json:"statistics-path"`
+			} `json:"statistics"`
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(answer, &committed) != nil || committed.Metadata == nil {
 		return false
 	}
 	if at := committed.Metadata.Schema; u.Schema != nil && (at == nil || *at != *u.Schema) {
+		return false
+	}
+	named := u.Statistics == ""
+	for _, of := range committed.Metadata.Statistics {
+		named = named || of.Path == u.Statistics
+	}
+	if !named {
 		return false
 	}
 	return u.Ref == "" || committed.Metadata.Refs[u.Ref].Snapshot == u.Snapshot // Snapshot is 0 for a ref that is missing

@@ -190,6 +190,9 @@ func (c *Changing) Orphans(t *testing.T) []string {
 	for entry := range tbl.Metadata().PreviousFiles() {
 		used[Local(t, entry.MetadataFile)] = true
 	}
+	for f := range tbl.Metadata().Statistics() {
+		used[Local(t, f.StatisticsPath)] = true
+	}
 	fs, err := tbl.FS(t.Context())
 	require.NoError(t, err)
 	for _, s := range tbl.Metadata().Snapshots() {

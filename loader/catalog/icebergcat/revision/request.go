@@ -53,6 +53,14 @@ func Request(m *metadata.Loaded, r Revision) (locator.Update, error) {
 		}
 		update(`{"action":"add-snapshot","snapshot":%s}`, text)
 	}
+	if s := r.Statistics; s != nil {
+		text, err := json.Marshal(s)
+		if err != nil {
+			return out, err
+		}
+		update(`{"action":"set-statistics","snapshot-id":%d,"statistics":%s}`, s.Snapshot, text)
+		out.Statistics = s.Path
+	}
 	if r.Branch == "" {
 		return out, nil
 	}

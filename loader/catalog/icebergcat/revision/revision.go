@@ -17,13 +17,15 @@ import (
 )
 
 // Revision is what a commit changes in the metadata of a table. It moves a branch, perhaps to a new
-// snapshot, and it may add a schema or make one current. A revision without a branch changes only
-// the schemas.
+// snapshot, it may add a schema or make one current, and it may set the statistics of a snapshot. A
+// revision without a branch changes only schemas and statistics.
 type Revision struct {
 	Branch   string    // "": no branch is moved, but main must be at From, unless From is 0
 	From, To int64     // snapshots; 0: the branch does not exist
 	Snapshot *Snapshot // the snapshot To, if it is new
 	Schema   *Schema   // nil keeps the current one
+	// Statistics is the new statistics file of a snapshot; nil keeps all statistics files.
+	Statistics *Statistics
 }
 
 // Snapshot is a snapshot, in the JSON form of the metadata.
@@ -70,16 +72,11 @@ func revised(m *metadata.Loaded, r Revision, now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	updated := max(now.UnixMilli(), m.LastUpdatedMillis())
-	if r.Schema != nil {
-		if object, err = r.Schema.addTo(object, m); err != nil {
-			return nil, err
-		}
-	}
 	if r.Snapshot != nil {
 		updated = max(updated, r.Snapshot.Time)
-		if object, err = r.Snapshot.addTo(object, m); err != nil {
-			return nil, err
-		}
+	}
+	if object, err = r.addTo(object, m); err != nil {
+		return nil, err
 	}
 	if r.Branch == icetable.MainBranch && r.To == 0 {
 		object = set(object, "current-snapshot-id", noCurrent(m.Version()))
@@ -106,6 +103,20 @@ func revised(m *metadata.Loaded, r Revision, now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	return written(object)
+}
+
+// addTo adds the schema, the snapshot and the statistics to metadata.
+func (r Revision) addTo(object []member, m *metadata.Loaded) (_ []member, err error) {
+	if r.Schema != nil {
+		object, err = r.Schema.addTo(object, m)
+	}
+	if r.Snapshot != nil && err == nil {
+		object, err = r.Snapshot.addTo(object, m)
+	}
+	if r.Statistics != nil && err == nil {
+		object, err = r.Statistics.addTo(object)
+	}
+	return object, err
 }
 
 // logged adds the current metadata file to the log of metadata files, unless the table is new and
@@ -282,6 +293,8 @@ func onlyDiffers(m *metadata.Loaded, read *metadata.Loaded, r Revision) error {
 		return errors.New("its snapshots or schemas are not those that it should have")
 	case read.CurrentSchema().ID != current:
 		return fmt.Errorf("its current schema is %d", read.CurrentSchema().ID)
+	case !slices.EqualFunc(r.Statistics.expected(m), slices.Collect(read.Statistics()), sameStatistics):
+		return errors.New("its statistics files are not those that it should have")
 	case !read.SameUnknownRefs(m):
 		return errors.New("its refs of unknown kinds were changed")
 	case head != r.To:
