@@ -57,12 +57,12 @@ func backfillCommand(p process) *cobra.Command {
 		columns:      cmdline.Texts(c, "column", "NAME:TYPE", "a column to backfill, such as clicks:list<long>; repeat it for several"),
 		replaces:     cmdline.Text(c, "replaces", "COLUMN", "the column of the dataset that gets the values of the new column"),
 		removes:      cmdline.Text(c, "removes", "COLUMN", "the column of the dataset to remove; without --table and --column"),
-		key:          cmdline.Text(c, "key", "a,b", "the columns of the training table to join by (default: the dataset's key)"),
-		sort:         cmdline.Text(c, "sort", "a,b", "the columns to sort the staging table by (default: its key)"),
+		key:          cmdline.Text(c, "key", "COLUMNS", "the columns of the training table to join by (default: the dataset's key)"),
+		sort:         cmdline.Text(c, "sort", "COLUMNS", "the columns to sort the staging table by (default: its key)"),
 		buckets:      c.Flags().Int("buckets", 0, "the buckets of the key (default: as many as the training table has)"),
 		unaligned:    c.Flags().Bool("unaligned", false, "no partition of time: a row applies to all partitions of the training table"),
 		sparkCatalog: cmdline.Text(c, "spark-catalog", "NAME", "the name of the catalog in Spark (default: names are as in the config file)"),
-		print:        cmdline.Text(c, "print", "WHAT", "sql, yaml, or all: SQL with the dataset as comments (default all)"),
+		print:        cmdline.Text(c, "print", "sql|yaml|all", "the SQL, the dataset, or SQL with the dataset as comments (default all)"),
 	}
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {

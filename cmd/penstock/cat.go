@@ -51,7 +51,7 @@ func catCommand(p process) *cobra.Command {
 	}
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	flags := catFlags{
-		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE; table without FILE)"),
+		format: cmdline.Text(c, "format,f", strings.Join(rowformat.Names(), "|"), "the form of the rows (default: by the extension of FILE; table without FILE)"),
 		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output (the default); the file is created or replaced once it is complete"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "the maximum number of rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters per line of a table; 0 is no limit (default: the terminal's, else 120)"),

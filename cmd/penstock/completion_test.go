@@ -39,6 +39,9 @@ func TestNamesAreCompleted(t *testing.T) {
 	require.Equal(t, []string{"append", "replace"}, completed(t, "stage", "--mode", ""))
 	require.Contains(t, completed(t, "cat", "--format", ""), "jsonl")
 	require.Equal(t, []string{"json"}, completed(t, "compact", "--progress", "j"))
+	require.Equal(t, []string{"arrow", "csv", "jsonl"}, completed(t, "stage", "--input-format", ""))
+	require.Equal(t, []string{"shuffled", "stored"}, slices.Sorted(slices.Values(completed(t, "explain", "--order", "s"))))
+	require.Equal(t, []string{"spark"}, completed(t, "promote", "--print", ""))
 	require.Empty(t, completed(t, "cat", ""), "without a source")
 	require.Empty(t, completed(t, "cat", "--config", l.config+".gone", ""))
 	require.Empty(t, completed(t, "log", "--uri", "grpc://127.0.0.1:1", ""))
@@ -94,6 +97,7 @@ datasets:
 			{[]string{"stage", "features.new", "--from-table", "features.history", "--from-ref", "c"}, []string{"candidate"}},
 			{[]string{"stage", "features.new", "--from-table", "features.history", "--columns", ""}, []string{"req_id", "country", "origin_country"}},
 			{[]string{"compact", "features.history", "--key", "req_id,"}, []string{"req_id,country", "req_id,origin_country"}},
+			{[]string{"stats", "features.history", "--columns", "c"}, []string{"country"}},
 			{[]string{"cat", "home", "--columns", "country,s"}, []string{"country,second_country"}},
 			{[]string{"cat", "nothing", "--columns", ""}, nil},
 		} {

@@ -100,7 +100,7 @@ func logCommand(p process) *cobra.Command {
 		Args: oneTable,
 	}
 	from := newSourceFlags(c)
-	branch := cmdline.Text(c, "branch", "NAME", "the branch or tag whose snapshots are listed (default main)")
+	branch := cmdline.Text(c, "branch", "REF", "the branch or tag whose snapshots are listed (default main)")
 	limit := c.Flags().Int("limit", logLimit, "how many snapshots are listed; 0: all")
 	asJSON := c.Flags().Bool("json", false, "print the snapshots as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {

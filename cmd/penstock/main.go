@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/bar"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/complete"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -91,9 +93,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
-	complete := completer{p.environment}
-	complete.arguments(root)
-	if err := complete.flags(root); err != nil { //nolint:contextcheck // as above
+	if err := complete.Add(root, p.environment, cmp.Or(p.lookup, completionTime)); err != nil { //nolint:contextcheck // as above
 		return p.finish(root, err)
 	}
 	completing := len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)

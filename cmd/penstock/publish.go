@@ -107,7 +107,7 @@ func undoCommand(p process) *cobra.Command {
 		Args: oneTable,
 	}
 	source := newChangeFlags(c)
-	branch := cmdline.Text(c, "branch", "NAME", "the branch (default main)")
+	branch := cmdline.Text(c, "branch", "BRANCH", "the branch (default main)")
 	from := cmdline.Text(c, "from", "SNAPSHOT|none", "the snapshot to move back to, or none")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	dry := c.Flags().Bool("dry-run", false, "print which change would be taken back; without --from and --to")

@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/auth"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/cmd/penstock/reload"
 	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
@@ -149,8 +150,8 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	if err != nil {
 		return err
 	}
-	reloader := &configReloader{read: again, loader: e.Loader, log: log, started: c, clock: p.clock}
-	if err := cmp.Or(reloader.watch(ctx, entry.Watcher, metrics), allowed.WatchNames(ctx, reloader.loadedLast())); err != nil {
+	reloader := reload.New(reload.Options{Read: again, Loader: e.Loader, Log: log, Started: c, Clock: p.clock})
+	if err := cmp.Or(reloader.Watch(ctx, entry.Watcher, metrics), allowed.WatchNames(ctx, reloader.LoadedLast())); err != nil {
 		return err
 	}
 	mapped, err := e.ListenLocal(ctx, c.Server, log)
@@ -167,7 +168,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,
 		Local: mapped.Sessions, LocalSocket: mapped.Path, Sharing: e.Sharing, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(),
-		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.status(),
+		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.Status(),
 	})
 	metrics.Streams(server)
 	mapped.Observe(metrics)

@@ -80,6 +80,21 @@ func (f sourceFlags) text() string {
 	return b.String()
 }
 
+// sourceOf returns the source flags of a command. Flags that the command lacks are empty.
+func sourceOf(c *cobra.Command) sourceFlags {
+	text := func(name string) *string {
+		value := ""
+		if f := c.Flags().Lookup(name); f != nil {
+			value = f.Value.String()
+		}
+		return &value
+	}
+	return sourceFlags{config: text("config"), uri: text("uri"), tlsCA: text("tls-ca"), tlsCert: text("tls-cert"), tlsKey: text("tls-key"), token: text("token-file")}
+}
+
+// completionTime bounds the time to look up names in catalogs or on a server.
+const completionTime = time.Second
+
 // environment reads the environment variables and the clock of the program, which tests replace.
 // Its methods find and open config files and servers.
 type environment struct {
@@ -126,6 +141,29 @@ func (e environment) open(ctx context.Context, f sourceFlags, log io.Writer) (*c
 		return e.openLocal(ctx, file, log)
 	}
 	return nil, cmdline.Errorf("give --config FILE to run in process, or --uri grpc://host:port to call a server")
+}
+
+// Open implements complete.Sources.
+func (e environment) Open(ctx context.Context, c *cobra.Command) (*client.Client, error) {
+	return e.open(ctx, sourceOf(c), io.Discard)
+}
+
+// Config implements complete.Sources. If the flags name neither a config file nor a server, the
+// config file is that of the environment.
+func (e environment) Config(c *cobra.Command) *config.Config {
+	flags := sourceOf(c)
+	file := *flags.config
+	if file == "" && *flags.uri == "" {
+		file = e.orEnv("", envConfig)
+	}
+	if file == "" {
+		return nil
+	}
+	conf, err := e.load(file, nil)
+	if err != nil {
+		return nil
+	}
+	return conf
 }
 
 // orEnv returns flag or, if it is "", the environment variable with the given name.

@@ -33,6 +33,7 @@ func (f *tableFlags) sourceTableFlags(c *cobra.Command) {
 	f.ref = cmdline.Text(c, "from-ref", "REF", "the branch or tag of --from-table to read (default main)")
 	f.snapshot = cmdline.Text(c, "from-snapshot", "ID", "the snapshot of --from-table to read")
 	f.columns = cmdline.Text(c, "columns", "COLUMNS", "the columns of --from-table to read, separated by commas (default: all)")
+	cmdline.SetInside(c, "from-table", "from-ref", "columns")
 	f.filter = cmdline.Text(c, "filter", "EXPRESSION", "the rows of --from-table to read, as in \"day = '2026-11-01'\" (default: all)")
 }
 

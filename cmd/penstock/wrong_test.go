@@ -135,7 +135,7 @@ func wrongCommands() []wrong {
 		{"a setting's flag", "", []string{"serve", "--config", "penstock.yaml", "--listen", "8815"}, "--listen", "", "write 127.0.0.1:8815"},
 		{"another config file", "", []string{"cat", "home", "--config", "penstok.yaml"}, "penstok.yaml", "penstock.yaml", "name it with --config"},
 		{"a form of no name", "", []string{"--format", "json"}, "--format json", "jsonl", "the formats are table"},
-		{"a folder that is not there", "", []string{"--format", "csv", "--output", "none/x.csv"}, "none/x.csv", "", "name a file with --output in a folder that exists"},
+		{"a folder that is not there", "", []string{"--format", "csv", "--output", "none/x.csv"}, "none/x.csv", "", "name a file in a folder that exists"},
 		{"a file of another form", "", []string{"--format", "csv", "--output", "x.parquet"}, "--output x.parquet", "", "leave --format out"},
 		{"a file of no form", "", []string{"--output", "x.json"}, "--output x.json", "", "add --format"},
 		{"a compressed file", "", []string{"--output", "x.csv.gz"}, "--output x.csv.gz", "", ".csv"},

@@ -231,6 +231,8 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket inputs"},
 		{Folder: "cmd/penstock/auth", Imports: "flight ticket loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
+		{Folder: "cmd/penstock/complete", Imports: "client cmdline engine decode config", Outside: libCobra},
+		{Folder: "cmd/penstock/reload", Imports: "flight loader dataset config telemetry auth watch fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry engine auth", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		// Test kits may import everything, but only tests and other kits may import

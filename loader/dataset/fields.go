@@ -224,8 +224,8 @@ func SourceFields() []Field[Rows] {
 // RowsFields returns the fields of Rows that queries and cursors have in the same form.
 func RowsFields() []Field[Rows] {
 	filter := About{Name: "filter", Also: []string{"where", "predicate"}, Flag: Flag{Shape: "SQL", Help: "the rows to read, such as \"day >= DATE '2026-10-01' AND label = 1\""}}
-	order := About{Name: "order", Flag: Flag{Shape: "ORDER", Help: "stored or shuffled (default stored)"}}
-	shuffle := About{Name: "shuffle", Flag: Flag{Shape: "WHAT", Help: "what a shuffled order permutes besides splits: requests, rows, or splits alone (default requests)"}}
+	order := About{Name: "order", Flag: Flag{Shape: "stored|shuffled", Help: "the order of rows (default stored)"}}
+	shuffle := About{Name: "shuffle", Flag: Flag{Shape: "requests|rows|splits", Help: "what a shuffled order permutes besides splits; splits: nothing else (default requests)"}}
 	window := About{Name: "shuffle_window", Optional: true, Flag: Flag{Help: "how many stored rows are shuffled together (default 131072)"}}
 	parts := About{Name: "shuffle_parts", Optional: true, Flag: Flag{Help: "from how many places of a bucket they come (default 8)"}}
 	seed := About{Name: "seed", Flag: Flag{Help: "the seed of a shuffled order"}}
@@ -247,15 +247,15 @@ func RowsFields() []Field[Rows] {
 
 // ReadingFields returns the fields of Reading.
 func ReadingFields() []Field[Reading] {
-	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{Shape: "a,b", Help: "the columns, by output name (default: all)"}}
+	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{Shape: "COLUMNS", Help: "the columns, by output name, separated by commas (default: all)"}}
 	shard := About{Name: "shard", Also: []string{"rank", "world", "num_shards"}, Flag: Flag{Shape: "i/n", Help: "shard i of n, counted from 0; /n reads all n, one after the other"}}
 	every := About{Name: "every", Also: []string{"workers", "num_workers"}, perStream: true, Flag: Flag{Shape: "w/n", Help: "the steps of DataLoader worker w of n, counted from 0"}}
 	batchRows := About{Name: "batch_rows", sizing: true, Also: []string{"batch_size", "batchsize", "rows_per_batch"}, Flag: Flag{Help: "rows per batch"}}
 	global := About{Name: "global_batch_rows", sizing: true, Also: []string{"global_batch_size"}}
 	requests := About{Name: "batch_requests", sizing: true, Flag: Flag{Help: "requests per batch, instead of rows"}}
 	limit := About{Name: "limit", Also: []string{"head", "max_rows", "rows"}, perStream: true, after: "tail"}
-	tail := About{Name: "tail", Also: []string{"drop_last", "drop_remainder"}, Flag: Flag{Shape: "TAIL", Help: "keep or drop the rows that do not fill a last step (default keep)"}}
-	count := About{Name: "count", Flag: Flag{Shape: "COUNT", Help: "estimate, or exact: count the rows first (default estimate)"}}
+	tail := About{Name: "tail", Also: []string{"drop_last", "drop_remainder"}, Flag: Flag{Shape: "keep|drop", Help: "what happens to rows that do not fill a last step (default keep)"}}
+	count := About{Name: "count", Flag: Flag{Shape: "estimate|exact", Help: "exact: count the rows first (default estimate)"}}
 	cursor := About{Name: "cursor", perStream: true, after: "job", Flag: Flag{Shape: "JSON", Help: "the cursor to resume from, or @FILE"}}
 	job := About{Name: "job", Also: []string{"label", "run", "run_id"}, perStream: true, Flag: Flag{Shape: "LABEL", Help: "a label for the stream in penstock status, logs and metrics"}}
 	return []Field[Reading]{

@@ -89,7 +89,7 @@ func WriteFields() []Field[TableWrite] {
 	mode := About{Name: "mode", Flag: Flag{Shape: "append|replace", Help: "add rows (the default), or replace the days and other partitions that have new rows"}}
 	token := About{Name: "token", Flag: Flag{Shape: "TOKEN", Help: "the name of this change, which is then made once, whatever its rows are"}}
 	again := About{Name: "again", Flag: Flag{Help: "write the rows although the table has them from an earlier call (default: only with --token)"}}
-	branch := About{Name: "branch", Also: []string{"ref"}, Flag: Flag{Shape: "NAME", Help: "the branch to commit to (default main); a new one begins at main"}}
+	branch := About{Name: "branch", Also: []string{"ref"}, Flag: Flag{Shape: "BRANCH", Help: "the branch to commit to (default main); a new one begins at main"}}
 	evolve := About{Name: "evolve", Flag: Flag{Help: "add columns that the table does not have"}}
 	key := About{Name: "key", Flag: Flag{Shape: "COLUMNS", Help: "the columns of the key, separated by commas (default: the table's bucketed columns)"}}
 	sort := About{Name: "sort", Also: []string{"order_by"}, Flag: Flag{Shape: "COLUMNS", Help: "of a new table: the columns to sort by, separated by commas, as in user_id,\"ts desc\" (default: the key)"}}

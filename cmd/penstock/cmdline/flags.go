@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Error is a mistake in the use of a command.
@@ -85,3 +86,32 @@ func Texts(c *cobra.Command, name, shape, usage string) *[]string {
 	c.Flags().Var(repeatedText{values: values, shape: shape}, name, usage)
 	return values
 }
+
+// Shape returns the shape of a flag that this package added, such as COLUMNS. It returns "" for other
+// flags.
+func Shape(f *pflag.Flag) string {
+	if v, ok := f.Value.(interface{ shaped() string }); ok {
+		return v.shaped()
+	}
+	return ""
+}
+
+func (t text) shaped() string           { return t.shape }
+func (t repeatedText) shaped() string   { return t.shape }
+func (v *fieldValue[S]) shaped() string { return v.field.Flag.Shape }
+
+// insideOf is the annotation of SetInside.
+const insideOf = "penstock_inside"
+
+// SetInside marks flags whose values are names inside of a table, such as columns and branches, as
+// names inside of the table that another flag names. Other flags of a command refer to the table or
+// dataset that is its first argument.
+func SetInside(c *cobra.Command, other string, flags ...string) {
+	for _, name := range flags {
+		f := c.Flags().Lookup(name)
+		f.Annotations = map[string][]string{insideOf: {other}}
+	}
+}
+
+// InsideOf returns the name of the other flag of SetInside, or "" if the flag is not marked.
+func InsideOf(f *pflag.Flag) string { return strings.Join(f.Annotations[insideOf], "") }

@@ -1,4 +1,5 @@
-package main
+// Package reload applies changes of the config file to a running server.
+package reload
 
 import (
 	"context"
@@ -25,31 +26,39 @@ const maxCheckTime = time.Minute
 // configFiles is the name of the config file's group in the watcher.
 const configFiles = "the configuration"
 
-// configReloader applies changes of the config file to a running server. If the server accepts the
+// Reloader applies changes of the config file to a running server. If the server accepts the
 // file, all of its datasets take effect at the same time. If the server refuses the file, nothing
 // changes. A reload does not affect open streams, or the tickets and cursors of unchanged datasets.
 //
 // Catalogs and server settings take effect only when the server starts. A file with different
 // catalogs is refused, because the name of a table could then refer to another table. If settings
 // have changed, their names are logged.
-type configReloader struct {
-	read    func() (*config.Config, error)
-	loader  *loader.Loader
-	log     *slog.Logger
-	started *config.Config         // the configuration that the server started with
+type Reloader struct {
+	Options
 	count   func(telemetry.Reload) // counts reloads in metrics; nil: the file is not watched
-	clock   func() time.Time
-	reloads reloadStatus
+	reloads status
 }
 
-// reloadStatus counts the reloads and holds the result of the last one.
-type reloadStatus struct {
+// Options configure a Reloader. All fields are required.
+type Options struct {
+	Read    func() (*config.Config, error) // reads the config file again
+	Loader  *loader.Loader                 // serves the datasets
+	Log     *slog.Logger
+	Started *config.Config // the configuration that the server started with
+	Clock   func() time.Time
+}
+
+// New returns a Reloader that does nothing before Watch.
+func New(o Options) *Reloader { return &Reloader{Options: o} }
+
+// status counts the reloads and holds the result of the last one.
+type status struct {
 	mu   sync.Mutex
 	last flight.ConfigStatus
 }
 
 // note records the result of a reload.
-func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
+func (s *status) note(came telemetry.Reload, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last.Current, s.last.Last, s.last.Error = came == telemetry.ReloadWhole, at.UTC(), ""
@@ -62,7 +71,7 @@ func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
 }
 
 // read returns the status of the reloads.
-func (s *reloadStatus) read() flight.ConfigStatus {
+func (s *status) read() flight.ConfigStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
@@ -71,23 +80,23 @@ func (s *reloadStatus) read() flight.ConfigStatus {
 // maxReloadError bounds the error of a reload in the status, in bytes.
 const maxReloadError = 1024
 
-// status returns the function that reads the reload status for the action status; nil if the file
+// Status returns the function that reads the reload status for the action status; nil if the file
 // is not watched.
-func (r *configReloader) status() func() flight.ConfigStatus {
+func (r *Reloader) Status() func() flight.ConfigStatus {
 	if r.count == nil {
 		return nil
 	}
 	return r.reloads.read
 }
 
-// watch makes a watcher load the config file whenever it changes. The watcher also loads the file
+// Watch makes a watcher load the config file whenever it changes. The watcher also loads the file
 // now, in case it has changed since the server read it. A pipe is not watched, because it cannot be
 // read again. If both the policy and the config file change, the policy is loaded first, so that
 // the old rules never apply to new datasets.
-func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
-	file := r.started.File
+func (r *Reloader) Watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
+	file := r.Started.File
 	if !isWatched(file) {
-		r.log.Warn("the config file is not a regular file: changes need a restart", "file", file)
+		r.Log.Warn("the config file is not a regular file: changes need a restart", "file", file)
 		return nil
 	}
 	if err := w.Load(ctx, watch.LoadedFiles{What: configFiles, Paths: []string{file}, Load: r.load, After: auth.PolicyFiles}); err != nil {
@@ -97,10 +106,10 @@ func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *t
 	return nil
 }
 
-// loadedLast returns the name, in the watcher, of the group that is loaded last when both the
+// LoadedLast returns the name, in the watcher, of the group that is loaded last when both the
 // policy and the config file change.
-func (r *configReloader) loadedLast() string {
-	if isWatched(r.started.File) {
+func (r *Reloader) LoadedLast() string {
+	if isWatched(r.Started.File) {
 		return configFiles
 	}
 	return auth.PolicyFiles
@@ -114,36 +123,36 @@ func isWatched(file string) bool {
 }
 
 // load reads the config file and applies it. Calls must not overlap.
-func (r *configReloader) load(ctx context.Context) error {
+func (r *Reloader) load(ctx context.Context) error {
 	came := telemetry.ReloadRefused
-	next, err := r.read()
+	next, err := r.Read()
 	if err == nil {
 		came, err = r.apply(ctx, next)
 	}
 	if r.count != nil {
 		r.count(came)
-		r.reloads.note(came, r.clock(), err)
+		r.reloads.note(came, r.Clock(), err)
 	}
 	return err
 }
 
 // apply makes the server use the datasets of a configuration, or returns an error if it refuses the
 // configuration.
-func (r *configReloader) apply(ctx context.Context, next *config.Config) (telemetry.Reload, error) {
-	if names := r.started.CatalogsUnlike(next); len(names) > 0 {
+func (r *Reloader) apply(ctx context.Context, next *config.Config) (telemetry.Reload, error) {
+	if names := r.Started.CatalogsUnlike(next); len(names) > 0 {
 		return telemetry.ReloadRefused, fault.New(fault.Invalid, "catalogs differ from those in use: %s", strings.Join(names, ", ")).In("", next.File).
 			WithRemedy("restart the server, which opens its catalogs when it starts; until then, it serves the datasets that it had before")
 	}
-	change := unlikeDatasets(r.loader.Datasets(), next.Datasets)
+	change := unlikeDatasets(r.Loader.Datasets(), next.Datasets)
 	if err := r.check(ctx, change); err != nil {
 		return telemetry.ReloadRefused, fault.Op(err, "%s", next.File)
 	}
-	r.loader.SetDatasets(next.Datasets)
+	r.Loader.SetDatasets(next.Datasets)
 	if !change.none() {
-		r.log.Info("datasets changed", "added", names(change.added), "changed", names(change.changed), "removed", names(change.removed))
+		r.Log.Info("datasets changed", "added", names(change.added), "changed", names(change.changed), "removed", names(change.removed))
 	}
-	if settings := r.started.SettingsUnlike(next); len(settings) > 0 {
-		r.log.Warn("settings in the config file are used after a restart", "file", next.File, "settings", settings)
+	if settings := r.Started.SettingsUnlike(next); len(settings) > 0 {
+		r.Log.Warn("settings in the config file are used after a restart", "file", next.File, "settings", settings)
 		return telemetry.ReloadPartly, nil
 	}
 	return telemetry.ReloadWhole, nil
@@ -192,7 +201,7 @@ func names(datasets []dataset.Dataset) []string {
 // check returns an error if a dataset could be read before the change, and its new definition is
 // invalid or names something that does not exist. Other datasets that cannot be read are only
 // logged: their tables may be created later, or storage may be down.
-func (r *configReloader) check(ctx context.Context, c datasetChange) error {
+func (r *Reloader) check(ctx context.Context, c datasetChange) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()
 	var failures []error
@@ -213,14 +222,14 @@ func (r *configReloader) check(ctx context.Context, c datasetChange) error {
 	return nil
 }
 
-func (r *configReloader) warn(d dataset.Dataset, err error) {
+func (r *Reloader) warn(d dataset.Dataset, err error) {
 	if err != nil {
-		r.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
+		r.Log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
 	}
 }
 
 // plan plans a query for all rows of a dataset, and returns the error.
-func (r *configReloader) plan(ctx context.Context, d dataset.Dataset) error {
-	_, err := r.loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Inline: &d}})
+func (r *Reloader) plan(ctx context.Context, d dataset.Dataset) error {
+	_, err := r.Loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Inline: &d}})
 	return err
 }
