@@ -140,7 +140,7 @@ func TestLastChange(t *testing.T) {
 		"others after a promotion":          {table: table(3, nil, own(1, 0), promoted(2, 1), other(3, 2)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2"},
 		"published with promotions":         {table: table(3, []int64{1, 3}, own(1, 0), promoted(2, 1), own(3, 2)), kind: fault.Conflict, says: "is a promotion"},
 		"a promotion that was demoted":      {table: table(3, nil, own(1, 0), own(2, 1), demoted(3, 2)), kind: fault.Conflict, says: "name its snapshots: --from 1 --to 3"},
-		"two that were demoted":             {table: table(4, []int64{2, 3, 4}, own(2, 0), demoted(3, 2), demoted(4, 3)), kind: fault.Conflict, says: "promotion of snapshot 4 of table ml.t was taken back already by demote; it changed no row; to take the change before it back too, name its snapshots: --from none --to 4 --yes"},
+		"two that were demoted":             {table: table(4, []int64{2, 3, 4}, own(2, 0), demoted(3, 2), demoted(4, 3)), kind: fault.Conflict, says: "the schema of table ml.t has no columns of the promotion of snapshots 4, 3: it was interrupted, or demote took it back; it changed no row; to continue it, repeat promote; to take the change before it back too, name its snapshots: --from none --to 4 --yes"},
 		"a change after one":                {table: table(4, nil, own(2, 0), demoted(3, 2), own(4, 3)), from: 3, to: 4, taken: 1},
 		"others after one":                  {table: table(4, nil, own(2, 0), demoted(3, 2), other(4, 3)), kind: fault.Conflict, says: "since the last change of Penstock, snapshot 2"},
 		"before it has expired":             {table: expired, kind: fault.Expired, says: "snapshot 2 of table ml.t, which was before the last change, no longer exists"},

@@ -3,12 +3,14 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // LastChange returns the move that Penstock made with its last change of a branch ("" is main), and
@@ -18,8 +20,8 @@ import (
 // LastChange returns NotFound if Penstock made no change. It returns Conflict if other writers
 // committed since, with their snapshots. It also returns Conflict if main's last move went back, so
 // that a repeated call does not undo one change more; the remedy then names the snapshots of the
-// change before. It also returns Conflict if the last change is a promotion; if demote already took
-// the promotion back, the remedy again names the snapshots of the change before.
+// change before. It also returns Conflict if the last change is a promotion. If the schema has no
+// columns of the promotion, the remedy again names the snapshots of the change before.
 func (t *Table) LastChange(branch string, demotable Demotable) (commit.Move, []Entry, error) {
 	branch = cmp.Or(branch, commit.Main)
 	made := commit.Move{Table: t.Name, Ref: branch}
@@ -37,7 +39,7 @@ func (t *Table) LastChange(branch string, demotable Demotable) (commit.Move, []E
 		e := entryOf(s)
 		switch {
 		case s.Summary[commit.SummaryPromotion] != "" && demotable(s.Summary[commit.SummaryPromotion]) != "":
-			return made, nil, t.promotedLast(e, others)
+			return made, nil, t.promotedLast(byID, made.To, s, others, demotable)
 		case s.Summary[commit.SummaryPromotion] != "" && len(others) == 0:
 			if demoted = append(demoted, e); s.Parent == made.From {
 				made.From = t.movedFrom(byID, branch, s.Parent)
@@ -51,7 +53,7 @@ func (t *Table) LastChange(branch string, demotable Demotable) (commit.Move, []E
 		}
 		taken = append(taken, e)
 		if s.Parent == made.From || made.From == 0 {
-			return made, taken, cmp.Or(t.demotedLast(demoted, made), t.undoable(byID, made), t.movedBack(byID, made))
+			return made, taken, cmp.Or(t.demotedLast(byID, demoted, made), t.undoable(byID, made), t.movedBack(byID, made))
 		}
 	}
 	if len(others) > 0 {
@@ -116,14 +118,38 @@ func beforeIt(made commit.Move) string {
 	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d%s", from, made.To, confirmed)
 }
 
-// demotedLast returns an error if there are promotions that demote took back and that are newer
-// than the move. The list demoted has them, newest first.
-func (t *Table) demotedLast(demoted []Entry, made commit.Move) error {
+// demotedLast returns an error if there are promotions whose columns the schema does not have and
+// that are newer than the move. The list demoted has their snapshots, newest first.
+func (t *Table) demotedLast(byID snapshotsByID, demoted []Entry, made commit.Move) error {
 	if len(demoted) == 0 {
 		return nil
 	}
-	return fault.New(fault.Conflict, "the promotion of snapshot %d of table %s was taken back already by demote; it changed no row", demoted[0].Snapshot, t.Name).
-		In(t.Name, "").WithRemedy("%s", beforeIt(made))
+	of := byID[demoted[0].Snapshot].Summary[commit.SummaryPromotion]
+	return fault.New(fault.Conflict, "the schema of table %s has no columns of the promotion of %s: it was interrupted, or demote took it back; it changed no row",
+		t.Name, byID.ofPromotion(made.To, of)).
+		In(t.Name, "").WithRemedy("to continue it, repeat promote; %s", beforeIt(made))
+}
+
+// ofPromotion names the snapshots of a promotion that are ancestors of a snapshot, newest first. It
+// returns "" if there are none.
+func (s snapshotsByID) ofPromotion(head int64, promotion string) string {
+	var ids []string
+	for one := range s.ancestors(head) {
+		if one.Summary[commit.SummaryPromotion] == promotion {
+			ids = append(ids, strconv.FormatInt(one.ID, 10))
+		}
+	}
+	more := ""
+	if n := len(ids) - maxListed; n > 0 {
+		ids, more = ids[:maxListed], " and "+strconv.Itoa(n)+" more"
+	}
+	switch len(ids) {
+	case 0:
+		return ""
+	case 1:
+		return "snapshot " + ids[0]
+	}
+	return "snapshots " + strings.Join(ids, ", ") + more
 }
 
 // undoable returns an error if the snapshot that a move started from no longer exists.
@@ -135,13 +161,33 @@ func (t *Table) undoable(byID snapshotsByID, made commit.Move) error {
 		WithRemedy("commit a change that removes the rows; restore brings partitions back as they were at a snapshot that still exists")
 }
 
-// promotedLast returns the error for a branch on which Penstock's last change is a promotion.
-func (t *Table) promotedLast(e Entry, others []Entry) error {
+// promotedLast returns the error for a branch on which Penstock's last change is a promotion. s is
+// the newest snapshot of a promotion whose columns the schema has, and head is that of the branch.
+// The last promotion may have an older snapshot, if its files were complete when it was interrupted
+// or taken back: a promotion that becomes current appends its columns to the schema.
+func (t *Table) promotedLast(byID snapshotsByID, head int64, s *Snapshot, others []Entry, demotable Demotable) error {
 	if len(others) > 0 {
-		return t.othersSince(commit.Main, e, others)
+		return t.othersSince(commit.Main, entryOf(s), others)
 	}
-	return fault.New(fault.Conflict, "the last change of table %s, snapshot %d, is a promotion, whose columns the schema has", t.Name, e.Snapshot).In(t.Name, "").
-		WithRemedy("take it back by its columns: penstock demote; penstock log prints the command")
+	last := t.lastPromotion()
+	names := byID.ofPromotion(head, last)
+	if names == "" { // its snapshots have expired
+		last = s.Summary[commit.SummaryPromotion]
+		names = byID.ofPromotion(head, last)
+	}
+	return fault.New(fault.Conflict, "the last change of table %s, %s, is a promotion, whose columns the schema has", t.Name, names).In(t.Name, "").
+		WithRemedy("take it back by its column %s: penstock demote; penstock log prints the command", demotable(last))
+}
+
+// lastPromotion returns the id of the promotion whose columns are the last ones of promotions in the
+// schema, or "".
+func (t *Table) lastPromotion() string {
+	for _, c := range slices.Backward(t.Columns) {
+		if o, ok := dataset.OriginOf(c.Doc); ok {
+			return o.Promotion
+		}
+	}
+	return ""
 }
 
 // maxListed bounds the snapshots that an error lists.
