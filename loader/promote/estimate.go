@@ -40,8 +40,7 @@ func (p *promoting) estimate(ctx context.Context) error {
 	}
 	out := p.result.Estimate
 	for _, f := range pending {
-		p.result.Files++
-		p.result.Rows += f.Rows
+		p.countRows(f, f.Location)
 		p.result.BytesCopied += f.Bytes
 	}
 	newBytes, seconds := 0.0, 0.0

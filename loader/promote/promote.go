@@ -32,6 +32,7 @@ type promoting struct {
 	made       bool                          // the table already has the columns
 	promotions map[string]*resolve.Promotion // of the requested entries, if made is true
 	filled     *resolve.Promotion            // see fill; nil: the call makes new columns
+	counted    map[string]bool               // locations of files whose rows the result counts
 }
 
 // Promote copies the columns of staging entries into the dataset's training table. A repeated call

@@ -122,8 +122,9 @@ type PromotionResult struct {
 	// Schema is the id of the current schema; Before is the id of the previous one.
 	Schema int `json:"schema"`
 	Before int `json:"schema_before"`
-	// Rows and Files count the rows and files that this call wrote or would write. Skipped counts
-	// the files that already had the columns.
+	// Rows and Files count the rows and files that this call wrote or would write, each once, also if
+	// several entries were added one after the other. Skipped counts the files that already had the
+	// columns.
 	Rows    int64 `json:"rows"`
 	Files   int   `json:"files"`
 	Skipped int   `json:"files_skipped"`

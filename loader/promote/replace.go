@@ -278,11 +278,24 @@ func (r *replacing) committed(made commit.Committed) {
 	r.progress.update(func(now *PromotionProgress) { now.Commits++ })
 	r.result.Commits++
 	for _, f := range r.group {
-		r.result.Files++
-		r.result.Rows += f.made.Rows
+		r.countRows(f.old, f.location)
 		r.result.BytesCopied += f.old.Bytes
 		r.result.BytesWritten += f.made.Bytes
 	}
+}
+
+// countRows counts the rows of a file that was or would be replaced. written is the location of its
+// replacement, or of the file in a dry run. A file that gets the columns of several entries counts
+// once, although it is replaced for each of them.
+func (p *promoting) countRows(f catalog.File, written string) {
+	if !p.counted[f.Location] {
+		p.result.Files++
+		p.result.Rows += f.Rows
+	}
+	if p.counted == nil {
+		p.counted = map[string]bool{}
+	}
+	p.counted[written] = true
 }
 
 // count adds a run's match counts to the result.
