@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // maxBins is the maximum number of bins of a Histogram.
 const maxBins = 32
@@ -14,6 +17,9 @@ type Histogram struct {
 	Counts []int64 `json:"counts"` // of each bin
 	Below  int64   `json:"below"`
 	Above  int64   `json:"above"`
+
+	integers []int64   // the edges of integers
+	floats   []float64 // the edges of floats
 }
 
 // binsFor returns the number of bins for a number of values: twice its cube root, rounded up (Rice's rule), so that small samples
@@ -42,12 +48,29 @@ func inner[T comparable](sorted []T) (low, high T) {
 // rank returns the position of a quantile in a number of sorted values, by the nearest rank.
 func rank(quantile float64, n int) int { return max(0, int(math.Ceil(quantile*float64(n)))-1) }
 
-// integerHistogram returns the histogram of sorted values; nil without values. Unless it shows values, it is nil if
-// each bin has one integer.
-func integerHistogram(sorted []int64, value func(int64) Value, values bool) *Histogram {
+// integerHistogram returns the histogram of sorted values; nil without values. Its bins are those of like, unless that is nil. Unless
+// it shows values, it is nil if each bin has one integer.
+func integerHistogram(sorted []int64, value func(int64) Value, values bool, like *Histogram) *Histogram {
 	if len(sorted) == 0 {
 		return nil
 	}
+	var edges []int64
+	if like != nil {
+		edges = like.integers
+	}
+	if len(edges) == 0 {
+		edges = integerEdges(sorted, values)
+	}
+	if len(edges) == 0 {
+		return nil
+	}
+	h := count(edges, sorted, value)
+	h.integers = edges
+	return h
+}
+
+// integerEdges returns the edges of the bins of sorted values; nil if each bin has one integer, unless values are shown.
+func integerEdges(sorted []int64, values bool) []int64 {
 	// Differences are unsigned, so that they do not overflow.
 	distance := func(from, to int64) uint64 { return uint64(to) - uint64(from) } //nolint:gosec // modulo 2^64
 	from, to := sorted[0], sorted[len(sorted)-1]
@@ -63,26 +86,16 @@ func integerHistogram(sorted []int64, value func(int64) Value, values bool) *His
 	if width == 1 && !values {
 		return nil
 	}
-	h := &Histogram{Counts: make([]int64, distance(from, to)/width+1)}
-	for i := range h.Counts {
-		h.Edges = append(h.Edges, value(int64(uint64(from)+uint64(i)*width))) //nolint:gosec // modulo 2^64
+	var edges []int64
+	for i := range distance(from, to)/width + 1 {
+		edges = append(edges, int64(uint64(from)+i*width)) //nolint:gosec // modulo 2^64
 	}
-	h.Edges = append(h.Edges, value(to))
-	for _, v := range sorted {
-		switch {
-		case v < from:
-			h.Below++
-		case v > to:
-			h.Above++
-		default:
-			h.Counts[distance(from, v)/width]++
-		}
-	}
-	return h
+	return append(edges, to)
 }
 
-// floatHistogram returns the histogram of the finite ones of sorted values; nil without any.
-func floatHistogram(sorted []float64) *Histogram {
+// floatHistogram returns the histogram of the finite ones of sorted values; nil without any. Its bins are those of like, unless that
+// is nil.
+func floatHistogram(sorted []float64, like *Histogram) *Histogram {
 	for len(sorted) > 0 && math.IsInf(sorted[0], -1) {
 		sorted = sorted[1:]
 	}
@@ -92,6 +105,20 @@ func floatHistogram(sorted []float64) *Histogram {
 	if len(sorted) == 0 {
 		return nil
 	}
+	var edges []float64
+	if like != nil {
+		edges = like.floats
+	}
+	if len(edges) == 0 {
+		edges = floatEdges(sorted)
+	}
+	h := count(edges, sorted, floatValue)
+	h.floats = edges
+	return h
+}
+
+// floatEdges returns the edges of the bins of sorted finite values.
+func floatEdges(sorted []float64) []float64 {
 	from, to := sorted[0], sorted[len(sorted)-1]
 	low, high := inner(sorted)
 	reach := high/2 - low/2 // halves do not overflow
@@ -100,26 +127,31 @@ func floatHistogram(sorted []float64) *Histogram {
 	if from == to {
 		n = 1
 	}
-	// Edges and bins are computed from the same numbers, so that each value is between the edges of its bin.
 	edges := make([]float64, n+1)
 	for i := range edges {
 		// Halves do not overflow. The conversion keeps processors from fusing operations, which would round differently.
 		edges[i] = 2 * (from/2 + float64(float64(i)/float64(n)*(to/2-from/2)))
 	}
 	edges[n] = to
-	h := &Histogram{Counts: make([]int64, n)}
-	for _, e := range edges {
-		h.Edges = append(h.Edges, floatValue(e))
+	return edges
+}
+
+// count counts sorted values between the edges of bins.
+func count[T cmp.Ordered](edges, sorted []T, value func(T) Value) *Histogram {
+	last := len(edges) - 1
+	h := &Histogram{Edges: make([]Value, len(edges)), Counts: make([]int64, last)}
+	for i, e := range edges {
+		h.Edges[i] = value(e)
 	}
 	at := 0
 	for _, v := range sorted {
 		switch {
-		case v < from:
+		case v < edges[0]:
 			h.Below++
-		case v > to:
+		case v > edges[last]:
 			h.Above++
 		default:
-			for at < n-1 && v >= edges[at+1] {
+			for at < last-1 && v >= edges[at+1] {
 				at++
 			}
 			h.Counts[at]++

@@ -230,3 +230,37 @@ func TestHistogramsWithoutValuesHaveWideBins(t *testing.T) {
 	require.NotNil(t, wide.Histogram)
 	require.Empty(t, wide.Top)
 }
+
+// The histograms of a base have the bins of the table, and count the values of the base.
+//
+// spec: stats-44
+func TestHistogramsWithTheBinsOfOthers(t *testing.T) {
+	part := func(column arrow.Array) *stats.Part {
+		one := arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}}, nil)
+		return describe(t, table{schema: one}, stats.Sampling{}, []arrow.RecordBatch{array.NewRecordBatch(one, []arrow.Array{column}, int64(column.Len()))})
+	}
+	for _, c := range []struct {
+		name         string
+		table, base  arrow.Array
+		edges        []string
+		counts       []int64
+		below, above int64
+	}{
+		{"integers", integers(0, 10, 20), integers(-5, 3, 3, 20, 21), []string{"0", "7", "14", "20"}, []int64{2, 0, 1}, 1, 1},
+		{"floats", floats(0, 3, 6), floats(-1, math.NaN(), 2, 6, 5, math.Inf(1)), []string{"0", "2", "4", "6"}, []int64{0, 1, 2}, 1, 0},
+		{"a table without values", integers(), integers(1, 9), []string{"1", "4", "7", "9"}, []int64{1, 0, 1}, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := part(c.table).Summarize(0, "x", true)
+			got := part(c.base).SummarizeLike(0, "x", true, of)[0].Histogram
+			var edges []string
+			for _, e := range got.Edges {
+				edges = append(edges, e.String())
+			}
+			require.Equal(t, c.edges, edges)
+			require.Equal(t, c.counts, got.Counts)
+			require.Equal(t, []int64{c.below, c.above}, []int64{got.Below, got.Above})
+			require.Equal(t, part(c.base).Summarize(0, "x", true)[0].Quantiles, part(c.base).SummarizeLike(0, "x", true, of)[0].Quantiles)
+		})
+	}
+}

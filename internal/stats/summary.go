@@ -59,27 +59,38 @@ type Top struct {
 // Summarize returns the summaries of the column with an index: one for each of its series. Unless it shows values, it leaves
 // out frequent values, histograms whose bins have one integer each, and minimum and maximum of texts and binary values.
 func (p *Part) Summarize(column int, name string, values bool) []Summary {
+	return p.SummarizeLike(column, name, values, nil)
+}
+
+// SummarizeLike returns the summaries of Summarize. Their histograms have the bins of those summaries of another Part that have the same names,
+// so that both histograms can be compared.
+func (p *Part) SummarizeLike(column int, name string, values bool, other []Summary) []Summary {
+	like := map[string]*Histogram{}
+	for _, s := range other {
+		like[s.Name] = s.Histogram
+	}
 	c := p.Columns[column]
 	arrays := make([]arrow.Array, len(p.sample))
 	for i, b := range p.sample {
 		arrays[i] = b.Column(column)
 	}
-	return c.summarize(name, arrays, values)
+	return c.summarize(name, arrays, values, like)
 }
 
-// summarize returns the summaries of a column, given the arrays of its sample, which it borrows.
-func (c *Column) summarize(name string, sample []arrow.Array, values bool) []Summary {
+// summarize returns the summaries of a column, given the arrays of its sample, which it borrows, and the histograms whose bins
+// it takes, by the names of summaries.
+func (c *Column) summarize(name string, sample []arrow.Array, values bool, like map[string]*Histogram) []Summary {
 	t := batch.StorageOf(c.Type)
 	one := Summary{Name: name, Type: c.Type.String(), Rows: c.Rows, Nulls: c.Nulls, Values: c.Rows - c.Nulls}
 	switch s := c.Values.(type) {
 	case *Integers:
 		sampled := &integerSample{}
 		each(sample, sampled.add)
-		s.describe(&one, t, sampled.values, values)
+		s.describe(&one, t, sampled.values, values, like[name])
 	case *Floats:
 		sampled := &floatSample{}
 		each(sample, sampled.add)
-		s.describe(&one, sampled.values, values)
+		s.describe(&one, sampled.values, values, like[name])
 	case *Bytes:
 		sampled := bytesSample{}
 		each(sample, sampled.add)
@@ -92,18 +103,18 @@ func (c *Column) summarize(name string, sample []arrow.Array, values bool) []Sum
 	lengths, norms, elements := flatten(sample, c.Norms != nil)
 	defer batch.ReleaseAll(elements...)
 	of := Summary{Name: name + ".lengths", Type: arrow.PrimitiveTypes.Int64.String(), Values: c.Lengths.N}
-	c.Lengths.describe(&of, arrow.PrimitiveTypes.Int64, lengths, values)
+	c.Lengths.describe(&of, arrow.PrimitiveTypes.Int64, lengths, values, like[of.Name])
 	out = append(out, of)
 	if c.Norms != nil {
 		of := Summary{Name: name + ".norms", Type: arrow.PrimitiveTypes.Float64.String(), Values: c.Norms.N}
-		c.Norms.describe(&of, norms, false)
+		c.Norms.describe(&of, norms, false, like[of.Name])
 		out = append(out, of)
 	}
-	return append(out, c.Elements.summarize(name+".elements", elements, values)...)
+	return append(out, c.Elements.summarize(name+".elements", elements, values, like)...)
 }
 
 // describe sets the fields of a Summary, given the values of the sample, which it sorts.
-func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, values bool) {
+func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, values bool, like *Histogram) {
 	value := func(v int64) Value { return integerValue(t, v) }
 	out.Sampled = int64(len(sample))
 	out.Distinct, out.DistinctExact = distinct(&s.Distinct, 0, s.N)
@@ -116,14 +127,14 @@ func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, valu
 		out.Mean, out.Deviation = new(floatValue(s.moments.mean())), new(floatValue(s.moments.deviation()))
 	}
 	slices.Sort(sample)
-	out.Quantiles, out.Histogram = quantiles(sample, value), integerHistogram(sample, value, values)
+	out.Quantiles, out.Histogram = quantiles(sample, value), integerHistogram(sample, value, values, like)
 	if values {
 		out.Top = topOf(sample, s.N, value)
 	}
 }
 
 // describe sets the fields of a Summary, given the values of the sample, which it sorts. NaN is not among quantiles.
-func (s *Floats) describe(out *Summary, sample []float64, values bool) {
+func (s *Floats) describe(out *Summary, sample []float64, values bool, like *Histogram) {
 	out.NaN, out.Infinite, out.Sampled = s.NaN, s.Infinite, int64(len(sample))
 	out.Distinct, out.DistinctExact = distinct(&s.Distinct, 0, s.N)
 	if s.moments.n == 0 {
@@ -132,7 +143,7 @@ func (s *Floats) describe(out *Summary, sample []float64, values bool) {
 	out.Zeros, out.Min, out.Max = &s.Zeros, new(floatValue(s.Min)), new(floatValue(s.Max))
 	out.Mean, out.Deviation = new(floatValue(s.moments.mean())), new(floatValue(s.moments.deviation()))
 	slices.Sort(sample)
-	out.Quantiles, out.Histogram = quantiles(sample, floatValue), floatHistogram(sample)
+	out.Quantiles, out.Histogram = quantiles(sample, floatValue), floatHistogram(sample, like)
 	if values {
 		out.Top = topOf(sample, s.N, floatValue)
 	}

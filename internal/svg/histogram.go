@@ -3,7 +3,7 @@ package svg
 import (
 	"fmt"
 	"math"
-	"strings"
+	"strconv"
 )
 
 // Bins are the numbers of values in bins of equal width.
@@ -187,8 +187,10 @@ func (p Pair) Draw() *Canvas {
 // maxName is the maximum number of characters of a name in a chart.
 const maxName = 40
 
-// Percent returns a share in percent, with three digits.
+// Percent returns a share in percent, with three digits or without decimals.
 func Percent(share float64) string {
-	text := strings.TrimSuffix(fmt.Sprintf("%.3g", 100*share), ".") //nolint:mnd // percent
-	return text + "%"
+	if percent := 100 * share; math.Abs(percent) < 1e15 && math.Abs(percent) >= 1000 { //nolint:mnd // percent, digits
+		return strconv.FormatFloat(percent, 'f', 0, 64) + "%"
+	}
+	return strconv.FormatFloat(100*share, 'g', 3, 64) + "%" //nolint:mnd // percent, digits, bits
 }

@@ -45,7 +45,7 @@ func (l Lines) Draw() *Canvas {
 	}
 	low, high := l.limits()
 	bottom := plotTop + linesHeight
-	c := &Canvas{Width: linesWidth, Height: int(bottom + labelHeight + lineBreak*float64(len(l.Series))), Class: Chart, Title: l.Title}
+	c := &Canvas{Width: linesWidth, Height: int(bottom + labelHeight + lineBreak*float64(len(l.Series)) + 4), Class: Chart, Title: l.Title}
 	c.Desc = l.describe(label)
 	x := func(i int) float64 {
 		return linesLeft + (linesWidth-linesLeft-linesRight)*(float64(i)+0.5)/float64(max(len(l.X), 1)) //nolint:mnd // the middle of a place

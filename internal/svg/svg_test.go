@@ -128,7 +128,7 @@ func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", math.MinInt64: "-9,223,372,036,854,775,808"} {
 		require.Equal(t, want, svg.Count(n))
 	}
-	require.Equal(t, []string{"12.3%", "100%", "0.0123%"}, []string{svg.Percent(0.12345), svg.Percent(1), svg.Percent(0.000123)})
+	require.Equal(t, []string{"12.3%", "100%", "0.0123%", "1350%"}, []string{svg.Percent(0.12345), svg.Percent(1), svg.Percent(0.000123), svg.Percent(13.5)})
 	require.Equal(t, "ab…", svg.Printable("abc", 2))
 	require.Equal(t, "abc", svg.Printable("abc", 3))
 }

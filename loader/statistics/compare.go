@@ -15,13 +15,14 @@ import (
 
 // Comparison describes the base of a comparison, and how the values differ from it, as JSON.
 type Comparison struct {
-	Table    string          `json:"table,omitempty"`
-	Dataset  string          `json:"dataset,omitempty"` // instead of a table
-	Snapshot int64           `json:"snapshot,omitempty,string"`
-	Time     time.Time       `json:"time,omitzero"`
-	Rows     int64           `json:"rows"`
-	Sample   Sample          `json:"sample"`
-	Columns  []stats.Summary `json:"columns"` // of the base
+	Table    string    `json:"table,omitempty"`
+	Dataset  string    `json:"dataset,omitempty"` // instead of a table
+	Snapshot int64     `json:"snapshot,omitempty,string"`
+	Time     time.Time `json:"time,omitzero"`
+	Rows     int64     `json:"rows"`
+	Sample   Sample    `json:"sample"`
+	// Columns are those of the base. Their histograms have the bins of the table's columns.
+	Columns []stats.Summary `json:"columns"`
 	// Added and Removed are columns that only the table or only the base has. Retyped have different types. None of them is compared.
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
@@ -58,6 +59,7 @@ func (d *Describer) Compare(ctx context.Context, request, against Request) (*Res
 	if err := of.describe(ctx); err != nil {
 		return nil, err
 	}
+	base.like = of.result.Columns
 	base.onFiles = func() { base.divided = divide(base.table, base.files, of.divided) }
 	if err := base.describe(ctx); err != nil {
 		return nil, err

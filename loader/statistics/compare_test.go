@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stage/stagetest"
 	"github.com/penstock/penstock/loader/statistics"
@@ -114,4 +115,31 @@ func TestComparisonsWithoutValues(t *testing.T) {
 	hidden, same := top(true)
 	require.Equal(t, n, same)
 	require.Empty(t, hidden)
+}
+
+// The histograms of a base have the bins of the table.
+//
+// spec: stats-44
+func TestABaseHasTheBinsOfTheTable(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	write := dataset.TableWrite{Table: stagetest.History}
+	base := r.Stage(t, write, stagetest.Schema(), `[{"id": 7, "day": "2026-10-01"}, {"id": 250, "day": "2026-10-01"}]`)
+	r.Stage(t, write, stagetest.Schema(), `[{"id": 100, "day": "2026-10-02"}, {"id": 199, "day": "2026-10-02"}]`)
+	got, err := compare(t, r, statistics.Request{}, strconv.FormatInt(base.Snapshot, 10))
+	require.NoError(t, err)
+	of, bins := column(t, got, "id").Histogram, column(t, &statistics.Result{Columns: got.Against.Columns}, "id").Histogram
+	require.Equal(t, of.Edges, bins.Edges)
+	require.EqualValues(t, 4, total(of))
+	require.EqualValues(t, 2, total(bins))
+	require.EqualValues(t, 1, bins.Counts[0])
+	require.EqualValues(t, 1, bins.Counts[len(bins.Counts)-1])
+}
+
+// total returns the number of values in bins.
+func total(h *stats.Histogram) (n int64) {
+	for _, v := range h.Counts {
+		n += v
+	}
+	return n
 }

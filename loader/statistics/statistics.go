@@ -142,6 +142,8 @@ type describing struct {
 	whole      *stats.Part
 	// divided has the rows of partitions; nil: they are not collected.
 	divided *partitions
+	// like has summaries whose bins the histograms take; it may be nil.
+	like []stats.Summary
 	// onFiles is called when the files are known, before they are read; it may be nil.
 	onFiles func()
 	// mayLack reports whether the table may lack columns of the request.
@@ -243,7 +245,7 @@ func (d *describing) report(whole *stats.Part) {
 		DistinctError: stats.DistinctError,
 	}
 	for i, f := range d.columns {
-		out.Columns = append(out.Columns, whole.Summarize(i, f.Name, !d.request.NoValues)...)
+		out.Columns = append(out.Columns, whole.SummarizeLike(i, f.Name, !d.request.NoValues, d.like)...)
 	}
 }
 

@@ -33,11 +33,11 @@ func newColumn(id string, s stats.Summary, quantiles []float64) column {
 // draw sets the pictures of a column.
 func (c *column) draw(s stats.Summary) {
 	if h := s.Histogram; h != nil {
-		from, to := h.Edges[0].Short(), h.Edges[len(h.Edges)-1].Short()
-		c.Sparkline = inline(svg.Sparkline(fmt.Sprintf("%s values from %s to %s", c.Name, svg.Printable(from, maxCell), svg.Printable(to, maxCell)), h.Counts))
+		from, to := limits(h)
+		c.Sparkline = inline(svg.Sparkline(fmt.Sprintf("%s values from %s to %s", c.Name, from, to), h.Counts))
 		c.Pictures = append(c.Pictures, picture{
 			Caption: histogramText(h),
-			Picture: inline(svg.Histogram{Title: "Histogram of " + c.Name, Bins: svg.Bins{Counts: h.Counts, Below: h.Below, Above: h.Above}, From: from, To: to}.Draw()),
+			Picture: inline(svg.Histogram{Title: "Histogram of " + c.Name, Bins: bins(h), From: from, To: to}.Draw()),
 		})
 	}
 	if len(s.Top) > 0 {
@@ -50,6 +50,16 @@ func (c *column) draw(s stats.Summary) {
 			c.Sparkline = inline(sparkOfShares(c.Name, s.Top))
 		}
 	}
+}
+
+// limits returns the limits of the bins of a histogram.
+func limits(h *stats.Histogram) (from, to string) {
+	return svg.Printable(h.Edges[0].Short(), maxCell), svg.Printable(h.Edges[len(h.Edges)-1].Short(), maxCell)
+}
+
+// bins returns the bins of a histogram.
+func bins(h *stats.Histogram) svg.Bins {
+	return svg.Bins{Counts: h.Counts, Below: h.Below, Above: h.Above}
 }
 
 // sparkOfShares draws the shares of frequent values as bars.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/statistics/htmlpage"
@@ -81,14 +83,29 @@ func sources() []struct {
 }
 
 // result describes random rows of columns of all kinds, each of them repeated, with their names changed.
-func result(t *testing.T, rows, repeated int, values bool, name func(string, int) string) *statistics.Result {
+func result(t *testing.T, rows, repeated int, values bool, name func(string) string) *statistics.Result {
 	t.Helper()
 	out := &statistics.Result{
-		Version: 1, Table: name("features.history", 0), Snapshot: 8744736658442914487, Time: time.Date(2026, 11, 26, 6, 0, 2, 0, time.UTC),
+		Version: 1, Table: name("features.history"), Snapshot: 8744736658442914487, Time: time.Date(2026, 11, 26, 6, 0, 2, 0, time.UTC),
 		Rows: int64(rows), Files: 16, Bytes: 317 << 20, Sample: statistics.Sample{Rows: int64(rows) / 4, Rate: 0.25, QuantileError: 0.0112, DistinctError: stats.DistinctError},
-		QuantileNames: stats.Quantiles, NotDescribed: []string{name("context", 0)},
+		QuantileNames: stats.Quantiles, NotDescribed: []string{name("context")},
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
+	once := summaries(t, rows, values, name, nil)
+	for i := range repeated {
+		for _, c := range once {
+			if i > 0 {
+				c.Name = fmt.Sprintf("%d_%s", i, c.Name)
+			}
+			out.Columns = append(out.Columns, c)
+		}
+	}
+	return out
+}
+
+// summaries describes random rows of columns of all kinds.
+func summaries(t *testing.T, rows int, values bool, name func(string) string, like []stats.Summary) (out []stats.Summary) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(uint64(rows), 2))
 	for _, s := range sources() {
 		b := array.NewBuilder(memory.DefaultAllocator, s.of)
 		for range rows {
@@ -104,16 +121,44 @@ func result(t *testing.T, rows, repeated int, values bool, name func(string, int
 		_, err := part.Select(batch, numbers)
 		require.NoError(t, err)
 		require.NoError(t, part.Add(batch, memory.DefaultAllocator))
-		summaries := part.Summarize(0, s.name, values)
+		out = append(out, part.SummarizeLike(0, name(s.name), values, like)...)
 		part.Release()
-		for i := range repeated {
-			for _, one := range summaries {
-				one.Name = name(s.name, i) + strings.TrimPrefix(one.Name, s.name)
-				out.Columns = append(out.Columns, one)
+	}
+	return out
+}
+
+// compared returns a result that is compared with a base, whose values are of other rows.
+func compared(t *testing.T, rows int, name func(string) string) *statistics.Result {
+	t.Helper()
+	r := result(t, rows, 1, true, name)
+	c := &statistics.Comparison{
+		Table: r.Table, Snapshot: 4093385187436622843, Time: r.Time.AddDate(0, 0, -7), Rows: int64(rows) / 2, Sample: r.Sample, Partition: name("day(time)"),
+		Columns: summaries(t, rows/2, true, name, r.Columns), Added: []string{name("age")}, Retyped: []string{name("score")}, MorePartitions: 3,
+	}
+	for day := range 20 {
+		partition := fmt.Sprintf("2026-10-%02d", day+1)
+		c.Partitions = append(c.Partitions, statistics.PartitionRows{Partition: partition, Rows: int64(rows) / 20, BaseRows: int64(rows) / 40})
+		for i, measure := range []drift.Measure{drift.Nulls, drift.Mean, drift.Top} {
+			base, value := 0.03, 0.03+0.001*float64((day*7+i)%5)
+			if day == 7 {
+				value = 0.3
+			}
+			change := drift.Change{
+				Column: name("price"), Partition: partition, Measure: measure, Base: &base, Value: &value, Change: value - base, Limit: 0.02 + 0.01*float64(i), Alarm: day == 7,
+			}
+			if measure == drift.Top {
+				change.Of = name("0")
+			}
+			c.Changes = append(c.Changes, change)
+			if change.Alarm {
+				c.Alarms = append(c.Alarms, statistics.Alarm{Change: change, Text: change.Text()})
 			}
 		}
 	}
-	return out
+	base, value := 1., 1.01
+	c.Changes = append(c.Changes, drift.Change{Column: name("user_id"), Measure: drift.Mean, Base: &base, Value: &value, Change: 0.01, Limit: 0.05})
+	r.Against = c
+	return r
 }
 
 func page(t *testing.T, r *statistics.Result) string {
@@ -124,22 +169,38 @@ func page(t *testing.T, r *statistics.Result) string {
 }
 
 // same keeps names.
-func same(name string, i int) string {
-	if i == 0 {
-		return name
-	}
-	return fmt.Sprintf("%s_%d", name, i)
+func same(name string) string {
+	return name
 }
 
-func TestPageIsGolden(t *testing.T) {
-	got := page(t, result(t, 60_000, 1, true, same))
-	if *rewrite {
-		require.NoError(t, os.MkdirAll("testdata", 0o750))
-		require.NoError(t, os.WriteFile("testdata/page.html", []byte(got), 0o600))
+func TestPagesAreGolden(t *testing.T) {
+	for name, r := range map[string]*statistics.Result{"page": result(t, 60_000, 1, true, same), "compared": compared(t, 20_000, same)} {
+		got, path := page(t, r), filepath.Join("testdata", name+".html")
+		if *rewrite {
+			require.NoError(t, os.MkdirAll("testdata", 0o750))
+			require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, "go test ./loader/statistics/htmlpage -rewrite, and look at it")
 	}
-	want, err := os.ReadFile("testdata/page.html")
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "go test ./loader/statistics/htmlpage -rewrite, and look at it")
+}
+
+// spec: stats-45
+func TestPageOfAComparison(t *testing.T) {
+	got := page(t, compared(t, 20_000, same))
+	shown, links := parse(t, got)
+	for _, want := range []string{
+		"Compared with snapshot 4093385187436622843 of 2026-11-19 06:00:02 UTC, 10,000 rows", "price, 2026-10-08: nulls are 30% of the rows, and were 3%",
+		"Columns that the base lacks, not compared: age", "without 3 earlier ones", "Histograms of price and of the base", "marked at 2026-10-08", "mean: 0.2 × its limit", "nulls: 13.5 × its limit",
+	} {
+		require.Contains(t, shown, want)
+	}
+	require.Equal(t, "c1", links[0])
+	require.Equal(t, 1, strings.Count(got, `class="over"`))
+	calm := compared(t, 20_000, same)
+	calm.Against.Alarms = nil
+	require.Contains(t, page(t, calm), "No change is beyond its limit.")
 }
 
 // parse reads a page as XML, and returns its texts. It fails if the page has elements or attributes that the template does not have, links
@@ -216,7 +277,8 @@ func TestHostileNamesAndValuesAreTextsOfThePage(t *testing.T) {
 		`"' onload="alert(1)`, `</script><script>alert(1)</script>`, `</style></title><base href="//e">`, `]]><![CDATA[`, `<!-- -->`, `<?xml?>`, `&amp;&#0;`, `{{.Style}}`,
 		"a\x00b\x1b[31m\r\nc\u0085", "\u202eevil\u2066\u200f", "\xff\xfe\xc3(", "\ufffe\uffff", strings.Repeat("x", 10_000), strings.Repeat("漢", 10_000),
 	} {
-		r := result(t, 300, 1, true, func(name string, _ int) string { return hostile + name })
+		r := result(t, 300, 1, true, func(name string) string { return hostile + name })
+		r.Against = compared(t, 300, func(name string) string { return hostile + name }).Against
 		shown, _ := parse(t, page(t, r))
 		for _, wrong := range []string{"\x00", "\x1b", "\u202e", "\u2066", "\u200f", "\uffff"} {
 			require.NotContains(t, shown, wrong)

@@ -27,12 +27,14 @@ type view struct {
 	Open          bool // whether details are open
 	NotDescribed  []string
 	DistinctError string
+	Against       *against // nil without a comparison
 }
 
 // fact is a named value. A minor one is left out on narrow screens.
 type fact struct {
 	Name, Value string
 	Minor       bool
+	Base        string // the value of the base of a comparison
 }
 
 // remark says what is unusual about the column with an ID.
@@ -44,6 +46,9 @@ type column struct {
 	Sparkline                                              template.HTML
 	Shown, Facts                                           []fact
 	Pictures                                               []picture
+	// Change is the largest change from the base, and Alarm whether a change is beyond its limit.
+	Change string
+	Alarm  bool
 }
 
 // picture is a chart.
@@ -71,6 +76,7 @@ func newView(r *statistics.Result) *view {
 		{Name: "Data files", Value: fmt.Sprintf("%s (%s)", svg.Count(int64(r.Files)), fault.Size(r.Bytes))},
 	}
 	v.Sample = sampleText(r)
+	v.Against = newAgainst(r.Against)
 	for i := range r.QuantileNames {
 		if shown(i, len(r.QuantileNames)) {
 			v.Shown = append(v.Shown, fact{Name: quantileName(r.QuantileNames[i]), Minor: minor(i, len(r.QuantileNames))})
@@ -78,10 +84,16 @@ func newView(r *statistics.Result) *view {
 	}
 	for i, s := range r.Columns {
 		c := newColumn(fmt.Sprintf("c%d", i+1), s, r.QuantileNames)
+		if v.Against != nil {
+			v.Against.show(&c, s, r.QuantileNames)
+		}
 		v.Columns = append(v.Columns, c)
 		if text := unusual(s); text != "" {
 			v.Remarks = append(v.Remarks, remark{ID: c.ID, Name: c.Name, Text: text})
 		}
+	}
+	if v.Against != nil {
+		v.Against.setAlarms(r.Against.Alarms, v.Columns, r.Columns)
 	}
 	if n := len(v.Remarks) - maxRemarks; n > 0 {
 		v.Remarks, v.MoreRemarks = v.Remarks[:maxRemarks], n
