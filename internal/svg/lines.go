@@ -27,7 +27,7 @@ type Lines struct {
 
 // The sizes of line charts.
 const (
-	linesWidth  = 560
+	linesWidth  = 440
 	linesHeight = 150.0
 	linesLeft   = 64.0
 	linesRight  = 10.0

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/internal/stats"
@@ -104,7 +105,11 @@ func facts(s stats.Summary, quantiles []float64) []fact {
 	}
 	some := func(name string, v *stats.Value) {
 		if v != nil {
-			out = append(out, fact{Name: name, Value: value(v)})
+			text := number(v)
+			if s.Empty != nil && v != s.MeanBytes { // a text, even if it looks like a number
+				text = value(v)
+			}
+			out = append(out, fact{Name: name, Value: text})
 		}
 	}
 	count("Rows", s.Rows)
@@ -185,8 +190,19 @@ func share(n, of int64) string {
 	return svg.Percent(float64(n) / float64(of))
 }
 
-// value returns a value as printable text with all digits.
+// value returns a value as printable text.
 func value(v *stats.Value) string { return svg.Printable(v.String(), maxName) }
+
+// number returns a number as text: integers have all digits, and others up to eight.
+func number(v *stats.Value) string {
+	const digits, bits = 8, 64
+	text := value(v)
+	x, err := strconv.ParseFloat(text, bits)
+	if err != nil || !strings.ContainsAny(text, ".e") {
+		return text
+	}
+	return strconv.FormatFloat(x, 'g', digits, bits)
+}
 
 // cell returns a value as short printable text; of times, only the minute.
 func (c *column) cell(v *stats.Value) string {
