@@ -36,6 +36,9 @@ const (
 	// receiverGarbage is the value of GOGC. Live memory is a few messages, so that the collector would
 	// run for every few batches with a small value: it took 40 % of the receiver's CPU time.
 	receiverGarbage = 800
+	// minReceiverHeap is the smallest limit of Go's heap. The limit follows the memory of rings every
+	// heapPoll.
+	minReceiverHeap, heapPoll = 128 << 20, time.Second
 	// maxReceiverInput is the maximum size of a receiver's input: certificates are most of it.
 	maxReceiverInput = 16 << 20
 )
@@ -83,13 +86,12 @@ func (p process) receive(ctx context.Context, folder string) error {
 	defer restore()
 	log := telemetry.NewLogger(p.stderr, slog.LevelInfo, "text")
 	memory := max(machineMemory()/receiverShare, minReceiver)
-	engine.BoundHeap(log, func(name string) string { return p.orEnv("", name) }, memory, machineMemory())
-	if p.orEnv("", "GOGC") == "" {
-		debug.SetGCPercent(receiverGarbage)
-	}
 	all := budget.New(memory)
 	lender := segment.NewLender(all, memory)
 	defer lender.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.boundReceiver(ctx, log, memory, lender)
 	sessions := local.New(lender, time.Now, log)
 	defer sessions.Close()
 	calls, packets, err := owner.listen(ctx)
@@ -113,6 +115,37 @@ func (p process) receive(ctx context.Context, folder string) error {
 	server.Stop()
 	return errors.Join(packets.Close(), group.Wait())
 }
+
+// boundReceiver bounds the heap of a receiver until the context ends. Go's limit does not include rings.
+func (p process) boundReceiver(ctx context.Context, log *slog.Logger, memory int64, rings *segment.Lender) {
+	engine.BoundHeap(log, func(name string) string { return p.orEnv("", name) }, memory, machineMemory())
+	if p.orEnv("", "GOGC") == "" {
+		debug.SetGCPercent(receiverGarbage)
+	}
+	if p.orEnv("", "GOMEMLIMIT") != "" {
+		return
+	}
+	go func() {
+		poll := time.NewTicker(heapPoll)
+		defer poll.Stop()
+		for before := int64(0); ; {
+			of := rings.Stats()
+			if limit := heapBeside(memory, of.Lent+of.Kept+of.Free); limit != before {
+				debug.SetMemoryLimit(limit)
+				before = limit
+			}
+			select {
+			case <-poll.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// heapBeside returns the limit of Go's heap for a budget and the bytes of rings. Live memory is less than
+// that: the same budget contains it, and most of it is only allocated for the largest messages.
+func heapBeside(memory, rings int64) int64 { return max(memory-rings, minReceiverHeap) }
 
 // listen binds the sockets of the receiver, for calls and for sessions. Their mode is 0600, and only
 // this user can enter their folder.

@@ -38,25 +38,41 @@ type Blocks struct {
 // memory of rings. All other memory is reserved in memory. Open returns an error if the plan does not
 // fit the schema. The caller closes the result.
 func Open(session *local.Session, lend func(size int) *segment.Loan, memory *budget.Budget, schema *arrow.Schema) (*Blocks, error) {
-	text, err := session.Plan(maxPlan)
+	size, err := session.PlanSize()
+	if err == nil && size > maxPlan {
+		err = fault.New(fault.Invalid, "it has %d bytes, more than %d", size, maxPlan)
+	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "read a tensor plan: %w", err)
 	}
 	b := &Blocks{session: session, lend: lend, budget: memory}
-	reading, result := tensor.PassedBytes(text)
-	if b.held, err = memory.Reserve("the tensor plan of a stream", reading); err != nil {
+	if b.held, err = memory.Reserve("the tensor plan of a stream", size); err != nil {
 		return nil, err
 	}
-	plan, err := tensor.ReadPassed(text)
-	if err == nil {
-		b.held.Shrink(reading - result)
-		b.layout, err = tensor.Compile(schema, plan)
-	}
-	if err != nil {
+	if err := b.read(schema, size); err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
+}
+
+// read reads the tensor plan, whose size is reserved, for batches with a schema.
+func (b *Blocks) read(schema *arrow.Schema, size int64) error {
+	text, err := b.session.Plan(size)
+	if err != nil {
+		return fault.New(fault.Invalid, "read a tensor plan: %w", err)
+	}
+	reading, result := tensor.PassedBytes(text)
+	if err := b.held.Grow(reading); err != nil {
+		return err
+	}
+	plan, err := tensor.ReadPassed(text)
+	if err != nil {
+		return err
+	}
+	b.held.Shrink(size + reading - result)
+	b.layout, err = tensor.Compile(schema, plan)
+	return err
 }
 
 // Close releases the memory of the plan. Close does nothing for nil.

@@ -2,6 +2,7 @@ package blocks_test
 
 import (
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -29,6 +30,29 @@ func indexedBytes(bytes, rows int) arrow.RecordBatch {
 	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: structs.DataType()}
 	indexed := array.NewDictionaryArray(kind, indices.NewArray(), structs)
 	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "e", Type: kind}}, nil), []arrow.Array{indexed}, int64(rows))
+}
+
+// The bytes of a tensor plan are charged before they are read: a plan without memory is refused.
+func TestPlansAreChargedBeforeTheyAreRead(t *testing.T) {
+	lender := segment.NewLender(nil, 1<<30)
+	defer lender.Close()
+	sessions := local.New(lender, time.Now, slog.New(slog.DiscardHandler))
+	defer sessions.Close()
+	path := localtest.Serve(t, sessions.Serve)
+	for size, refused := range map[int]string{32 << 20: "the memory budget's 1048576", 65 << 20: "more than 67108864"} {
+		client, err := localtest.Open(path)
+		require.NoError(t, err)
+		require.NoError(t, client.SendPlan(make([]byte, size)))
+		memory := budget.New(1 << 20)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = blocks.Open(sessions.Claim(client.ID), sessions.LendRing, memory, indexedBytes(1, 1).Schema())
+		runtime.ReadMemStats(&after)
+		require.ErrorContains(t, err, refused)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+		require.Zero(t, memory.Used())
+		require.NoError(t, client.Close())
+	}
 }
 
 // spec: local-20

@@ -67,6 +67,21 @@ func (s *Session) TakesBlocks() bool {
 	return s.plan != nil && !s.ended
 }
 
+// PlanSize returns the bytes of the tensor plan that the client has passed.
+func (s *Session) PlanSize() (int64, error) {
+	s.mu.Lock()
+	plan := s.plan
+	s.mu.Unlock()
+	if plan == nil {
+		return 0, errEnded
+	}
+	is, err := plan.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return is.Size(), nil
+}
+
 // Plan returns the tensor plan that the client has passed. It returns an error if the plan has more
 // than limit bytes or can change.
 func (s *Session) Plan(limit int64) ([]byte, error) {

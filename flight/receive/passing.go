@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // raw is a message that is passed on as it is.
@@ -45,10 +47,10 @@ type passing struct {
 	failed error          // the failure of from, or io.EOF
 	unsent []rowsin.Part  // the dictionaries of blocks, in case that a later batch is passed on
 
-	introduced bool // the schema was passed on
-	begun      bool // further messages were passed on
-	batches    int  // that were passed on as blocks or as they came
-	assembled  int  // that were passed on as blocks
+	schema    []byte // the header of its message, which was passed on; nil before
+	begun     bool   // further messages were passed on
+	batches   int    // that were passed on as blocks or as they came
+	assembled int    // that were passed on as blocks
 }
 
 // run passes on the stream of a connection, whose messages have at most limit bytes.
@@ -111,10 +113,15 @@ func (o *passing) stop() {
 
 // introduce passes on the server's headers, and the message of the schema, once.
 func (o *passing) introduce(first *rowsin.Message) error {
-	if o.introduced {
+	switch {
+	case o.schema != nil && bytes.Equal(o.schema, first.Header()):
 		return nil
+	case o.schema != nil:
+		return refused(o.to, fault.New(fault.Corrupt, "the server sent another schema when the receiver redeemed the ticket again"))
+	case !first.HasArrow():
+		return refused(o.to, fault.New(fault.Corrupt, "the first message of the server's stream has no schema"))
 	}
-	o.introduced = true
+	o.schema = first.Header()
 	headers, err := o.from.Header()
 	if err != nil {
 		return err

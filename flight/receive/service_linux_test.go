@@ -327,6 +327,25 @@ func TestStreamsOfLargeBatches(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// A stream that begins again has the schema that was passed on. Otherwise, the client reads from the server.
+func TestStreamsThatBeginAgainWithAnotherSchema(t *testing.T) {
+	begun := 0
+	h := newHost(t, 1<<30, func(_ string, to arrowflight.FlightService_DoGetServer) error {
+		if begun++; begun == 1 {
+			return write(to, numbers(0, firstLimit/8+1))
+		}
+		return write(to, array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "other", Type: arrow.PrimitiveTypes.Int64}}, nil), numbers(0, 1).Columns(), 1))
+	})
+	c := h.session(plan)
+	stream := h.get(HeaderSession, c.ID, HeaderServer, location)
+	_, err := stream.Recv()
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Contains(t, stream.Trailer().Get(TrailerKey)[0], "another schema")
+	require.Equal(t, 2, begun)
+}
+
 // A client that takes nothing holds up the server's stream. If the client cancels its stream or takes
 // nothing for too long, the server's stream ends, too.
 //

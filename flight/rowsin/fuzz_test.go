@@ -131,6 +131,32 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
+// FuzzServed replaces one message of those that a server sends by any bytes. What is accepted is valid, and no more memory is
+// allocated than what the caller charges, and copies of the headers.
+func FuzzServed(f *testing.F) {
+	forms := append(validForms(f), messagesOf(f, []arrow.RecordBatch{dictionaryOf("a"), dictionaryOf("b")}))
+	for i, form := range forms {
+		for at, m := range form {
+			f.Add(uint8(i), uint8(at), m.header, m.body) //nolint:gosec // few
+		}
+	}
+	f.Fuzz(func(t *testing.T, form, at uint8, header, body []byte) {
+		const slack = 2 << 20
+		sent := cloned(forms[int(form)%len(forms)])
+		*sent[int(at)%len(sent)] = message{header: slices.Clone(header), body: slices.Clone(body)}
+		before, batches := allocated(), int64(0)
+		_, err := readServed(sent, func(b arrow.RecordBatch) {
+			batches++
+			if err := array.ValidateRecordFull(b); err != nil {
+				t.Fatalf("a batch of %s is not valid: %v", b.Schema(), err)
+			}
+		})
+		if took := allocated() - before; took > slack+(batches+1)*ServedMemory(minMessage)+32*int64(len(header)) {
+			t.Fatalf("%d bytes were allocated for %d batches: %v", took, batches, err)
+		}
+	})
+}
+
 // FuzzHeaders checks that a header that is accepted has the same meaning once it is written again.
 func FuzzHeaders(f *testing.F) {
 	for _, form := range validForms(f) {

@@ -19,6 +19,9 @@ type Message struct{ message }
 // HasArrow reports whether the message contains an Arrow message: a schema, a dictionary or a batch.
 func (m *Message) HasArrow() bool { return len(m.header) > 0 }
 
+// Header returns the header of the Arrow message. The caller does not change it.
+func (m *Message) Header() []byte { return m.header }
+
 // Metadata returns the app_metadata.
 func (m *Message) Metadata() []byte { return m.metadata }
 

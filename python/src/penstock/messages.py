@@ -30,6 +30,7 @@ class Messages:
         channel: the connection to the server that accepts the ticket.
         begun: whether the server accepted the ticket.
         receives: whether the stream comes through a receiver.
+        receiver: the process of this receiver.
         way: how the last batch came.
         why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
         cursor: the cursor of the last batch, as received; None before the first one.
@@ -76,6 +77,7 @@ class Messages:
         self._tensor_plan = tensor_plan
         self._may_receive = receiver and tensor_plan is not None
         self.receives = False
+        self.receiver = 0
         self.way: Way = "network"
         self.why = ""
         self.begun = False
@@ -160,7 +162,7 @@ class Messages:
             self._session = Session.open(self._local_socket, self._tensor_plan)
         if self._session is None and self._may_receive and self._tensor_plan is not None:
             try:
-                through, self._session = receivers.session(self.channel, self._tensor_plan)
+                through, self._session, self.receiver = receivers.session(self.channel, self._tensor_plan)
             except errors.Error as e:
                 self.why = e.message
             else:

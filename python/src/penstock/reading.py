@@ -322,8 +322,12 @@ class Reading:
         elif isinstance(failure, errors.Unavailable) and (messages.lost_receiver or not messages.batches):
             # The server may be unreachable only for the receiver, and the receiver may be what fails.
             self._skips_receiver, self._why = True, failure.message
-        elif not receivers.is_gone(self._bound.servers.settings):
-            return False
+        else:
+            settings = self._bound.servers.settings
+            # Without retries, the receiver that has broken the connection may still be ending.
+            ending = isinstance(failure, errors.Unavailable) and not settings.reconnect
+            if not receivers.is_gone(settings, messages.receiver, wait=ending):
+                return False
         _log.info("reading the stream of %s again, at row %d: %s", self._bound.name, self.rows, failure)
         return True
 

@@ -19,12 +19,12 @@ from penstock.channel import Channel, Settings
 from penstock.local import Session
 from penstock.private import PrivateServer, start_receiver
 
-# Seconds for which a receiver may accept no session, and between two tries.
+# Seconds for which a receiver may accept no session, or may need to end, and between two tries.
 _LIMIT = 2.0
 _POLL = 0.05
 
 
-def session(channel: Channel, plan: bytes) -> tuple[Channel, Session]:
+def session(channel: Channel, plan: bytes) -> tuple[Channel, Session, int]:
     """Begins a session of a receiver, for a stream of blocks.
 
     Args:
@@ -32,7 +32,7 @@ def session(channel: Channel, plan: bytes) -> tuple[Channel, Session]:
         plan: the tensor plan of the blocks.
 
     Returns:
-        The connection to the receiver that reads from this server, and the session.
+        The connection to the receiver that reads from this server, the session, and the receiver's process.
 
     Raises:
         Error: there can be no receiver; the stream can be read from the server.
@@ -40,6 +40,7 @@ def session(channel: Channel, plan: bytes) -> tuple[Channel, Session]:
     deadline = time.monotonic() + _LIMIT
     while True:
         receiver = _process.find(channel.settings)
+        process = receiver.pid
         found = Session.open(receiver.local_socket, plan)
         if found is not None:
             break
@@ -48,12 +49,23 @@ def session(channel: Channel, plan: bytes) -> tuple[Channel, Session]:
         time.sleep(_POLL)  # it may have been killed, and not have ended yet
     if not found.takes_blocks:
         raise errors.Invalid("the receiver makes no blocks that this package reads")
-    return channel.through(receiver.address), found
+    return channel.through(receiver.address), found, process
 
 
-def is_gone(settings: Settings) -> bool:
-    """Reports whether the receiver that this process has used does not run anymore."""
-    return _process.is_gone(settings)
+def is_gone(settings: Settings, process: int, *, wait: bool) -> bool:
+    """Reports whether a receiver that this process has used does not run anymore. Another one may have taken its place.
+
+    Args:
+        settings: the settings of the connection.
+        process: the receiver's process.
+        wait: whether to wait for a receiver that may be ending.
+    """
+    deadline = time.monotonic() + _LIMIT
+    while not _process.is_gone(settings, process):
+        if not wait or time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
 
 
 def leave() -> None:
@@ -99,11 +111,11 @@ class _Process:
             self._found[key] = found
             return found
 
-    def is_gone(self, settings: Settings) -> bool:
-        """Reports whether the receiver that was used does not run anymore."""
+    def is_gone(self, settings: Settings, process: int) -> bool:
+        """Reports whether the receiver with this process does not run anymore."""
         with self._lock:
             known = self._found.get(_key(settings))
-            return isinstance(known, PrivateServer) and not known.runs()
+            return isinstance(known, PrivateServer) and (not known.runs() or known.pid != process)
 
     def leave(self) -> None:
         """Ends the use of all receivers."""

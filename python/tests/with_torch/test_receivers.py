@@ -163,15 +163,32 @@ def test_killed_receivers_neither_lose_nor_duplicate_rows(server: Server, progra
 
 
 # spec: receiver-11
-def test_a_killed_receiver_is_replaced_even_without_retries(server: Server, program: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_receiver_is_replaced_even_without_retries(
+    server: Server, program: Path, by: signal.Signals
+) -> None:
     rows: list[int] = []
     data = dataset(server, batch_rows=20, prefetch=0, reconnect=0.0)
     for batch in data:
         rows += batch["row"].tolist()
         if batch.step in (3, 30):
-            assert kill_receivers(program) == 1
+            [receiver] = receivers_in(program)
+            os.kill(receiver, by)
     assert sorted(rows) == list(range(ROWS))
     assert data.stats().way == "receiver"
+
+
+# spec: receiver-11
+def test_a_killed_receiver_is_replaced_for_all_its_streams(server: Server, program: Path) -> None:
+    made = [dataset(server, batch_rows=20, prefetch=0, reconnect=0.0) for _ in range(2)]
+    streams = [iter(data) for data in made]
+    rows = [next(stream)["row"].tolist() for stream in streams]
+    assert kill_receivers(program) == 1
+    for data, stream, found in zip(made, streams, rows, strict=True):  # the first one starts another receiver
+        for batch in stream:
+            found += batch["row"].tolist()
+        assert sorted(found) == list(range(ROWS))
+        assert data.stats().way == "receiver"
 
 
 def test_a_stream_resumes_through_the_receiver_after_the_server_was_killed(
