@@ -84,6 +84,16 @@ func TestChangesSayHowDatasetsReadTheTable(t *testing.T) {
 	l.change(t, "demote", "features.rows", "f", "--yes", "--no-check")
 	l.change(t, append(csvStage(t, l.lake, "h", rowsOf("f", 100, 200)), "--no-check")...)
 	require.Contains(t, l.change(t, "undo", "features.h"), "\ndataset clicks: 50% of 200 sampled rows match (h)\n")
+
+	var log struct{ Snapshots []struct{ Snapshot string } }
+	require.NoError(t, json.Unmarshal([]byte(l.change(t, "log", "features.h", "--json")), &log))
+	restore := []string{"restore", "features.h", "--snapshot", log.Snapshots[0].Snapshot, "--token", "back"}
+	l.change(t, append(csvStage(t, l.lake, "h", "id,f\n300,1\n300,2\n"), "--allow-duplicates", "--no-check")...)
+	require.NotContains(t, l.change(t, append(restore, "--dry-run")...), "dataset clicks")
+	for range 2 { // a repeated command writes nothing
+		require.Contains(t, l.change(t, restore...), "\ndataset clicks: 50% of 200 sampled rows match (h)\n")
+	}
+	require.NotContains(t, l.change(t, append(restore, "--no-check")...), "dataset clicks")
 	require.NotContains(t, l.change(t, "undo", "features.other", "--yes"), "\ndataset ", "the table is dropped")
 }
 

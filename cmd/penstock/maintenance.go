@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -130,6 +132,7 @@ type restoreFlags struct {
 	snapshot, token, branch *string
 	partition               *[]string
 	duplicates, dry, asJSON *bool
+	noCheck                 *bool
 }
 
 func restoreCommand(p process) *cobra.Command {
@@ -151,6 +154,7 @@ func restoreCommand(p process) *cobra.Command {
 		branch:      cmdline.Text(c, "branch", "BRANCH", "the branch to commit to (default main)"),
 		duplicates:  c.Flags().Bool("allow-duplicates", false, "restore partitions even if rows of them or of other partitions have the same key"),
 		dry:         c.Flags().Bool("dry-run", false, "print what would be restored"),
+		noCheck:     noCheckFlag(c),
 		asJSON:      c.Flags().Bool("json", false, "print the result as JSON"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -159,18 +163,20 @@ func restoreCommand(p process) *cobra.Command {
 			return cmdline.Errorf("--snapshot %q is not the id of a snapshot", *f.snapshot)
 		}
 		request := decode.RestoreCommand{
-			Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, AllowDuplicates: *f.duplicates, DryRun: *f.dry, Progress: true,
+			Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, AllowDuplicates: *f.duplicates, DryRun: *f.dry, NoCheck: *f.noCheck, Progress: true,
 		}
 		return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out maintenance.RestorationResult
+			var out changes.Restored
 			if err := s.Change(ctx, "restore", request, &out, g.report); err != nil {
 				return err
 			}
-			text := restoreText(request, out)
+			move := client.Move{Table: request.Table, Branch: request.Branch, From: out.Parent, To: out.Snapshot}
+			text := restoreText(request, out.RestorationResult) + readersText(out.Readers, unreadText(request.Table))
 			if out.Snapshot != 0 && !out.Existed {
-				text += undoText(client.Move{Table: request.Table, Branch: request.Branch, From: out.Parent, To: out.Snapshot}, f.text())
+				text += undoText(move, f.text())
 			}
-			return p.printResult(*f.asJSON, out, text)
+			made := fmt.Sprintf("the rows are restored in snapshot %d of table %s", out.Snapshot, request.Table)
+			return errors.Join(p.printResult(*f.asJSON, out, text), brokenReaders(out.Readers, made, "it back: "+undoLine(move)+f.text()))
 		})
 	}
 	return c

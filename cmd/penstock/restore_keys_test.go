@@ -63,6 +63,9 @@ datasets:
 	stage("h", typed, "id,day\n2,2026-11-01\n", "--mode", "replace")
 	stage("h", typed, "id,day\n1,2026-11-02\n")
 	got = restore(before, "--partition", "day=2026-11-01", "--allow-duplicates")
-	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, exitBroken, got.code, got.stderr)
+	require.Contains(t, got.stderr, "the rows are restored in snapshot ")
+	require.Contains(t, got.stderr, "dataset clicks can no longer be read: ")
+	require.Contains(t, got.stderr, "take it back: penstock undo features.h --from ")
 	require.Contains(t, read().stderr, "several rows of h have the key")
 }

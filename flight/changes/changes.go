@@ -80,7 +80,7 @@ func (w *Service) Actions() []call.Action {
 	if w.options.Maintenance != nil {
 		all = append(all,
 			call.Action{Name: "compact", Description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.compact)},
-			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.restore)},
+			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, allow_duplicates, dry_run, no_check, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.restore)},
 			call.Action{Name: "orphans", Description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.orphans)},
 		)
 	}

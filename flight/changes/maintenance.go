@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/stage"
 )
 
 // TableMaintenance rewrites files of tables, and cleans their folders. It is safe for concurrent use.
@@ -70,6 +71,13 @@ func compacting(to *progress.Sender) func(maintenance.CompactionProgress) {
 	}
 }
 
+// Restored is the result of restore. Readers describes how datasets read the table after the change;
+// nil if they were not checked.
+type Restored struct {
+	maintenance.RestorationResult
+	Readers []stage.ReaderCheck `json:"readers,omitzero"`
+}
+
 func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, to *progress.Sender) ([]any, error) {
 	asked, err := decode.Restore(body)
 	if err != nil {
@@ -83,16 +91,27 @@ func (w *Service) restore(ctx context.Context, c *call.Call, body []byte, to *pr
 		Table: asked.Table, Branch: asked.Branch, Token: asked.Token, Snapshot: asked.Snapshot, Partition: asked.Partition,
 		DryRun: asked.DryRun, Progress: to.Writing,
 	}
-	var out maintenance.RestorationResult
+	var out Restored
+	var before map[string]error
 	err = w.change(ctx, c, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
 		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		out, err = w.options.Maintenance.Restore(ctx, request, !asked.AllowDuplicates, func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) })
+		if !asked.NoCheck && !asked.DryRun {
+			before = w.planReaders(ctx, c, asked.Table)
+		}
+		out.RestorationResult, err = w.options.Maintenance.Restore(ctx, request, !asked.AllowDuplicates, func(dataset string) bool { return w.options.Guard.MayRead(c, dataset) })
 		c.Note.Changed(out.Snapshot)
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if out.Snapshot != 0 && !asked.NoCheck {
+		made := CheckedChange{Table: asked.Table, Branch: asked.Branch, Snapshot: out.Snapshot, Parent: out.Parent, Before: before}
+		if out.Existed { // the change was made before the datasets were planned
+			made.Before = nil
+		}
+		out.Readers = w.checkReaders(ctx, c, made)
 	}
 	return []any{out}, nil
 }

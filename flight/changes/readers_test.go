@@ -57,7 +57,7 @@ func TestReadersAreCheckedOnlyInAFreeSlot(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// The results of undo, promote and demote have the readers of the table, which are planned before the
+// The results of undo, promote, demote and restore have the readers of the table, which are planned before the
 // change.
 //
 // spec: change-13

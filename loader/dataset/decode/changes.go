@@ -63,6 +63,7 @@ type RestoreCommand struct {
 	// keys.
 	AllowDuplicates bool `json:"allow_duplicates,omitempty"`
 	DryRun          bool `json:"dry_run,omitempty"`
+	NoCheck         bool `json:"no_check,omitempty"` // whether the datasets that read the table are not checked
 	Progress        bool `json:"progress,omitempty"` // whether messages report how far the call is
 }
 
@@ -76,6 +77,7 @@ func Restore(text []byte) (RestoreCommand, error) {
 		{name: "token", read: func(d *decoder, at place, out *RestoreCommand) { out.Token = d.name(at) }},
 		{name: "allow_duplicates", read: func(d *decoder, at place, out *RestoreCommand) { out.AllowDuplicates = d.truth(at) }},
 		{name: "dry_run", read: func(d *decoder, at place, out *RestoreCommand) { out.DryRun = d.truth(at) }},
+		{name: "no_check", read: func(d *decoder, at place, out *RestoreCommand) { out.NoCheck = d.truth(at) }},
 		{name: "progress", read: func(d *decoder, at place, out *RestoreCommand) { out.Progress = d.truth(at) }},
 	})
 }

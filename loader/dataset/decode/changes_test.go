@@ -13,7 +13,7 @@ import (
 // spec: change-2
 func TestBodiesOfChangesAreReadAsTheyAreWritten(t *testing.T) {
 	compact := CompactCommand{Table: "a.b", Branch: "try", Partition: []string{"day=2026-11-01"}, Key: []string{"k"}, AnyOrder: true, MinFiles: 2, FileSize: 1 << 20, DryRun: true, Progress: true}
-	restore := RestoreCommand{Table: "a.b", Snapshot: 7, Branch: "try", Partition: []string{"day=2026-11-01"}, Token: "t", DryRun: true, Progress: true}
+	restore := RestoreCommand{Table: "a.b", Snapshot: 7, Branch: "try", Partition: []string{"day=2026-11-01"}, Token: "t", DryRun: true, NoCheck: true, Progress: true}
 	orphans := OrphansCommand{Tables: []string{"a.b", "a.c"}, OlderThan: OrphanAge(90 * time.Minute), Remove: true, Progress: true}
 	text := func(command any) []byte {
 		out, err := json.Marshal(command)

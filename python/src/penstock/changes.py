@@ -118,6 +118,8 @@ class Restored:
         bytes: the bytes of these files.
         unchanged: the number of files that the branch still had.
         removed: the number of files removed from the branch.
+        readers: how the datasets that the client may read read the table after the change; () if they were not checked.
+            Equality does not compare them.
     """
 
     table: str
@@ -131,6 +133,7 @@ class Restored:
     bytes: int
     unchanged: int
     removed: int
+    readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, table: str, found: Mapping[str, Any]) -> Self:
@@ -141,6 +144,7 @@ class Restored:
             token=str(found.get("token", "")),
             previous=int(found.get("parent", 0)),
             existed=bool(found.get("existed", False)),
+            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
             **{name: int(found.get(name, 0)) for name in counts},
         )
 

@@ -281,6 +281,7 @@ class TableCalls:
         branch: str | None = None,
         allow_duplicates: bool = False,
         dry_run: bool = False,
+        no_check: bool = False,
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
     ) -> Restored:
@@ -295,6 +296,7 @@ class TableCalls:
             branch: the branch to commit to. If omitted, main.
             allow_duplicates: restore partitions even if rows of them or of other partitions have the same key.
             dry_run: write nothing.
+            no_check: do not check the datasets that read the table; see `stage`.
             progress: called when a step begins and about once a second.
             timeout: seconds after which the server ends the call; None for no limit.
 
@@ -309,6 +311,7 @@ class TableCalls:
             "branch": branch,
             "allow_duplicates": allow_duplicates,
             "dry_run": dry_run,
+            "no_check": no_check,
         }
         try:
             return Restored.of(table, change(self._servers, "restore", body, progress, timeout))
