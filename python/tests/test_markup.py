@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -12,8 +14,10 @@ from fake_server import ROWS
 
 import penstock
 from penstock import errors
+from penstock.history import Snapshots, TableDescription, Tables, TableSnapshot
 from penstock.markup import Explanation, Report, document
 from penstock.plan import DatasetDescription, Datasets
+from penstock.status import MemoryStatus
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -95,6 +99,44 @@ def test_names_are_escaped(name: str) -> None:
         name=name, schema=None, rows=None, plan=None, error=errors.Invalid(name, remedy=name)
     )
     assert name in parsed(Datasets([broken])._repr_html_()).texts
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_tables_and_snapshots_are_tables(name: str) -> None:
+    at = datetime(2026, 11, 26, tzinfo=UTC)
+    described = TableDescription(
+        table=name,
+        snapshot=5,
+        time=at,
+        rows=7,
+        deletes=0,
+        bytes=None,
+        files=1,
+        partition=("day(ts)", "bucket[4](id)"),
+        datasets=(name,),
+    )
+    found = parsed(Tables([described])._repr_html_())
+    assert found.texts.count(name) == 2
+    assert {"Tables", "7", str(at), "day(ts), bucket[4](id)"} <= set(found.texts)
+    snapshot = TableSnapshot.of(
+        {
+            "snapshot": "8744736658442914487",
+            "time": at.isoformat(),
+            "writer": name,
+            "branches": ["main", name],
+        }
+    )
+    found = parsed(Snapshots([snapshot])._repr_html_())
+    assert {"Snapshots", "8744736658442914487", name, f"main, {name}"} <= set(found.texts)
+    assert Snapshots([snapshot]) == (snapshot,)
+
+
+def test_the_status_of_a_server_is_a_table(fake: penstock.Client) -> None:
+    status = fake.status()
+    found = parsed(status._repr_html_())
+    assert {"Server 0.1.0, up for 60 s", "streams", "sweep-7", "good"} <= set(found.texts)
+    whole = replace(status, streams=(), memory=MemoryStatus(limit=None, used=3, idle=0, in_flight=0, peak=9))
+    assert {"memory used", "3", "none"} <= set(parsed(whole._repr_html_()).texts)
 
 
 def test_nested_reports_are_tables() -> None:

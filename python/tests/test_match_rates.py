@@ -62,6 +62,18 @@ def test_report_log_cat_and_verify_say_that_ids_differ(
     found = client.verify("d")
     assert [f["kind"] for f in found["findings"] if f["grade"] != "note"] == ["few_matches"]
     assert "differ in letters before or after the digits" in found["findings"][0]["message"]
+    assert not found.clean
+    assert (found.findings[0].kind, found.findings[0].grade) == ("few_matches", found["findings"][0]["grade"])
+    training, staging = found.tables
+    assert training.keys is None
+    assert staging.keys is not None
+    assert (staging.name, staging.keys.training_rows, staging.keys.matched, staging.keys.match_rate) == (
+        "f",
+        ROWS,
+        0,
+        0,
+    )
+    assert staging.rows == staging.keys.rows == sum(file["rows"] for file in found["tables"][1]["files"])
     forms = found["tables"][1]["join"]["forms"]
     assert forms["training"]["types"] == forms["staging"]["types"] == ["utf8"]
     assert all(pair["training"].strip('"').startswith("R-0000") for pair in forms["pairs"])

@@ -311,6 +311,8 @@ def test_inline_dataset(served: Served) -> None:
 def test_verify_counts_as_the_stream_does(served: Served) -> None:
     found = served.client.verify("left")
     assert {finding["grade"] for finding in found["findings"]} <= {"note"}
+    assert found.clean
+    assert [table.name for table in found.tables] == [table["name"] for table in found["tables"]]
     with served.client.read("left") as stream:
         for _ in stream:
             pass

@@ -42,6 +42,7 @@ from penstock.states import merge_states
 from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
 from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
+from penstock.verification import Finding, Verification, VerifiedKeys, VerifiedTable
 from penstock.version import __version__
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "Expired",
     "Fault",
     "FileCounts",
+    "Finding",
     "Forbidden",
     "Internal",
     "Invalid",
@@ -96,6 +98,9 @@ __all__ = [
     "TableSnapshot",
     "Unauthenticated",
     "Unavailable",
+    "Verification",
+    "VerifiedKeys",
+    "VerifiedTable",
     "Waited",
     "__version__",
     "connect",

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow.flight as flight
 
-from penstock import errors, query
+from penstock import errors, markup, query
 from penstock.servers import Servers
 
 
@@ -131,16 +131,48 @@ class TableSnapshot:
         )
 
 
-def tables(servers: Servers, within: str | None) -> tuple[TableDescription, ...]:
+class Tables(tuple[TableDescription, ...]):
+    """The tables of `Client.tables`: a tuple that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        names = ("rows", "bytes", "files", "time", "partition", "datasets", "error")
+        rows = {one.table: {name: getattr(one, name) for name in names} for one in self}
+        return markup.document("Tables", {"": rows})
+
+
+class Snapshots(tuple[TableSnapshot, ...]):
+    """The snapshots of `Client.log`: a tuple that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        names = (
+            "time",
+            "operation",
+            "writer",
+            "rows_added",
+            "rows_removed",
+            "rows",
+            "branches",
+            "tags",
+            "kept_until",
+        )
+        rows = {str(one.snapshot): {name: getattr(one, name) for name in names} for one in self}
+        return markup.document("Snapshots", {"": rows})
+
+
+def tables(servers: Servers, within: str | None) -> Tables:
     """Lists the tables that the client may read."""
     found = ask(servers, "tables", {"within": within})
-    return tuple(TableDescription.of(one) for one in found["tables"])
+    return Tables(TableDescription.of(one) for one in found["tables"])
 
 
-def log(servers: Servers, table: str, branch: str | None, limit: int) -> tuple[TableSnapshot, ...]:
+def log(servers: Servers, table: str, branch: str | None, limit: int) -> Snapshots:
     """Lists the snapshots of a table's branch, newest first."""
     found = ask(servers, "log", {"table": table, "branch": branch, "limit": limit})
-    return tuple(TableSnapshot.of(one) for one in found["snapshots"])
+    return Snapshots(TableSnapshot.of(one) for one in found["snapshots"])
 
 
 def ask(servers: Servers, name: str, body: Mapping[str, Any]) -> dict[str, Any]:

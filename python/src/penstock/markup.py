@@ -83,6 +83,8 @@ def _text(value: object) -> str:
     """Returns a value as escaped text; mappings and lists are formatted as JSON."""
     if value is None:
         said = ""
+    elif isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        said = ", ".join(value)
     elif isinstance(value, Mapping | list | tuple):
         said = json.dumps(value, ensure_ascii=False, default=str)
     else:

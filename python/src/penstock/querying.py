@@ -17,7 +17,7 @@ from penstock.asynchronous import AsyncStream
 from penstock.bound import BoundQuery
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query, RunQuery
-from penstock.markup import Explanation, Report
+from penstock.markup import Explanation
 from penstock.plan import DatasetDescription, Datasets, Plan
 from penstock.progress import ProgressOption
 from penstock.query import Dataset
@@ -27,6 +27,7 @@ from penstock.servers import Servers
 from penstock.signatures import lists
 from penstock.splits import Splits
 from penstock.stream import Stream
+from penstock.verification import Verification
 
 T = TypeVar("T")
 
@@ -260,7 +261,7 @@ class QueryCalls:
         return _with_wire(dataset, form_fields, ask)
 
     @lists(RunQuery, Query)
-    def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> Report:
+    def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> Verification:
         """Checks that the tables of a query's dataset have the layout that the join expects.
 
         The server reads all keys of the tables, which may take longer than the client's `timeout`. Each of the report's
@@ -268,7 +269,7 @@ class QueryCalls:
         for information.
         """
         bound = BoundQuery(self._servers, query.form(dataset, fields))
-        return Report(json.loads(self._servers.retried(lambda: bound.action("verify"))))
+        return Verification(json.loads(self._servers.retried(lambda: bound.action("verify"))))
 
     def _retried(self, dataset: Dataset, fields: Mapping[str, Any], ask: Callable[[dict[str, Any]], T]) -> T:
         return self._servers.retried(lambda: _with_wire(dataset, fields, ask))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from penstock import errors
+from penstock import errors, markup
 
 T = TypeVar("T")
 
@@ -303,6 +303,26 @@ class ServerStatus:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's status cannot be read: {e!r}") from e
+
+    def _repr_html_(self) -> str:
+        parts = ("memory", "slots", "plans", "cache", "config")
+        known = {part: getattr(self, part) for part in parts if getattr(self, part) is not None}
+        values = {f"{part} {name}": value for part, of in known.items() for name, value in asdict(of).items()}
+        names = (
+            "subject",
+            "job",
+            "dataset",
+            "shard",
+            "rows",
+            "rows_total",
+            "batches",
+            "bytes",
+            "open",
+            "waiting",
+        )
+        streams = {one.id: {name: getattr(one, name) for name in names} for one in self.streams}
+        title = f"Server {self.version}, up for {self.uptime:.0f} s"
+        return markup.document(title, {**values, "streams": streams or "none"})
 
 
 def _part(sent: Mapping[str, Any], name: str, decode: Callable[[Mapping[str, Any]], T]) -> T | None:
