@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -55,6 +56,42 @@ func TestCat(t *testing.T) {
 	code, rest := server.wait(t)
 	require.Zero(t, code, server.stderr)
 	require.Empty(t, rest, "standard output has one line")
+}
+
+// count prints the number of rows that cat prints, with a config file and with a server.
+//
+// spec: output-17
+func TestCount(t *testing.T) {
+	l := readLake(t)
+	server := start(t, "--config", l.config)
+	for _, args := range [][]string{
+		{"home"},
+		{"large"},
+		{"large", "--filter", "request_id < 77"},
+		{"home", "--filter", "request_id >= 4 AND label = false"},
+		{"home", "--filter", "request_id = 77"},
+		{"large", "--lanes", "4", "--shard", "1/4"},
+		{"large", "--lanes", "4", "--shard", "/4"},
+		{"home", "--query", `{"limit": 3}`},
+		{"home", "--query", `{"batch_requests": 2}`},
+		{"home", "--query", `{"wire": "indexed"}`},
+		{"large", "--batch-rows", "99", "--tail", "drop", "--lanes", "3"},
+		{"home", "--count", "estimate"},
+	} {
+		listed := run(t, append([]string{"cat", "--config", l.config, "--format", "jsonl", "--limit", "0"}, args...)...)
+		require.Zero(t, listed.code, "%v: %s", args, listed.stderr)
+		want := fmt.Sprintln(strings.Count(listed.stdout, "\n"))
+		for _, source := range [][]string{{"--config", l.config}, {"--uri", server.uri()}} {
+			got := run(t, slices.Concat([]string{"count"}, source, args)...)
+			require.Equal(t, ran{stdout: want}, got, "%v %v", source, args)
+		}
+	}
+	home := run(t, "count", "home", "--config", l.config)
+	require.Equal(t, home, run(t, "count", "home", "--query", `{"wire": "grouped", "batch_requests": 2}`, "--config", l.config), "rows, not requests")
+	require.JSONEq(t, `{"rows": 0}`, run(t, "count", "home", "--json", "--config", l.config, "--filter", "request_id = 77").stdout)
+	got := run(t, "count", "gone", "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, exitUsage, run(t, "count").code)
 }
 
 func TestCatArrowFile(t *testing.T) {

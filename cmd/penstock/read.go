@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
@@ -119,6 +120,33 @@ func (p terminal) printPlan(summary json.RawMessage, schema *arrow.Schema) error
 	}
 	shown := summaryJSON{PlanSummary: plan, Pin: pinJSONOf(plan.Pin), Since: dataset.SnapshotID(plan.Since)}
 	return p.printJSON(plannedJSON{Plan: shown, Columns: columnsJSON(schema)})
+}
+
+func countCommand(p process) *cobra.Command {
+	c := &cobra.Command{
+		Use: "count [DATASET]", Short: "Count the rows of a query", Args: cmdline.AtMostOne,
+		Long: "Count the rows that cat prints for the same query. If the plan of the query has the number, no data file is\n" +
+			"read. Otherwise, the server reads the keys, deletes and filter columns that decide which rows the query has,\n" +
+			"or the rows themselves if they belong to whole requests.",
+		Example: "  penstock count homefeed --config penstock.yaml\n" +
+			"  penstock count homefeed --uri grpc://127.0.0.1:8815 --filter \"day = DATE '2026-10-01'\" --json",
+	}
+	from, query := newSourceFlags(c), cmdline.NewQuery(c)
+	asJSON := c.Flags().Bool("json", false, "print the number as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		text, err := query.JSON(args, p.stdin)
+		if err != nil {
+			return err
+		}
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			rows, err := s.Count(ctx, text)
+			if err != nil {
+				return err
+			}
+			return p.printResult(*asJSON, map[string]int64{"rows": rows}, strconv.FormatInt(rows, 10)+"\n")
+		})
+	}
+	return c
 }
 
 // findingsError is returned by a verification with findings, which are in its report.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -56,6 +57,34 @@ type Shards struct {
 	pending []func() (*stream, error) // functions that open the remaining streams, in the order of the streams
 	open    *stream                   // the stream that is being read; nil before, between and after streams
 	err     error
+}
+
+// Count returns the number of rows of a query. If the server cannot count the rows before they are
+// read, as for a query of requests, Count reads them.
+func (c *Client) Count(ctx context.Context, query []byte) (int64, error) {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(query, &fields) == nil { // otherwise the server reports the error
+		fields["count"] = []byte(`"exact"`)
+		if text, err := json.Marshal(fields); err == nil {
+			query = text
+		}
+	}
+	all, err := c.Open(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	defer all.Release()
+	if all.Planned >= 0 {
+		return all.Planned, nil
+	}
+	rows := int64(0)
+	for all.Next() {
+		rows += all.RecordBatch().NumRows()
+	}
+	if all.Grouped {
+		rows = all.Total.Rows
+	}
+	return rows, all.Err()
 }
 
 // Err returns the error because of which Next returned false, or nil if Next returned false because
