@@ -20,25 +20,29 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/statistics"
+	"github.com/penstock/penstock/loader/statistics/entries"
 	"github.com/penstock/penstock/loader/statistics/htmlpage"
 )
 
 func statsCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "stats TABLE [AT]", Short: "Describe the values of a table's columns",
-		Long: "Describe the values of a table's columns: nulls, minimum, maximum, mean, deviation, quantiles, distinct and frequent\n" +
+		Use: "stats TABLE|DATASET [AT]", Short: "Describe the values of columns of a table or dataset",
+		Long: "Describe the values of the columns of a table or dataset: nulls, minimum, maximum, mean, deviation, quantiles, distinct and frequent\n" +
 			"values; of lists, the same of their lengths and elements, and of the norms of lists of floats.\n" +
 			"AT is the id of a snapshot, the name of a branch or tag, or a time; main by default. Deleted rows are left out.\n\n" +
 			"Counts, minimum, maximum, mean and deviation are those of all rows. Quantiles and frequent values are those of a\n" +
 			"sample of rows, which is always the same for the same rows; the result says how exact they are.\n\n" +
-			"With --against, the values are compared with those of another snapshot, as a whole and for each day or other\n" +
-			"partition by time. The exit code is 1 if a change is beyond its limit, and 3 if the tables could not be compared.",
+			"Of a dataset, it also describes each staging entry, as the dataset joins it: how many training rows match, on which\n" +
+			"days, how old the values are, and which keys are repeated.\n\n" +
+			"With --against, the values are compared with those of another snapshot or dataset, as a whole and for each\n" +
+			"day or other partition by time. The exit code is 1 if a change is beyond its limit, and 3 if the tables could not be compared.",
 		Example: "  penstock stats features.history --config penstock.yaml\n" +
 			"  penstock stats features.history candidate --columns price,items --json --config penstock.yaml\n" +
-			"  penstock stats features.history candidate --against main --config penstock.yaml",
+			"  penstock stats features.history candidate --against main --config penstock.yaml\n" +
+			"  penstock stats homefeed --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 { //nolint:mnd // a table and a snapshot
-				return cmdline.Errorf("%s needs a table, and takes one snapshot at most", c.CommandPath())
+				return cmdline.Errorf("%s needs a table or dataset, and takes one snapshot at most", c.CommandPath())
 			}
 			return nil
 		},
@@ -46,7 +50,7 @@ func statsCommand(p process) *cobra.Command {
 	file := configFlag(c)
 	uri := cmdline.Text(c, "uri,u", "URI", "not supported by this command: it reads the table itself")
 	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
-	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time")
+	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time, or with this dataset")
 	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
 	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
 	html := cmdline.Text(c, "html", "FILE", "also write the result to a file, as an HTML page with charts")
@@ -67,9 +71,19 @@ func statsCommand(p process) *cobra.Command {
 			},
 		}
 		var out *statistics.Result
+		var joined *entries.Result
 		describe := func() error {
 			return g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
-				out, err = e.Statistics(ctx, request)
+				switch {
+				case !e.IsDataset(request.Table):
+					out, err = e.Statistics(ctx, request)
+				case *html != "":
+					return cmdline.Errorf("--html describes tables, and not dataset %s", request.Table)
+				case request.At != "":
+					return cmdline.Errorf("a dataset is described as its refs say: leave out %s", request.At)
+				default:
+					joined, err = e.DatasetStatistics(ctx, request)
+				}
 				return err
 			}))
 		}
@@ -80,15 +94,26 @@ func statsCommand(p process) *cobra.Command {
 		case err != nil:
 			return err
 		}
-		if err := p.printResult(*asJSON, out, statsText(out)); err != nil {
-			return err
+		if joined != nil {
+			return p.printStats(*asJSON, joined, entriesText(joined), joined.Against)
 		}
-		if out.Against != nil && len(out.Against.Alarms) > 0 {
-			return findingsError{}
-		}
-		return nil
+		return p.printStats(*asJSON, out, statsText(out), out.Against)
 	}
 	return c
+}
+
+// printStats prints a result. It returns findingsError if a comparison has alarms.
+func (p terminal) printStats(asJSON bool, result any, text string, against *statistics.Comparison) error {
+	if against != nil {
+		text += comparisonText(against)
+	}
+	if err := p.printResult(asJSON, result, text); err != nil {
+		return err
+	}
+	if against != nil && len(against.Alarms) > 0 {
+		return findingsError{}
+	}
+	return nil
 }
 
 // writePage calls describe, and then write with a writer for the file at a path. The file is created or replaced only if both succeed.
@@ -123,24 +148,31 @@ func statsText(r *statistics.Result) string {
 		at = fmt.Sprintf("snapshot %d  %s", r.Snapshot, r.Time.Format(time.RFC3339))
 	}
 	fmt.Fprintf(&b, "table %s  %s  %d rows, %s, %s\n", r.Table, at, r.Rows, fault.Size(r.Bytes), fault.Count(r.Files, "file"))
-	if r.Sample.QuantileError > 0 {
-		fmt.Fprintf(&b, "quantiles and frequent values: of %d rows, each with a probability of 1 in %.0f; quantiles are exact to %.1f %% of the values\n",
-			r.Sample.Rows, 1/r.Sample.Rate, 100*r.Sample.QuantileError) //nolint:mnd // percent
-	}
-	if len(r.NotDescribed) > 0 {
-		fmt.Fprintf(&b, "columns that are not described, because of their types: %s\n", strings.Join(r.NotDescribed, ", "))
-	}
+	writeSample(&b, r.Sample, r.NotDescribed)
 	b.WriteByte('\n')
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	writeSummaries(&b, r.Columns)
+	return b.String()
+}
+
+// writeSample says how exact a result is, and which columns it does not describe.
+func writeSample(b *strings.Builder, s statistics.Sample, notDescribed []string) {
+	if s.QuantileError > 0 {
+		fmt.Fprintf(b, "quantiles and frequent values: of %d rows, each with a probability of 1 in %.0f; quantiles are exact to %.1f %% of the values\n",
+			s.Rows, 1/s.Rate, 100*s.QuantileError) //nolint:mnd // percent
+	}
+	if len(notDescribed) > 0 {
+		fmt.Fprintf(b, "columns that are not described, because of their types: %s\n", strings.Join(notDescribed, ", "))
+	}
+}
+
+// writeSummaries writes a table of columns.
+func writeSummaries(b *strings.Builder, columns []stats.Summary) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "column\ttype\tnulls\tdistinct\tmin\t1 %\t50 %\t99 %\tmax\tmean\tdeviation\tmost frequent\tnotes")
-	for _, s := range r.Columns {
+	for _, s := range columns {
 		_, _ = fmt.Fprintln(w, strings.Join(statsRow(s), "\t"))
 	}
 	_ = w.Flush()
-	if r.Against != nil {
-		b.WriteString(comparisonText(r.Against))
-	}
-	return b.String()
 }
 
 // statsRow returns the cells of a summary.

@@ -157,3 +157,37 @@ func TestStatsComparesSnapshots(t *testing.T) {
 	require.Equal(t, exitUnverified, stats("--against", "mian").code)
 	require.Contains(t, stats("--against", "1999-01-01").stderr, "no snapshot from before 1999-01-01T00:00:00Z")
 }
+
+// stats of a dataset describes its entries, as text and as JSON.
+//
+// spec: stats-50
+func TestStatsDescribesADataset(t *testing.T) {
+	l := readLake(t)
+	stats := func(args ...string) ran { return run(t, append([]string{"stats", "--config", l.config}, args...)...) }
+	got := stats("home")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `^dataset home  training table ml.impressions  \d+ rows\n`, got.stdout)
+	require.Regexp(t, `(?m)^entry history  table features.history\n  \d+ of \d+ training rows match`, got.stdout)
+	require.Regexp(t, `(?m)^  4 staging rows, 4 keys: 0 keys have several rows, `, got.stdout)
+	require.Regexp(t, `(?m)^country +utf8 `, got.stdout)
+	require.Contains(t, stats("ml.impressions").stdout, "table ml.impressions  ")
+	same := stats("home", "--against", "home", "--columns", "country")
+	require.Zero(t, same.code, same.stderr)
+	require.Contains(t, same.stdout, "compared with dataset home, ")
+	require.Contains(t, same.stdout, "no change is beyond its limit")
+	var out struct {
+		Dataset string
+		Entries []struct {
+			Name    string
+			Matches struct{ Rows, Matched int }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stats("home", "--json").stdout), &out))
+	require.Equal(t, "home", out.Dataset)
+	require.Equal(t, "history", out.Entries[0].Name)
+	require.Positive(t, out.Entries[0].Matches.Matched)
+	require.Contains(t, stats("hime").stderr, `did you mean "home"`)
+	for _, wrong := range [][]string{{"home", "main"}, {"home", "--html", filepath.Join(t.TempDir(), "a.html")}} {
+		require.Equal(t, exitUsage, stats(wrong...).code)
+	}
+}

@@ -173,6 +173,7 @@ func Graph() []Row {
 			Folder:  "loader",
 			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget cores digest fault release",
 		},
+		{Folder: "loader/statistics/entries", Imports: "loader statistics stream resolve partition verify catalog dataset rule stats drift batch budget fault"},
 		{Folder: "loader/staged", Imports: "loader catalog commit stage plan keyset policy dataset rule budget fault"},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
-	"github.com/penstock/penstock/loader/catalog"
 )
 
 // Comparison describes the base of a comparison, and how the values differ from it, as JSON.
@@ -64,15 +63,9 @@ func (d *Describer) Compare(ctx context.Context, request, against Request) (*Res
 	if err := base.describe(ctx); err != nil {
 		return nil, err
 	}
-	c := comparing{base: base, of: of, out: &Comparison{
-		Table: against.History.Name, Snapshot: base.result.Snapshot, Time: base.result.Time, Rows: base.result.Rows, Sample: base.result.Sample,
-		Columns: base.result.Columns, Changes: []drift.Change{}, Alarms: []Alarm{},
-	}}
-	if err := c.compare(ctx); err != nil {
-		return nil, fault.Op(err, "compare table %s", request.History.Name)
-	}
-	of.result.Against = c.out
-	return &of.result, nil
+	comparison, err := compare(ctx, base, of)
+	of.result.Against = comparison
+	return &of.result, fault.Op(err, "compare table %s", request.History.Name)
 }
 
 // dividing returns a description that divides the rows by time.
@@ -82,38 +75,42 @@ func (d *Describer) dividing(request Request) *describing {
 	return out
 }
 
-// comparing is one comparison of two tables that were described.
-type comparing struct {
-	base, of *describing
-	out      *Comparison
+// compare compares two tables that were described.
+func compare(ctx context.Context, base, of *describing) (*Comparison, error) {
+	baseRows, rows := base.whole.Outline(), of.whole.Outline()
+	defer baseRows.Release()
+	defer rows.Release()
+	if err := of.held.GrowWait(ctx, baseRows.Memory()+rows.Memory()); err != nil {
+		return nil, err
+	}
+	baseTable, table := base.divided.table(baseRows), of.divided.table(rows)
+	out := NewComparison(baseTable, table)
+	out.Table, out.Snapshot, out.Time, out.Rows, out.Sample = base.result.Table, base.result.Snapshot, base.result.Time, base.result.Rows, base.result.Sample
+	out.Columns, out.Partition, out.MorePartitions = base.result.Columns, of.divided.name, of.divided.more
+	columns := out.Match(arrowFields(base.columns), arrowFields(of.columns))
+	changes, err := drift.Tables(baseTable, table, columns, func(bytes int64) error { return of.held.GrowWait(ctx, bytes) })
+	if err != nil {
+		return nil, err
+	}
+	out.Report(changes, !of.request.NoValues)
+	return out, nil
 }
 
-func (c *comparing) compare(ctx context.Context) error {
-	base, of := c.base.whole.Outline(), c.of.whole.Outline()
-	defer base.Release()
-	defer of.Release()
-	if err := c.of.held.GrowWait(ctx, base.Memory()+of.Memory()); err != nil {
-		return err
-	}
-	baseTable, table := c.base.divided.table(base), c.of.divided.table(of)
-	changes, err := drift.Tables(baseTable, table, c.columns(), func(bytes int64) error { return c.of.held.GrowWait(ctx, bytes) })
-	if err != nil {
-		return err
-	}
-	c.out.Partition, c.out.MorePartitions = c.of.divided.name, c.of.divided.more
-	for _, p := range table.Partitions {
+// NewComparison returns a comparison of a table with a base that has only the numbers of the rows of partitions.
+func NewComparison(base, of drift.Table) *Comparison {
+	out := &Comparison{Changes: []drift.Change{}, Alarms: []Alarm{}}
+	for _, p := range of.Partitions {
 		rows := PartitionRows{Partition: p.Name, Rows: p.Rows.Rows()}
-		if same := baseTable.Partition(p.Name); same != nil {
+		if same := base.Partition(p.Name); same != nil {
 			rows.BaseRows = same.Rows()
 		}
-		c.out.Partitions = append(c.out.Partitions, rows)
+		out.Partitions = append(out.Partitions, rows)
 	}
-	c.out.report(changes, !c.of.request.NoValues)
-	return nil
+	return out
 }
 
-// report sets the changes and alarms. Without values, frequent values are left out.
-func (c *Comparison) report(changes []drift.Change, values bool) {
+// Report sets the changes and alarms. Without values, frequent values are left out.
+func (c *Comparison) Report(changes []drift.Change, values bool) {
 	for _, change := range changes {
 		if change.Measure == drift.Top && !values {
 			change.Of = ""
@@ -127,25 +124,25 @@ func (c *Comparison) report(changes []drift.Change, values bool) {
 	}
 }
 
-// columns returns the columns to compare, and sets those that are not compared.
-func (c *comparing) columns() (out []drift.Column) {
-	index := func(fields []catalog.Field, name string) int {
-		return slices.IndexFunc(fields, func(f catalog.Field) bool { return f.Name == name })
+// Match returns the columns to compare, and sets those that are not compared.
+func (c *Comparison) Match(base, of []arrow.Field) (out []drift.Column) {
+	index := func(fields []arrow.Field, name string) int {
+		return slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Name == name })
 	}
-	for i, f := range c.of.columns {
-		k := index(c.base.columns, f.Name)
+	for i, f := range of {
+		k := index(base, f.Name)
 		switch {
 		case k < 0:
-			c.out.Added = append(c.out.Added, f.Name)
-		case !arrow.TypeEqual(f.Type, c.base.columns[k].Type):
-			c.out.Retyped = append(c.out.Retyped, f.Name)
+			c.Added = append(c.Added, f.Name)
+		case !arrow.TypeEqual(f.Type, base[k].Type):
+			c.Retyped = append(c.Retyped, f.Name)
 		default:
 			out = append(out, drift.Column{Name: f.Name, Base: k, Of: i})
 		}
 	}
-	for _, f := range c.base.columns {
-		if index(c.of.columns, f.Name) < 0 {
-			c.out.Removed = append(c.out.Removed, f.Name)
+	for _, f := range base {
+		if index(of, f.Name) < 0 {
+			c.Removed = append(c.Removed, f.Name)
 		}
 	}
 	return out

@@ -24,9 +24,9 @@ type partitions struct {
 	more   int // partitions that are not compared
 }
 
-// timeField returns the field by which a table is partitioned by time, in the newest partition spec of files that has one: a year,
+// TimeField returns the field by which a table is partitioned by time, in the newest partition spec of files that has one: a year,
 // month, day or hour, or else a date or text as it is, since days are often texts.
-func timeField(t *catalog.Table, files []catalog.File) (out catalog.PartitionField, found bool) {
+func TimeField(t *catalog.Table, files []catalog.File) (out catalog.PartitionField, found bool) {
 	newest := -1
 	for _, f := range files {
 		if f.Spec <= newest {
@@ -57,7 +57,7 @@ func timeFieldOf(t *catalog.Table, spec catalog.Spec) (catalog.PartitionField, b
 // divide divides the files of a table by time. If of is not nil, only partitions of these names are kept, otherwise the latest.
 func divide(t *catalog.Table, files []catalog.File, of *partitions) *partitions {
 	out := &partitions{byFile: map[string]int{}}
-	field, ok := timeField(t, files)
+	field, ok := TimeField(t, files)
 	if !ok {
 		return out
 	}

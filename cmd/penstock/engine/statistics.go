@@ -2,8 +2,12 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"strings"
 
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/statistics"
+	"github.com/penstock/penstock/loader/statistics/entries"
 )
 
 // Statistics is a request to describe a table. statistics.Request describes its fields.
@@ -40,4 +44,22 @@ func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Resu
 		return statistics.New(o).Describe(ctx, request)
 	}
 	return statistics.New(o).Compare(ctx, request, statistics.Request{History: snapshots, At: s.Against, Progress: s.Progress})
+}
+
+// IsDataset reports whether stats describes a dataset, given the name of a dataset or of a table. The names of tables have a
+// namespace, and so a point.
+func (e *Engine) IsDataset(name string) bool {
+	return !strings.Contains(name, ".") || slices.ContainsFunc(e.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == name })
+}
+
+// DatasetStatistics describes the rows of a dataset and its staging entries. Against is the name of another dataset to compare with.
+func (e *Engine) DatasetStatistics(ctx context.Context, s Statistics) (*entries.Result, error) {
+	ctx, entered := e.Budget.Enter(ctx, "stats")
+	defer entered.Release()
+	o := entries.Options{Loader: e.Loader, Budget: e.Budget}
+	request := entries.Request{Dataset: s.Table, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
+	if s.Against == "" {
+		return entries.Describe(ctx, o, request)
+	}
+	return entries.Compare(ctx, o, request, s.Against)
 }

@@ -1,0 +1,84 @@
+package entries
+
+import (
+	"context"
+	"slices"
+
+
+	"github.com/penstock/penstock/internal/drift"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/statistics"
+)
+
+// Compare describes a dataset, and compares its columns, ages and match rates with those of another dataset. Columns and
+// entries are matched by their names. Errors: those of Describe.
+func Compare(ctx context.Context, o Options, request Request, against string) (*Result, error) {
+	of, err := newDescribing(o, request)
+	if err != nil {
+		return nil, err
+	}
+	defer of.release()
+	request.Dataset = against
+	base, err := newDescribing(o, request)
+	if err != nil {
+		return nil, err
+	}
+	defer base.release()
+	for _, d := range []*describing{of, base} {
+		if err := d.describe(ctx); err != nil {
+			return nil, fault.Op(err, "describe dataset %s", d.dataset.Name)
+		}
+	}
+	of.result.Against, err = compare(ctx, base, of)
+	return &of.result, fault.Op(err, "compare dataset %s", of.dataset.Name)
+}
+
+func compare(ctx context.Context, base, of *describing) (*statistics.Comparison, error) {
+	baseRows, rows := base.table(), of.table()
+	defer baseRows.Rows.Release()
+	defer rows.Rows.Release()
+	out := statistics.NewComparison(baseRows, rows)
+	out.Dataset, out.Snapshot, out.Rows, out.Sample, out.Partition = base.dataset.Name, base.result.Snapshot, base.result.Rows, base.result.Sample, of.result.Partition
+	out.Columns = slices.Clone(base.result.Columns)
+	for _, e := range base.result.Entries {
+		out.Columns = append(out.Columns, e.Columns...)
+	}
+	columns := out.Match(base.fields, of.fields)
+	changes, err := drift.Tables(baseRows, rows, columns, func(bytes int64) error {
+		return of.held.GrowWait(ctx, bytes+baseRows.Rows.Memory()+rows.Rows.Memory())
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Report(append(matchRates(&base.result, &of.result), changes...), !of.request.NoValues)
+	return out, nil
+}
+
+// matchRates compares the match rates of entries, as a whole and in each partition.
+func matchRates(base, of *Result) (out []drift.Change) {
+	t := drift.NewTest(len(of.Entries) * (1 + len(of.Partitions)))
+	for _, e := range of.Entries {
+		at := slices.IndexFunc(base.Entries, func(b Entry) bool { return b.Name == e.Name && b.Matches != nil })
+		if at < 0 || e.Matches == nil {
+			continue
+		}
+		b := base.Entries[at]
+		all := drift.Matched{Rows: b.Matches.Rows, Matched: b.Matches.Matched}
+		whole := drift.Matches(e.Name, all, drift.Matched{Rows: e.Matches.Rows, Matched: e.Matches.Matched}, t)
+		var partitions []drift.Change
+		for _, p := range e.Partitions {
+			from := all
+			if k := slices.IndexFunc(b.Partitions, func(o PartitionMatch) bool { return o.Partition == p.Partition }); k >= 0 {
+				from = drift.Matched{Rows: b.Partitions[k].Rows, Matched: b.Partitions[k].Matched}
+			}
+			for _, c := range drift.Matches(e.Name, from, drift.Matched{Rows: p.Rows, Matched: p.Matched}, t) {
+				c.Partition = p.Partition
+				partitions = append(partitions, c)
+			}
+		}
+		out = append(out, whole...)
+		out = append(out, drift.Settle(whole, partitions, len(e.Partitions))...)
+	}
+	return out
+}
+

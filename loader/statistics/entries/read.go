@@ -1,0 +1,331 @@
+package entries
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/drift"
+	"github.com/penstock/penstock/internal/stats"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/partition"
+	"github.com/penstock/penstock/loader/statistics"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// describing is one call of Describe.
+type describing struct {
+	Options
+	request Request
+	dataset dataset.Dataset
+	pin     dataset.Pin
+	planned loader.Planned
+	own     []string // the names of the dataset's own columns
+	marks   []marked // by entry
+
+	held    *budget.Reservation
+	level   int
+	columns []int  // the outputs to describe
+	ages    []int  // the entries whose ages follow the columns
+	fields  []arrow.Field
+	by      catalog.PartitionField // of the partitions
+	divider *partition.Divider     // nil: rows are not divided
+	whole   *stats.Part
+	part    *stats.Part // the latest rows, all of partition at; nil: none
+	at      int32
+	days    map[int32]*day
+	read    int64
+	result  Result
+}
+
+// day has the rows of a partition.
+type day struct {
+	rows    *stats.Outline
+	counted int64
+	matched []int64 // by entry
+}
+
+// release releases the rows and their memory.
+func (d *describing) release() {
+	d.whole.Release()
+	d.part.Release()
+	for _, day := range d.days {
+		day.rows.Release()
+	}
+	if d.held != nil {
+		d.held.Release()
+	}
+}
+
+func (d *describing) describe(ctx context.Context) (err error) {
+	if err := d.plan(ctx); err != nil {
+		return err
+	}
+	d.choose()
+	if err := d.divide(); err != nil {
+		return err
+	}
+	if !d.request.Exact {
+		d.level = stats.LevelFor(d.planned.StoredRows, statistics.SampleRows)
+	}
+	if d.held, err = d.Budget.ReserveFor(ctx, "the statistics of dataset "+d.dataset.Name, 0); err != nil {
+		return err
+	}
+	d.whole, d.days = stats.NewPart(d.fields, d.sampling()), map[int32]*day{}
+	if err := d.held.GrowWait(ctx, 2*d.whole.Memory()); err != nil { //nolint:mnd // of all rows, and of the latest ones
+		return err
+	}
+	report, err := d.readAll(ctx)
+	if err != nil {
+		return err
+	}
+	d.report(report)
+	return d.keys(ctx)
+}
+
+// sampling selects rows by their numbers in the stream, whose order does not depend on anything but the tables.
+func (d *describing) sampling() stats.Sampling { return stats.Sampling{Level: d.level} }
+
+// choose sets the columns to describe.
+func (d *describing) choose() {
+	for i, o := range d.planned.Outputs {
+		named := len(d.request.Columns) == 0 && slices.Contains(d.own, o.Name) || slices.Contains(d.request.Columns, o.Name)
+		switch {
+		case !named:
+		case stats.Describes(o.Type()):
+			d.columns = append(d.columns, i)
+			d.fields = append(d.fields, arrow.Field{Name: o.Name, Type: o.Type(), Nullable: true})
+		default:
+			d.result.Left = append(d.result.Left, o.Name)
+		}
+	}
+	for i, m := range d.marks {
+		if m.matched >= 0 && m.training >= 0 && m.staging >= 0 {
+			d.ages = append(d.ages, i)
+			d.fields = append(d.fields, arrow.Field{Name: d.dataset.Staging[i].Name + ".age", Type: arrow.PrimitiveTypes.Float64, Nullable: true})
+		}
+	}
+}
+
+// divide decides by which column rows are divided: that of the partitions by time of the training table, or else the day of the time of
+// an entry.
+func (d *describing) divide() (err error) {
+	t := d.planned.Relation.Training
+	var files []catalog.File
+	for _, s := range d.planned.Splits {
+		for _, f := range s.Files {
+			files = append(files, f.File)
+		}
+	}
+	field, ok := statistics.TimeField(t, files)
+	if !ok {
+		for _, s := range d.planned.Relation.Staging {
+			if s.Time != nil && s.Time.Training.Type.ID() != arrow.INT64 {
+				field, ok = catalog.PartitionField{Source: s.Time.Training.ID, Name: "day(" + s.Time.Training.Name + ")", Transform: catalog.Transform{Kind: catalog.Day}}, true
+				break
+			}
+		}
+	}
+	at := slices.IndexFunc(d.planned.Outputs, func(o Output) bool {
+		return o.Table < 0 && o.Field.ID == field.Source && len(o.Overlays) == 0
+	})
+	if !ok || at < 0 {
+		return nil
+	}
+	d.by, d.result.Partition = field, field.Name
+	d.divider, err = partition.New(d.schema(), []partition.By{{Column: at, Transform: field.Transform}})
+	return err
+}
+
+// schema returns the schema of the stream.
+func (d *describing) schema() *arrow.Schema {
+	fields := make([]arrow.Field, len(d.planned.Outputs))
+	for i, o := range d.planned.Outputs {
+		fields[i] = arrow.Field{Name: o.Name, Type: o.Type(), Nullable: true}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// readAll describes all rows of the dataset.
+func (d *describing) readAll(ctx context.Context) (stream.Report, error) {
+	rows, err := d.Loader.Open(ctx, d.planned, loader.StreamOptions{})
+	if err != nil {
+		return stream.Report{}, err
+	}
+	defer rows.Release()
+	for rows.Next() {
+		if err := d.add(ctx, rows.RecordBatch()); err != nil {
+			return stream.Report{}, err
+		}
+		if d.request.Progress != nil {
+			d.request.Progress(d.read, d.planned.StoredRows)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return stream.Report{}, err
+	}
+	return rows.Report(), d.flush(ctx)
+}
+
+// add adds a batch of the stream.
+func (d *describing) add(ctx context.Context, b arrow.RecordBatch) error {
+	numbers := make([]int64, b.NumRows())
+	for i := range numbers {
+		numbers[i], d.read = d.read, d.read+1
+	}
+	partitions := make([]int32, b.NumRows())
+	if d.divider != nil {
+		if err := d.divider.Assign(partitions, b.Columns()); err != nil {
+			return err
+		}
+	}
+	columns, err := d.described(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer columns.Release()
+	byPartition := map[int32][]int32{}
+	var order []int32
+	for i, p := range partitions {
+		if byPartition[p] == nil {
+			order = append(order, p)
+		}
+		byPartition[p] = append(byPartition[p], int32(i)) //nolint:gosec // rows of a batch
+	}
+	for _, p := range order {
+		if err := d.addRows(ctx, p, columns, numbers, byPartition[p]); err != nil {
+			return err
+		}
+		day := d.days[p]
+		for _, i := range byPartition[p] {
+			day.counted++
+			for e, m := range d.marks {
+				if matched, ok := column[*array.Boolean](b, m.matched); ok && matched.Value(int(i)) {
+					day.matched[e]++
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// column returns a column of a batch; false if there is none of this type.
+func column[T arrow.Array](b arrow.RecordBatch, at int) (out T, ok bool) {
+	if at < 0 {
+		return out, false
+	}
+	out, ok = b.Column(at).(T)
+	return out, ok
+}
+
+// described returns the columns to describe of a batch, and the ages, which the caller releases.
+func (d *describing) described(ctx context.Context, b arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, 0, len(d.fields))
+	for _, at := range d.columns {
+		columns = append(columns, b.Column(at))
+	}
+	for _, entry := range d.ages {
+		bytes := b.NumRows() * int64(arrow.Float64SizeBytes+1)
+		if err := d.held.GrowWait(ctx, bytes); err != nil {
+			return nil, err
+		}
+		defer d.held.Shrink(bytes)
+		ages := d.agesOf(b, d.marks[entry])
+		defer ages.Release()
+		columns = append(columns, ages)
+	}
+	return array.NewRecordBatch(arrow.NewSchema(d.fields, nil), columns, b.NumRows()), nil
+}
+
+// addRows adds rows of a batch, all of one partition, given their positions.
+func (d *describing) addRows(ctx context.Context, of int32, b arrow.RecordBatch, numbers []int64, rows []int32) error {
+	if d.part != nil && d.at != of {
+		if err := d.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if d.part == nil {
+		d.part, d.at = stats.NewPart(d.fields, d.sampling()), of
+	}
+	if d.days[of] == nil {
+		d.days[of] = &day{matched: make([]int64, len(d.marks))}
+	}
+	b.Retain()
+	if int64(len(rows)) < b.NumRows() {
+		bytes, err := sizeOf(b, rows)
+		if err != nil {
+			return err
+		}
+		if err := d.held.GrowWait(ctx, bytes); err != nil {
+			return err
+		}
+		defer d.held.Shrink(bytes)
+		chosen, err := batch.Filter(b, rows, memory.DefaultAllocator)
+		b.Release()
+		if err != nil {
+			return err
+		}
+		b = chosen
+		own := make([]int64, len(rows))
+		for i, row := range rows {
+			own[i] = numbers[row]
+		}
+		numbers = own
+	}
+	defer b.Release()
+	bytes, err := d.part.Select(b, numbers)
+	if err != nil {
+		return err
+	}
+	if err := d.held.GrowWait(ctx, bytes); err != nil {
+		return err
+	}
+	return d.part.Add(b, memory.DefaultAllocator)
+}
+
+// sizeOf returns the memory of a copy of some rows of a batch.
+func sizeOf(b arrow.RecordBatch, rows []int32) (bytes int64, err error) {
+	for _, c := range b.Columns() {
+		size, err := new(batch.Gatherer).Size(c.DataType(), []batch.Segment{{Values: c, Indices: rows}})
+		if err != nil {
+			return 0, err
+		}
+		bytes += size
+	}
+	return bytes, nil
+}
+
+// flush adds the latest rows to those of their partition, and to all rows.
+func (d *describing) flush(ctx context.Context) error {
+	if d.part == nil {
+		return nil
+	}
+	rows, day := d.part.Outline(), d.days[d.at]
+	d.whole.Merge(d.part)
+	d.part = nil
+	if day.rows != nil {
+		day.rows.Merge(rows)
+		return nil
+	}
+	day.rows = rows
+	return d.held.GrowWait(ctx, rows.Memory())
+}
+
+// table returns the rows to compare. The caller releases the outline of all rows.
+func (d *describing) table() drift.Table {
+	out := drift.Table{Rows: d.whole.Outline()}
+	if d.divider == nil {
+		return out
+	}
+	for _, p := range d.order() {
+		out.Partitions = append(out.Partitions, drift.Partition{Name: d.name(p), Rows: d.days[p].rows})
+	}
+	return out
+}
