@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/statistics"
@@ -81,4 +80,3 @@ func matchRates(base, of *Result) (out []drift.Change) {
 	}
 	return out
 }
-

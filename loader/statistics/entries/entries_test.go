@@ -64,8 +64,10 @@ func TestEntriesAreDescribed(t *testing.T) {
 	}).In(t, w)
 	loadertest.Rows("features.g", "id:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(2 * i) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{
-		{Table: "features.f", Join: rule.Inner, Missing: rule.MissingError, Columns: []dataset.Column{{Column: "v"}},
-			PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: dataset.Lag{Time: 3 * time.Hour}}},
+		{
+			Table: "features.f", Join: rule.Inner, Missing: rule.MissingError, Columns: []dataset.Column{{Column: "v"}},
+			PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: dataset.Lag{Time: 3 * time.Hour}},
+		},
 		{Table: "features.g", Join: rule.Anti, MinMatch: 0.9},
 	}}
 	o := options(w, d)

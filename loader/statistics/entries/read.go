@@ -32,8 +32,8 @@ type describing struct {
 
 	held    *budget.Reservation
 	level   int
-	columns []int  // the outputs to describe
-	ages    []int  // the entries whose ages follow the columns
+	columns []int // the outputs to describe
+	ages    []int // the entries whose ages follow the columns
 	fields  []arrow.Field
 	by      catalog.PartitionField // of the partitions
 	divider *partition.Divider     // nil: rows are not divided
