@@ -203,17 +203,25 @@ func (d *describing) add(ctx context.Context, b arrow.RecordBatch) error {
 		if err := d.addRows(ctx, p, columns, numbers, byPartition[p]); err != nil {
 			return err
 		}
-		day := d.days[p]
-		for _, i := range byPartition[p] {
-			day.counted++
-			for e, m := range d.marks {
-				if matched, ok := column[*array.Boolean](b, m.matched); ok && matched.Value(int(i)) {
-					day.matched[e]++
-				}
+		d.days[p].count(b, d.marks, byPartition[p])
+	}
+	return nil
+}
+
+// count counts rows of a batch, given their positions.
+func (d *day) count(b arrow.RecordBatch, marks []marked, rows []int32) {
+	d.counted += int64(len(rows))
+	for e, m := range marks {
+		matched, ok := column[*array.Boolean](b, m.matched)
+		if !ok {
+			continue
+		}
+		for _, i := range rows {
+			if matched.Value(int(i)) {
+				d.matched[e]++
 			}
 		}
 	}
-	return nil
 }
 
 // column returns a column of a batch; false if there is none of this type.
