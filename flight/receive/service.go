@@ -114,7 +114,21 @@ func (s *Service) get(_ any, to grpc.ServerStream) error {
 		return err
 	}
 	defer session.Announce() // the end
-	return s.pass(ctx, headers, session, to)
+	return s.guarded(ctx, to, func() error { return s.pass(ctx, headers, session, to) })
+}
+
+// guarded calls pass. If pass panics, the call is refused, and the calls of other processes continue.
+func (s *Service) guarded(ctx context.Context, to grpc.ServerStream, pass func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			crashed := fault.Crashed("pass a stream on", value)
+			var crash fault.Crash
+			errors.As(crashed, &crash)
+			s.Logger.ErrorContext(ctx, "a stream panicked", "error", crashed, "stack", string(crash.Stack))
+			err = refused(to, crashed)
+		}
+	}()
+	return pass()
 }
 
 // pass redeems the ticket of a call, and passes the stream on. If the first batch of the stream

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -303,6 +305,47 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Contains(t, stream.Trailer().Get(TrailerKey)[0], "was not connected within 1ms")
 	c.announced()
+}
+
+// panicsOnce is a log whose first record panics.
+type panicsOnce struct {
+	slog.Handler
+	once *sync.Once
+}
+
+// Enabled implements slog.Handler.
+func (p panicsOnce) Enabled(context.Context, slog.Level) bool {
+	p.once.Do(func() { panic("the stream of one process") })
+	return false
+}
+
+// WithAttrs implements slog.Handler.
+func (p panicsOnce) WithAttrs([]slog.Attr) slog.Handler { return p }
+
+// A panic in one stream does not end the receiver. The client of this stream reads from the server.
+//
+// spec: receiver-10
+func TestPanicsEndOneStream(t *testing.T) {
+	h := newHost(t, 1<<30, func(_ string, to arrowflight.FlightService_DoGetServer) error { return write(to, numbers(0, 1)) })
+	h.service.Logger = slog.New(panicsOnce{slog.DiscardHandler, new(sync.Once)})
+	for _, want := range []codes.Code{codes.Unavailable, codes.OK} {
+		c := h.session(plan)
+		stream := h.get(HeaderSession, c.ID, HeaderServer, location)
+		_, err := stream.Recv()
+		require.NoError(t, err)
+		_, ids, _ := c.next()
+		require.Equal(t, []int64{0}, ids)
+		c.announced()
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		if want == codes.OK {
+			require.ErrorIs(t, err, io.EOF)
+			continue
+		}
+		require.Equal(t, want, status.Code(err))
+		require.Contains(t, stream.Trailer().Get(TrailerKey)[0], "the stream of one process")
+	}
 }
 
 // A stream whose first batch exceeds the usual limit begins again, with a larger one: its rows come
