@@ -159,6 +159,11 @@ class Session:
         except StopIteration as e:
             raise errors.Corrupt(f"delivery {number} in mapped memory has no batch") from e
 
+    @property
+    def full(self) -> bool:
+        """Whether the program keeps the blocks in all slots of the ring."""
+        return self._ring is not None and self._ring.full
+
     def block(self) -> Block | None:
         """Waits for the next block. Returns None if the next message comes over the network.
 

@@ -220,7 +220,13 @@ class Messages:
         """Notes how a batch came that is not a block."""
         self.way = way
         if self._session is not None and self._session.takes_blocks:
-            self.why = f"the {'receiver' if self.receives else 'server'} made no block of the batch"
+            made = f"the {'receiver' if self.receives else 'server'} made no block of the batch"
+            full = (
+                ", since the program keeps as many batches as the ring has slots"
+                if self._session.full
+                else ""
+            )
+            self.why = made + full
 
     def _received(self, batch: Received, cursor: bytes) -> Received:
         if self.report is not None:

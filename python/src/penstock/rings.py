@@ -126,7 +126,14 @@ class Ring:
         self.file = os.dup(file)
         weakref.finalize(self._mapping, os.close, self.file).atexit = False
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))
-        self._slot: Any = type("Slot", (_Slot, ctypes.c_ubyte * (size // _SLOTS)), {"returned": returned})
+        self._used: set[int] = set()  # the numbers of the deliveries in use
+        members = {"returned": returned, "used": self._used}
+        self._slot: Any = type("Slot", (_Slot, ctypes.c_ubyte * (size // _SLOTS)), members)
+
+    @property
+    def full(self) -> bool:
+        """Whether this process uses all slots, so that the server cannot make further blocks."""
+        return len(self._used) >= _SLOTS
 
     def block(self, packet: Packet) -> Block:
         """Returns the block of a packet.
@@ -140,6 +147,7 @@ class Ring:
             raise errors.Corrupt(f"the server names a block of {size} bytes at {offset} of a ring")
         memory = self._slot.from_buffer(self._mapping, offset)
         memory.number = number
+        self._used.add(number)
         end = offset + size
         return Block(self, memory, offset, size, self._mapping[end : end + text], rows, step)
 
@@ -153,9 +161,11 @@ class _Slot:
 
     number: int
     returned: Callable[[int], None]
+    used: set[int]
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
+            type(self).used.discard(self.number)
             type(self).returned(self.number)
 
 

@@ -117,8 +117,11 @@ def test_a_loop_may_keep_all_batches(host: Host) -> None:
         expected = [convert(records) for records in stream]
         assert stream.report is not None
         assert stream.report["indexed"]  # the batches that replace blocks are indexed, too
-    kept = list(dataset(host, batch_rows=100))
+    data = dataset(host, batch_rows=100)
+    kept = list(data)
     assert len(kept) > 8
+    assert data.stats().way != "ring"
+    assert data.stats().why.endswith("since the program keeps as many batches as the ring has slots")
     for batch, other in zip(kept, expected, strict=True):
         same(batch, other)
     assert 1 <= sum(in_ring(batch["row"]) for batch in kept) < len(kept)
