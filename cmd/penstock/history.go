@@ -94,7 +94,8 @@ func logCommand(p process) *cobra.Command {
 		Long: "List the snapshots of a branch of a table, the newest first: their times, who wrote them, rows and bytes that\n" +
 			"they added and removed, the branches and tags at them, and until when they are kept for training jobs. For\n" +
 			"changes that Penstock made, the command that takes them back is printed. Branches and tags at other snapshots\n" +
-			"come last. Counts are those that the writers recorded in the table's metadata.",
+			"come last, with the last statistics that penstock stats --keep kept. Counts are those that the writers recorded in\n" +
+			"the table's metadata.",
 		Example: "  penstock log features.history --config penstock.yaml\n" +
 			"  penstock log features.history --branch candidate --limit 3 --uri grpc://127.0.0.1:8815",
 		Args: oneTable,
@@ -143,6 +144,9 @@ func logText(l history.Log, source string) string {
 			kind = "tag"
 		}
 		fmt.Fprintf(&b, "  %s %s: snapshot %d\n", kind, r.Name, r.Snapshot)
+	}
+	if l.Statistics != nil {
+		fmt.Fprintf(&b, "\nkept statistics: of snapshot %d, %s rows, made at %s\n", l.Statistics.Snapshot, countText(l.Statistics.Rows), l.Statistics.Time.Format(time.RFC3339))
 	}
 	return b.String()
 }

@@ -35,7 +35,9 @@ func statsCommand(p process) *cobra.Command {
 			"Of a dataset, it also describes each staging entry, as the dataset joins it: how many training rows match, on which\n" +
 			"days, how old the values are, and which keys are repeated.\n\n" +
 			"With --against, the values are compared with those of another snapshot or dataset, as a whole and for each\n" +
-			"day or other partition by time. The exit code is 1 if a change is beyond its limit, and 3 if the tables could not be compared.",
+			"day or other partition by time. The exit code is 1 if a change is beyond its limit, and 3 if the tables could not be compared.\n\n" +
+			"With --keep, the result is committed to the table, as an Iceberg statistics file of the snapshot. Other engines use its\n" +
+			"numbers of distinct values.",
 		Example: "  penstock stats features.history --config penstock.yaml\n" +
 			"  penstock stats features.history candidate --columns price,items --json --config penstock.yaml\n" +
 			"  penstock stats features.history candidate --against main --config penstock.yaml\n" +
@@ -53,16 +55,20 @@ func statsCommand(p process) *cobra.Command {
 	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time, or with this dataset")
 	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
 	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
+	keep := c.Flags().Bool("keep", false, "also keep the result with the table, in a statistics file of the snapshot that other engines read")
 	html := cmdline.Text(c, "html", "FILE", "also write the result to a file, as an HTML page with charts")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *uri != "" {
 			return cmdline.Errorf("--uri is not supported by %s: give --config FILE, the config file with the table's catalog", c.CommandPath())
 		}
+		if *keep && (*columns != "" || *against != "") {
+			return cmdline.Errorf("--keep is supported only without --columns and --against: kept statistics are those of all columns of one snapshot")
+		}
 		args = append(args, "")
 		g := p.readingProgress("stats", args[0])
 		request := engine.Statistics{
-			Table: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Exact: *exact, NoValues: *noValues,
+			Table: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Exact: *exact, NoValues: *noValues, Keep: *keep, CreatedBy: "Penstock " + version(),
 			Progress: func(read, all int64) {
 				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
 			},
@@ -79,6 +85,8 @@ func statsCommand(p process) *cobra.Command {
 					out, err = e.Statistics(ctx, request)
 				case *html != "":
 					return cmdline.Errorf("--html describes tables, and not dataset %s", request.Table)
+				case *keep:
+					return cmdline.Errorf("--keep keeps the statistics of tables, and not of dataset %s", request.Table)
 				case request.At != "":
 					return cmdline.Errorf("a dataset is described as its refs say: leave out %s", request.At)
 				default:
@@ -149,6 +157,9 @@ func statsText(r *statistics.Result) string {
 	}
 	fmt.Fprintf(&b, "table %s  %s  %d rows, %s, %s\n", r.Table, at, r.Rows, fault.Size(r.Bytes), fault.Count(r.Files, "file"))
 	writeSample(&b, r.Sample, r.NotDescribed)
+	if r.Kept != "" {
+		fmt.Fprintf(&b, "kept with the table in %s\n", r.Kept)
+	}
 	b.WriteByte('\n')
 	writeSummaries(&b, r.Columns)
 	return b.String()

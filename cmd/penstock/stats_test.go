@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -187,7 +188,57 @@ func TestStatsDescribesADataset(t *testing.T) {
 	require.Equal(t, "history", out.Entries[0].Name)
 	require.Positive(t, out.Entries[0].Matches.Matched)
 	require.Contains(t, stats("hime").stderr, `did you mean "home"`)
-	for _, wrong := range [][]string{{"home", "main"}, {"home", "--html", filepath.Join(t.TempDir(), "a.html")}} {
+	for _, wrong := range [][]string{{"home", "main"}, {"home", "--keep"}, {"home", "--html", filepath.Join(t.TempDir(), "a.html")}} {
 		require.Equal(t, exitUsage, stats(wrong...).code)
 	}
+}
+
+// The statistics of a snapshot are kept with the table, where a search for orphan files finds them in use.
+//
+// spec: stats-14, stats-15, stats-16
+func TestStatsAreKeptWithTheTable(t *testing.T) {
+	l, folder := stagedHistory(t)
+	config := []string{"--config", l.config}
+	penstock := func(args ...string) ran { return run(t, append(args, config...)...) }
+	for _, args := range [][]string{{"--columns", "country"}, {"--against", "main"}} {
+		require.Equal(t, exitUsage, penstock(append([]string{"stats", "features.history", "--keep"}, args...)...).code)
+	}
+	require.NotContains(t, penstock("log", "features.history").stdout, "statistics")
+	plain := penstock("stats", "features.history", "--json")
+	for range 2 {
+		got := penstock("stats", "features.history", "--keep")
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, "kept with the table in ")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "metadata", "*.stats"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	leave(t, folder, "metadata/20261001_spark.stats")
+	age(t, folder, 8)
+	got := penstock("orphans", "features.history", "--remove")
+	require.Zero(t, got.code, got.stderr)
+	left, err := filepath.Glob(filepath.Join(folder, "metadata", "*.stats"))
+	require.NoError(t, err)
+	require.Len(t, left, 2, "the first file was replaced, and other programs' files stay: %s", got.stdout)
+	content, err := os.ReadFile(left[1])
+	require.NoError(t, err)
+	require.Contains(t, string(content), compact(t, plain.stdout), "the result is in the file as JSON")
+	require.Equal(t, plain, penstock("stats", "features.history", "--json"))
+	log := loggedBy(t, config...)
+	at := log.Snapshots[0].Snapshot
+	require.Equal(t, []int64{at, 2}, []int64{log.Statistics.Snapshot, *log.Statistics.Rows})
+	require.Contains(t, penstock("log", "features.history").stdout, "\nkept statistics: of snapshot "+itoa(at)+", 2 rows, made at ")
+
+	text, err := os.ReadFile(l.config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(l.config, []byte(strings.ReplaceAll(string(text), ", writes: {namespaces: [features]}", "")), 0o600))
+	require.Contains(t, penstock("stats", "features.history", "--keep").stderr, "may not be changed")
+}
+
+// compact returns a JSON text without spaces.
+func compact(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, json.Compact(&out, []byte(text)))
+	return out.String()
 }

@@ -111,7 +111,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
 		{Folder: "loader/catalog/icebergcat/manifests", Imports: "catalog commit", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat/metadata", Imports: "catalog history metafile column locator tablestore dataset cache budget digest fault store",
+			Folder: "loader/catalog/icebergcat/metadata", Imports: "catalog commit history metafile column locator tablestore dataset cache budget digest fault store",
 			Outside: libIceberg,
 		},
 		{Folder: "loader/catalog/icebergcat/listing", Imports: "catalog commit metadata metafile column dataset expr budget digest fault store", Outside: libIceberg},

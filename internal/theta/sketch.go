@@ -14,6 +14,9 @@ const Error = 0.01563
 // MaxMemory is the maximum memory of a sketch in bytes.
 const MaxMemory = bufferSize * 8
 
+// MaxBytes is the maximum size of a serialized sketch in bytes.
+const MaxBytes = (Nominal + preambleEstimate) * word
+
 // bufferSize is the number of hashes that are collected before they are sorted.
 const bufferSize = 4 * Nominal
 

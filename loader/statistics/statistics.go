@@ -78,6 +78,9 @@ type Request struct {
 	NoValues bool
 	// Progress is called from time to time with the number of rows read so far and the number of all rows to read; it may be nil.
 	Progress func(read, all int64)
+	// Keep keeps the result with the table, and returns the location of the file that has it; nil: the result is not kept.
+	// The sketches must not be used after it returns.
+	Keep func(ctx context.Context, of ToKeep) (location string, err error)
 }
 
 // Result describes a table at a snapshot, as JSON.
@@ -95,6 +98,8 @@ type Result struct {
 	Columns       []stats.Summary `json:"columns"`
 	// NotDescribed are columns of types that are not supported.
 	NotDescribed []string `json:"not_described,omitempty"`
+	// Kept is the location of the table's statistics file with the result; "" if the result was not kept.
+	Kept string `json:"kept,omitempty"`
 	// Against is the comparison with a base; nil without one.
 	Against *Comparison `json:"against,omitempty"`
 }
@@ -116,6 +121,9 @@ func (d *Describer) Describe(ctx context.Context, request Request) (*Result, err
 	r := d.describing(request)
 	defer r.release()
 	if err := r.describe(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.keepResult(ctx); err != nil {
 		return nil, err
 	}
 	return &r.result, nil

@@ -2,9 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/penstock/penstock/internal/fault"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/statistics/entries"
@@ -20,6 +25,9 @@ type Statistics struct {
 	Progress        func(read, all int64)
 	// Unkept is called if the parts of files cannot be kept in `cache_dir`, with the reason.
 	Unkept func(error)
+	// Keep keeps the result with the table. CreatedBy names the program and its version.
+	Keep      bool
+	CreatedBy string
 }
 
 // Statistics describes the columns of a table.
@@ -40,6 +48,11 @@ func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Resu
 		o.Kept = parts
 	}
 	request := statistics.Request{History: snapshots, At: s.At, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
+	if s.Keep {
+		if request.Keep, err = e.keepStatistics(s); err != nil {
+			return nil, err
+		}
+	}
 	if s.Against == "" {
 		return statistics.New(o).Describe(ctx, request)
 	}
@@ -62,4 +75,28 @@ func (e *Engine) DatasetStatistics(ctx context.Context, s Statistics) (*entries.
 		return entries.Describe(ctx, o, request)
 	}
 	return entries.Compare(ctx, o, request, s.Against)
+}
+
+// keepStatistics returns the function that keeps a result with its table. It returns Forbidden for a table that may not be changed.
+func (e *Engine) keepStatistics(s Statistics) (func(context.Context, statistics.ToKeep) (string, error), error) {
+	tables, name, err := e.Tables.catalogOf(s.Table)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, of statistics.ToKeep) (string, error) {
+		report, err := json.Marshal(of.Result)
+		if err != nil {
+			return "", fault.New(fault.Internal, "encode the statistics of table %s: %w", s.Table, err)
+		}
+		keep := tablecommit.SnapshotStatistics{
+			Table: name, UUID: of.UUID, Snapshot: of.Result.Snapshot, Time: time.Now(), Rows: of.Result.Rows, CreatedBy: s.CreatedBy,
+			Report: tablecommit.StatisticsBlob{Fields: of.Fields, Content: report},
+		}
+		for _, k := range of.Sketches {
+			keep.Sketches = append(keep.Sketches, tablecommit.StatisticsBlob{
+				Fields: []int{k.Field}, Properties: map[string]string{tablecommit.BlobDistinct: strconv.FormatInt(k.Distinct, 10)}, Content: k.Bytes,
+			})
+		}
+		return tables.KeepStatistics(ctx, keep)
+	}, tables.MayWrite(name)
 }

@@ -34,6 +34,8 @@ type Table struct {
 	Partition []string
 	// Columns are the columns of the current schema.
 	Columns []Column
+	// Statistics are the statistics of snapshots that Penstock kept with the table.
+	Statistics []catalog.KeptStatistics
 }
 
 // Column is a column, with the documentation that its writer gave it.
@@ -108,6 +110,8 @@ type Log struct {
 	// OtherRefs are the branches and tags whose snapshots are not in Snapshots, sorted by name. Tags
 	// of pins are left out.
 	OtherRefs []NamedRef `json:"other_refs,omitempty"`
+	// Statistics are the statistics of a snapshot of the table that were kept last; nil if none are kept.
+	Statistics *catalog.KeptStatistics `json:"statistics,omitempty"`
 }
 
 // NamedRef is a branch or a tag, as JSON.
@@ -240,7 +244,7 @@ func (t *Table) LogOf(branch string, limit int, demotable Demotable) (Log, error
 		own = own && from != 0 // snapshots before the change that created the branch are not changes of this branch
 		out.Snapshots = append(out.Snapshots, e)
 	}
-	out.OtherRefs = t.refsExcept(out.Snapshots)
+	out.OtherRefs, out.Statistics = t.refsExcept(out.Snapshots), catalog.LastKept(t.Statistics)
 	return out, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/history"
 )
 
@@ -61,7 +63,29 @@ func (m *Loaded) History(name string, held *budget.Reservation) (*history.Table,
 		out.Moves, out.Moved = append(out.Moves, entry.SnapshotID), time.UnixMilli(entry.TimestampMs).UTC()
 	}
 	m.describe(out)
-	return out, held.Grow(int64(len(out.Moves)*8) + int64(len(out.Columns)+len(out.Partition))*summaryBytes) //nolint:mnd // bytes of an id
+	out.Statistics = m.KeptStatistics()
+	return out, held.Grow(int64(len(out.Statistics)*summaryBytes) + int64(len(out.Moves)*8) + int64(len(out.Columns)+len(out.Partition))*summaryBytes) //nolint:mnd // bytes of an id
+}
+
+// KeptStatistics returns the statistics of snapshots that Penstock kept, according to the properties of their blobs.
+func (m *Loaded) KeptStatistics() (out []catalog.KeptStatistics) {
+	for f := range m.Statistics() {
+		for _, b := range f.BlobMetadata {
+			if b.Properties[commit.BlobCreatedBy] != commit.CreatedByUs {
+				continue
+			}
+			one := catalog.KeptStatistics{Snapshot: f.SnapshotID}
+			if n, err := strconv.ParseInt(b.Properties[commit.BlobRows], 10, 64); err == nil {
+				one.Rows = &n
+			}
+			if at, err := time.Parse(time.RFC3339, b.Properties[commit.BlobTime]); err == nil {
+				one.Time = at
+			}
+			out = append(out, one)
+			break
+		}
+	}
+	return out
 }
 
 // describe adds the columns and the partition fields of the table's current schema and spec.
