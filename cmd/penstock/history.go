@@ -13,9 +13,11 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/difftext"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/tablediff"
 )
 
 func tablesCommand(p process) *cobra.Command {
@@ -212,4 +214,47 @@ func changesText(e history.Entry) string {
 		}
 	}
 	return strings.Join(append(parts, countText(e.Rows)+" rows in all"), ", ")
+}
+
+func diffCommand(p process) *cobra.Command {
+	c := &cobra.Command{
+		Use: "diff TABLE [FROM] [TO]", Short: "Show what changed between two snapshots of a table",
+		Long: "Show what changed between two snapshots of a table: rows, bytes and files, partitions with files that differ,\n" +
+			"columns, and the keys that were added, gone or changed, with the number of changed keys of each column.\n" +
+			"FROM and TO are ids of snapshots, or names of branches and tags. TO is main by default, and FROM the\n" +
+			"snapshot that TO was made from; none is a table without rows.\n\n" +
+			"Of files that both snapshots have, at most the columns of the key are read, to tell whether they have the\n" +
+			"keys of files that differ. --files reads no row.",
+		Example: "  penstock diff features.history --config penstock.yaml\n" +
+			"  penstock diff features.history main candidate --key request_id --uri grpc://127.0.0.1:8815\n" +
+			"  penstock diff features.history 3051729675574597004 --files --json --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 3 { //nolint:mnd // a table and two snapshots
+				return cmdline.Errorf("%s needs a table, and takes two snapshots at most", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	from := newSourceFlags(c)
+	key := cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: those by which a dataset joins the table, or the bucketed columns, or those that rows are sorted by)")
+	onlyFiles := c.Flags().Bool("files", false, "compare files, partitions and columns, and read no row")
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *onlyFiles && *key != "" {
+			return cmdline.Errorf("--files reads no row: leave out --key")
+		}
+		args = append(args, "", "")
+		request := decode.DiffCommand{Table: args[0], From: args[1], To: args[2], Key: cmdline.Items(*key), OnlyFiles: *onlyFiles, Progress: true}
+		g := p.readingProgress("diff", request.Table)
+		var out *tablediff.Result
+		err := g.end(p.withClient(c, from, func(ctx context.Context, s *client.Client) (err error) {
+			out, err = s.Diff(ctx, request, g.report)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+		return p.printResult(*asJSON, out, difftext.Of(out, *onlyFiles))
+	}
+	return c
 }

@@ -233,6 +233,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket inputs"},
 		{Folder: "cmd/penstock/auth", Imports: "flight ticket loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
 		{Folder: "cmd/penstock/complete", Imports: "client cmdline engine decode config", Outside: libCobra},
+		{Folder: "cmd/penstock/difftext", Imports: "tablediff fault"},
 		{Folder: "cmd/penstock/reload", Imports: "flight loader dataset config telemetry auth watch fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry engine auth", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
