@@ -53,6 +53,7 @@ func statsCommand(p process) *cobra.Command {
 	uri := cmdline.Text(c, "uri,u", "URI", "not supported by this command: it reads the table itself")
 	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
 	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time, or with this dataset")
+	label := cmdline.Text(c, "label", "COLUMN", "the label: say how well each column tells it, and whether one probably has the label itself")
 	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
 	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
 	keep := c.Flags().Bool("keep", false, "also keep the result with the table, in a statistics file of the snapshot that other engines read")
@@ -62,13 +63,14 @@ func statsCommand(p process) *cobra.Command {
 		if *uri != "" {
 			return cmdline.Errorf("--uri is not supported by %s: give --config FILE, the config file with the table's catalog", c.CommandPath())
 		}
-		if *keep && (*columns != "" || *against != "") {
-			return cmdline.Errorf("--keep is supported only without --columns and --against: kept statistics are those of all columns of one snapshot")
+		if *keep && (*columns != "" || *against != "" || *label != "") {
+			return cmdline.Errorf("--keep is supported only without --columns, --against and --label: kept statistics are those of all columns of one snapshot")
 		}
 		args = append(args, "")
 		g := p.readingProgress("stats", args[0])
 		request := engine.Statistics{
-			Table: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Exact: *exact, NoValues: *noValues, Keep: *keep, CreatedBy: "Penstock " + version(),
+			Table: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Label: *label, Exact: *exact, NoValues: *noValues,
+			Keep: *keep, CreatedBy: "Penstock " + version(),
 			Progress: func(read, all int64) {
 				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
 			},
@@ -103,22 +105,31 @@ func statsCommand(p process) *cobra.Command {
 			return err
 		}
 		if joined != nil {
-			return p.printStats(*asJSON, joined, entriesText(joined), joined.Against)
+			return p.printStats(*asJSON, joined, entriesText(joined), findings{joined.Label, joined.Against})
 		}
-		return p.printStats(*asJSON, out, statsText(out), out.Against)
+		return p.printStats(*asJSON, out, statsText(out), findings{out.Label, out.Against})
 	}
 	return c
 }
 
-// printStats prints a result. It returns findingsError if a comparison has alarms.
-func (p terminal) printStats(asJSON bool, result any, text string, against *statistics.Comparison) error {
-	if against != nil {
-		text += comparisonText(against)
+// findings are the parts of a result that may have alarms.
+type findings struct {
+	label   *stats.Label
+	against *statistics.Comparison
+}
+
+// printStats prints a result. It returns findingsError if there are alarms.
+func (p terminal) printStats(asJSON bool, result any, text string, of findings) error {
+	if of.label != nil {
+		text += labelText(of.label)
+	}
+	if of.against != nil {
+		text += comparisonText(of.against)
 	}
 	if err := p.printResult(asJSON, result, text); err != nil {
 		return err
 	}
-	if against != nil && len(against.Alarms) > 0 {
+	if len(of.label.Leaks()) > 0 || of.against != nil && len(of.against.Alarms) > 0 {
 		return findingsError{}
 	}
 	return nil

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/statistics"
 )
 
@@ -91,4 +93,25 @@ func alsoText(alarms []statistics.Alarm) string {
 		return ""
 	}
 	return "; also " + strings.Join(measures, ", ")
+}
+
+// shownRelations is the number of columns that tell a label best that are shown.
+const shownRelations = 10
+
+// labelText says how well columns tell a label.
+func labelText(l *stats.Label) string {
+	var b strings.Builder
+	what := map[stats.LabelMeasure]string{stats.AUC: "AUC", stats.Correlation: "correlation"}[l.Measure]
+	fmt.Fprintf(&b, "\n%s of columns with the label %s\n", what, l.Column)
+	for _, c := range l.Columns[:min(len(l.Columns), shownRelations)] {
+		note := ""
+		if c.Leak {
+			note = "  beyond " + strconv.FormatFloat(l.Limit, 'g', -1, 64) + ": it probably has the label itself"
+		}
+		fmt.Fprintf(&b, "  %s: %.4f in %s%s\n", c.Column, c.Value, fault.Count(c.Rows, "row"), note)
+	}
+	if len(l.Columns) == 0 {
+		b.WriteString("  no column of numbers has enough rows\n")
+	}
+	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 )
 
@@ -200,7 +201,7 @@ func TestStatsAreKeptWithTheTable(t *testing.T) {
 	l, folder := stagedHistory(t)
 	config := []string{"--config", l.config}
 	penstock := func(args ...string) ran { return run(t, append(args, config...)...) }
-	for _, args := range [][]string{{"--columns", "country"}, {"--against", "main"}} {
+	for _, args := range [][]string{{"--columns", "country"}, {"--against", "main"}, {"--label", "req_id"}} {
 		require.Equal(t, exitUsage, penstock(append([]string{"stats", "features.history", "--keep"}, args...)...).code)
 	}
 	require.NotContains(t, penstock("log", "features.history").stdout, "statistics")
@@ -241,4 +242,34 @@ func compact(t *testing.T, text string) string {
 	var out bytes.Buffer
 	require.NoError(t, json.Compact(&out, []byte(text)))
 	return out.String()
+}
+
+// stats --label finds a column that has the label.
+//
+// spec: stats-60, stats-61
+func TestStatsComparesColumnsWithALabel(t *testing.T) {
+	l := stagingLake(t)
+	var text strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&text, `,{"req_id": %d, "clicked": %d, "later": %d, "noise": %d}`, i, i%2, 7+i%2, i%5)
+	}
+	fields := []arrow.Field{}
+	for _, name := range []string{"req_id", "clicked", "later", "noise"} {
+		fields = append(fields, nullable(name, arrow.PrimitiveTypes.Int64))
+	}
+	file := l.parquetOf(t, "a.parquet", "["+text.String()[1:]+"]", fields...)
+	got := run(t, "stage", "features.history", file, "--key", "req_id", "--buckets", "2", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	for _, of := range []string{"features.history", "history"} {
+		stats := func(args ...string) ran {
+			return run(t, append([]string{"stats", of, "--label", "clicked", "--config", l.config}, args...)...)
+		}
+		got = stats("--columns", "later")
+		require.Equal(t, exitFindings, got.code, got.stderr)
+		require.Contains(t, got.stdout, "AUC of columns with the label clicked\n  later: 1.0000 in 200 rows  beyond 0.99: it probably has the label itself\n")
+		got = stats("--columns", "noise", "--json")
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, `"measure": "auc"`)
+		require.Contains(t, run(t, "stats", of, "--label", "click", "--config", l.config).stderr, `"click"`)
+	}
 }

@@ -71,6 +71,8 @@ type Request struct {
 	// At is the id of a snapshot, the name of a branch or tag, or a time (history.Table.RefAt); "" is main.
 	At      string
 	Columns []string // nil: all top-level columns
+	// Label is a column of numbers or booleans with which the other columns are compared; "": none.
+	Label string
 	// Exact takes quantiles and frequent values from all rows, whose values then have to fit in memory.
 	Exact bool
 	// NoValues leaves out values of columns: minimum, maximum, quantiles and frequent values of texts and binary values, and all
@@ -100,6 +102,8 @@ type Result struct {
 	NotDescribed []string `json:"not_described,omitempty"`
 	// Kept is the location of the table's statistics file with the result; "" if the result was not kept.
 	Kept string `json:"kept,omitempty"`
+	// Label says how well columns tell a label; nil without one.
+	Label *stats.Label `json:"label,omitempty"`
 	// Against is the comparison with a base; nil without one.
 	Against *Comparison `json:"against,omitempty"`
 }
@@ -199,13 +203,13 @@ func (d *describing) readTable(ctx context.Context) (err error) {
 		return err
 	}
 	d.report(d.whole)
-	return nil
+	return d.label(ctx)
 }
 
 // choose sets the columns to describe.
 func (d *describing) choose() error {
 	for _, f := range d.table.Fields {
-		if len(d.request.Columns) > 0 && !slices.Contains(d.request.Columns, f.Name) {
+		if len(d.request.Columns) > 0 && !slices.Contains(d.request.Columns, f.Name) && f.Name != d.request.Label {
 			continue
 		}
 		if !stats.Describes(f.Type) {
@@ -213,6 +217,11 @@ func (d *describing) choose() error {
 			continue
 		}
 		d.columns = append(d.columns, f)
+	}
+	if d.request.Label != "" {
+		if _, err := stats.FindLabel(d.request.Label, arrowFields(d.columns)); err != nil {
+			return err
+		}
 	}
 	names := d.table.Names()
 	for _, name := range d.request.Columns {
@@ -255,6 +264,23 @@ func (d *describing) report(whole *stats.Part) {
 	for i, f := range d.columns {
 		out.Columns = append(out.Columns, whole.SummarizeLike(i, f.Name, !d.request.NoValues, d.like)...)
 	}
+}
+
+// label compares the columns with the label.
+func (d *describing) label(ctx context.Context) error {
+	if d.request.Label == "" {
+		return nil
+	}
+	fields := arrowFields(d.columns)
+	at, err := stats.FindLabel(d.request.Label, fields)
+	if err != nil {
+		return err
+	}
+	if err := d.held.GrowWait(ctx, d.whole.LabelMemory()); err != nil {
+		return err
+	}
+	d.result.Label = d.whole.Label(at, fields)
+	return nil
 }
 
 // arrowFields returns the columns as Arrow's fields.

@@ -21,6 +21,7 @@ type Statistics struct {
 	// Against selects the snapshot to compare with, as At does; "": nothing is compared.
 	Against         string
 	Columns         []string
+	Label           string
 	Exact, NoValues bool
 	Progress        func(read, all int64)
 	// Unkept is called if the parts of files cannot be kept in `cache_dir`, with the reason.
@@ -47,7 +48,7 @@ func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Resu
 		defer closeParts(ctx, parts)
 		o.Kept = parts
 	}
-	request := statistics.Request{History: snapshots, At: s.At, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
+	request := statistics.Request{History: snapshots, At: s.At, Columns: s.Columns, Label: s.Label, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
 	if s.Keep {
 		if request.Keep, err = e.keepStatistics(s); err != nil {
 			return nil, err
@@ -70,7 +71,7 @@ func (e *Engine) DatasetStatistics(ctx context.Context, s Statistics) (*entries.
 	ctx, entered := e.Budget.Enter(ctx, "stats")
 	defer entered.Release()
 	o := entries.Options{Loader: e.Loader, Budget: e.Budget}
-	request := entries.Request{Dataset: s.Table, Columns: s.Columns, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
+	request := entries.Request{Dataset: s.Table, Columns: s.Columns, Label: s.Label, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
 	if s.Against == "" {
 		return entries.Describe(ctx, o, request)
 	}

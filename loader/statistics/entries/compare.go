@@ -17,7 +17,7 @@ func Compare(ctx context.Context, o Options, request Request, against string) (*
 		return nil, err
 	}
 	defer of.release()
-	request.Dataset = against
+	request.Dataset, request.Label = against, ""
 	base, err := newDescribing(o, request)
 	if err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ type Options struct {
 type Request struct {
 	Dataset string
 	Columns []string // of the dataset; nil: all
+	// Label is a column of numbers or booleans with which the other columns are compared; "": none.
+	Label string
 	// Exact and NoValues are those of statistics.Request.
 	Exact, NoValues bool
 	// Progress is called from time to time with the number of rows read so far and the number of all rows to read; it may be nil.
@@ -57,6 +59,7 @@ type Result struct {
 	Columns  []stats.Summary        `json:"columns"`   // of the training table, in the rows of the dataset
 	Left     []string               `json:"not_described,omitempty"`
 	Entries  []Entry                `json:"entries"`
+	Label    *stats.Label           `json:"label,omitempty"`
 	Against  *statistics.Comparison `json:"against,omitempty"`
 	// Partition is the name of the field by whose values rows are divided; "" if they are not.
 	Partition  string      `json:"partition,omitempty"`

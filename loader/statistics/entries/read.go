@@ -69,6 +69,12 @@ func (d *describing) describe(ctx context.Context) (err error) {
 		return err
 	}
 	d.choose()
+	label := -1
+	if d.request.Label != "" {
+		if label, err = stats.FindLabel(d.request.Label, d.fields); err != nil {
+			return err
+		}
+	}
 	if err := d.divide(); err != nil {
 		return err
 	}
@@ -87,6 +93,12 @@ func (d *describing) describe(ctx context.Context) (err error) {
 		return err
 	}
 	d.report(report)
+	if label >= 0 {
+		if err := d.held.GrowWait(ctx, d.whole.LabelMemory()); err != nil {
+			return err
+		}
+		d.result.Label = d.whole.Label(label, d.fields)
+	}
 	return d.keys(ctx)
 }
 
@@ -96,7 +108,8 @@ func (d *describing) sampling() stats.Sampling { return stats.Sampling{Level: d.
 // choose sets the columns to describe.
 func (d *describing) choose() {
 	for i, o := range d.planned.Outputs {
-		named := len(d.request.Columns) == 0 && slices.Contains(d.own, o.Name) || slices.Contains(d.request.Columns, o.Name)
+		named := len(d.request.Columns) == 0 && slices.Contains(d.own, o.Name) ||
+			slices.Contains(d.request.Columns, o.Name) || d.request.Label == o.Name && slices.Contains(d.own, o.Name)
 		switch {
 		case !named:
 		case stats.Describes(o.Type()):

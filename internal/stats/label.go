@@ -1,0 +1,206 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// LabelMeasure is a way to say how well the values of a column tell those of a label.
+type LabelMeasure string
+
+// The measures of a label.
+const (
+	AUC         LabelMeasure = "auc"         // for labels 0 and 1: the area under the ROC curve
+	Correlation LabelMeasure = "correlation" // for other numbers: Pearson's correlation
+)
+
+// LeakLimit is the limit of a LabelMeasure. A column beyond it probably has the label itself.
+const LeakLimit = 0.99
+
+// Too few rows tell nothing: a few values may be in the order of the label by chance.
+const (
+	minLabelRows  = 50
+	minLabelClass = 10 // rows of each label 0 and 1
+)
+
+// Relation says how well the values of a column tell those of a label, in the rows of the sample that have both, as JSON.
+type Relation struct {
+	Column string  `json:"column"`
+	Value  float64 `json:"value"`
+	Rows   int64   `json:"rows"`
+	Leak   bool    `json:"leak,omitempty"` // whether the value is beyond the limit
+}
+
+// Label describes how well columns tell a label, as JSON.
+type Label struct {
+	Column  string       `json:"column"`
+	Measure LabelMeasure `json:"measure"`
+	Limit   float64      `json:"limit"`
+	// Columns are columns of numbers and booleans that have enough rows, those that tell the label best first.
+	Columns []Relation `json:"columns"`
+}
+
+// Leaks returns the columns beyond the limit.
+func (l *Label) Leaks() []Relation {
+	if l == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(l.Columns), func(r Relation) bool { return !r.Leak })
+}
+
+// IsLabel reports whether a type has labels: numbers and booleans.
+func IsLabel(t arrow.DataType) bool {
+	switch batch.StorageOf(t).ID() {
+	case arrow.BOOL, arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DECIMAL128:
+		return true
+	default:
+		return false
+	}
+}
+
+// FindLabel returns the index of a label among columns. The error is NotFound if there is no such column, and Invalid if it has
+// no labels.
+func FindLabel(name string, columns []arrow.Field) (int, error) {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		if names[i] = c.Name; c.Name != name {
+			continue
+		}
+		if !IsLabel(c.Type) {
+			return 0, fault.New(fault.Invalid, "column %q of type %s is no label", name, c.Type).WithRemedy("name a column of numbers or booleans")
+		}
+		return i, nil
+	}
+	failure := fault.New(fault.NotFound, "there is no column %q for the label", name)
+	failure.Faults = []fault.Field{{Field: "label", Message: failure.Message, Nearest: fault.Nearest(name, names)}}
+	return 0, failure
+}
+
+// LabelMemory returns the number of bytes that Label takes.
+func (p *Part) LabelMemory() int64 {
+	const pair, copies = 16, 2
+	return pair * copies * p.Sampled
+}
+
+// Label compares the columns, whose names are in fields, with the column with an index, which is one of labels.
+func (p *Part) Label(label int, fields []arrow.Field) *Label {
+	out := &Label{Column: fields[label].Name, Measure: AUC, Limit: LeakLimit, Columns: []Relation{}}
+	for _, pair := range p.pairs(label, label) {
+		if pair.label != 0 && pair.label != 1 {
+			out.Measure = Correlation
+		}
+	}
+	for i, f := range fields {
+		if i == label || !IsLabel(p.Columns[i].Type) {
+			continue
+		}
+		pairs := p.pairs(i, label)
+		value := math.NaN()
+		if out.Measure == AUC {
+			value = areaUnderCurve(pairs)
+		} else if len(pairs) >= minLabelRows {
+			value = correlation(pairs)
+		}
+		if !math.IsNaN(value) {
+			out.Columns = append(out.Columns, Relation{Column: f.Name, Value: value, Rows: int64(len(pairs)), Leak: out.strength(value) > LeakLimit})
+		}
+	}
+	slices.SortStableFunc(out.Columns, func(a, b Relation) int { return cmp.Compare(out.strength(b.Value), out.strength(a.Value)) })
+	return out
+}
+
+// strength returns how well a value tells the label, whatever the direction.
+func (l *Label) strength(value float64) float64 {
+	if l.Measure == AUC {
+		return max(value, 1-value)
+	}
+	return math.Abs(value)
+}
+
+// pair is a value of a column and the label of its row.
+type pair struct{ value, label float64 }
+
+// pairs returns the rows of the sample whose values and labels are finite.
+func (p *Part) pairs(column, label int) (out []pair) {
+	for _, b := range p.sample {
+		values, labels := b.Column(column), b.Column(label)
+		for i := range int(b.NumRows()) {
+			x, y := numberAt(values, i), numberAt(labels, i)
+			if x-x == 0 && y-y == 0 { // neither infinite nor NaN
+				out = append(out, pair{x, y})
+			}
+		}
+	}
+	return out
+}
+
+// numberAt returns a value as a number: NaN for null, 0 and 1 for booleans.
+func numberAt(values arrow.Array, i int) float64 {
+	if e, ok := values.(array.ExtensionArray); ok {
+		values = e.Storage()
+	}
+	if values.IsNull(i) {
+		return math.NaN()
+	}
+	switch v := values.(type) {
+	case *array.Boolean:
+		if v.Value(i) {
+			return 1
+		}
+		return 0
+	case *array.Int32:
+		return float64(v.Value(i))
+	case *array.Int64:
+		return float64(v.Value(i))
+	case *array.Float32:
+		return float64(v.Value(i))
+	case *array.Float64:
+		return v.Value(i)
+	case *array.Decimal128:
+		return v.Value(i).ToFloat64(v.DataType().(*arrow.Decimal128Type).Scale) //nolint:forcetypeassert // by the type of the array
+	default:
+		return math.NaN()
+	}
+}
+
+// areaUnderCurve returns the probability that a value of label 1 is greater than one of label 0, where equal values count half. It is
+// NaN if one of the labels has too few rows. It sorts the pairs. Source: Mann and Whitney, 1947, with mid-ranks for ties.
+func areaUnderCurve(pairs []pair) float64 {
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.value, b.value) })
+	ranks, ones := 0.0, 0.0
+	for from := 0; from < len(pairs); {
+		to, here := from, 0.0
+		for to < len(pairs) && pairs[to].value == pairs[from].value {
+			here += pairs[to].label
+			to++
+		}
+		ranks += here * float64(from+to+1) / 2 //nolint:mnd // the middle of ranks from+1 to to
+		ones, from = ones+here, to
+	}
+	zeros := float64(len(pairs)) - ones
+	if min(ones, zeros) < minLabelClass || len(pairs) < minLabelRows {
+		return math.NaN()
+	}
+	return (ranks - ones*(ones+1)/2) / (ones * zeros) //nolint:mnd // the sum of the lowest ranks
+}
+
+// correlation returns Pearson's correlation of values and labels; NaN if one of them is constant.
+func correlation(pairs []pair) float64 {
+	var values, labels moments
+	for _, p := range pairs {
+		values.add(p.value)
+		labels.add(p.label)
+	}
+	sum := 0.0
+	for _, p := range pairs {
+		sum += (p.value - values.mean()) * (p.label - labels.mean())
+	}
+	return sum / math.Sqrt(values.squares()) / math.Sqrt(labels.squares())
+}
