@@ -175,6 +175,8 @@ func testSchemaOfRefs(t *testing.T, r Rig) {
 			table, _ := pinned(t, r, c.ref)
 			assert.Equal(t, fields(t, c.fields), fields(t, table.Fields))
 			assert.Equal(t, c.fixed, table.FixedSchema)
+			cached, _ := pinned(t, r, c.ref)
+			assert.Equal(t, table, cached)
 			again, err := r.Catalog.At(t.Context(), events, table.Pin)
 			require.NoError(t, err)
 			opened := *table

@@ -59,9 +59,7 @@ func (m *Loaded) Servable() error {
 // is pinned at NoSnapshot. A branch is pinned with the table's current schema, and a tag or a
 // snapshot with the schema with which the snapshot was committed.
 func (s *Source) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
-	fixed := ref.Snapshot != 0
-	found, err := s.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *Loaded) (dataset.TablePin, error) {
-		fixed = fixed || meta.isTag(ref.Name)
+	return s.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *Loaded) (dataset.TablePin, error) {
 		pin, err := meta.Resolve(ref)
 		if err != nil {
 			return pin, err
@@ -72,12 +70,6 @@ func (s *Source) Table(ctx context.Context, name string, ref dataset.Ref) (*cata
 		}
 		return meta.Mapped(pin, schema)
 	})
-	if found == nil || !fixed {
-		return found, err
-	}
-	out := *found
-	out.FixedSchema = true
-	return &out, err
 }
 
 // isTag reports whether a ref of the table is a tag.

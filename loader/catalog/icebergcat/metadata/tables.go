@@ -41,7 +41,7 @@ func (s *Source) pinned(ctx context.Context, of tableOf, resolve func(*Loaded) (
 		}
 		of.metadata = sha256.Sum256(meta.Text)
 		return s.cachedTable(ctx, of, grants, func(ctx context.Context) (*catalog.Table, int64, error) {
-			return s.resolved(ctx, meta, grants, resolve)
+			return s.resolved(ctx, meta, grants, of.ref, resolve)
 		})
 	}
 	of.location = at.Location
@@ -52,7 +52,7 @@ func (s *Source) pinned(ctx context.Context, of tableOf, resolve func(*Loaded) (
 			return nil, 0, err
 		}
 		moved = meta.File.Location != at.Location
-		return s.resolved(ctx, meta, grants, resolve)
+		return s.resolved(ctx, meta, grants, of.ref, resolve)
 	})
 	if moved { // another writer committed meanwhile, and removed the file
 		s.Tables.Forget(digest.Of(of))
@@ -78,8 +78,8 @@ func (s *Source) cachedTable(ctx context.Context, of tableOf, grants []locator.G
 }
 
 // resolved parses the metadata, and returns the table at the pin that resolve returns for it, and
-// the memory of the cached table in bytes.
-func (s *Source) resolved(ctx context.Context, meta *Loaded, grants []locator.Grant, resolve func(*Loaded) (dataset.TablePin, error)) (*catalog.Table, int64, error) {
+// the memory of the cached table in bytes. ref is the ref of the table; zero for a pin.
+func (s *Source) resolved(ctx context.Context, meta *Loaded, grants []locator.Grant, ref dataset.Ref, resolve func(*Loaded) (dataset.TablePin, error)) (*catalog.Table, int64, error) {
 	if err := s.parse(meta, grants); err != nil {
 		return nil, 0, err
 	}
@@ -88,5 +88,9 @@ func (s *Source) resolved(ctx context.Context, meta *Loaded, grants []locator.Gr
 		return nil, 0, err
 	}
 	t, err := s.TableAt(ctx, meta, pin)
-	return t, int64(len(meta.Text)) + perTable, err
+	if err != nil {
+		return nil, 0, err
+	}
+	t.FixedSchema = ref.Snapshot != 0 || meta.isTag(ref.Name)
+	return t, int64(len(meta.Text)) + perTable, nil
 }
