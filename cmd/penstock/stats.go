@@ -85,8 +85,6 @@ func statsCommand(p process) *cobra.Command {
 				switch {
 				case !e.IsDataset(request.Table):
 					out, err = e.Statistics(ctx, request)
-				case *html != "":
-					return cmdline.Errorf("--html describes tables, and not dataset %s", request.Table)
 				case *keep:
 					return cmdline.Errorf("--keep keeps the statistics of tables, and not of dataset %s", request.Table)
 				case request.At != "":
@@ -97,7 +95,12 @@ func statsCommand(p process) *cobra.Command {
 				return err
 			}))
 		}
-		err := writePage(*html, describe, func(w io.Writer) error { return htmlpage.Write(w, out) })
+		err := writePage(*html, describe, func(w io.Writer) error {
+			if joined != nil {
+				return htmlpage.WriteDataset(w, joined)
+			}
+			return htmlpage.Write(w, out)
+		})
 		switch mistake := (cmdline.Error{}); {
 		case err != nil && *against != "" && !errors.As(err, &mistake):
 			return unverifiedError{err}

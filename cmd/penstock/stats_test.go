@@ -189,8 +189,15 @@ func TestStatsDescribesADataset(t *testing.T) {
 	require.Equal(t, "history", out.Entries[0].Name)
 	require.Positive(t, out.Entries[0].Matches.Matched)
 	require.Contains(t, stats("hime").stderr, `did you mean "home"`)
-	for _, wrong := range [][]string{{"home", "main"}, {"home", "--keep"}, {"home", "--html", filepath.Join(t.TempDir(), "a.html")}} {
+	for _, wrong := range [][]string{{"home", "main"}, {"home", "--keep"}} {
 		require.Equal(t, exitUsage, stats(wrong...).code)
+	}
+	path := filepath.Join(t.TempDir(), "home.html")
+	require.Zero(t, stats("home", "--html", path, "--against", "home").code)
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{"<title>Statistics of home</title>", "Staging entries", "<bdi>history</bdi>", "Compared with dataset home"} {
+		require.Contains(t, string(page), want)
 	}
 }
 

@@ -139,7 +139,7 @@ func Graph() []Row {
 		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket batch conform expr rowdigest digest budget jsontext fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
 		{Folder: "loader/statistics", Imports: "plan dataset catalog history disk stats drift budget cores digest fault", Outside: libXXH3},
-		{Folder: "loader/statistics/htmlpage", Imports: "statistics stats drift svg fault"},
+		{Folder: "loader/statistics/htmlpage", Imports: "statistics entries stats drift svg fault"},
 		{Folder: "loader/tablediff", Imports: "datafile plan dataset catalog history extsort sortkey conform batch fault"},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache batch budget digest fault invariant release",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/statistics"
 )
 
@@ -27,9 +28,19 @@ func Compare(ctx context.Context, o Options, request Request, against string) (*
 		if err := d.describe(ctx); err != nil {
 			return nil, fault.Op(err, "describe dataset %s", d.dataset.Name)
 		}
+		base.like = of.result.summaries()
 	}
 	of.result.Against, err = compare(ctx, base, of)
 	return &of.result, fault.Op(err, "compare dataset %s", of.dataset.Name)
+}
+
+// summaries returns the summaries of all columns, apart from ages.
+func (r *Result) summaries() []stats.Summary {
+	out := slices.Clone(r.Columns)
+	for _, e := range r.Entries {
+		out = append(out, e.Columns...)
+	}
+	return out
 }
 
 func compare(ctx context.Context, base, of *describing) (*statistics.Comparison, error) {
@@ -38,10 +49,7 @@ func compare(ctx context.Context, base, of *describing) (*statistics.Comparison,
 	defer rows.Rows.Release()
 	out := statistics.NewComparison(baseRows, rows)
 	out.Dataset, out.Snapshot, out.Rows, out.Sample, out.Partition = base.dataset.Name, base.result.Snapshot, base.result.Rows, base.result.Sample, of.result.Partition
-	out.Columns = slices.Clone(base.result.Columns)
-	for _, e := range base.result.Entries {
-		out.Columns = append(out.Columns, e.Columns...)
-	}
+	out.Columns = base.result.summaries()
 	columns := out.Match(base.fields, of.fields)
 	changes, err := drift.Tables(baseRows, rows, columns, func(bytes int64) error {
 		return of.held.GrowWait(ctx, bytes+baseRows.Rows.Memory()+rows.Rows.Memory())

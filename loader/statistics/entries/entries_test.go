@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -186,6 +188,8 @@ func TestDatasetsAreCompared(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, o.Budget.InUse())
 	require.Equal(t, "usual", got.Against.Dataset)
+	at := slices.IndexFunc(got.Against.Columns, func(s stats.Summary) bool { return s.Name == "v" })
+	require.Equal(t, got.Entries[0].Columns[0].Histogram.Edges, got.Against.Columns[at].Histogram.Edges)
 	found := map[string]bool{}
 	for _, a := range got.Against.Alarms {
 		require.Contains(t, []string{"", "2026-10-03"}, a.Partition)

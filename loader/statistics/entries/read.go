@@ -42,6 +42,7 @@ type describing struct {
 	at      int32
 	days    map[int32]*day
 	read    int64
+	like    []stats.Summary // whose bins the histograms take; it may be nil
 	result  Result
 }
 

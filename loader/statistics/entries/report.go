@@ -120,7 +120,7 @@ func (d *describing) summaries(table int) []stats.Summary {
 	out := []stats.Summary{}
 	for i, at := range d.columns {
 		if d.planned.Outputs[at].Table == table {
-			out = append(out, d.whole.Summarize(i, d.fields[i].Name, !d.request.NoValues)...)
+			out = append(out, d.whole.SummarizeLike(i, d.fields[i].Name, !d.request.NoValues, d.like)...)
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 
 // against shows a comparison with a base.
 type against struct {
-	Base        string
+	This, Base  string // both sides
 	Alarms      []alarm
 	MoreAlarms  int
 	NotCompared []fact
@@ -47,14 +47,19 @@ func newAgainst(c *statistics.Comparison) *against {
 		return nil
 	}
 	out := &against{
-		Base: baseText(c), Partition: svg.Printable(c.Partition, maxName), MorePartitions: c.MorePartitions, pictures: maxPictures,
+		This: "This table", Base: baseText(c), Partition: svg.Printable(c.Partition, maxName), MorePartitions: c.MorePartitions, pictures: maxPictures,
 		base: map[string]stats.Summary{}, changes: map[string][]drift.Change{},
+	}
+	if c.Dataset != "" {
+		out.This = "This dataset"
 	}
 	for _, s := range c.Columns {
 		out.base[s.Name] = s
 	}
 	for _, change := range c.Changes {
-		out.changes[change.Column] = append(out.changes[change.Column], change)
+		if change.Measure != drift.MatchRate { // of an entry, and not of a column
+			out.changes[change.Column] = append(out.changes[change.Column], change)
+		}
 	}
 	for _, list := range []struct {
 		name    string
@@ -64,7 +69,7 @@ func newAgainst(c *statistics.Comparison) *against {
 			out.NotCompared = append(out.NotCompared, fact{Name: list.name, Value: names(list.columns)})
 		}
 	}
-	rows := svg.Lines{Title: "Rows of each partition", Zero: true, Label: func(x float64) string { return svg.Count(int64(x)) }, Series: []svg.Series{{Name: "this table"}, {Name: "base"}}}
+	rows := svg.Lines{Title: "Rows of each partition", Zero: true, Label: func(x float64) string { return svg.Count(int64(x)) }, Series: []svg.Series{{Name: out.This}, {Name: "Base"}}}
 	for _, p := range c.Partitions {
 		rows.X = append(rows.X, p.Partition)
 		rows.Series[0].Values = append(rows.Series[0].Values, float64(p.Rows))
@@ -83,8 +88,12 @@ func (a *against) setAlarms(alarms []statistics.Alarm, columns []column, summari
 		ids[s.Name] = columns[i].ID
 	}
 	for _, one := range alarms[:min(len(alarms), maxAlarms)] {
+		id := ids[one.Column]
+		if one.Measure == drift.MatchRate {
+			id = ""
+		}
 		a.Alarms = append(a.Alarms, alarm{
-			ID: ids[one.Column], Name: svg.Printable(one.Column, maxName), Partition: svg.Printable(one.Partition, maxName), Text: svg.Printable(one.Text, 2*maxName), //nolint:mnd // a sentence
+			ID: id, Name: svg.Printable(one.Column, maxName), Partition: svg.Printable(one.Partition, maxName), Text: svg.Printable(one.Text, 2*maxName), //nolint:mnd // a sentence
 		})
 	}
 	a.MoreAlarms = len(alarms) - len(a.Alarms)
@@ -121,8 +130,8 @@ const none = "–"
 func (a *against) show(c *column, s stats.Summary, quantiles []float64) {
 	changes := a.changes[s.Name]
 	if len(changes) > 0 {
-		worst := slices.MaxFunc(changes, func(x, y drift.Change) int { return cmp.Compare(x.Excess(), y.Excess()) })
-		c.Change = fmt.Sprintf("%s: %s its limit", worst.Measure, times(worst.Excess()))
+		worst := slices.MaxFunc(changes, func(x, y drift.Change) int { return cmp.Compare(excess(x), excess(y)) })
+		c.Change = fmt.Sprintf("%s: %s its limit", worst.Measure, times(excess(worst)))
 		c.Alarm = slices.ContainsFunc(changes, func(x drift.Change) bool { return x.Alarm })
 	}
 	base, ok := a.base[s.Name]
@@ -149,7 +158,7 @@ func (a *against) draw(c *column, of, base *stats.Histogram, changes []drift.Cha
 	if of != nil && base != nil && slices.Equal(of.Edges, base.Edges) {
 		from, to := limits(of)
 		pair := svg.Pair{
-			Title: "Histograms of " + c.Name + " and of the base", First: bins(of), Second: bins(base), Names: [2]string{"this table", "base"}, From: from, To: to,
+			Title: "Histograms of " + c.Name + " and of the base", First: bins(of), Second: bins(base), Names: [2]string{a.This, "Base"}, From: from, To: to,
 		}
 		c.Pictures[0] = picture{Caption: "Histograms, as shares of the values", Picture: inline(pair.Draw())}
 	}
@@ -181,8 +190,8 @@ func (a *against) overPartitions(changes []drift.Change) *svg.Lines {
 			l = &line{Series: svg.Series{Name: string(c.Measure), Values: gaps(len(a.places))}}
 			lines[c.Measure] = l
 		}
-		l.Values[i] = c.Excess()
-		l.largest = max(l.largest, c.Excess())
+		l.Values[i] = excess(c)
+		l.largest = max(l.largest, excess(c))
 		if c.Alarm {
 			l.Marked = append(l.Marked, i)
 		}
@@ -202,6 +211,14 @@ func (a *against) overPartitions(changes []drift.Change) *svg.Lines {
 		out.Series = append(out.Series, l.Series)
 	}
 	return out
+}
+
+// excess returns how large a change is as a multiple of its limit. Ratios count by their logarithms, so that no change is 0.
+func excess(c drift.Change) float64 {
+	if c.Measure == drift.Unit {
+		return math.Log(c.Size()) / math.Log(c.Limit)
+	}
+	return c.Excess()
 }
 
 // times returns a factor.

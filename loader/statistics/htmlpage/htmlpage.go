@@ -1,4 +1,4 @@
-// Package htmlpage writes the statistics of a table as an HTML page.
+// Package htmlpage writes the statistics of a table or dataset as an HTML page.
 //
 // The page is one file. It needs no network and has no scripts, and its content security policy forbids both. Names and values come
 // from tables, and may be hostile: html/template escapes them, after characters that do not print have been replaced; charts
@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/svg"
 	"github.com/penstock/penstock/loader/statistics"
+	"github.com/penstock/penstock/loader/statistics/entries"
 )
 
 //go:embed page.html
@@ -25,12 +26,20 @@ var markup string
 var style string
 
 // Write writes a page that describes a table. Errors: those of the writer.
-func Write(w io.Writer, r *statistics.Result) error {
+func Write(w io.Writer, r *statistics.Result) error { return write(w, newView(tableSubject(r))) }
+
+// WriteDataset writes a page that describes a dataset and its staging entries. Errors: those of the writer.
+func WriteDataset(w io.Writer, r *entries.Result) error {
+	v := newView(datasetSubject(r))
+	v.Entries = newJoined(r)
+	return write(w, v)
+}
+
+func write(w io.Writer, v *view) error {
 	t, err := template.New("").Parse(markup)
 	if err != nil {
 		return fault.New(fault.Internal, "parse the template of pages: %w", err)
 	}
-	v := newView(r)
 	css := style + svg.Style
 	sum := sha256.Sum256([]byte(css))
 	v.Style = template.CSS(css) //nolint:gosec // constants

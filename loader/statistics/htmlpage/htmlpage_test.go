@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader/statistics"
+	"github.com/penstock/penstock/loader/statistics/entries"
 	"github.com/penstock/penstock/loader/statistics/htmlpage"
 )
 
@@ -157,6 +158,7 @@ func compared(t *testing.T, rows int, name func(string) string) *statistics.Resu
 	}
 	base, value := 1., 1.01
 	c.Changes = append(c.Changes, drift.Change{Column: name("user_id"), Measure: drift.Mean, Base: &base, Value: &value, Change: 0.01, Limit: 0.05})
+	c.Changes = append(c.Changes, drift.Change{Column: name("label"), Measure: drift.Unit, Base: &base, Value: &base, Change: 1, Limit: 1.5})
 	r.Against = c
 	return r
 }
@@ -168,14 +170,85 @@ func page(t *testing.T, r *statistics.Result) string {
 	return b.String()
 }
 
+// dataset returns a dataset with entries that lack matches on one day, compared with a base.
+func dataset(t *testing.T, rows int, name func(string) string) *entries.Result {
+	t.Helper()
+	r := compared(t, rows, name)
+	out := &entries.Result{
+		Version: 1, Dataset: name("homefeed"), Training: name("ml.impressions"), Snapshot: r.Snapshot, Rows: r.Rows, Sample: r.Sample, Names: r.QuantileNames,
+		Columns: r.Columns[:2], Left: r.NotDescribed, Against: r.Against, Partition: name("day(time)"),
+	}
+	out.Against.Dataset = name("yesterday")
+	age := r.Columns[0]
+	age.Name = name("history") + ".age"
+	for i, entry := range []string{"history", "device", "price", "context", "promoted"} {
+		e := entries.Entry{Name: name(entry), Table: name("features." + entry), Promoted: entry == "promoted"}
+		if !e.Promoted {
+			e.Matches = &entries.Matches{Rows: r.Rows, Matched: r.Rows - 1234, MatchRate: float64(r.Rows-1234) / float64(r.Rows), NullKeys: 7, Duplicates: 5}
+			e.Keys = &entries.Keys{Rows: 5000, Keys: 4900, DuplicateKeys: 50, OrphanKeys: 4321}
+		}
+		if i == 0 {
+			e.Age, e.AgeUnit, e.Columns = &age, "s", r.Columns[2:]
+		}
+		for day := range 20 {
+			p := entries.PartitionMatch{Partition: fmt.Sprintf("2026-10-%02d", day+1), Rows: r.Rows / 20, MatchRate: 0.99 - 0.01*float64(i)}
+			if day == 7 && i == 1 {
+				p.MatchRate = 0.5
+			}
+			if !e.Promoted {
+				e.Partitions = append(e.Partitions, p)
+			}
+			if i == 0 {
+				out.Partitions = append(out.Partitions, entries.Partition{Partition: p.Partition, Rows: p.Rows})
+			}
+		}
+		out.Entries = append(out.Entries, e)
+	}
+	base, value := 0.98, 0.5
+	change := drift.Change{Column: name("device"), Partition: "2026-10-08", Measure: drift.MatchRate, Base: &base, Value: &value, Change: value - base, Limit: 0.05, Alarm: true}
+	out.Against.Changes = append(out.Against.Changes, change)
+	out.Against.Alarms = slices.Insert(out.Against.Alarms, 0, statistics.Alarm{Change: change, Text: change.Text()})
+	return out
+}
+
+func datasetPage(t *testing.T, r *entries.Result) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, htmlpage.WriteDataset(&b, r))
+	return b.String()
+}
+
+// spec: stats-46
+func TestPageOfADataset(t *testing.T) {
+	got := datasetPage(t, dataset(t, 20_000, same))
+	shown, _ := parse(t, got)
+	for _, want := range []string{
+		"Statistics of homefeed", "Training table", "ml.impressions", "device, 2026-10-08: rows with a match are 50% of the rows, and were 98% (limit 5%)",
+		"Match rate of each partition, by day(time)", "device: from 50% to 98%; marked at 2026-10-08: 50%", "93.8%", "18,766", "This dataset", "4,321", "history.age",
+	} {
+		require.Contains(t, shown, want)
+	}
+	require.Regexp(t, `<bdi>history</bdi>.*\n.*>1\.\d+ s<`, got)
+	alone := dataset(t, 20_000, same)
+	alone.Against, alone.Partitions = nil, nil
+	for i := range alone.Entries {
+		alone.Entries[i].Partitions, alone.Entries[i].Keys = nil, nil
+	}
+	shown, _ = parse(t, datasetPage(t, alone))
+	require.NotContains(t, shown, "Match rate of each partition")
+	parse(t, datasetPage(t, &entries.Result{Dataset: "empty"}))
+}
+
 // same keeps names.
 func same(name string) string {
 	return name
 }
 
 func TestPagesAreGolden(t *testing.T) {
-	for name, r := range map[string]*statistics.Result{"page": result(t, 60_000, 1, true, same), "compared": compared(t, 20_000, same)} {
-		got, path := page(t, r), filepath.Join("testdata", name+".html")
+	for name, got := range map[string]string{
+		"page": page(t, result(t, 60_000, 1, true, same)), "compared": page(t, compared(t, 20_000, same)), "dataset": datasetPage(t, dataset(t, 20_000, same)),
+	} {
+		path := filepath.Join("testdata", name+".html")
 		if *rewrite {
 			require.NoError(t, os.MkdirAll("testdata", 0o750))
 			require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
@@ -192,7 +265,7 @@ func TestPageOfAComparison(t *testing.T) {
 	shown, links := parse(t, got)
 	for _, want := range []string{
 		"Compared with snapshot 4093385187436622843 of 2026-11-19 06:00:02 UTC, 10,000 rows", "price, 2026-10-08: nulls are 30% of the rows, and were 3%",
-		"Columns that the base lacks, not compared: age", "without 3 earlier ones", "Histograms of price and of the base", "marked at 2026-10-08", "mean: 0.2 × its limit", "nulls: 13.5 × its limit",
+		"Columns that the base lacks, not compared: age", "without 3 earlier ones", "Histograms of price and of the base", "marked at 2026-10-08", "mean: 0.2 × its limit", "unit: 0 × its limit", "nulls: 13.5 × its limit",
 	} {
 		require.Contains(t, shown, want)
 	}
@@ -280,10 +353,12 @@ func TestHostileNamesAndValuesAreTextsOfThePage(t *testing.T) {
 		r := result(t, 300, 1, true, func(name string) string { return hostile + name })
 		r.Against = compared(t, 300, func(name string) string { return hostile + name }).Against
 		shown, _ := parse(t, page(t, r))
+		joined, _ := parse(t, datasetPage(t, dataset(t, 300, func(name string) string { return hostile + name })))
+		shown += joined
 		for _, wrong := range []string{"\x00", "\x1b", "\u202e", "\u2066", "\u200f", "\uffff"} {
 			require.NotContains(t, shown, wrong)
 		}
-		require.Less(t, len(shown), 200_000)
+		require.Less(t, len(shown), 400_000)
 	}
 }
 
@@ -310,7 +385,7 @@ func TestPageWithoutValuesHasNone(t *testing.T) {
 // A table without rows, and one without a snapshot, have a page.
 func TestPageOfAnEmptyTable(t *testing.T) {
 	shown, _ := parse(t, page(t, result(t, 0, 1, true, same)))
-	require.Contains(t, shown, "The table has no rows.")
+	require.Contains(t, shown, "There are no rows.")
 	shown, _ = parse(t, page(t, &statistics.Result{Table: "t"}))
 	require.Contains(t, shown, "Snapshotnone")
 }

@@ -28,6 +28,7 @@ type view struct {
 	NotDescribed  []string
 	DistinctError string
 	Against       *against // nil without a comparison
+	Entries       *joined  // nil of a table
 }
 
 // fact is a named value. A minor one is left out on narrow screens.
@@ -64,41 +65,60 @@ const (
 	openUpTo   = 8 // columns
 )
 
-// newView returns the view of a result.
-func newView(r *statistics.Result) *view {
-	name := svg.Printable(r.Table, maxName)
-	v := &view{Title: "Statistics of " + name, Name: name, Open: len(r.Columns) <= openUpTo, DistinctError: svg.Percent(r.Sample.DistinctError)}
-	v.Facts = []fact{
-		{Name: "Rows", Value: svg.Count(r.Rows)},
-		{Name: "Columns", Value: svg.Count(int64(topLevel(r.Columns) + len(r.NotDescribed)))},
-		{Name: "Snapshot", Value: snapshot(r.Snapshot)},
-		{Name: "Committed", Value: committed(r.Time)},
-		{Name: "Data files", Value: fmt.Sprintf("%s (%s)", svg.Count(int64(r.Files)), fault.Size(r.Bytes))},
+// subject is a table or dataset to describe.
+type subject struct {
+	name         string
+	facts        []fact
+	rows         int64
+	sample       statistics.Sample
+	quantiles    []float64
+	columns      []stats.Summary
+	ages         int // of the columns: ages of entries
+	notDescribed []string
+	against      *statistics.Comparison
+}
+
+// tableSubject returns a table as a subject.
+func tableSubject(r *statistics.Result) subject {
+	return subject{
+		name: r.Table, rows: r.Rows, sample: r.Sample, quantiles: r.QuantileNames, columns: r.Columns, notDescribed: r.NotDescribed, against: r.Against,
+		facts: []fact{
+			{Name: "Snapshot", Value: snapshot(r.Snapshot)},
+			{Name: "Committed", Value: committed(r.Time)},
+			{Name: "Data files", Value: fmt.Sprintf("%s (%s)", svg.Count(int64(r.Files)), fault.Size(r.Bytes))},
+		},
 	}
-	v.Sample = sampleText(r)
-	v.Against = newAgainst(r.Against)
-	for i := range r.QuantileNames {
-		if shown(i, len(r.QuantileNames)) {
-			v.Shown = append(v.Shown, fact{Name: quantileName(r.QuantileNames[i]), Minor: minor(i, len(r.QuantileNames))})
+}
+
+// newView returns the view of a subject.
+func newView(s subject) *view {
+	name := svg.Printable(s.name, maxName)
+	v := &view{Title: "Statistics of " + name, Name: name, Open: len(s.columns) <= openUpTo, DistinctError: svg.Percent(s.sample.DistinctError)}
+	v.Facts = append([]fact{{Name: "Rows", Value: svg.Count(s.rows)}, {Name: "Columns", Value: svg.Count(int64(topLevel(s.columns) - s.ages + len(s.notDescribed)))}}, s.facts...)
+	v.Sample = sampleText(s.rows, s.sample)
+	v.Against = newAgainst(s.against)
+	for i := range s.quantiles {
+		if shown(i, len(s.quantiles)) {
+			v.Shown = append(v.Shown, fact{Name: quantileName(s.quantiles[i]), Minor: minor(i, len(s.quantiles))})
 		}
 	}
-	for i, s := range r.Columns {
-		c := newColumn(fmt.Sprintf("c%d", i+1), s, r.QuantileNames)
+	for i, one := range s.columns {
+		c := newColumn(fmt.Sprintf("c%d", i+1), one, s.quantiles)
 		if v.Against != nil {
-			v.Against.show(&c, s, r.QuantileNames)
+			v.Against.show(&c, one, s.quantiles)
 		}
 		v.Columns = append(v.Columns, c)
-		if text := unusual(s); text != "" {
+		if text := unusual(one); text != "" {
 			v.Remarks = append(v.Remarks, remark{ID: c.ID, Name: c.Name, Text: text})
 		}
 	}
 	if v.Against != nil {
-		v.Against.setAlarms(r.Against.Alarms, v.Columns, r.Columns)
+		v.Against.setAlarms(s.against.Alarms, v.Columns, s.columns)
 	}
 	if n := len(v.Remarks) - maxRemarks; n > 0 {
 		v.Remarks, v.MoreRemarks = v.Remarks[:maxRemarks], n
 	}
-	for _, n := range r.NotDescribed {
+	for _, n := range s.notDescribed {
 		v.NotDescribed = append(v.NotDescribed, svg.Printable(n, maxName))
 	}
 	return v
@@ -135,16 +155,16 @@ func committed(at time.Time) string {
 }
 
 // sampleText says which numbers are those of a sample, and how exact they are.
-func sampleText(r *statistics.Result) string {
+func sampleText(rows int64, s statistics.Sample) string {
 	switch {
-	case r.Rows == 0:
-		return "The table has no rows."
-	case r.Sample.QuantileError == 0:
+	case rows == 0:
+		return "There are no rows."
+	case s.QuantileError == 0:
 		return "All numbers are those of all rows."
 	}
 	return fmt.Sprintf("Quantiles, histograms and frequent values are those of a sample of %s rows, and all other numbers those of all rows. Each row is in the sample with a "+
 		"probability of 1 in %.0f. With a probability of 99 %%, the quantiles of a column without nulls are exact to %s of its values.",
-		svg.Count(r.Sample.Rows), 1/r.Sample.Rate, svg.Percent(r.Sample.QuantileError))
+		svg.Count(s.Rows), 1/s.Rate, svg.Percent(s.QuantileError))
 }
 
 // unusual says what is unusual about the values of a column; "" if nothing is.
