@@ -126,6 +126,7 @@ datasets:
 	call(config, "log", "features.history")
 	call(config, "datasets")
 	call(config, "verify", "home")
+	call(config, "count", "home")
 	call(config, "orphans", "features.history")
 	plan := call(config, "explain", "home")["plan"].(map[string]any)
 	pin, err := json.Marshal(map[string]any{"dataset": "home", "snapshots": plan["pin"]})
