@@ -78,41 +78,54 @@ func statsCommand(p process) *cobra.Command {
 				p.note("statistics of files are not kept in cache_dir: %s\n", fault.Redact(err.Error()))
 			},
 		}
-		var out *statistics.Result
-		var joined *entries.Result
+		var out description
 		describe := func() error {
-			return g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) (err error) {
-				switch {
-				case !e.IsDataset(request.Table):
-					out, err = e.Statistics(ctx, request)
-				case *keep:
-					return cmdline.Errorf("--keep keeps the statistics of tables, and not of dataset %s", request.Table)
-				case request.At != "":
-					return cmdline.Errorf("a dataset is described as its refs say: leave out %s", request.At)
-				default:
-					joined, err = e.DatasetStatistics(ctx, request)
-				}
-				return err
+			return g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
+				return out.read(ctx, e, request)
 			}))
 		}
-		err := writePage(*html, describe, func(w io.Writer) error {
-			if joined != nil {
-				return htmlpage.WriteDataset(w, joined)
-			}
-			return htmlpage.Write(w, out)
-		})
+		err := writePage(*html, describe, out.writePage)
 		switch mistake := (cmdline.Error{}); {
 		case err != nil && *against != "" && !errors.As(err, &mistake):
 			return unverifiedError{err}
 		case err != nil:
 			return err
 		}
-		if joined != nil {
+		if joined := out.dataset; joined != nil {
 			return p.printStats(*asJSON, joined, entriesText(joined), findings{joined.Label, joined.Against})
 		}
-		return p.printStats(*asJSON, out, statsText(out), findings{out.Label, out.Against})
+		return p.printStats(*asJSON, out.table, statsText(out.table), findings{out.table.Label, out.table.Against})
 	}
 	return c
+}
+
+// description describes a table or a dataset; the other one is nil.
+type description struct {
+	table   *statistics.Result
+	dataset *entries.Result
+}
+
+// read describes the table or dataset of a request.
+func (d *description) read(ctx context.Context, e *engine.Engine, request engine.Statistics) (err error) {
+	switch {
+	case !e.IsDataset(request.Table):
+		d.table, err = e.Statistics(ctx, request)
+	case request.Keep:
+		return cmdline.Errorf("--keep keeps the statistics of tables, and not of dataset %s", request.Table)
+	case request.At != "":
+		return cmdline.Errorf("a dataset is described as its refs say: leave out %s", request.At)
+	default:
+		d.dataset, err = e.DatasetStatistics(ctx, request)
+	}
+	return err
+}
+
+// writePage writes the description as an HTML page.
+func (d *description) writePage(w io.Writer) error {
+	if d.dataset != nil {
+		return htmlpage.WriteDataset(w, d.dataset)
+	}
+	return htmlpage.Write(w, d.table)
 }
 
 // findings are the parts of a result that may have alarms.
