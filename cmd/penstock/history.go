@@ -148,7 +148,7 @@ func logText(l history.Log, source string) string {
 		fmt.Fprintf(&b, "  %s %s: snapshot %d\n", kind, r.Name, r.Snapshot)
 	}
 	if l.Statistics != nil {
-		fmt.Fprintf(&b, "\nkept statistics: of snapshot %d, %s rows, made at %s\n", l.Statistics.Snapshot, countText(l.Statistics.Rows), l.Statistics.Time.Format(time.RFC3339))
+		fmt.Fprintf(&b, "\nkept statistics: %s\n", l.Statistics)
 	}
 	return b.String()
 }

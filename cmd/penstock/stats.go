@@ -60,10 +60,10 @@ func statsCommand(p process) *cobra.Command {
 	html := cmdline.Text(c, "html", "FILE", "also write the result to a file, as an HTML page with charts")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if *uri != "" {
+		switch {
+		case *uri != "":
 			return cmdline.Errorf("--uri is not supported by %s: give --config FILE, the config file with the table's catalog", c.CommandPath())
-		}
-		if *keep && (*columns != "" || *against != "" || *label != "") {
+		case *keep && (*columns != "" || *against != "" || *label != ""):
 			return cmdline.Errorf("--keep is supported only without --columns, --against and --label: kept statistics are those of all columns of one snapshot")
 		}
 		args = append(args, "")
@@ -74,9 +74,7 @@ func statsCommand(p process) *cobra.Command {
 			Progress: func(read, all int64) {
 				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
 			},
-			Unkept: func(err error) {
-				p.note("statistics of files are not kept in cache_dir: %s\n", fault.Redact(err.Error()))
-			},
+			Unkept: p.noteUnkept,
 		}
 		var out description
 		describe := func() error {
@@ -149,6 +147,11 @@ func (p terminal) printStats(asJSON bool, result any, text string, of findings) 
 		return findingsError{}
 	}
 	return nil
+}
+
+// noteUnkept says why the statistics of files are not kept.
+func (p terminal) noteUnkept(err error) {
+	p.note("statistics of files are not kept in cache_dir: %s\n", fault.Redact(err.Error()))
 }
 
 // writePage calls describe, and then write with a writer for the file at a path. The file is created or replaced only if both succeed.

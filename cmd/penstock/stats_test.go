@@ -236,6 +236,7 @@ func TestStatsAreKeptWithTheTable(t *testing.T) {
 	at := log.Snapshots[0].Snapshot
 	require.Equal(t, []int64{at, 2}, []int64{log.Statistics.Snapshot, *log.Statistics.Rows})
 	require.Contains(t, penstock("log", "features.history").stdout, "\nkept statistics: of snapshot "+itoa(at)+", 2 rows, made at ")
+	require.Contains(t, penstock("explain", "history", "--splits").stdout, "\n  kept statistics: of snapshot "+itoa(at)+", 2 rows, made at ")
 
 	text, err := os.ReadFile(l.config)
 	require.NoError(t, err)

@@ -74,6 +74,9 @@ type Table struct {
 	// those of the pinned schema. They are taken from the table's metadata at the time when the pin
 	// was opened. They do not identify the table, and are in no digest.
 	OtherNames []OtherName
+	// Statistics are the statistics that Penstock kept last with the table, of any of its snapshots, at the time when the pin was
+	// opened; nil if there are none. They do not identify the table, and are in no digest.
+	Statistics *KeptStatistics
 	// Origins are the origins of the top-level columns that promotions made, by field id.
 	Origins map[int]dataset.ColumnOrigin
 	// Partial are the field ids of the promoted columns that some data file of the pin may lack. Only a loader sets it.

@@ -21,6 +21,7 @@ import (
 func writeStaging(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, i int, needed bool) {
 	r, s := p.Relation.Staging[i], p.Staging[i]
 	fmt.Fprintf(b, "staging %s: %s\n", r.Name, pinText(r.Pinned))
+	writeKept(b, r.Pinned)
 	if r.Promoted != nil {
 		b.WriteString("  not joined: its values at this snapshot are columns of the training table, by a promotion\n\n")
 		return

@@ -59,9 +59,17 @@ func pinText(t *catalog.Table) string {
 	return fmt.Sprintf("%s@%d, schema %d", t.Name, t.Pin.Snapshot, t.Pin.Schema)
 }
 
+// writeKept names the statistics that were kept with a table.
+func writeKept(b *strings.Builder, t *catalog.Table) {
+	if t.Statistics != nil {
+		fmt.Fprintf(b, "  kept statistics: %s\n", t.Statistics)
+	}
+}
+
 func writeTraining(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes) {
 	files := trainingFiles(p)
 	fmt.Fprintf(b, "training %s\n", pinText(p.Relation.Training))
+	writeKept(b, p.Relation.Training)
 	if p.Rows.Since != 0 {
 		fmt.Fprintf(b, "  since %d: rows that were appended after it\n", p.Rows.Since)
 	}

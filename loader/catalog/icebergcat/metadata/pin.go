@@ -191,7 +191,7 @@ func (s *Source) TableAt(ctx context.Context, m *Loaded, pin dataset.TablePin) (
 	return &catalog.Table{
 		Name: m.Name, Location: m.Location(), Pin: pin, Fields: column.Convert(schema.Fields()), Nested: column.Convert(column.Nested(schema)),
 		Specs: specs, SortOrders: convertOrders(m.SortOrders()), Defaults: defaults, Mapping: mapping, Lineage: lineage,
-		OtherNames: m.otherNames(schema), Origins: origins(schema),
+		OtherNames: m.otherNames(schema), Origins: origins(schema), Statistics: catalog.LastKept(m.KeptStatistics()),
 	}, nil
 }
 
