@@ -100,22 +100,30 @@ func (d *demoting) edit() (commit.SchemaEdit, error) {
 		return out, err
 	}
 	for _, f := range current.Fields {
+		if o, ok := dataset.OriginOf(current.Docs[f.ID]); ok && taken[o.Promotion] {
+			out.Drop, result.Dropped = append(out.Drop, f.ID), append(result.Dropped, f.Name)
+			if !slices.Contains(result.Entries, o.Entry) {
+				result.Entries = append(result.Entries, o.Entry)
+			}
+		}
+	}
+	for _, f := range current.Fields {
 		o, ok := dataset.OriginOf(current.Docs[f.ID])
-		if !ok || !taken[o.Promotion] {
+		if !ok || o.Replaces == 0 {
 			continue
 		}
-		out.Drop, result.Dropped = append(out.Drop, f.ID), append(result.Dropped, f.Name)
-		if !slices.Contains(result.Entries, o.Entry) {
-			result.Entries = append(result.Entries, o.Entry)
-		}
-		if o.Replaces == 0 {
+		switch replacedIsDropped := slices.Contains(out.Drop, o.Replaces); {
+		case replacedIsDropped && !taken[o.Promotion]:
+			return out, fault.New(fault.Conflict, "entry %s was promoted later, and its column %s replaced one of these columns", o.Entry, f.Name).
+				WithRemedy("take column %s back, too", f.Name)
+		case replacedIsDropped || !taken[o.Promotion]:
 			continue
-		}
-		if !slices.ContainsFunc(current.Fields, func(old catalog.Field) bool { return old.ID == o.Replaces }) {
+		case !slices.ContainsFunc(current.Fields, func(old catalog.Field) bool { return old.ID == o.Replaces }):
 			return out, fault.New(fault.Conflict, "the column that column %s replaced was dropped since, and has no name to take back", f.Name).
 				WithRemedy("drop column %s with another engine if the table is to have none of that name", f.Name)
+		default:
+			out.Rename[o.Replaces], result.Restored = o.Name, append(result.Restored, o.Name)
 		}
-		out.Rename[o.Replaces], result.Restored = o.Name, append(result.Restored, o.Name)
 	}
 	return out, nil
 }

@@ -415,7 +415,7 @@ func TestCheckpointsOfDatasetsWithoutTheirEntry(t *testing.T) {
 // Overlays of one column are promoted one after the other, and reads in between return the same
 // values.
 //
-// spec: promote-18, promote-25
+// spec: promote-18, promote-25, promote-67
 func TestOverlaysOfOneColumn(t *testing.T) {
 	r := newRig(t)
 	r.create(t, 2)
@@ -441,7 +441,31 @@ func TestOverlaysOfOneColumn(t *testing.T) {
 	// Without the last overlay, and in another order, the column does not have the values of the datasets, which join.
 	same(t, beforeAlone, r.ask(t, alone, dataset.Query{}), "alone")
 	same(t, beforeTurned, r.ask(t, turned, dataset.Query{}), "turned")
+	older := promote.DemotionRequest{Table: rowsTable, Columns: []string{r.promoted(t, "first")}}
+	_, err = r.promoter.Demote(t.Context(), older)
+	require.ErrorContains(t, err, "entry over was promoted later, and its column row replaced one of these columns")
+	require.ErrorContains(t, fault.As(err), "take column row back, too")
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
 	_, err = r.promoter.Demote(t.Context(), promote.DemotionRequest{Table: rowsTable, Columns: []string{"row"}})
 	require.NoError(t, err)
 	same(t, before, r.ask(t, d, dataset.Query{}), "first again")
+	r.promoteAll(t, d, "over")
+	out, err := r.promoter.Demote(t.Context(), promote.DemotionRequest{Table: rowsTable, Columns: append(older.Columns, "row")})
+	require.NoError(t, err)
+	require.Equal(t, []string{"row"}, out.Restored)
+	same(t, before, r.ask(t, d, dataset.Query{}), "both taken back")
+}
+
+// promoted returns the name of the column that an entry was promoted to.
+func (r *rig) promoted(t *testing.T, entry string) string {
+	t.Helper()
+	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+	require.NoError(t, err)
+	for _, f := range state.Table.Fields {
+		if state.Table.Origins[f.ID].Entry == entry {
+			return f.Name
+		}
+	}
+	require.Fail(t, "no column of the entry", entry)
+	return ""
 }
