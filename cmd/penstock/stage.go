@@ -211,6 +211,9 @@ func stageText(request dataset.TableWrite, r stage.WriteResult) string {
 		if request.Once() {
 			line("to write them once more: --again")
 		}
+		if len(r.Readers) > 0 {
+			line("at that snapshot, which later changes may have replaced:")
+		}
 		return b.String()
 	case request.DryRun:
 		line("dry run: nothing was written to table %s", request.Table)

@@ -104,6 +104,7 @@ func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
 
 	again := stage(rowsOf("f", 0, 1))
 	require.Contains(t, again.stdout, "has the rows already")
+	require.Contains(t, again.stdout, "\nat that snapshot, which later changes may have replaced:\ndataset clicks: ")
 	require.Equal(t, "dataset clicks: 75.5% of 200 sampled rows match (h)", datasetLines(again.stdout)[0])
 	require.NotContains(t, stage(rowsOf("f", 900, 901), "--dry-run").stdout, "dataset ")
 	require.NotContains(t, stage(rowsOf("f", 900, 901), "--no-check", "--json").stdout, "readers")

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
@@ -143,31 +142,17 @@ func (p *Part) pairs(column, label int) (out []pair) {
 
 // numberAt returns a value as a number: NaN for null, 0 and 1 for booleans.
 func numberAt(values arrow.Array, i int) float64 {
-	if e, ok := values.(array.ExtensionArray); ok {
-		values = e.Storage()
-	}
+	values = storageOf(values)
 	if values.IsNull(i) {
 		return math.NaN()
 	}
-	switch v := values.(type) {
-	case *array.Boolean:
-		if v.Value(i) {
-			return 1
-		}
-		return 0
-	case *array.Int32:
-		return float64(v.Value(i))
-	case *array.Int64:
-		return float64(v.Value(i))
-	case *array.Float32:
-		return float64(v.Value(i))
-	case *array.Float64:
-		return v.Value(i)
-	case *array.Decimal128:
-		return v.Value(i).ToFloat64(v.DataType().(*arrow.Decimal128Type).Scale) //nolint:forcetypeassert // by the type of the array
-	default:
-		return math.NaN()
+	if v, ok := integerAt(values, i); ok {
+		return float64(v)
 	}
+	if v, ok := floatAt(values, i); ok {
+		return v
+	}
+	return math.NaN()
 }
 
 // areaUnderCurve returns the probability that a value of label 1 is greater than one of label 0, where equal values count half. It is

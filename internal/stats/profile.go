@@ -68,25 +68,8 @@ func (o *Outline) Profiles(column int, name string) []*Profile {
 	return o.columns[column].profiles(name, 1, arrays)
 }
 
-// profileBytes is the memory that a profile takes for one value of the sample.
-const profileBytes = 24
-
 // ProfileMemory returns the maximum number of bytes that the profiles of a column take.
-func (o *Outline) ProfileMemory(column int) (bytes int64) {
-	for _, b := range o.sample {
-		bytes += profileBytes * leaves(b.Column(column))
-	}
-	return bytes
-}
-
-// leaves returns the number of values of an array and of its elements, lengths and norms.
-func leaves(a arrow.Array) int64 {
-	n := int64(a.Len())
-	if lists, ok := a.(interface{ ListValues() arrow.Array }); ok {
-		n += n + leaves(lists.ListValues())
-	}
-	return n
-}
+func (o *Outline) ProfileMemory(column int) int64 { return valuesMemory(o.sample, column) }
 
 func (c *Column) profiles(name string, independent float64, sample []arrow.Array) []*Profile {
 	one := &Profile{
@@ -94,17 +77,11 @@ func (c *Column) profiles(name string, independent float64, sample []arrow.Array
 	}
 	switch s := c.Values.(type) {
 	case *Integers:
-		values := &integerSample{}
-		each(sample, values.add)
-		one.ofIntegers(s, batch.StorageOf(c.Type), values.values)
+		one.ofIntegers(s, batch.StorageOf(c.Type), valuesOf(sample, integerAt))
 	case *Floats:
-		values := &floatSample{}
-		each(sample, values.add)
-		one.ofFloats(s, values.values)
+		one.ofFloats(s, valuesOf(sample, floatAt))
 	case *Bytes:
-		values := bytesSample{}
-		each(sample, values.add)
-		one.ofBytes(s, batch.StorageOf(c.Type), values)
+		one.ofBytes(s, batch.StorageOf(c.Type), valuesOf(sample, textAt))
 	}
 	out := []*Profile{one}
 	if c.Lengths == nil {

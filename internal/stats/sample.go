@@ -8,53 +8,54 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/theta"
 )
 
-// The values of a sample that are not null. NaN is left out.
-type (
-	integerSample struct{ values []int64 }
-	floatSample   struct{ values []float64 }
-	bytesSample   []string
-)
-
-// each calls add for the values of arrays that are not null.
-func each(arrays []arrow.Array, add func(values arrow.Array, i int)) {
+// valuesOf returns the values of arrays that are not null, and that value accepts.
+func valuesOf[T any](arrays []arrow.Array, value func(values arrow.Array, i int) (T, bool)) []T {
+	n := 0
 	for _, a := range arrays {
-		if e, ok := a.(array.ExtensionArray); ok {
-			a = e.Storage()
-		}
+		n += a.Len() - a.NullN()
+	}
+	out := make([]T, 0, n)
+	for _, a := range arrays {
+		a = storageOf(a)
 		for i := range a.Len() {
-			if a.IsValid(i) {
-				add(a, i)
+			if a.IsNull(i) {
+				continue
+			}
+			if v, ok := value(a, i); ok {
+				out = append(out, v)
 			}
 		}
 	}
+	return out
 }
 
-func (s *integerSample) add(values arrow.Array, i int) {
+// storageOf returns the storage of an array of an extension type, and other arrays as they are.
+func storageOf(values arrow.Array) arrow.Array {
+	if e, ok := values.(array.ExtensionArray); ok {
+		return e.Storage()
+	}
+	return values
+}
+
+// integerAt returns a value that Integers describes.
+func integerAt(values arrow.Array, i int) (int64, bool) {
 	switch v := values.(type) {
-	case *array.Int32:
-		s.values = append(s.values, int64(v.Value(i)))
-	case *array.Int64:
-		s.values = append(s.values, v.Value(i))
-	case *array.Date32:
-		s.values = append(s.values, int64(v.Value(i)))
-	case *array.Time64:
-		s.values = append(s.values, int64(v.Value(i)))
-	case *array.Timestamp:
-		s.values = append(s.values, int64(v.Value(i)))
 	case *array.Boolean:
-		n := int64(0)
 		if v.Value(i) {
-			n = 1
+			return 1, true
 		}
-		s.values = append(s.values, n)
+		return 0, true
+	default:
+		return batch.IntegerAt(values, i)
 	}
 }
 
-func (s *floatSample) add(values arrow.Array, i int) {
-	x := math.NaN()
+// floatAt returns a value that Floats describes, but not NaN.
+func floatAt(values arrow.Array, i int) (x float64, ok bool) {
 	switch v := values.(type) {
 	case *array.Float32:
 		x = float64(v.Value(i))
@@ -62,21 +63,48 @@ func (s *floatSample) add(values arrow.Array, i int) {
 		x = v.Value(i)
 	case *array.Decimal128:
 		x = v.Value(i).ToFloat64(v.DataType().(*arrow.Decimal128Type).Scale) //nolint:forcetypeassert // by the type of the array
+	default:
+		return 0, false
 	}
-	if !math.IsNaN(x) {
-		s.values = append(s.values, x)
+	return x, !math.IsNaN(x)
+}
+
+// textAt returns a value that Bytes describes. It shares the memory of variable-size values.
+func textAt(values arrow.Array, i int) (string, bool) {
+	switch v := values.(type) {
+	case *array.String:
+		return v.Value(i), true
+	case *array.Binary:
+		return v.ValueString(i), true
+	case *array.FixedSizeBinary:
+		return string(v.Value(i)), true
+	default:
+		return "", false
 	}
 }
 
-func (s *bytesSample) add(values arrow.Array, i int) {
-	switch v := values.(type) {
-	case *array.String:
-		*s = append(*s, v.Value(i))
-	case *array.Binary:
-		*s = append(*s, string(v.Value(i)))
-	case *array.FixedSizeBinary:
-		*s = append(*s, string(v.Value(i)))
+// valueBytes is the maximum memory of one value of a sample in a Summary or a Profile, without the bytes of values of fixed size.
+const valueBytes = 24
+
+// valuesMemory returns the maximum number of bytes that the values of a column of a sample take outside of the sample.
+func valuesMemory(sample []arrow.RecordBatch, column int) (bytes int64) {
+	for _, b := range sample {
+		bytes += arrayMemory(b.Column(column))
 	}
+	return bytes
+}
+
+// arrayMemory counts the values of an array, and its elements, lengths and norms.
+func arrayMemory(a arrow.Array) int64 {
+	bytes := int64(valueBytes)
+	if t, ok := storageOf(a).DataType().(*arrow.FixedSizeBinaryType); ok {
+		bytes += int64(t.ByteWidth)
+	}
+	bytes *= int64(a.Len())
+	if lists, ok := a.(interface{ ListValues() arrow.Array }); ok {
+		bytes += bytes + arrayMemory(lists.ListValues())
+	}
+	return bytes
 }
 
 // flatten returns the lengths of the lists of a sample, their norms if it has to, and their elements, which the caller releases.

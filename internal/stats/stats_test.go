@@ -283,3 +283,33 @@ func TestLevelsSelectSubsets(t *testing.T) {
 		}
 	}
 }
+
+// The memory of a summary is at least that of the values that it sorts: 8 bytes for a number, the header of a text, and for a list
+// also its length and its norm.
+//
+// spec: stats-7
+func TestSummariesStateTheirMemory(t *testing.T) {
+	lists := arrow.ListOf(arrow.PrimitiveTypes.Float32)
+	for _, c := range []struct {
+		of    arrow.DataType
+		text  string
+		bytes int64
+	}{
+		{arrow.PrimitiveTypes.Int32, `[{"c": 1}, {"c": null}]`, 2 * 8},
+		{arrow.BinaryTypes.String, `[{"c": "a"}, {"c": "b"}]`, 2 * 16},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 100}, `[{"c": null}, {"c": null}]`, 2 * (16 + 100)},
+		{lists, `[{"c": [1, 2, 3]}, {"c": []}]`, 2*(8+8) + 3*8},
+	} {
+		schema := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.of, Nullable: true}}, nil)
+		b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(c.text))
+		require.NoError(t, err)
+		defer b.Release()
+		p := stats.NewPart(schema.Fields(), stats.Sampling{})
+		defer p.Release()
+		require.Zero(t, p.SummaryMemory())
+		_, err = p.Select(b, []int64{0, 1})
+		require.NoError(t, err)
+		require.NoError(t, p.Add(b, memory.DefaultAllocator))
+		require.GreaterOrEqual(t, p.SummaryMemory(), c.bytes, c.of)
+	}
+}

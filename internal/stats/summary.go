@@ -56,6 +56,14 @@ type Top struct {
 	Share float64 `json:"share"` // of the values in the sample
 }
 
+// SummaryMemory returns the maximum number of bytes that Summarize takes for one of the columns, until it returns.
+func (p *Part) SummaryMemory() (bytes int64) {
+	for i := range p.Columns {
+		bytes = max(bytes, valuesMemory(p.sample, i))
+	}
+	return bytes
+}
+
 // Summarize returns the summaries of the column with an index: one for each of its series. Unless it shows values, it leaves
 // out frequent values, histograms whose bins have one integer each, and minimum and maximum of texts and binary values.
 func (p *Part) Summarize(column int, name string, values bool) []Summary {
@@ -84,17 +92,11 @@ func (c *Column) summarize(name string, sample []arrow.Array, values bool, like 
 	one := Summary{Name: name, Type: c.Type.String(), Rows: c.Rows, Nulls: c.Nulls, Values: c.Rows - c.Nulls}
 	switch s := c.Values.(type) {
 	case *Integers:
-		sampled := &integerSample{}
-		each(sample, sampled.add)
-		s.describe(&one, t, sampled.values, values, like[name])
+		s.describe(&one, t, valuesOf(sample, integerAt), values, like[name])
 	case *Floats:
-		sampled := &floatSample{}
-		each(sample, sampled.add)
-		s.describe(&one, sampled.values, values, like[name])
+		s.describe(&one, valuesOf(sample, floatAt), values, like[name])
 	case *Bytes:
-		sampled := bytesSample{}
-		each(sample, sampled.add)
-		s.describe(&one, t, sampled, values)
+		s.describe(&one, t, valuesOf(sample, textAt), values)
 	}
 	out := []Summary{one}
 	if c.Lengths == nil {

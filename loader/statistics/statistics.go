@@ -202,7 +202,9 @@ func (d *describing) readTable(ctx context.Context) (err error) {
 	if d.whole, err = d.readAll(ctx); err != nil {
 		return err
 	}
-	d.report(d.whole)
+	if err := d.report(ctx, d.whole); err != nil {
+		return err
+	}
 	return d.label(ctx)
 }
 
@@ -249,7 +251,12 @@ func (d *describing) order() {
 }
 
 // report sets the result.
-func (d *describing) report(whole *stats.Part) {
+func (d *describing) report(ctx context.Context, whole *stats.Part) error {
+	bytes := whole.SummaryMemory()
+	if err := d.held.GrowWait(ctx, bytes); err != nil {
+		return err
+	}
+	defer d.held.Shrink(bytes)
 	out := &d.result
 	out.Version, out.Table, out.Snapshot, out.Files, out.Rows = 1, d.request.History.Name, d.table.Pin.Snapshot, len(d.files), whole.Rows()
 	if out.Snapshot == dataset.NoSnapshot {
@@ -264,6 +271,7 @@ func (d *describing) report(whole *stats.Part) {
 	for i, f := range d.columns {
 		out.Columns = append(out.Columns, whole.SummarizeLike(i, f.Name, !d.request.NoValues, d.like)...)
 	}
+	return nil
 }
 
 // label compares the columns with the label.

@@ -93,7 +93,12 @@ func (d *describing) describe(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	bytes := d.whole.SummaryMemory()
+	if err := d.held.GrowWait(ctx, bytes); err != nil {
+		return err
+	}
 	d.report(report)
+	d.held.Shrink(bytes)
 	if label >= 0 {
 		if err := d.held.GrowWait(ctx, d.whole.LabelMemory()); err != nil {
 			return err
