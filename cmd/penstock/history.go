@@ -236,7 +236,7 @@ func diffCommand(p process) *cobra.Command {
 		},
 	}
 	from := newSourceFlags(c)
-	key := cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: those by which a dataset joins the table, or the bucketed columns, or those that rows are sorted by)")
+	key := cmdline.Text(c, "key", "COLUMNS", "the columns of the key, separated by commas (default: the key that the table records, or the columns by which a dataset joins the table, or the bucketed columns, or those that rows are sorted by)")
 	onlyFiles := c.Flags().Bool("files", false, "compare files, partitions and columns, and read no row")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -101,19 +101,20 @@ func (c *comparing) findKey() error {
 	return nil
 }
 
-// knownKey returns the key according to the request's UsualKey or, if that does not fit, according
-// to the table's layout. It returns nil if there is no such key.
+// knownKey returns the key that the table records, in which no two rows are equal. If the table records none, or lacks one of its
+// columns, knownKey returns the key according to the request's UsualKey or else according to the table's layout. It returns nil if
+// there is no such key.
 func (c *comparing) knownKey() []catalog.Field {
-	var usual []int
-	for _, name := range c.request.UsualKey {
-		f, ok := c.after.Field(name)
-		if !ok {
-			usual = nil
-			break
+	order := sorted(c.after.SortOrders)
+	recorded := c.named(c.request.History.Key)
+	if len(recorded) > 0 {
+		for _, id := range order {
+			if !slices.Contains(recorded, id) {
+				recorded = append(recorded, id)
+			}
 		}
-		usual = append(usual, f.ID)
 	}
-	for _, ids := range [][]int{usual, bucketed(c.after.Specs), sorted(c.after.SortOrders)} {
+	for _, ids := range [][]int{recorded, c.named(c.request.UsualKey), bucketed(c.after.Specs), order} {
 		var key []catalog.Field
 		for _, id := range ids {
 			i := slices.IndexFunc(c.both, func(f catalog.Field) bool { return f.ID == id && sortkey.Supported(f.Type) })
@@ -128,6 +129,18 @@ func (c *comparing) knownKey() []catalog.Field {
 		}
 	}
 	return nil
+}
+
+// named returns the ids of columns, or nil if the later snapshot lacks one of them.
+func (c *comparing) named(columns []string) (ids []int) {
+	for _, name := range columns {
+		f, ok := c.after.Field(name)
+		if !ok {
+			return nil
+		}
+		ids = append(ids, f.ID)
+	}
+	return ids
 }
 
 // bucketed returns the ids of the columns that the newest spec with buckets is bucketed by.

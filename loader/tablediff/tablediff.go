@@ -60,8 +60,9 @@ type Request struct {
 	// From and To are ids of snapshots, or names of branches and tags. To is main if it is "". From
 	// is the parent of To's snapshot if it is "", and a table without rows if it is None.
 	From, To string
-	// Key has the names of the key's columns. If it is empty, the key is UsualKey if the table has
-	// these columns, or else consists of the columns of the table's buckets or of its sort order.
+	// Key has the names of the key's columns. If it is empty, the key is the one that the table
+	// records, followed by the columns of its sort order. A table that records no key has the key
+	// UsualKey if it has these columns, or else the columns of its buckets or of its sort order.
 	Key, UsualKey []string
 	// OnlyFiles compares only files and columns, and reads no rows.
 	OnlyFiles bool

@@ -178,6 +178,33 @@ func TestRepeatedKeysAreNotCompared(t *testing.T) {
 	}
 }
 
+// The key that a table records precedes that of a dataset and the columns of the buckets, unless the table lacks one of its columns.
+//
+// spec: history-22
+func TestRecordedKeyIsUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		recorded string
+		sort     []commit.SortBy
+		want     []string
+	}{
+		"recorded":           {`["id", "country"]`, nil, []string{"id", "country"}},
+		"with the order":     {`["country"]`, []commit.SortBy{{Column: 2, Transform: "identity"}, {Column: 4, Transform: "identity"}}, []string{"country", "day"}},
+		"of a column gone":   {`["id", "gone"]`, nil, []string{"day"}},
+		"empty":              {`[]`, nil, []string{"day"}},
+		"of another program": {`id`, nil, []string{"day"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, stagetest.Unlimited)
+			r.DailyWith(t, map[string]string{commit.PropertyKey: c.recorded}, c.sort)
+			for _, day := range []string{"2026-10-01", "2026-10-02"} {
+				r.Stage(t, dataset.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 1, "day": "`+day+`", "country": "a"}]`)
+			}
+			got := r.changes(t, tablediff.Request{UsualKey: []string{"day"}}).Keys
+			require.Equal(t, c.want, got.Columns)
+		})
+	}
+}
+
 // Columns that were added, and rows of files that lack them, are no changes of values.
 //
 // spec: history-18

@@ -34,6 +34,8 @@ type Table struct {
 	Partition []string
 	// Columns are the columns of the current schema.
 	Columns []Column
+	// Key has the columns of the key that the table records; nil if it records none.
+	Key []string
 	// Statistics are the statistics of snapshots that Penstock kept with the table.
 	Statistics []catalog.KeptStatistics
 }

@@ -309,7 +309,10 @@ func Python(t *testing.T) string {
 }
 
 // Daily creates a table with partitions of days and buckets.
-func (r *Rig) Daily(t *testing.T) {
+func (r *Rig) Daily(t *testing.T) { r.DailyWith(t, nil, nil) }
+
+// DailyWith creates the table of Daily with properties and a sort order.
+func (r *Rig) DailyWith(t *testing.T, properties map[string]string, sort []commit.SortBy) {
 	t.Helper()
 	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
 		Table: History, Columns: []commit.NewColumn{
@@ -319,5 +322,6 @@ func (r *Rig) Daily(t *testing.T) {
 			{ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`},
 		},
 		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}, {Column: 2, Name: "day", Transform: "identity"}},
+		Sort:      sort, Properties: properties,
 	}))
 }

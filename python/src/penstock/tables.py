@@ -157,8 +157,8 @@ class TableCalls:
             before: the earlier snapshot, as an id or the name of a branch or tag. "none" is a table without rows. If
                 omitted, the parent of the later snapshot.
             after: the later snapshot. If omitted, that of main.
-            key: the columns of the key. If omitted, those by which a dataset joins the table, or else those of its
-                buckets or of its sort order.
+            key: the columns of the key. If omitted, the key that the table records, or else the columns by which a
+                dataset joins the table, those of its buckets, or those of its sort order.
             only_files: compare files and columns only, and read no rows.
             progress: called when rows are read, about once a second.
             timeout: seconds after which the server ends the call; None for no limit.

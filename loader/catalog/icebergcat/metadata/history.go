@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"strconv"
 	"time"
@@ -64,7 +65,7 @@ func (m *Loaded) History(name string, held *budget.Reservation) (*history.Table,
 	}
 	m.describe(out)
 	out.Statistics = m.KeptStatistics()
-	return out, held.Grow(int64(len(out.Statistics)*summaryBytes) + int64(len(out.Moves)*8) + int64(len(out.Columns)+len(out.Partition))*summaryBytes) //nolint:mnd // bytes of an id
+	return out, held.Grow(int64(len(out.Statistics)*summaryBytes) + int64(len(out.Moves)*8) + int64(len(out.Columns)+len(out.Partition)+len(out.Key))*summaryBytes) //nolint:mnd // bytes of an id
 }
 
 // KeptStatistics returns the statistics of snapshots that Penstock kept, according to the properties of their blobs.
@@ -93,6 +94,9 @@ func (m *Loaded) describe(out *history.Table) {
 	schema := m.CurrentSchema()
 	for _, f := range schema.Fields() {
 		out.Columns = append(out.Columns, history.Column{Name: f.Name, Doc: f.Doc})
+	}
+	if json.Unmarshal([]byte(m.Properties()[commit.PropertyKey]), &out.Key) != nil {
+		out.Key = nil // another program wrote the property
 	}
 	spec := m.PartitionSpec()
 	for _, f := range spec.Fields() {
