@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
@@ -233,7 +234,7 @@ func statsRow(s stats.Summary) []string {
 	}
 	return []string{
 		s.Name, s.Type, share(s.Nulls, s.Rows), distinct, cell(s.Min), quantile(0), quantile(len(stats.Quantiles) / 2), //nolint:mnd // the median
-		quantile(len(stats.Quantiles) - 1), cell(s.Max), cell(s.Mean), cell(s.Deviation), topText(s.Top), statsNotes(s),
+		quantile(len(stats.Quantiles) - 1), cell(s.Max), cell(s.Mean), cell(s.Deviation), topText(s), statsNotes(s),
 	}
 }
 
@@ -258,10 +259,15 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 3, 64) + "%" //nolint:mnd // percent, digits, bits
 }
 
-func topText(top []stats.Top) string {
+// topText returns the most frequent values. Texts are quoted, since they may be empty or have commas.
+func topText(s stats.Summary) string {
 	out := make([]string, 0, shownTop)
-	for _, t := range top[:min(len(top), shownTop)] {
-		out = append(out, fmt.Sprintf("%s (%s)", t.Value.Short(), percent(t.Share)))
+	for _, t := range s.Top[:min(len(s.Top), shownTop)] {
+		text := t.Value.Short()
+		if s.Type == arrow.BinaryTypes.String.String() {
+			text = strconv.Quote(text)
+		}
+		out = append(out, fmt.Sprintf("%s (%s)", text, percent(t.Share)))
 	}
 	return strings.Join(out, ", ")
 }

@@ -50,6 +50,21 @@ func TestStatsDescribesATable(t *testing.T) {
 	require.Equal(t, []string{"main"}, completed(t, append(append([]string{"stats"}, config...), "features.history", "m")...))
 }
 
+// Frequent texts are quoted, since they may have commas.
+func TestStatsQuotesFrequentTexts(t *testing.T) {
+	l := stagedLake(t)
+	rows := new(strings.Builder)
+	rows.WriteString("id,s\n")
+	for id := range 20 {
+		fmt.Fprintf(rows, "%d,\", \"\n", id)
+	}
+	staged := run(t, "stage", "features.texts", l.file(t, "texts.csv", rows.String()), "--key", "id", "--buckets", "1", "--config", l.config)
+	require.Zero(t, staged.code, staged.stderr)
+	got := run(t, "stats", "features.texts", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, `", " (100%)`)
+}
+
 // While a server uses cache_dir, stats keeps the statistics of files there. A second call needs no data file, until they are
 // dropped.
 //

@@ -28,6 +28,19 @@ func Describes(t arrow.DataType) bool {
 	return c.Values != nil || c.Lengths != nil
 }
 
+// NotDescribed returns the name of the part of a column of which only rows and nulls are counted: the column itself, or elements of its
+// lists, such as items.elements. It returns "" if there is no such part.
+func NotDescribed(column string, t arrow.DataType) string {
+	c := NewColumn(t)
+	for c.Elements != nil {
+		column, c = column+".elements", c.Elements
+	}
+	if c.Values != nil {
+		return ""
+	}
+	return column
+}
+
 // NewColumn returns a Column without rows. Of types that are not supported, such as structs and maps, it counts only rows and nulls.
 func NewColumn(t arrow.DataType) *Column {
 	c := &Column{Type: t}

@@ -20,13 +20,19 @@ func (m *moments) add(x float64) {
 	m.sum2 += d * d
 }
 
-// mean returns the mean; NaN without numbers.
+// mean returns the mean. It is NaN or infinite without numbers, or if their sum is beyond float64.
 func (m *moments) mean() float64 { return m.shift + m.sum/float64(m.n) }
 
-// squares returns the sum of the squared deviations from the mean.
-func (m *moments) squares() float64 { return max(0, m.sum2-m.sum*m.sum/float64(m.n)) }
+// squares returns the sum of the squared deviations from the mean. It is NaN without numbers, or if a sum is beyond float64.
+func (m *moments) squares() float64 {
+	sum2, square := m.sum2, m.sum*m.sum
+	if math.IsInf(sum2, 0) || math.IsInf(square, 0) {
+		return math.NaN()
+	}
+	return max(0, sum2-square/float64(m.n))
+}
 
-// deviation returns the standard deviation of the numbers as a whole population; NaN without numbers.
+// deviation returns the standard deviation of the numbers as a whole population. It is NaN where squares is NaN.
 func (m *moments) deviation() float64 { return math.Sqrt(m.squares() / float64(m.n)) }
 
 // merge adds the numbers of other, by the formula of Chan, Golub and LeVeque, 1979.

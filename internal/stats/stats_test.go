@@ -228,6 +228,71 @@ func number(t *testing.T, v *stats.Value) (x float64) {
 	return x
 }
 
+// The sums of large numbers are beyond float64: their mean and deviation are left out, and never wrong.
+//
+// spec: stats-2
+func TestMeansBeyondFloatsAreLeftOut(t *testing.T) {
+	one := arrow.NewSchema([]arrow.Field{{Name: "f", Type: arrow.PrimitiveTypes.Float64}}, nil)
+	rng := rand.New(rand.NewPCG(1, 5))
+	for name, c := range map[string]struct {
+		values          []float64
+		mean, deviation bool
+	}{
+		"extremes":       {[]float64{math.MaxFloat64, -math.MaxFloat64, 1}, false, false},
+		"squares":        {[]float64{1e200, 3e200}, true, false},
+		"square of sums": {slices.Concat([]float64{0}, slices.Repeat([]float64{1e153}, 1000)), true, false},
+		"in range":       {[]float64{1e150, 3e150}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, parts := table{schema: one}, stats.NewPart(one.Fields(), stats.Sampling{})
+			for _, v := range c.values {
+				row := fmt.Sprintf(`{"f": %g}`, v)
+				d.rows = append(d.rows, row)
+				single := table{schema: one, rows: []string{row}}
+				parts.Merge(describe(t, single, stats.Sampling{}, single.batches(t, rng)))
+			}
+			defer parts.Release()
+			whole := describe(t, d, stats.Sampling{}, d.batches(t, rng))
+			defer whole.Release()
+			for _, p := range []*stats.Part{whole, parts} {
+				got := p.Summarize(0, "f", true)[0]
+				mean, deviation := moments(c.values)
+				require.Equal(t, []bool{c.mean, c.deviation}, []bool{got.Mean != nil, got.Deviation != nil})
+				if c.mean {
+					require.InEpsilon(t, mean, number(t, got.Mean), 1e-9)
+				}
+				if c.deviation {
+					require.InEpsilon(t, deviation, number(t, got.Deviation), 1e-9)
+				}
+			}
+		})
+	}
+}
+
+// A zero has no sign, whether it is an extreme, a quantile or a frequent value.
+func TestZerosHaveNoSign(t *testing.T) {
+	d := table{schema: arrow.NewSchema([]arrow.Field{{Name: "f", Type: arrow.PrimitiveTypes.Float64}}, nil), rows: slices.Repeat([]string{`{"f": -0.0}`}, 20)}
+	p := describe(t, d, stats.Sampling{}, d.batches(t, rand.New(rand.NewPCG(1, 6))))
+	defer p.Release()
+	got := p.Summarize(0, "f", true)[0]
+	require.Equal(t, []string{"0", "0", "0", "0"}, []string{got.Min.String(), got.Max.String(), got.Quantiles[3].String(), got.Top[0].Value.String()})
+}
+
+// Structs are not described, at any depth of lists.
+//
+// spec: stats-5
+func TestPartsThatAreNotDescribed(t *testing.T) {
+	structs, text := arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int64}), arrow.BinaryTypes.String
+	for want, of := range map[string]arrow.DataType{
+		"c": structs, "c.elements": arrow.ListOf(structs), "c.elements.elements": arrow.ListOf(arrow.ListOf(arrow.MapOf(text, text))),
+	} {
+		require.Equal(t, want, stats.NotDescribed("c", of))
+	}
+	for _, of := range []arrow.DataType{text, arrow.ListOf(text), arrow.ListOf(arrow.ListOf(text))} {
+		require.Empty(t, stats.NotDescribed("c", of))
+	}
+}
+
 // Of 200 samples, the quantiles of at most 6 are farther away than the error that is said: 2 are expected.
 //
 // spec: stats-4

@@ -126,7 +126,7 @@ func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, valu
 	out.Min, out.Max = new(value(s.Min)), new(value(s.Max))
 	if t.ID() == arrow.INT32 || t.ID() == arrow.INT64 || t.ID() == arrow.BOOL {
 		out.Zeros = &s.Zeros
-		out.Mean, out.Deviation = new(floatValue(s.moments.mean())), new(floatValue(s.moments.deviation()))
+		out.Mean, out.Deviation = finite(s.moments.mean()), finite(s.moments.deviation())
 	}
 	slices.Sort(sample)
 	out.Quantiles, out.Histogram = quantiles(sample, value), integerHistogram(sample, value, values, like)
@@ -143,7 +143,7 @@ func (s *Floats) describe(out *Summary, sample []float64, values bool, like *His
 		return
 	}
 	out.Zeros, out.Min, out.Max = &s.Zeros, new(floatValue(s.Min)), new(floatValue(s.Max))
-	out.Mean, out.Deviation = new(floatValue(s.moments.mean())), new(floatValue(s.moments.deviation()))
+	out.Mean, out.Deviation = finite(s.moments.mean()), finite(s.moments.deviation())
 	slices.Sort(sample)
 	out.Quantiles, out.Histogram = quantiles(sample, floatValue), floatHistogram(sample, like)
 	if values {

@@ -76,8 +76,19 @@ func integerValue(t arrow.DataType, v int64) Value {
 	}
 }
 
-// floatValue returns a number.
+// finite returns a number, or nil if it is NaN or infinite.
+func finite(v float64) *Value {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return new(floatValue(v))
+}
+
+// floatValue returns a number. It returns 0 for -0, which is equal to it.
 func floatValue(v float64) Value {
+	if v == 0 {
+		v = 0
+	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Value{text: strconv.FormatFloat(v, 'g', -1, 64)}
 	}

@@ -98,7 +98,7 @@ type Result struct {
 	// QuantileNames are the quantiles of each column, as shares of its values.
 	QuantileNames []float64       `json:"quantiles"`
 	Columns       []stats.Summary `json:"columns"`
-	// NotDescribed are columns of types that are not supported.
+	// NotDescribed are columns of types that are not supported, and elements of lists, such as items.elements, of such types.
 	NotDescribed []string `json:"not_described,omitempty"`
 	// Kept is the location of the table's statistics file with the result; "" if the result was not kept.
 	Kept string `json:"kept,omitempty"`
@@ -214,8 +214,10 @@ func (d *describing) choose() error {
 		if len(d.request.Columns) > 0 && !slices.Contains(d.request.Columns, f.Name) && f.Name != d.request.Label {
 			continue
 		}
+		if part := stats.NotDescribed(f.Name, f.Type); part != "" {
+			d.result.NotDescribed = append(d.result.NotDescribed, part)
+		}
 		if !stats.Describes(f.Type) {
-			d.result.NotDescribed = append(d.result.NotDescribed, f.Name)
 			continue
 		}
 		d.columns = append(d.columns, f)

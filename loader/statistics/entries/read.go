@@ -116,13 +116,15 @@ func (d *describing) choose() {
 	for i, o := range d.planned.Outputs {
 		named := len(d.request.Columns) == 0 && slices.Contains(d.own, o.Name) ||
 			slices.Contains(d.request.Columns, o.Name) || d.request.Label == o.Name && slices.Contains(d.own, o.Name)
-		switch {
-		case !named:
-		case stats.Describes(o.Type()):
+		if !named {
+			continue
+		}
+		if part := stats.NotDescribed(o.Name, o.Type()); part != "" {
+			d.result.Left = append(d.result.Left, part)
+		}
+		if stats.Describes(o.Type()) {
 			d.columns = append(d.columns, i)
 			d.fields = append(d.fields, arrow.Field{Name: o.Name, Type: o.Type(), Nullable: true})
-		default:
-			d.result.Left = append(d.result.Left, o.Name)
 		}
 	}
 	for i, m := range d.marks {
