@@ -87,7 +87,7 @@ func (h historian) listTables(ctx context.Context, c *call.Call, body []byte) ([
 		return nil, fault.New(fault.Invalid, "there are %d tables, more than the %d that are listed at once", len(names), maxTablesListed).
 			WithRemedy("name a catalog or a namespace")
 	case len(names) == 0 && asked.Within != "":
-		return nil, fault.New(fault.NotFound, "there is no table %s, and no table in a namespace or catalog of that name, that this client may read", fault.Shorten(asked.Within, call.MaxName)).
+		return nil, fault.New(fault.NotFound, "there is no table %s, and no table in a namespace or catalog of that name, that may be read", fault.Shorten(asked.Within, call.MaxName)).
 			WithRemedy("list the tables of all catalogs: penstock tables")
 	}
 	held, err := h.budget.Reserve("a list of tables", int64(len(names)*descriptionSize))

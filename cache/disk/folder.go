@@ -89,7 +89,7 @@ func checkFolder(folder string) error {
 
 func unusable(folder string, err error) error {
 	return fault.New(fault.Unavailable, "the cache folder %s cannot be used: %w", folder, err).
-		WithRemedy("check that the server can write to it, or set cache_dir to another folder")
+		WithRemedy("check that Penstock can write to it, or set cache_dir to another folder")
 }
 
 // listFolder returns the chunks of a folder, and the files of the tier that cannot be used:

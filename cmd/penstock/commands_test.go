@@ -46,6 +46,7 @@ func TestFailuresAndExitCodes(t *testing.T) {
 	}{
 		"no command":       {[]string{"sevre"}, exitUsage, []string{`unknown command "sevre"`, "serve", "See: penstock --help"}},
 		"no flag":          {[]string{"cat", "--colums", "a"}, exitUsage, []string{"unknown flag: --colums", "See: penstock cat --help"}},
+		"two tables":       {[]string{"tables", "a", "b"}, exitUsage, []string{"takes one TABLE or NAMESPACE or CATALOG; \"b\" is a second one"}},
 		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"takes one DATASET; \"b\" is a second one"}},
 		"no dataset":       {[]string{"cat", "--config", l.config}, exitUsage, []string{"name a DATASET"}},
 		"no source":        {[]string{"cat", "home"}, exitUsage, []string{"--config FILE", "--uri grpc://host:port"}},

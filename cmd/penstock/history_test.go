@@ -286,7 +286,7 @@ rules:
 	require.Equal(t, 5, refused)
 	require.Equal(t, 2, compared)
 	got := call("writer", "tables", "hr")
-	require.Contains(t, got.stderr, "there is no table hr, and no table in a namespace or catalog of that name, that this client may read")
+	require.Contains(t, got.stderr, "there is no table hr, and no table in a namespace or catalog of that name, that may be read")
 	got = call("reader", "tables", "features.secret")
 	require.Contains(t, got.stderr, "there is no table features.secret, ")
 	for _, name := range []string{"features.history", "default.features.history"} {

@@ -171,7 +171,7 @@ func restoreCommand(p process) *cobra.Command {
 				return err
 			}
 			move := client.Move{Table: request.Table, Branch: request.Branch, From: out.Parent, To: out.Snapshot}
-			text := restoreText(request, out.RestorationResult) + readersText(out.Readers, unreadText(request.Table))
+			text := restoreText(request, out.RestorationResult) + readersText(out.Readers, unreadText(s.InProcess(), request.Table))
 			if out.Snapshot != 0 && !out.Existed {
 				text += undoText(move, f.text())
 			}

@@ -73,7 +73,7 @@ func promoteCommand(p process) *cobra.Command {
 			if err := s.Change(ctx, "promote", request, &out, g.report); err != nil {
 				return err
 			}
-			return p.printPromoted(request, out, *asJSON, from.text())
+			return p.printPromoted(request, out, s.InProcess(), *asJSON, from.text())
 		})
 	}
 	return c
@@ -120,11 +120,11 @@ func promotionText(request decode.PromoteCommand, r promote.PromotionResult) str
 	return b.String()
 }
 
-// printPromoted prints a result, with the command that takes the promotion back. source is the result
-// of sourceFlags.text. The error is a brokenError if a dataset can no longer be read.
-func (p terminal) printPromoted(request decode.PromoteCommand, r changes.Promoted, asJSON bool, source string) error {
+// printPromoted prints a result, with the command that takes the promotion back. local says that the
+// command changed the table in process. source is the result of sourceFlags.text. The error is a brokenError if a dataset can no longer be read.
+func (p terminal) printPromoted(request decode.PromoteCommand, r changes.Promoted, local, asJSON bool, source string) error {
 	back := ""
-	text := promotionText(request, r.PromotionResult) + readersText(r.Readers, unreadText(r.Table))
+	text := promotionText(request, r.PromotionResult) + readersText(r.Readers, unreadText(local, r.Table))
 	if !request.DryRun {
 		command := []string{"penstock", "demote", r.Table, r.Columns[0].Name}
 		if request.NoCheck {
@@ -141,8 +141,12 @@ func noCheckFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("no-check", false, "do not check the datasets that read the table")
 }
 
-// unreadText returns the line about a table that no dataset reads.
-func unreadText(table string) string {
+// unreadText returns the line about a table that no dataset reads. local says that the command ran in process, where it may
+// read all datasets.
+func unreadText(local bool, table string) string {
+	if local {
+		return "no dataset reads table " + table
+	}
 	return "no dataset that this client may read reads table " + table
 }
 
@@ -185,7 +189,7 @@ func demoteCommand(p process) *cobra.Command {
 			if err := s.Change(ctx, "demote", request, &out, g.report); err != nil {
 				return err
 			}
-			text := demotionText(request, out.Demotion) + readersText(out.Readers, unreadText(out.Table))
+			text := demotionText(request, out.Demotion) + readersText(out.Readers, unreadText(s.InProcess(), out.Table))
 			return errors.Join(p.printResult(*asJSON, out, text), brokenReaders(out.Readers, "the columns are dropped from table "+out.Table, ""))
 		})
 	}

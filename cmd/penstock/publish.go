@@ -139,7 +139,7 @@ func undoCommand(p process) *cobra.Command {
 			if *dry {
 				text += undoText(reversed(back), source.text())
 			}
-			text += readersText(back.Readers, unreadText(back.Table))
+			text += readersText(back.Readers, unreadText(s.InProcess(), back.Table))
 			return errors.Join(p.printResult(*asJSON, back, text), brokenReaders(back.Readers, "the change of table "+back.Table+" is undone", ""))
 		})
 	}

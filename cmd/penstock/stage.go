@@ -145,7 +145,7 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 	if out.Snapshot != 0 && call.ChecksReaders() {
 		out.Readers = e.CheckReaders(ctx, call.TableWrite, out, before)
 	}
-	return p.printStaged(call, out, "no dataset reads table "+call.Table)
+	return p.printStaged(call, out, unreadText(true, call.Table))
 }
 
 // localRows returns the rows to stage in process. The caller releases them.
@@ -183,7 +183,7 @@ func (p process) stageRemotely(ctx context.Context, s *client.Client, call stage
 	if err != nil {
 		return err
 	}
-	return p.printStaged(call, out, "no dataset that this client may read reads table "+call.Table)
+	return p.printStaged(call, out, unreadText(false, call.Table))
 }
 
 // printStaged prints the result of a stage. unread says that there are no readers to check.

@@ -183,5 +183,5 @@ func (s *Spool) release(n int64) {
 // broken returns the error for a failed access to the disk.
 func (s *Spool) broken(doing string, err error) error {
 	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.folder, err).
-		WithRemedy("make sure that the server can write to %s and that its disk has room, or name another folder with the setting spool", s.folder)
+		WithRemedy("make sure that Penstock can write to %s and that its disk has room, or name another folder with the setting spool", s.folder)
 }

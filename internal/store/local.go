@@ -156,5 +156,5 @@ func localError(call, location string, err error) error {
 		return Missing(location)
 	}
 	return fault.New(fault.Unavailable, "%s file %s: %w", call, location, err).In("", location).
-		WithRemedy("check that the server can read the file and that its disk works")
+		WithRemedy("check that Penstock can read the file and that its disk works")
 }

@@ -87,7 +87,7 @@ func listLocal(ctx context.Context, location string, unfinished bool) (FolderLis
 // unlisted returns the error for a folder that cannot be listed.
 func unlisted(location string, err error) error {
 	return fault.New(fault.Unavailable, "list folder %s: %w", location, err).In("", location).
-		WithRemedy("check that the server can read that folder and all below it, and that its disk works")
+		WithRemedy("check that Penstock can read that folder and all below it, and that its disk works")
 }
 
 // Next implements FolderListing.

@@ -95,7 +95,7 @@ func (Local) Remove(ctx context.Context, location string) error {
 // unwritten returns the error for a file that could not be created or removed.
 func unwritten(location string, err error) error {
 	return fault.New(fault.Unavailable, "write file %s: %w", location, err).In("", location).
-		WithRemedy("check that the server can write to that folder, and that its disk works and is not full")
+		WithRemedy("check that Penstock can write to that folder, and that its disk works and is not full")
 }
 
 // Create creates a file. If the caller has stopped waiting when the file is created, the file

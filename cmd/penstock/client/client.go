@@ -44,6 +44,9 @@ type Client struct {
 	versions *versions
 }
 
+// InProcess reports whether the server is in this process, where the client has all rights.
+func (c *Client) InProcess() bool { return c.end != nil }
+
 // Dial returns a client of the server at a URI. The client connects when the first call is made.
 // version is the version of this program. If the server has a different version, and this may
 // explain a failure, the failure's remedy names both versions.

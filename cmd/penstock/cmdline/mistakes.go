@@ -87,13 +87,14 @@ func CheckDashes(root *cobra.Command, args []string) (*cobra.Command, error) {
 	return command, nil
 }
 
-// AtMostOne returns an Error if a command has more than one argument. The argument is the name of a
-// dataset.
+// AtMostOne returns an Error if a command has more than one argument. The error names the argument as
+// the command's usage does, such as DATASET.
 func AtMostOne(c *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
 	}
-	return Errorf("%s takes one DATASET; %q is a second one%s", c.CommandPath(), args[1], asFile(args[1]))
+	_, argument, _ := strings.Cut(c.Use, " ")
+	return Errorf("%s takes one %s; %q is a second one%s", c.CommandPath(), strings.ReplaceAll(strings.Trim(argument, "[]"), "|", " or "), args[1], asFile(args[1]))
 }
 
 // NoArguments returns an Error if a command has arguments other than flags.

@@ -41,7 +41,7 @@ func newest(table, folder string) (string, error) {
 	}
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "list %s: %w", folder, err).In(table, folder).
-			WithRemedy("check that the server can read the folder and that its disk works")
+			WithRemedy("check that Penstock can read the folder and that its disk works")
 	}
 	pattern := versions()
 	files := map[int64][]string{}
