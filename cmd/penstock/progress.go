@@ -178,7 +178,7 @@ func (g *commandProgress) end(err error) error {
 		e := fault.As(err)
 		g.line.Step = stepFailed
 		g.line.Failure = &progressFailure{
-			Kind: e.Kind.String(), Message: fault.Redact(e.Error()), Remedy: fault.Redact(e.Remedy), Uncertain: tablecommit.Uncertain(err),
+			Kind: e.Kind.String(), Message: fault.Redact(e.Cause()), Remedy: fault.Redact(e.Remedy), Uncertain: tablecommit.Uncertain(err),
 		}
 	}
 	if g.asJSON {

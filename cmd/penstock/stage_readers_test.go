@@ -157,6 +157,8 @@ func TestStageThatBreaksADataset(t *testing.T) {
 		require.Contains(t, got.stderr, "the rows are committed in snapshot ")
 		require.Contains(t, got.stderr, "dataset clicks can no longer be read: ")
 		require.Contains(t, got.stderr, "take the rows back: penstock undo features.h --from ")
+		require.Equal(t, 1, strings.Count(got.stderr, "otherwise set `duplicates: first`"), "the remedy is there once: %s", got.stderr)
+		require.NotContains(t, got.stdout, "otherwise set `duplicates: first`")
 	}
 	require.NotZero(t, run(t, "cat", "clicks", "--limit", "0", "--config", l.config).code)
 	require.Zero(t, run(t, "undo", "features.h", "--config", l.config).code)

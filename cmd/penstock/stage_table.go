@@ -147,7 +147,11 @@ func readerState(r stage.ReaderCheck) string {
 	}
 	switch {
 	case r.Failure != nil && r.Failure.Before:
-		return "cannot be read, and could not be read before the change" + entry + ": " + r.Failure.Message
+		text := "cannot be read, and could not be read before the change" + entry + ": " + r.Failure.Message
+		if r.Failure.Remedy != "" {
+			text += "; " + r.Failure.Remedy
+		}
+		return text
 	case r.Failure != nil:
 		return "can no longer be read" + entry + ": " + r.Failure.Message
 	case r.NotMeasured != "":

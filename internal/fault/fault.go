@@ -157,6 +157,14 @@ func (e *Error) InRowGroup(n int) *Error {
 
 // Error renders operation, message, file and remedy in one line.
 func (e *Error) Error() string {
+	if e.Remedy == "" {
+		return e.Cause()
+	}
+	return Redact(e.Cause() + "; " + e.Remedy)
+}
+
+// Cause renders operation, message and file in one line, for texts that have the remedy elsewhere.
+func (e *Error) Cause() string {
 	var b strings.Builder
 	if e.Op != "" {
 		b.WriteString(e.Op + ": ")
@@ -168,9 +176,6 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, ", row group %d", *e.RowGroup)
 		}
 		b.WriteString(")")
-	}
-	if e.Remedy != "" {
-		b.WriteString("; " + e.Remedy)
 	}
 	return Redact(b.String())
 }

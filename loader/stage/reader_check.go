@@ -31,7 +31,7 @@ type ReaderFailure struct {
 // FailureOf describes an error, without secrets.
 func FailureOf(err error) *ReaderFailure {
 	e := fault.As(err)
-	return &ReaderFailure{Kind: e.Kind.String(), Message: fault.Redact(e.Error()), Remedy: fault.Redact(e.Remedy)}
+	return &ReaderFailure{Kind: e.Kind.String(), Message: fault.Redact(e.Cause()), Remedy: fault.Redact(e.Remedy)}
 }
 
 // Broken reports whether the change has made the dataset unreadable.
