@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,14 @@ def test_pages_are_listed_and_printed() -> None:
     text = (pages.folder() / "datasets.md").read_text(encoding="utf-8")
     assert said("datasets").stdout == said("docs/datasets.md").stdout == text
     assert said("recipes/rows").stdout.startswith("# ")
+
+
+def test_a_word_leads_to_pages() -> None:
+    assert re.search(
+        r"there is no page stats; these pages are about it: .*changes.*spec/stats", said("stats").stderr
+    )
+    assert "spec/stage" in said("stage").stderr
+    assert "about it" not in said("nothing(").stderr
 
 
 def test_other_files_are_not_pages() -> None:

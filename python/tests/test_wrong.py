@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -60,6 +60,17 @@ def test_correct_fields_are_not_refused(fields: dict[str, Any]) -> None:
 def test_invalid_address_error_shows_a_valid_one(uri: Any) -> None:
     with pytest.raises(penstock.Invalid, match=r"write.*127\.0\.0\.1"):
         penstock.connect(uri)
+
+
+def test_lists_of_arguments_are_refused() -> None:
+    given: Any = ["fix", "late"]
+    with penstock.connect("127.0.0.1:1") as client:
+        with pytest.raises(
+            penstock.Invalid, match=r"entries: \['fix', 'late'\] is a list, not a name; .*: 'fix', 'late'"
+        ):
+            client.promote("feed", given)
+        with pytest.raises(penstock.Invalid, match=r"columns: 7 is not a name; pass each name as a text"):
+            client.demote("ml.feed", cast(Any, 7))
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

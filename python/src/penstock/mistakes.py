@@ -7,7 +7,7 @@ code.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, get_args, get_type_hints
 
 from penstock.errors import Fault, Invalid
@@ -105,6 +105,26 @@ def names(field: str, value: Any) -> list[str] | None:
         if not isinstance(one, str):
             raise _invalid(field, f"{one!r} is not a name", f"write texts in {field}")
     return found
+
+
+def arguments(field: str, values: Sequence[Any]) -> list[str]:
+    """Checks and returns names that were passed as separate arguments.
+
+    Raises:
+        Invalid: one of them is not a string; for a list, the remedy says how to pass its elements.
+    """
+    for one in values:
+        if isinstance(one, str):
+            continue
+        if isinstance(one, list | tuple):
+            written = ", ".join(repr(name) for name in one)
+            raise _invalid(
+                field,
+                f"{one!r} is a list, not a name",
+                f"pass each name as an argument of its own: {written}",
+            )
+        raise _invalid(field, f"{one!r} is not a name", "pass each name as a text")
+    return list(values)
 
 
 def _nearest(value: Any) -> int | None:

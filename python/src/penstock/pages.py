@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from penstock import errors
 
 # The folders in a wheel and in a checkout.
 _FOLDERS = (Path(__file__).parent / "docs", Path(__file__).parents[3] / "docs")
+
+
+# The maximum number of pages that an error names.
+_MAX_ABOUT = 5
 
 
 def folder() -> Path:
@@ -34,7 +39,11 @@ def page(name: str) -> str:
     wanted = name.removeprefix("docs/").removesuffix(".md")
     root = folder()
     if wanted not in names():
-        raise errors.NotFound(f"there is no page {name}", remedy="python -m penstock docs lists the pages")
+        about = _about(wanted)
+        ways = "" if not about else f"these pages are about it: {', '.join(about)}; "
+        raise errors.NotFound(
+            f"there is no page {name}", remedy=ways + "python -m penstock docs lists the pages"
+        )
     return (root / f"{wanted}.md").read_text(encoding="utf-8")
 
 
@@ -43,6 +52,19 @@ def names() -> list[str]:
     root = folder()
     found = sorted(one.relative_to(root).with_suffix("").as_posix() for one in root.rglob("*.md"))
     return ["README", *(name for name in found if name != "README")]
+
+
+def _about(word: str) -> list[str]:
+    """Returns the pages that have the name, the command, or the word in a heading, those with the most mentions first."""
+    heading = re.compile(rf"^#.*\b{re.escape(word)}\b", re.IGNORECASE | re.MULTILINE)
+    command = re.compile(rf"\bpenstock {re.escape(word)}\b")
+    found: dict[str, int] = {}
+    for name in names():
+        text = (folder() / f"{name}.md").read_text(encoding="utf-8")
+        mentions = len(heading.findall(text)) + len(command.findall(text))
+        if mentions or name.rpartition("/")[2] == word:
+            found[name] = mentions
+    return sorted(found, key=lambda name: -found[name])[:_MAX_ABOUT]
 
 
 def contents() -> str:

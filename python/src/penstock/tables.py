@@ -343,7 +343,7 @@ class TableCalls:
         """
         body = {
             "dataset": dataset,
-            "entries": list(entries),
+            "entries": mistakes.arguments("entries", entries),
             "earlier": earlier,
             "dry_run": dry_run,
             "no_check": no_check,
@@ -367,7 +367,12 @@ class TableCalls:
             no_check: do not check the datasets that read the table; see `stage`.
             timeout: seconds after which the server ends the call; None for no limit.
         """
-        body = {"table": table, "columns": list(columns), "dry_run": dry_run, "no_check": no_check}
+        body = {
+            "table": table,
+            "columns": mistakes.arguments("columns", columns),
+            "dry_run": dry_run,
+            "no_check": no_check,
+        }
         return Demoted.of(change(self._servers, "demote", body, None, timeout))
 
     def orphans(
