@@ -16,7 +16,7 @@ import (
 type Kind struct {
 	Name    string   // the name in metrics
 	Schemes []string // the schemes of the kind's locations, all equivalent, in lower case
-	Example string   // completes "keep the table's files on …"
+	Example string   // completes "keep the files on …"
 	// Open makes a store from a catalog's properties. If credentials is not nil, the store uses it
 	// instead of credentials in the properties.
 	Open func(ctx context.Context, properties map[string]string, credentials Credentials) (Store, error)
@@ -183,7 +183,7 @@ func (k Kinds) Served() string {
 	for _, kind := range k.All() {
 		places = append(places, kind.Example)
 	}
-	return "keep the table's files on " + strings.Join(places, " or on ")
+	return "keep the files on " + strings.Join(places, " or on ")
 }
 
 // Refuse returns the error for a location whose scheme none of the kinds serves.

@@ -84,7 +84,7 @@ func TestPath(t *testing.T) {
 			served := store.NewKinds(s3.Kind(store.Environment{})).Refuse(location)
 			require.ErrorContains(t, served, message)
 			require.Equal(t, fault.Invalid, fault.KindOf(served))
-			require.Equal(t, "keep the table's files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)", fault.As(served).Remedy)
+			require.Equal(t, "keep the files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)", fault.As(served).Remedy)
 		}
 		_, err = store.Local{}.Open(t.Context(), location, store.SizeUnknown)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))

@@ -101,6 +101,18 @@ func TestWithheldColumnsAreNoOutputs(t *testing.T) {
 	require.ErrorContains(t, err, `the dataset has no column "_row_id"`)
 }
 
+// The error for a column that is withheld is that of a column that does not exist or that no entry offers. It says that the policy
+// may withhold it.
+func TestWithheldColumnsLookLikeUnknownOnes(t *testing.T) {
+	d := named("d", dataset.Staging{Columns: []dataset.Column{}})
+	r, err := resolve.BindFor(d, clicks(), []*catalog.Table{users()}, limited(policy.TableLimits{Name: "ml.clicks", Withheld: []string{"city"}}))
+	require.NoError(t, err)
+	for _, name := range []string{"city", "mail", "zzzzzz"} {
+		_, err = r.Select([]dataset.Column{{Column: name}})
+		require.Equal(t, []fault.Field{{Field: "columns[0]", Message: `the dataset has no column "` + name + `", or the server's policy withholds it from this client`}}, fault.As(err).Faults)
+	}
+}
+
 // A dataset of a client is not aligned by a column that is withheld, nor by one of its partition fields.
 //
 // spec: access-14

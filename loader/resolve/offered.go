@@ -9,13 +9,19 @@ import (
 // of that name, why is the end of a sentence that says which table it is, and how to offer the
 // column. Otherwise why is "". If the column is a key, equal is the name of the training column
 // with which it is compared, and which has the same value in each row with a match.
+//
+// For a client that may not read all columns, why is the same for columns that are withheld, that are not offered, and that do not exist.
 func (r *Relation) NotOffered(name string) (why, equal string) {
+	limited := len(r.Withheld()) > 0
 	for i, s := range r.Staging {
 		f, ok := s.Pinned.Field(name)
 		if !ok || !s.Join.Adds() || r.hides(i, f) {
 			continue
 		}
 		k := slices.IndexFunc(s.Keys, func(k Key) bool { return k.Staging.Name == name })
+		if k < 0 && limited {
+			continue
+		}
 		if k < 0 {
 			return fmt.Sprintf("; %s has one that it does not offer under this name: see the entry's columns and prefix", s.Name), ""
 		}
@@ -24,6 +30,9 @@ func (r *Relation) NotOffered(name string) (why, equal string) {
 			continue
 		}
 		return fmt.Sprintf("; it is a key of %s; name it in the entry's columns to offer it", s.Name), equal.Name
+	}
+	if limited {
+		return ", or the server's policy withholds it from this client", ""
 	}
 	return "", ""
 }

@@ -78,6 +78,9 @@ func (r *repeatedKeys) remedy() string {
 	default:
 		way += fmt.Sprintf(", name the column that orders the rows of a key in sort (--sort %s,COLUMN)", strings.Join(call.request.Key, ","))
 	}
+	if len(call.readers) == 0 {
+		way += ", add the dataset to the config file first if this is its training table"
+	}
 	return way + ", or allow them with allow_duplicates (--allow-duplicates)"
 }
 

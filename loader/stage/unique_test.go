@@ -101,15 +101,16 @@ func TestRemediesForRepeatedKeysCanBeUsed(t *testing.T) {
 	}
 	const allow = ", or allow them with allow_duplicates (--allow-duplicates)"
 	const last = "leave out the repeated rows, read them with duplicates: last and order_by in the dataset's entry" + allow
+	const training = ", add the dataset to the config file first if this is its training table" + allow
 	create := stagetest.Create()
-	require.Equal(t, "leave out the repeated rows, name the column that orders the rows of a key in sort (--sort id,COLUMN)"+allow, remedy(create))
+	require.Equal(t, "leave out the repeated rows, name the column that orders the rows of a key in sort (--sort id,COLUMN)"+training, remedy(create))
 	require.Equal(t, last, remedy(create, byID()), "the order of the rows does not matter to a dataset")
 	create.Sort = []string{"id"}
-	require.Equal(t, "leave out the repeated rows, add the column that orders the rows of a key to sort (--sort)"+allow, remedy(create))
+	require.Equal(t, "leave out the repeated rows, add the column that orders the rows of a key to sort (--sort)"+training, remedy(create))
 	_, err := stageFor(t, r, create, `[{"id": 1}]`)
 	require.NoError(t, err)
 	add := dataset.TableWrite{Table: create.Table, Mode: create.Mode}
-	require.Equal(t, "leave out the repeated rows"+allow, remedy(add), "a table keeps its order")
+	require.Equal(t, "leave out the repeated rows"+training, remedy(add), "a table keeps its order")
 	require.Equal(t, last, remedy(add, byID()))
 }
 

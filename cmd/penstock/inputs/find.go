@@ -148,7 +148,7 @@ func tableLog(folder, entry string) error {
 	case entry == ".hoodie":
 		return refuse("Hudi", "copy the table with Spark, and stage the copy")
 	case strings.HasSuffix(entry, ".metadata.json") && strings.HasSuffix(strings.TrimRight(folder, "/"), "/metadata"):
-		return refuse("Iceberg", "read it with an engine that knows its catalog, and stage a copy")
+		return refuse("Iceberg", "add its catalog to the config file, and stage the table instead of its files: --from-table CATALOG.NAMESPACE.TABLE; or read it with an engine that knows its catalog, and stage a copy")
 	}
 	return nil
 }

@@ -96,6 +96,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 		require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%s: %v", text, err)
 		require.ErrorContains(t, err, text)
 		require.NotEmpty(t, fault.As(err).Remedy)
+		require.Equal(t, strings.Contains(text, "Iceberg"), strings.Contains(fault.As(err).Remedy, "--from-table"), "%v", err)
 	}
 	_, err := inputs.Find(t.Context(), []string{"s3://bucket/a"}, inputs.Options{})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))

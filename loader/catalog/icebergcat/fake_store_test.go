@@ -128,6 +128,6 @@ func TestStoresArePluggable(t *testing.T) {
 		_, err = ids(t, c, opened)
 		require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String())
 		require.ErrorContains(t, err, `scheme "fake" of fake://lake/`)
-		require.ErrorContains(t, err, "keep the table's files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)")
+		require.ErrorContains(t, err, "keep the files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)")
 	})
 }
