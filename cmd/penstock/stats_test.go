@@ -58,7 +58,7 @@ func TestStatsQuotesFrequentTexts(t *testing.T) {
 	for id := range 20 {
 		fmt.Fprintf(rows, "%d,\", \"\n", id)
 	}
-	staged := run(t, "stage", "features.texts", l.file(t, "texts.csv", rows.String()), "--key", "id", "--buckets", "1", "--config", l.config)
+	staged := run(t, "stage", "features.texts", l.file(t, "texts.csv", rows.String()), "--schema", "id: long, s: string", "--key", "id", "--buckets", "1", "--config", l.config)
 	require.Zero(t, staged.code, staged.stderr)
 	got := run(t, "stats", "features.texts", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)

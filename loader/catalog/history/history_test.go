@@ -158,7 +158,7 @@ func TestLastChange(t *testing.T) {
 	}
 	undone := table(2, []int64{1, 2, 3, 2}, own(1, 0), own(2, 1), own(3, 2))
 	_, _, err := undone.LastChange("", demotable)
-	require.Equal(t, "to take the change before it back too, name its snapshots: --from 1 --to 2; in Python, pass the result of the call that made the change to client.undo", fault.As(err).Remedy)
+	require.Equal(t, "to take the change before it back too, name its snapshots: --from 1 --to 2", fault.As(err).Remedy)
 	branched := table(1, nil, own(1, 0), own(2, 1), own(3, 2))
 	branched.Refs["candidate"], branched.Refs["tag"] = history.Ref{Snapshot: 3}, history.Ref{Snapshot: 3, Tag: true}
 	made, _, err := branched.LastChange("candidate", demotable)

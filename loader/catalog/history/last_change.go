@@ -115,7 +115,7 @@ func beforeIt(made commit.Move) string {
 	if made.From == 0 {
 		from, confirmed = "none", " --yes" // --yes: the change may have created the table, which is then dropped
 	}
-	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d%s; in Python, pass the result of the call that made the change to client.undo", from, made.To, confirmed)
+	return fmt.Sprintf("to take the change before it back too, name its snapshots: --from %s --to %d%s", from, made.To, confirmed)
 }
 
 // demotedLast returns an error if there are promotions whose columns the schema does not have and
