@@ -98,7 +98,7 @@ func undoCommand(p process) *cobra.Command {
 			"With --to and --from, the branch is moved back from the snapshot --to to the snapshot --from, which was\n" +
 			"there before. With --from none, another branch is removed, and main has no snapshot afterwards. A branch\n" +
 			"other than main needs both flags. penstock log lists the snapshots, and prints the command for each change.\n\n" +
-			"If the first change created the table, and nobody else has committed to it, taking it back drops the table,\n" +
+			"If the first change created the table, and no other program has committed to it, taking it back drops the table,\n" +
 			"so that it can be created with another layout. This needs --yes. Otherwise the table stays, without rows.\n" +
 			"No data file is removed.",
 		Example: "  penstock undo features.history --config penstock.yaml\n" +

@@ -96,13 +96,7 @@ func integerEdges(sorted []int64, values bool) []int64 {
 // floatHistogram returns the histogram of the finite ones of sorted values; nil without any. Its bins are those of like, unless that
 // is nil.
 func floatHistogram(sorted []float64, like *Histogram) *Histogram {
-	for len(sorted) > 0 && math.IsInf(sorted[0], -1) {
-		sorted = sorted[1:]
-	}
-	for len(sorted) > 0 && math.IsInf(sorted[len(sorted)-1], 1) {
-		sorted = sorted[:len(sorted)-1]
-	}
-	if len(sorted) == 0 {
+	if sorted = withoutInfinities(sorted); len(sorted) == 0 {
 		return nil
 	}
 	var edges []float64

@@ -130,14 +130,7 @@ func (p *Profile) ofIntegers(s *Integers, t arrow.DataType, sample []int64) {
 func (p *Profile) ofFloats(s *Floats, sample []float64) {
 	slices.Sort(sample)
 	p.Scale, p.Zeros, p.HasZeros, p.NotFinite = Numbers, s.Zeros, true, s.NaN+s.Infinite
-	from, to := 0, len(sample)
-	for from < to && math.IsInf(sample[from], -1) {
-		from++
-	}
-	for from < to && math.IsInf(sample[to-1], 1) {
-		to--
-	}
-	p.Sample = sample[from:to]
+	p.Sample = withoutInfinities(sample)
 	p.floats, p.show = p.Sample, func(k Key) Value { return floatValue(k.float) }
 }
 

@@ -130,6 +130,17 @@ func flatten(sample []arrow.Array, withNorms bool) (lengths []int64, norms []flo
 	return lengths, norms, elements
 }
 
+// withoutInfinities returns the finite ones of sorted values without NaN.
+func withoutInfinities(sorted []float64) []float64 {
+	for len(sorted) > 0 && math.IsInf(sorted[0], -1) {
+		sorted = sorted[1:]
+	}
+	for len(sorted) > 0 && math.IsInf(sorted[len(sorted)-1], 1) {
+		sorted = sorted[:len(sorted)-1]
+	}
+	return sorted
+}
+
 // quantiles returns the quantiles of sorted values by the nearest rank; nil without values.
 func quantiles[T any](sorted []T, value func(T) Value) []Value {
 	if len(sorted) == 0 {

@@ -55,7 +55,7 @@ type Brancher interface {
 	// have happened, because To does not descend from From. If the branch did not exist before the
 	// move, Undo removes it; main then has no snapshot.
 	Undo(ctx context.Context, made Move) error
-	// DropNew drops a table that Penstock created, if main is at the snapshot and nobody else has
+	// DropNew drops a table that Penstock created, if main is at the snapshot and no other program has
 	// committed, and returns the folder of its files. It removes no data file. Otherwise it returns
 	// Conflict: see history.Table.MayDrop.
 	DropNew(ctx context.Context, table string, snapshot int64) (folder string, err error)

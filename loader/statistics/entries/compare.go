@@ -30,6 +30,9 @@ func Compare(ctx context.Context, o Options, request Request, against string) (*
 		}
 		base.like = of.result.summaries()
 	}
+	if err := of.keys(ctx); err != nil { // those of the base are in no result
+		return nil, fault.Op(err, "describe dataset %s", of.dataset.Name)
+	}
 	of.result.Against, err = compare(ctx, base, of)
 	return &of.result, fault.Op(err, "compare dataset %s", of.dataset.Name)
 }

@@ -126,7 +126,10 @@ func Describe(ctx context.Context, o Options, request Request) (*Result, error) 
 		return nil, err
 	}
 	defer d.release()
-	if err := d.describe(ctx); err != nil {
+	if err = d.describe(ctx); err == nil {
+		err = d.keys(ctx)
+	}
+	if err != nil {
 		return nil, fault.Op(err, "describe dataset %s", request.Dataset)
 	}
 	return &d.result, nil

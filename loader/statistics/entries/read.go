@@ -105,7 +105,7 @@ func (d *describing) describe(ctx context.Context) (err error) {
 		}
 		d.result.Label = d.whole.Label(label, d.fields)
 	}
-	return d.keys(ctx)
+	return nil
 }
 
 // sampling selects rows by their numbers in the stream, whose order does not depend on anything but the tables.

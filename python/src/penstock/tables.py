@@ -185,7 +185,7 @@ class TableCalls:
     ) -> Published:
         """Moves a branch back to its snapshot before a change, if nothing else was committed to it since.
 
-        If the change created the table, and nobody else has committed to the table, the table is dropped, which needs
+        If the change created the table, and no other program has committed to it, the table is dropped, which needs
         `drop`. If the change was the table's first otherwise, the table is empty again; if the change created the
         branch, the branch is removed. No data files are removed.
 

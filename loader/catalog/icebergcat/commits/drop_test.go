@@ -24,7 +24,7 @@ func created(t *testing.T, c *icebergtest.Changing, summary map[string]string) c
 
 var createdSummary = map[string]string{commit.SummaryCreated: "true"}
 
-// A table that Penstock created, and that nobody else has changed, is dropped, and its data files
+// A table that Penstock created, and that no other program has changed, is dropped, and its data files
 // stay. Another table of the same name can be created then.
 //
 // spec: write-70
