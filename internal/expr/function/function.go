@@ -1,50 +1,153 @@
-// Package function has the functions of value expressions, which are called by name. Operators,
-// CASE and CAST belong to package expr.
 package function
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Argument describes an argument of a call.
+// Argument is the type of an argument of a call, and its value if it is the same for all rows.
 type Argument struct {
-	Type    arrow.DataType
-	Literal arrow.Array // one value, if the argument is a literal or a list of literals; nil: it varies by row
+	Type arrow.DataType
+	// Literal has one value, which may be a list. It is nil if the argument varies by row.
+	Literal arrow.Array
 }
 
-// Bound is a function for arguments of certain types. It is immutable and safe for concurrent use.
+// Bound is a function whose arguments have known types.
 type Bound struct {
-	Type     arrow.DataType
-	Nullable bool // whether the result may be null although no argument is
-
+	// Type is the type of the result.
+	Type arrow.DataType
+	// Nullable reports whether the result may be null although no argument is.
+	Nullable bool
 	// Run computes the result for a number of rows. A literal has length 1, all other arguments have
 	// one value for each row. An argument may be a slice of an array. Values under nulls are
 	// arbitrary, and a row whose arguments are all null causes no error: the rows of CASE branches
 	// that are not taken are passed as nulls. All memory is from mem. The caller releases the result.
-	// An error is Invalid, and has the value and a remedy.
+	// An error is Invalid if the function has no result for the values of a row, and Exhausted if the
+	// result is too large for an array.
 	Run func(args []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error)
-
 	// Size returns an upper bound of the bytes that Run allocates for a number of rows. sizes has an
 	// upper bound of the bytes of each argument: its values, offsets and validity bits.
 	Size func(sizes []int64, rows int) int64
 }
 
-// Signature describes a function for users.
+// Signature describes a function to users.
 type Signature struct {
-	Name      string
-	Arguments string // as in "x, n"
-	Result    string // its type
-	Meaning   string // one sentence
+	// Name is the name by which expressions call the function.
+	Name string
+	// Arguments names the arguments. A final "…" stands for any number of further arguments.
+	Arguments string
+	// Accepts says which types the arguments may have.
+	Accepts string
+	// Result is the type of the result.
+	Result string
+	// Meaning says in one sentence what the function computes, and for which values it fails.
+	Meaning string
+	// DuckDB and Spark are the calls with the same meaning in these engines; "" if the call is the same.
+	DuckDB, Spark string
 }
 
-// Bind returns the function of a name for arguments. An error is Invalid with one fault: the name
-// is unknown, or the types are not accepted.
-func Bind(name string, _ []Argument) (Bound, error) {
-	return Bound{}, fault.Fields([]fault.Field{{Message: "unknown function " + name}})
+// definition is a function: bind returns it for arguments of given types. If it does not accept the
+// types, bind returns errTypes.
+type definition struct {
+	Signature
+	least, most int // number of arguments; most < 0: any number
+	bind        func(args []Argument) (Bound, error)
 }
 
-// Names returns the functions in the order of their names.
-func Names() []Signature { return nil }
+// errTypes is replaced with an error that says which types are accepted.
+type errTypes struct{}
+
+func (errTypes) Error() string { return "the types of the arguments are not accepted" }
+
+// Names returns the signatures of all functions, in the order of the documentation.
+func Names() []Signature {
+	all := definitions()
+	out := make([]Signature, len(all))
+	for i, d := range all {
+		out[i] = d.Signature
+	}
+	return out
+}
+
+// Bind returns the function of a name for arguments of given types. Names match in any case. An error is
+// Invalid with one fault: it names the nearest function if there is none of the name, or the types that
+// the function accepts.
+func Bind(name string, args []Argument) (Bound, error) {
+	word := strings.ToLower(name)
+	all := definitions()
+	names := make([]string, len(all))
+	for i, d := range all {
+		if d.Name == word {
+			return d.bound(args)
+		}
+		names[i] = d.Name
+	}
+	f := fault.Field{Message: "there is no function " + name, Nearest: fault.Nearest(word, names)}
+	if hint := omitted(word); hint != "" {
+		f.Message, f.Nearest = f.Message+": "+hint, ""
+	}
+	return Bound{}, fault.Fields([]fault.Field{f})
+}
+
+// invalid returns an Invalid error with one fault.
+func invalid(format string, args ...any) error {
+	return fault.Fields([]fault.Field{{Message: fmt.Sprintf(format, args...)}})
+}
+
+// omitted says why a function that users of the engines may expect is missing, and what to use.
+func omitted(name string) string {
+	switch name {
+	case "concat":
+		return "engines differ if a text is null; use a || b, or concat_ws"
+	case "log":
+		return "it means log10 in DuckDB and ln in Spark; use ln, log2 or log10"
+	case "dayofweek", "weekday":
+		return "engines number the days differently; use isodow, which is 1 on Mondays and 7 on Sundays"
+	case "size", "cardinality", "len", "array_length", "array_size":
+		return "use length, which takes texts and lists"
+	case "now", "current_date", "current_timestamp", "today":
+		return "the result would depend on the time of the query; write out the date, as in DATE '2026-10-01'"
+	case "random", "rand", "uuid":
+		return "the result would differ from query to query; use hash of a column"
+	case "regexp_matches", "regexp_extract", "regexp_replace", "rlike":
+		return "regular expressions are not supported; use LIKE, contains or split_part"
+	default:
+		return ""
+	}
+}
+
+// bound binds the function, and completes its error.
+func (d definition) bound(args []Argument) (Bound, error) {
+	if len(args) < d.least || d.most >= 0 && len(args) > d.most {
+		return Bound{}, d.refused(args)
+	}
+	b, err := d.bind(args)
+	if err == nil {
+		return b, nil
+	}
+	if _, types := err.(errTypes); types { //nolint:errorlint // bind returns it unwrapped
+		return Bound{}, d.refused(args)
+	}
+	return Bound{}, err
+}
+
+// refused says which arguments the function takes.
+func (d definition) refused(args []Argument) error {
+	types, remedy := make([]string, len(args)), ""
+	for i, a := range args {
+		types[i] = a.Type.String()
+		switch a.Type.ID() {
+		case arrow.DECIMAL128:
+			remedy = ": cast decimals to double first"
+		case arrow.DICTIONARY, arrow.LARGE_STRING, arrow.LARGE_BINARY, arrow.LARGE_LIST:
+			remedy = ": functions do not support columns of this type"
+		default:
+		}
+	}
+	return invalid("%s(%s) takes %s, not (%s)%s", d.Name, d.Arguments, d.Accepts, strings.Join(types, ", "), remedy)
+}

@@ -1,0 +1,86 @@
+package function
+
+import "slices"
+
+// trial is a function with arguments of given types, and its text in SQL. Columns of rows that vary are
+// named a, b, c …, by the position of the argument.
+type trial struct {
+	name string
+	args []generator
+	// duckdb and spark are expressions; "": the call itself.
+	duckdb, spark string
+	// fails allows that the function has no result for some rows. They are left out.
+	fails bool
+	// ulps is the number of floats by which the engines' results may differ.
+	ulps int64
+	// anySign allows that engines differ in the sign of zero.
+	anySign bool
+}
+
+// cases returns the trials of all functions.
+func cases() []trial {
+	return slices.Concat(conditionalCases(), mathCases())
+}
+
+func conditionalCases() []trial {
+	return []trial{
+		{name: "coalesce", args: []generator{ints32()}},
+		{name: "coalesce", args: []generator{ints32(), ints64(), ints32()}},
+		{name: "coalesce", args: []generator{ints64(), floats64()}},
+		{name: "coalesce", args: []generator{floats32(), literal(ints32().dt, int32(7), "7")}, duckdb: "coalesce(CAST(a AS DOUBLE), 7)"},
+		{name: "coalesce", args: []generator{floats32(), floats32()}},
+		{name: "coalesce", args: []generator{strs(), textLiteral("none")}},
+		{name: "coalesce", args: []generator{bools(), bools()}},
+		{name: "coalesce", args: []generator{binaries(), binaries()}},
+		{name: "coalesce", args: []generator{decimals(), decimals()}},
+		{name: "coalesce", args: []generator{dates(), dates(), dates()}},
+		{name: "coalesce", args: []generator{timestamps(micros), timestamps(micros)}},
+		{name: "coalesce", args: []generator{listsOfRandom(ints32()), listsOfRandom(ints32())}},
+		{name: "coalesce", args: []generator{listsOfRandom(strs()), listsOfRandom(strs())}},
+		{name: "nullif", args: []generator{ints32(), ints32()}},
+		{name: "nullif", args: []generator{ints32(), ints64()}},
+		{name: "nullif", args: []generator{ints64(), literal(ints32().dt, int32(0), "0")}},
+		{name: "nullif", args: []generator{ints64(), floats64()}},
+		{name: "nullif", args: []generator{floats64(), floats64()}},
+		{name: "nullif", args: []generator{floats32(), floats32()}},
+		{name: "nullif", args: []generator{strs(), strs()}},
+		{name: "nullif", args: []generator{strs(), textLiteral("")}},
+		{name: "nullif", args: []generator{textLiteral("a"), strs()}},
+		{name: "nullif", args: []generator{bools(), bools()}},
+		{name: "nullif", args: []generator{dates(), dates()}},
+		{name: "nullif", args: []generator{decimals(), decimals()}},
+		{name: "greatest", args: []generator{ints32(), ints64()}},
+		{name: "greatest", args: []generator{ints64(), floats64(), ints32()}, anySign: true},
+		{name: "greatest", args: []generator{floats32(), floats32()}, anySign: true},
+		{name: "greatest", args: []generator{strs(), strs(), strs()}},
+		{name: "greatest", args: []generator{dates(), dates()}},
+		{name: "greatest", args: []generator{decimals(), decimals()}},
+		{name: "least", args: []generator{ints32(), literal(ints32().dt, int32(3), "3")}},
+		{name: "least", args: []generator{floats64(), floats64(), floats64()}, anySign: true},
+		{name: "least", args: []generator{bools(), bools()}},
+		{name: "least", args: []generator{timestamps(micros), timestamps(micros)}},
+		{name: "least", args: []generator{strs(), textLiteral("b")}},
+		{name: "if", args: []generator{bools(), ints32(), ints64()}},
+		{name: "if", args: []generator{bools(), strs(), textLiteral("other")}},
+		{name: "if", args: []generator{bools(), listsOfRandom(floats32()), listsOfRandom(floats32())}},
+	}
+}
+
+func mathCases() []trial {
+	return []trial{
+		{name: "isnan", args: []generator{floats32()}},
+		{name: "isnan", args: []generator{floats64()}},
+		{name: "abs", args: []generator{ints32()}, fails: true},
+		{name: "abs", args: []generator{ints64()}, fails: true},
+		{name: "abs", args: []generator{floats32()}},
+		{name: "abs", args: []generator{floats64()}},
+		{name: "floor", args: []generator{ints32()}},
+		{name: "floor", args: []generator{ints64()}, duckdb: "a"},
+		{name: "floor", args: []generator{floats32()}, fails: true},
+		{name: "floor", args: []generator{floats64()}, fails: true, anySign: true},
+		{name: "ceil", args: []generator{ints32()}},
+		{name: "ceil", args: []generator{ints64()}, duckdb: "a"},
+		{name: "ceil", args: []generator{floats32()}, fails: true, anySign: true},
+		{name: "ceil", args: []generator{floats64()}, fails: true, anySign: true},
+	}
+}

@@ -1,0 +1,294 @@
+package function
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+const acceptsAlike = "values of one type, or numbers"
+
+func conditionals() []definition {
+	return []definition{
+		{
+			Signature: Signature{
+				Name: "coalesce", Arguments: "a, …", Accepts: acceptsAlike, Result: "the type of the arguments",
+				Meaning: "the first argument that is not null; null if all are null",
+			},
+			least: 1, most: -1, bind: bindCoalesce,
+		},
+		{
+			Signature: Signature{
+				Name: "nullif", Arguments: "a, b", Accepts: acceptsAlike + ", but no lists", Result: "the type of a",
+				Meaning: "null if a equals b, otherwise a; NaN equals NaN",
+			},
+			least: 2, most: 2, bind: bindNullIf,
+		},
+		{
+			Signature: Signature{
+				Name: "greatest", Arguments: "a, b, …", Accepts: acceptsAlike + ", but no lists", Result: "the type of the arguments",
+				Meaning: "the greatest argument, or null if all are null; nulls are ignored, and NaN is greater than all numbers",
+			},
+			least: 2, most: -1, bind: bindExtreme(1),
+		},
+		{
+			Signature: Signature{
+				Name: "least", Arguments: "a, b, …", Accepts: acceptsAlike + ", but no lists", Result: "the type of the arguments",
+				Meaning: "the least argument, or null if all are null; nulls are ignored, and NaN is greater than all numbers",
+			},
+			least: 2, most: -1, bind: bindExtreme(-1),
+		},
+		{
+			Signature: Signature{
+				Name: "if", Arguments: "condition, a, b", Accepts: "a boolean, and two values of one type or numbers", Result: "the type of a and b",
+				Meaning: "a if the condition is true, and b if it is false or null",
+			},
+			least: 3, most: 3, bind: bindIf,
+		},
+	}
+}
+
+func bindCoalesce(args []Argument) (Bound, error) {
+	to, ok := commonType(typesOf(args)...)
+	if !ok || !isSupported(to) {
+		return Bound{}, errTypes{}
+	}
+	return choice{conversion{to}, 0, func(args []arrow.Array, rows int) func(int) int {
+		return func(row int) int {
+			for i, a := range args {
+				if !nullAt(a, rows, row) {
+					return i
+				}
+			}
+			return len(args)
+		}
+	}}.bound(args, false), nil
+}
+
+func bindIf(args []Argument) (Bound, error) {
+	to, ok := commonType(args[1].Type, args[2].Type)
+	if !ok || !isSupported(to) || args[0].Type.ID() != arrow.BOOL {
+		return Bound{}, errTypes{}
+	}
+	return choice{conversion{to}, 1, func(args []arrow.Array, rows int) func(int) int {
+		condition, flags := args[0], bitsOf(args[0], rows)
+		return func(row int) int {
+			if !nullAt(condition, rows, row) && flags.at(row) {
+				return 0
+			}
+			return 1
+		}
+	}}.bound(args, false), nil
+}
+
+// bindNullIf compares the arguments as their common type, but returns the first one unchanged.
+func bindNullIf(args []Argument) (Bound, error) {
+	common, ok := commonType(typesOf(args)...)
+	if !ok || !isComparable(common) || args[0].Type.ID() == arrow.NULL {
+		return Bound{}, errTypes{}
+	}
+	if isNumber(args[0].Type) && args[0].Literal == nil {
+		return nullIfNumbers(args, conversion{common}), nil
+	}
+	as := conversion{common}
+	c := choice{conversion{args[0].Type}, 0, nil}
+	bound := c.bound(args[:1], true)
+	size := bound.Size
+	bound.Size = func(sizes []int64, rows int) int64 { return size(sizes[:1], rows) + as.size(args, rows) }
+	bound.Run = func(of []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
+		converted := as.run(of, mem)
+		defer releaseAll(converted)
+		compare := comparison(converted[0], converted[1], rows)
+		one := c
+		one.choose = func([]arrow.Array, int) func(int) int {
+			return func(row int) int {
+				if nullAt(converted[0], rows, row) || !nullAt(converted[1], rows, row) && compare(row) == 0 {
+					return 1
+				}
+				return 0
+			}
+		}
+		return one.run(of[:1], rows, mem)
+	}
+	return bound, nil
+}
+
+func nullIfNumbers(args []Argument, as conversion) Bound {
+	own := args[0].Type
+	return Bound{
+		Type: own, Nullable: true,
+		Size: func(_ []int64, rows int) int64 { return fixedSize(rows, arrow.Int64SizeBytes) + as.size(args, rows) },
+		Run: func(of []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
+			converted := as.run(of, mem)
+			defer releaseAll(converted)
+			o := newOutput(rows, mem)
+			defer o.close()
+			v := o.allValid()
+			if of[0].NullN() > 0 {
+				bitutil.CopyBitmap(of[0].NullBitmapBytes(), of[0].Data().Offset(), rows, v.buffer.Bytes(), 0)
+			}
+			switch as.to.ID() {
+			case arrow.INT32:
+				clearEqual[int32](v, converted, rows)
+			case arrow.INT64:
+				clearEqual[int64](v, converted, rows)
+			case arrow.FLOAT32:
+				clearEqual[float32](v, converted, rows)
+			default:
+				clearEqual[float64](v, converted, rows)
+			}
+			width := own.(arrow.FixedWidthDataType).Bytes() //nolint:forcetypeassert // a number
+			out := o.buffer(rows * width)
+			if width == arrow.Int32SizeBytes {
+				copyValid(values[int32](out), vectorOf[int32](of[0], rows), v)
+			} else {
+				copyValid(values[int64](out), vectorOf[int64](of[0], rows), v)
+			}
+			return o.array(own, v, out), nil
+		},
+	}
+}
+
+// clearEqual clears the bits of rows in which two arguments are equal.
+func clearEqual[T int32 | int64 | float32 | float64](v validity, args []arrow.Array, rows int) {
+	a, b, valid := vectorOf[T](args[0], rows), vectorOf[T](args[1], rows), v.buffer.Bytes()
+	nullable := args[1].NullN() > 0
+	for i := range rows {
+		x, y := a.at(i), b.at(i)
+		if (x == y || x != x && y != y) && (!nullable || !nullAt(args[1], rows, i)) {
+			bitutil.ClearBit(valid, i)
+		}
+	}
+}
+
+// copyValid copies values, and writes zeros under nulls.
+func copyValid[T int32 | int64](out []T, in vector[T], v validity) {
+	for i := range out {
+		out[i] = 0
+		if v.valid(i) {
+			out[i] = in.at(i)
+		}
+	}
+}
+
+// bindExtreme binds greatest, with the sign 1, and least, with the sign -1.
+func bindExtreme(sign int) func([]Argument) (Bound, error) {
+	return func(args []Argument) (Bound, error) {
+		to, ok := commonType(typesOf(args)...)
+		if !ok || !isComparable(to) {
+			return Bound{}, errTypes{}
+		}
+		return choice{conversion{to}, 0, func(args []arrow.Array, rows int) func(int) int {
+			compare := comparisons(args, rows)
+			return func(row int) int {
+				best := len(args)
+				for i, a := range args {
+					if !nullAt(a, rows, row) && (best == len(args) || compare(best, i, row)*sign < 0) {
+						best = i
+					}
+				}
+				return best
+			}
+		}}.bound(args, false), nil
+	}
+}
+
+// comparison returns a function that compares two arguments of one type in a row. Values under nulls
+// compare in any way.
+func comparison(a, b arrow.Array, rows int) func(row int) int {
+	compare := comparisons([]arrow.Array{a, b}, rows)
+	return func(row int) int { return compare(0, 1, row) }
+}
+
+// comparisons returns a function that compares arguments i and j, which are of one type, in a row.
+func comparisons(args []arrow.Array, rows int) func(i, j, row int) int {
+	switch args[0].DataType().ID() {
+	case arrow.INT32, arrow.DATE32:
+		return compared(args, rows, vectorOf[int32], vector[int32].at, compareNumbers[int32])
+	case arrow.FLOAT32:
+		return compared(args, rows, vectorOf[float32], vector[float32].at, compareNumbers[float32])
+	case arrow.FLOAT64:
+		return compared(args, rows, vectorOf[float64], vector[float64].at, compareNumbers[float64])
+	case arrow.DECIMAL128:
+		return compared(args, rows, vectorOf[decimal128.Num], vector[decimal128.Num].at, decimal128.Num.Cmp)
+	case arrow.BOOL:
+		return compared(args, rows, bitsOf, bits.at, compareBools)
+	case arrow.STRING, arrow.BINARY:
+		return compared(args, rows, textsOf, texts.at, bytes.Compare)
+	default: // int64, timestamps and times
+		return compared(args, rows, vectorOf[int64], vector[int64].at, compareNumbers[int64])
+	}
+}
+
+func compared[V, T any](args []arrow.Array, rows int, of func(arrow.Array, int) V, at func(V, int) T, compare func(x, y T) int) func(i, j, row int) int {
+	all := make([]V, len(args))
+	for i, a := range args {
+		all[i] = of(a, rows)
+	}
+	return func(i, j, row int) int { return compare(at(all[i], row), at(all[j], row)) }
+}
+
+// compareNumbers orders NaN above all numbers. 0 and -0 are equal.
+func compareNumbers[T int32 | int64 | float32 | float64](x, y T) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	case x == y:
+		return 0
+	}
+	isNaN := func(v T) int {
+		if v != v {
+			return 1
+		}
+		return 0
+	}
+	return isNaN(x) - isNaN(y)
+}
+
+func compareBools(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case y:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func bindIsNaN(args []Argument) (Bound, error) {
+	switch args[0].Type.ID() {
+	case arrow.FLOAT32:
+		return tests(func(x vector[float32], row int) bool { return math.IsNaN(float64(x.at(row))) }), nil
+	case arrow.FLOAT64:
+		return tests(func(x vector[float64], row int) bool { return math.IsNaN(x.at(row)) }), nil
+	default:
+		return Bound{}, errTypes{}
+	}
+}
+
+// tests returns a function of one argument with boolean results.
+func tests[T arrow.FixedWidthType](test func(x vector[T], row int) bool) Bound {
+	return Bound{
+		Type: boolType(),
+		Size: func(_ []int64, rows int) int64 { return bitSize(rows) },
+		Run: func(args []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
+			o := newOutput(rows, mem)
+			defer o.close()
+			v, x := o.common(args), vectorOf[T](args[0], rows)
+			out := o.zeroed(bitmapBytes(rows))
+			for i := range rows {
+				if test(x, i) {
+					bitutil.SetBit(out.Bytes(), i)
+				}
+			}
+			return o.array(boolType(), v, out), nil
+		},
+	}
+}

@@ -1,0 +1,109 @@
+package function
+
+import (
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// vector has the values of an argument of a fixed width. Row i has the value values[i&mask]:
+// the mask is 0 if all rows have the same value.
+type vector[T any] struct {
+	values []T
+	mask   int
+}
+
+func (v vector[T]) at(row int) T { return v.values[row&v.mask] }
+
+// vectorOf returns the values of an argument. T has the width of the argument's type.
+func vectorOf[T arrow.FixedWidthType](a arrow.Array, rows int) vector[T] {
+	if a.Data().Buffers()[1] == nil { // all rows are null, or there are none
+		return vector[T]{values: make([]T, 1)}
+	}
+	return vector[T]{arrow.GetValues[T](a.Data(), 1), maskOf(a, rows)}
+}
+
+func maskOf(a arrow.Array, rows int) int {
+	if a.Len() == rows {
+		return -1
+	}
+	return 0
+}
+
+// bits is a vector of booleans.
+type bits struct {
+	bytes        []byte
+	offset, mask int
+}
+
+func bitsOf(a arrow.Array, rows int) bits {
+	b := a.Data().Buffers()[1]
+	if b == nil {
+		return bits{bytes: make([]byte, 1)}
+	}
+	return bits{b.Bytes(), a.Data().Offset(), maskOf(a, rows)}
+}
+
+func (b bits) at(row int) bool { return bitutil.BitIsSet(b.bytes, b.offset+row&b.mask) }
+
+// texts is a vector of strings or binary values.
+type texts struct {
+	offsets []int32
+	bytes   []byte
+	mask    int
+}
+
+func textsOf(a arrow.Array, rows int) texts {
+	buffers := a.Data().Buffers()
+	if buffers[1] == nil || buffers[1].Len() == 0 {
+		return texts{offsets: make([]int32, 2)}
+	}
+	t := texts{arrow.Int32Traits.CastFromBytes(buffers[1].Bytes())[a.Data().Offset():][:a.Len()+1], nil, maskOf(a, rows)}
+	if buffers[2] != nil {
+		t.bytes = buffers[2].Bytes()
+	}
+	return t
+}
+
+// at returns the bytes of a row, which the caller does not modify.
+func (t texts) at(row int) []byte {
+	row &= t.mask
+	return t.bytes[t.offsets[row]:t.offsets[row+1]]
+}
+
+// nullAt reports whether an argument is null in a row.
+func nullAt(a arrow.Array, rows, row int) bool { return a.IsNull(row & maskOf(a, rows)) }
+
+// refusal is the reason why a function has no result for some values, and what to do.
+type refusal struct{ reason, remedy string }
+
+// failed returns the error for a row. It shows the values of all arguments.
+func failed(name string, args []arrow.Array, rows, row int, why *refusal) error {
+	values := make([]string, len(args))
+	for i, a := range args {
+		values[i] = shown(a, row&maskOf(a, rows))
+	}
+	return fault.New(fault.Invalid, "%s(%s) %s", name, strings.Join(values, ", "), why.reason).WithRemedy("%s", why.remedy)
+}
+
+// shownRunes is the number of characters of a value that an error shows.
+const shownRunes = 60
+
+func shown(a arrow.Array, row int) string {
+	out := []rune("NULL")
+	if a.IsValid(row) {
+		out = []rune(a.ValueStr(row))
+		switch a.DataType().ID() {
+		case arrow.STRING, arrow.DATE32, arrow.TIMESTAMP, arrow.TIME64:
+			out = []rune("'" + string(out) + "'")
+		default:
+		}
+	}
+	if len(out) > shownRunes {
+		out = append(out[:shownRunes], '…')
+	}
+	return string(out)
+}
