@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import socket
@@ -13,6 +14,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,6 +190,42 @@ def test_interpreter_exit_closes_everything(here: Watched, ending: str) -> None:
     )
     assert (process.returncode, process.stderr) == (0, "")
     becomes(here.open, 0.0)
+
+
+# spec: trainer-51
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_end_with_a_parent_that_is_killed_before_they_begin(
+    here: Watched, tmp_path: Path, workers: int
+) -> None:
+    program = f"""
+        import os, time
+        from pathlib import Path
+        from penstock.torch import IterableDataset
+        from torch.utils.data import DataLoader
+
+        def outlive(worker):
+            parent = os.getppid()
+            Path({str(tmp_path)!r}, str(os.getpid())).touch()
+            while os.getppid() == parent:
+                time.sleep(0.01)
+
+        ds = IterableDataset({here.address!r}, "d", columns=["row"], nulls="error", batch_rows=4)
+        next(iter(DataLoader(ds, batch_size=None, num_workers={workers}, worker_init_fn=outlive)))
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)])
+    becomes(lambda: len(list(tmp_path.iterdir())), workers)
+    process.kill()
+    process.wait()
+    becomes(lambda: sum(runs(int(found.name)) for found in tmp_path.iterdir()), 0)
+    becomes(here.open, 0.0)
+
+
+def runs(process: int) -> bool:
+    """Whether a process runs."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
 
 
 def test_iterator_from_before_a_fork_raises(here: Watched) -> None:

@@ -19,7 +19,7 @@ from penstock.query import Dataset
 from penstock.repeat import Repeat
 from penstock.signatures import lists
 from penstock.states import merge_states, of_rank
-from penstock.torch import hosts, ranks
+from penstock.torch import hosts, orphaned, ranks
 from penstock.torch.batch import Batch
 from penstock.torch.device import Mover, mover
 from penstock.torch.hosts import Host
@@ -299,6 +299,8 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
 
     def __iter__(self) -> Iteration[T]:
         host, in_worker = hosts.find(), ranks.worker() is not None
+        if in_worker:
+            orphaned.end_with_parent()
         if in_worker and host.loader is None and self._host is not None:
             host = self._host
         iteration, refused = self._state.begin(host)
