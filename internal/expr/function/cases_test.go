@@ -1,6 +1,9 @@
 package function
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // trial is a function with arguments of given types, and its text in SQL. Columns of rows that vary are
 // named a, b, c …, by the position of the argument.
@@ -19,7 +22,7 @@ type trial struct {
 
 // cases returns the trials of all functions.
 func cases() []trial {
-	return slices.Concat(conditionalCases(), mathCases())
+	return slices.Concat(conditionalCases(), mathCases(), dateCases())
 }
 
 func conditionalCases() []trial {
@@ -68,19 +71,70 @@ func conditionalCases() []trial {
 
 func mathCases() []trial {
 	return []trial{
-		{name: "isnan", args: []generator{floats32()}},
-		{name: "isnan", args: []generator{floats64()}},
+		{name: "isnan", args: []generator{floats32()}, spark: "if(a IS NULL, NULL, isnan(a))"},
+		{name: "isnan", args: []generator{floats64()}, spark: "if(a IS NULL, NULL, isnan(a))"},
 		{name: "abs", args: []generator{ints32()}, fails: true},
 		{name: "abs", args: []generator{ints64()}, fails: true},
 		{name: "abs", args: []generator{floats32()}},
 		{name: "abs", args: []generator{floats64()}},
 		{name: "floor", args: []generator{ints32()}},
 		{name: "floor", args: []generator{ints64()}, duckdb: "a"},
-		{name: "floor", args: []generator{floats32()}, fails: true},
+		{name: "floor", args: []generator{floats32()}, fails: true, anySign: true},
 		{name: "floor", args: []generator{floats64()}, fails: true, anySign: true},
 		{name: "ceil", args: []generator{ints32()}},
 		{name: "ceil", args: []generator{ints64()}, duckdb: "a"},
 		{name: "ceil", args: []generator{floats32()}, fails: true, anySign: true},
 		{name: "ceil", args: []generator{floats64()}, fails: true, anySign: true},
+		{name: "round", args: []generator{ints64()}},
+		{name: "round", args: []generator{floats32()}, anySign: true},
+		{name: "round", args: []generator{floats64()}, anySign: true},
+		{name: "sign", args: []generator{ints32()}},
+		{name: "sign", args: []generator{floats64()}, fails: true, anySign: true},
+		{name: "sqrt", args: []generator{ints64()}},
+		{name: "sqrt", args: []generator{floats32()}},
+		{name: "sqrt", args: []generator{floats64()}},
+		{name: "exp", args: []generator{floats64()}, ulps: 1},
+		{name: "ln", args: []generator{ints32()}, fails: true, ulps: 1},
+		{name: "ln", args: []generator{floats64()}, fails: true, ulps: 1},
+		{name: "log2", args: []generator{floats64()}, fails: true, ulps: 2},
+		{name: "log10", args: []generator{floats64()}, fails: true, ulps: 1},
+		{name: "sin", args: []generator{floats64()}, fails: true, ulps: 1},
+		{name: "cos", args: []generator{floats64()}, fails: true, ulps: 1},
+		{name: "power", args: []generator{floats64(), floats64()}, fails: true, ulps: 1},
+		{name: "power", args: []generator{floats32(), ints32()}, fails: true, ulps: 1},
+		{name: "power", args: []generator{floats64(), literal(ints32().dt, int32(2), "2")}, fails: true, ulps: 1},
 	}
+}
+
+func dateCases() []trial {
+	var out []trial
+	for _, name := range []string{"year", "quarter", "month", "day", "dayofyear", "weekofyear", "isodow"} {
+		spark := ""
+		if name == "isodow" {
+			spark = "extract(DAYOFWEEK_ISO FROM a)"
+		}
+		out = append(out, trial{name: name, args: []generator{dates()}, spark: spark},
+			trial{name: name, args: []generator{timestamps(micros)}, spark: spark})
+	}
+	for _, name := range []string{"hour", "minute", "second", "year"} {
+		out = append(out, trial{name: name, args: []generator{timestamps(zoned)}}, trial{name: name, args: []generator{timestamps(micros)}},
+			trial{name: name, args: []generator{timestamps(nanos)}, spark: without})
+	}
+	for _, unit := range []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second"} {
+		literal := textLiteral(strings.ToUpper(unit))
+		out = append(out, trial{name: "date_trunc", args: []generator{literal, timestamps(micros)}},
+			trial{name: "date_trunc", args: []generator{literal, timestamps(zoned)}},
+			trial{name: "date_trunc", args: []generator{literal, timestamps(nanos)}, spark: without})
+	}
+	return append(out,
+		trial{name: "datediff", args: []generator{textLiteral("day"), dates(), dates()}, spark: "datediff(c, b)"},
+		trial{name: "unix_seconds", args: []generator{timestamps(micros)}, duckdb: "epoch_us(date_trunc('second', a)) // 1000000"},
+		trial{name: "unix_seconds", args: []generator{timestamps(zoned)}, duckdb: "epoch_us(date_trunc('second', a)) // 1000000"},
+		trial{name: "unix_millis", args: []generator{timestamps(zoned)}, duckdb: "epoch_us(date_trunc('millisecond', a)) // 1000"},
+		trial{name: "unix_micros", args: []generator{timestamps(nanos)}, duckdb: "epoch_us(a)", spark: without},
+		trial{name: "unix_micros", args: []generator{timestamps(zoned)}, duckdb: "epoch_us(a)"},
+		trial{name: "timestamp_seconds", args: []generator{ints32()}, duckdb: "to_timestamp(a)"},
+		trial{name: "timestamp_millis", args: []generator{ints64()}, fails: true, duckdb: "make_timestamp_ms(a)"},
+		trial{name: "timestamp_micros", args: []generator{ints64()}, fails: true, duckdb: "make_timestamp(a)"},
+	)
 }

@@ -23,7 +23,11 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-var micros = &arrow.TimestampType{Unit: arrow.Microsecond}
+var (
+	micros = &arrow.TimestampType{Unit: arrow.Microsecond}
+	zoned  = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+	nanos  = &arrow.TimestampType{Unit: arrow.Nanosecond}
+)
 
 // trialRows is the number of random rows of a trial.
 const trialRows = 10_000

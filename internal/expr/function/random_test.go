@@ -139,7 +139,7 @@ func timestamps(dt *arrow.TimestampType) generator {
 	return generator{dt: dt, value: oftenNull(func(r *rand.Rand) any {
 		micros := anyMicros(r)
 		if dt.Unit == arrow.Nanosecond {
-			return arrow.Timestamp(micros%9_000_000_000_000_000*1000 + int64(r.IntN(1000)))
+			return arrow.Timestamp(micros % 9_000_000_000_000_000 * 1000) // DuckDB rounds to microseconds
 		}
 		return arrow.Timestamp(micros)
 	})}
