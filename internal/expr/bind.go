@@ -80,8 +80,8 @@ func (b *binder) bind(n node, negated bool) rule {
 		return join(n.all != negated, terms)
 	case *not:
 		return b.bind(n.term, !negated)
-	case *boolean:
-		return b.boolean(n, negated)
+	case *single:
+		return b.boolean(n.operand, negated)
 	case *comparison:
 		if negated {
 			return b.compare(n.op.negated(), n.left, n.right)
@@ -100,13 +100,27 @@ func (b *binder) bind(n node, negated bool) rule {
 	case *like:
 		return b.like(n, n.negated != negated)
 	default:
-		return b.fail(0, "this condition is not supported")
+		return b.boolean(operand{position: b.position(n), inner: n}, negated)
 	}
+}
+
+// position returns the position of the first operand of an expression.
+func (b *binder) position(n node) int {
+	first := 0
+	n.operands(func(o operand) {
+		if first == 0 {
+			first = o.position
+		}
+	})
+	return first
 }
 
 // column returns the column that an operand names. If there is none that can be used, it adds a
 // fault and returns false.
 func (b *binder) column(o operand) (column, bool) {
+	if !o.isColumn() {
+		return b.computed(o)
+	}
 	name := o.column[0]
 	if len(o.column) > 1 {
 		b.faults = append(b.faults, b.path(o))
@@ -116,7 +130,7 @@ func (b *binder) column(o operand) (column, bool) {
 	if len(fields) == 1 {
 		c := column{name: name, typ: columnTypeOf(fields[0].Type), typeName: fields[0].Type.String()}
 		if c.typ.family == opaque {
-			b.fail(o.position, "column %q (%s) has a type that filters do not support", name, c.typeName)
+			b.fail(o.position, "%s has a type that filters do not support", c)
 		}
 		return c, c.typ.family != opaque
 	}
@@ -167,27 +181,27 @@ func (b *binder) path(o operand) fault.Field {
 // why it is missing can recognize it and add the reason.
 func UnknownColumn(name string) string { return fmt.Sprintf("unknown column %q", name) }
 
-// boolean binds TRUE, FALSE or a boolean column as a condition.
-func (b *binder) boolean(n *boolean, negated bool) rule {
-	if !n.operand.isColumn() {
-		return constant(n.operand.literal.boolean != negated)
+// boolean binds TRUE, FALSE or a boolean value as a condition.
+func (b *binder) boolean(o operand, negated bool) rule {
+	if o.isLiteral() && o.literal.kind == booleanLiteral {
+		return constant(o.literal.boolean != negated)
 	}
-	c, ok := b.column(n.operand)
+	c, ok := b.column(o)
 	if ok && c.typ.family != booleans {
-		return b.fail(n.operand.position, "column %q (%s) is not a condition by itself: compare it with %s",
-			c.name, c.typeName, c.typ.accepts())
+		return b.fail(o.position, "%s is not a condition by itself: compare it with %s", c, c.typ.accepts())
 	}
 	return booleanRule(c, !negated, negated)
 }
 
 // compare binds a comparison of two operands.
 func (b *binder) compare(o op, left, right operand) rule {
+	left, right = b.simplified(left), b.simplified(right)
 	switch {
-	case left.isColumn() && right.isColumn():
+	case !left.isLiteral() && !right.isLiteral():
 		return b.compareColumns(o, left, right)
-	case right.isColumn():
+	case !right.isLiteral():
 		return b.compare(o.mirrored(), right, left)
-	case !left.isColumn():
+	case left.isLiteral():
 		// For example, 5 BETWEEN 1 AND a compares 5 with 1.
 		return b.fail(left.position, "two literals are compared: compare columns with literals")
 	}
@@ -202,11 +216,24 @@ func (b *binder) compare(o op, left, right operand) rule {
 	return compareRule(o, c, l)
 }
 
+// simplified returns the literal that an operand of literals computes, as in a < 60 * 60.
+func (b *binder) simplified(o operand) operand {
+	if o.inner == nil || len(columnsOf(o.inner)) > 0 {
+		return o
+	}
+	if v, ok := b.value(o).(*literalValue); ok {
+		if l, ok := literalOf(v, o.position); ok {
+			return operand{position: o.position, literal: l}
+		}
+	}
+	return o
+}
+
 // literal converts a literal to a column's type.
 func (b *binder) literal(c column, l literal) (literal, bool) {
 	taken, err := c.typ.convert(l)
 	if err != nil {
-		b.fail(l.position, "column %q (%s) %s", c.name, c.typeName, err)
+		b.fail(l.position, "%s %s", c, err)
 		return l, false
 	}
 	return taken, true
@@ -243,10 +270,13 @@ func (b *binder) compareColumns(o op, left, right operand) rule {
 		if l.typ.family == timestamp && r.typ.family == timestamp && l.typ.zoned != r.typ.zoned {
 			remedy = "one has a time zone and the other has none; compare each with a TIMESTAMP literal"
 		}
+		if l.value != nil || r.value != nil {
+			return b.fail(left.position, "%s and %s cannot be compared: %s", l, r, remedy)
+		}
 		return b.fail(left.position, "columns %q (%s) and %q (%s) cannot be compared: %s",
 			l.name, l.typeName, r.name, r.typeName, remedy)
 	}
-	if r.name < l.name {
+	if r.name < l.name && l.value == nil && r.value == nil {
 		l, r, o = r, l, o.mirrored()
 	}
 	return &pair{op: o, left: l, right: r, match: pairMatcherOf(o, l.typ)}
@@ -254,22 +284,34 @@ func (b *binder) compareColumns(o op, left, right operand) rule {
 
 // Filter is a filter bound to a schema. A nil Filter passes every row.
 type Filter struct {
-	root    rule
-	columns []column
-	scratch sync.Pool // of *evaluation
+	root     rule
+	columns  []column
+	computes bool      // whether it uses values that are not columns
+	scratch  sync.Pool // of *evaluation
 }
 
 // newFilter makes a filter of a rule, and lists the columns that the rule reads.
 func newFilter(root rule) *Filter {
-	f := &Filter{root: root}
-	known := map[string]bool{}
-	root.visit(func(c column) {
-		if !known[c.name] {
-			known[c.name] = true
-			f.columns = append(f.columns, c)
+	f := &Filter{root: root, computes: computes(root)}
+	f.columns = distinctColumns(root.visit)
+	return f
+}
+
+// distinctColumns returns the distinct columns that a rule or a value reads.
+func distinctColumns(visit func(func(column))) []column {
+	var columns []column
+	known := map[string]int{}
+	visit(func(c column) {
+		at, ok := known[c.name]
+		switch {
+		case !ok:
+			known[c.name] = len(columns)
+			columns = append(columns, c)
+		case c.exact != nil:
+			columns[at] = c
 		}
 	})
-	return f
+	return columns
 }
 
 // Columns returns the distinct names of the columns that Evaluate reads, in the order

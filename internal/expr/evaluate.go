@@ -6,7 +6,11 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/expr/operator"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -16,18 +20,26 @@ type evaluation struct {
 	arrays map[string]arrow.Array // arrays by the names of their columns
 	rows   int
 	free   [][]uint64
+
+	mem    memory.Allocator       // for values that are not columns
+	values map[string]*knownValue // those that were computed, by their canonical texts
+	err    error                  // the first error of a value
 }
+
+// chunkRows is the number of rows for which a filter computes values that are not columns at once, so
+// that these values take little memory. It is a multiple of 64.
+const chunkRows = 8192
 
 // Evaluate returns the numbers of the batch's rows that pass, in ascending order.
 // The result overwrites dst and reuses its memory. Columns are found by name; the
 // batch may have more columns, and is not modified. A column that is missing or has
-// another type than it was bound with is Internal.
-func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error) {
+// another type than it was bound with is Internal. A value that cannot be computed is Invalid.
+func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32) ([]int32, error) {
 	dst = dst[:0]
-	if batch.NumRows() > math.MaxInt32 {
-		return dst, fault.New(fault.Internal, "a batch of %d rows is too long to filter", batch.NumRows())
+	if of.NumRows() > math.MaxInt32 {
+		return dst, fault.New(fault.Internal, "a batch of %d rows is too long to filter", of.NumRows())
 	}
-	rows := int(batch.NumRows())
+	rows := int(of.NumRows())
 	if f == nil || f.root == constant(true) {
 		for i := range rows {
 			dst = append(dst, int32(i))
@@ -38,44 +50,89 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 	if !ok {
 		e = &evaluation{arrays: make(map[string]arrow.Array, len(f.columns))}
 	}
-	defer func() {
-		clear(e.arrays) // so that no batch is kept between calls
-		f.scratch.Put(e)
-	}()
-	if err := f.resolve(batch, e); err != nil {
-		return dst, err
+	defer f.scratch.Put(e)
+	defer e.end() // so that no batch is kept between calls
+	if err := e.resolve(of, f.columns); err != nil {
+		return dst, fault.Op(err, "filter %s", f)
 	}
+	if !f.computes {
+		return e.passing(f.root, rows, dst), nil
+	}
+	e.mem = batch.Default()
+	for from := 0; from < rows; from += chunkRows {
+		dst = e.chunk(f.root, from, min(from+chunkRows, rows), dst)
+		if e.err != nil {
+			return dst[:0], e.err
+		}
+	}
+	return dst, nil
+}
+
+// passing appends the rows that pass.
+func (e *evaluation) passing(root rule, rows int, dst []int32) []int32 {
 	if rows == 0 {
-		return dst, nil
+		return dst
 	}
 	e.rows = rows
-	set := e.bitmap()
+	set := e.all()
 	defer e.recycle(set)
+	root.keep(e, set)
+	return appendRows(dst, set)
+}
+
+// chunk appends the rows from begin to end that pass.
+func (e *evaluation) chunk(root rule, begin, end int, dst []int32) []int32 {
+	whole := e.arrays
+	e.arrays = make(map[string]arrow.Array, len(whole))
+	for name, a := range whole {
+		e.arrays[name] = array.NewSlice(a, int64(begin), int64(end))
+	}
+	before := len(dst)
+	dst = e.passing(root, end-begin, dst)
+	for i := range dst[before:] {
+		dst[before+i] += int32(begin)
+	}
+	for _, a := range e.arrays {
+		a.Release()
+	}
+	e.forget()
+	e.arrays = whole
+	return dst
+}
+
+// end releases and forgets the arrays of a call.
+func (e *evaluation) end() {
+	e.forget()
+	clear(e.arrays)
+	e.err, e.mem = nil, nil
+}
+
+// all returns a bitmap of all rows.
+func (e *evaluation) all() []uint64 {
+	set := e.bitmap()
 	for w := range set {
 		set[w] = math.MaxUint64
 	}
-	if tail := rows & 63; tail != 0 {
+	if tail := e.rows & 63; tail != 0 {
 		set[len(set)-1] = 1<<tail - 1
 	}
-	f.root.keep(e, set)
-	return appendRows(dst, set), nil
+	return set
 }
 
-// resolve finds the filter's columns in a batch.
-func (f *Filter) resolve(batch arrow.RecordBatch, e *evaluation) error {
-	for _, c := range f.columns {
-		at := batch.Schema().FieldIndices(c.name)
+// resolve finds columns in a batch.
+func (e *evaluation) resolve(of arrow.RecordBatch, columns []column) error {
+	for _, c := range columns {
+		at := of.Schema().FieldIndices(c.name)
 		if len(at) != 1 {
-			return fault.New(fault.Internal, "filter %s: a batch has %d columns named %q", f, len(at), c.name)
+			return fault.New(fault.Internal, "a batch has %d columns named %q", len(at), c.name)
 		}
-		a := batch.Column(at[0])
-		if columnTypeOf(a.DataType()) != c.typ {
-			return fault.New(fault.Internal, "filter %s: column %q is %s in a batch, bound as %s",
-				f, c.name, a.DataType(), c.typeName)
+		a := of.Column(at[0])
+		if columnTypeOf(a.DataType()) != c.typ || c.exact != nil && !arrow.TypeEqual(a.DataType(), c.exact) {
+			return fault.New(fault.Internal, "column %q is %s in a batch, bound as %s", c.name, a.DataType(), c.typeName)
 		}
 		if buffers := a.Data().Buffers(); c.typ.family != nested && a.Len() > 0 &&
 			(len(buffers) < 2 || buffers[1] == nil || buffers[1].Len() == 0) {
-			return fault.New(fault.Internal, "filter %s: column %q has rows but no values in a batch", f, c.name)
+			return fault.New(fault.Internal, "column %q has rows but no values in a batch", c.name)
 		}
 		e.arrays[c.name] = a
 	}
@@ -125,7 +182,12 @@ func (c constant) keep(_ *evaluation, rows []uint64) {
 }
 
 func (n *null) keep(e *evaluation, rows []uint64) {
-	valid := validity(e.arrays[n.column.name])
+	a := e.array(n.column, rows)
+	if a == nil {
+		return
+	}
+	defer a.Release()
+	valid := operator.Validity(a)
 	e.each(rows, func(begin, end int) uint64 {
 		if n.isNull {
 			return ^valid(begin, end)
@@ -135,8 +197,12 @@ func (n *null) keep(e *evaluation, rows []uint64) {
 }
 
 func (l *leaf) keep(e *evaluation, rows []uint64) {
-	a := e.arrays[l.column.name]
-	valid, match := validity(a), l.match(a)
+	a := e.array(l.column, rows)
+	if a == nil {
+		return
+	}
+	defer a.Release()
+	valid, match := operator.Validity(a), l.match(a)
 	if _, opposite := l.test.primitive(); opposite {
 		e.each(rows, func(begin, end int) uint64 { return ^match(begin, end) & valid(begin, end) })
 		return
@@ -145,8 +211,17 @@ func (l *leaf) keep(e *evaluation, rows []uint64) {
 }
 
 func (p *pair) keep(e *evaluation, rows []uint64) {
-	a, b := e.arrays[p.left.name], e.arrays[p.right.name]
-	validLeft, validRight, match := validity(a), validity(b), p.match(a, b)
+	a, b := e.array(p.left, rows), e.array(p.right, rows)
+	if a != nil {
+		defer a.Release()
+	}
+	if b != nil {
+		defer b.Release()
+	}
+	if a == nil || b == nil {
+		return
+	}
+	validLeft, validRight, match := operator.Validity(a), operator.Validity(b), p.match(a, b)
 	e.each(rows, func(begin, end int) uint64 {
 		return match(begin, end) & validLeft(begin, end) & validRight(begin, end)
 	})
@@ -188,20 +263,5 @@ func (e *evaluation) each(rows []uint64, word wordFunc) {
 			begin := w * 64
 			rows[w] &= word(begin, min(begin+64, e.rows))
 		}
-	}
-}
-
-// validity returns a wordFunc that returns the bits of rows that are not null. It does not call
-// NullN, because arrays store its result without a lock, and other goroutines may use the same
-// batch.
-func validity(a arrow.Array) wordFunc {
-	bitmap, offset := a.NullBitmapBytes(), a.Data().Offset()
-	switch {
-	case a.DataType().ID() == arrow.NULL:
-		return func(int, int) uint64 { return 0 }
-	case len(bitmap) == 0:
-		return func(int, int) uint64 { return math.MaxUint64 }
-	default:
-		return func(begin, end int) uint64 { return loadBits(bitmap, offset+begin, end-begin) }
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/expr/operator"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -260,7 +261,7 @@ func TestLoadBits(t *testing.T) {
 	at := func(i int) uint64 { return uint64(bits[i>>3]>>(i&7)) & 1 }
 	for position := range 96 {
 		for n := 1; n <= 64 && position+n <= 96; n++ {
-			word := loadBits(bits, position, n)
+			word := operator.LoadBits(bits, position, n)
 			for i := range n {
 				require.Equal(t, at(position+i), word>>i&1, "position %d, n %d, bit %d", position, n, i)
 			}

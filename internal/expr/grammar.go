@@ -15,16 +15,26 @@ import (
 //	condition   = conjunction { OR conjunction }
 //	conjunction = negation { AND negation }
 //	negation    = { NOT } predicate
-//	predicate   = ( "(" condition ")" | operand ) [ comparison ]
-//	comparison  = operator operand | IS [ NOT ] NULL | [ NOT ] ranged
-//	ranged      = IN "(" literal { "," literal } ")" | BETWEEN operand AND operand | LIKE literal
-//	operand     = name { "." name } | literal
+//	predicate   = sum [ comparison ]
+//	comparison  = operator sum | IS [ NOT ] NULL | [ NOT ] ranged
+//	ranged      = IN "(" literal { "," literal } ")" | BETWEEN sum AND sum | LIKE literal
+//	sum         = product { ( "+" | "-" ) product }
+//	product     = factor { ( "*" | "/" | "%" ) factor }
+//	factor      = { "+" | "-" } primary
+//	primary     = "(" condition ")" | name { "." name } | literal | list | NULL
+//	            | name "(" [ condition { "," condition } ] ")"
+//	            | ( CAST | TRY_CAST ) "(" condition AS type ")"
+//	list        = "[" literal { "," literal } "]"
+//	type        = name [ "(" number "," number ")" ]
 //	literal     = [ "+" | "-" ] number | text | typed | TRUE | FALSE
+//
+// A filter is a condition. A value expression is a condition, too: bind checks types.
 //
 // After a syntax error the parser is at the end, and its results are meaningless.
 type parser struct {
 	tokens []token // the last is the end
 	at     int
+	noun   string        // the text as messages name it: filter or expression
 	syntax *fault.Field  // the first syntax error
 	faults []fault.Field // other errors
 }
@@ -56,7 +66,7 @@ func (p *parser) condition() node {
 	for p.accept("OR") {
 		terms = append(terms, p.conjunction())
 	}
-	return joinTerms(false, terms)
+	return p.join(false, terms)
 }
 
 func (p *parser) conjunction() node {
@@ -64,63 +74,60 @@ func (p *parser) conjunction() node {
 	for p.accept("AND") {
 		terms = append(terms, p.negation())
 	}
-	return joinTerms(true, terms)
+	return p.join(true, terms)
+}
+
+func (p *parser) join(all bool, terms []node) node {
+	if len(terms) > 1 {
+		for _, t := range terms {
+			p.checkCondition(t)
+		}
+	}
+	return joinTerms(all, terms)
 }
 
 // negation parses a sequence of NOT in a loop: it may be as long as the text.
 func (p *parser) negation() node {
-	negated := false
+	negations := 0
 	for p.accept("NOT") {
-		negated = !negated
+		negations++
 	}
 	n := p.predicate()
-	if negated {
+	if negations > 0 {
+		p.checkCondition(n)
+	}
+	if negations%2 == 1 {
 		return negate(n)
 	}
 	return n
 }
 
-// predicate parses a condition without AND, OR and NOT at the top level.
-func (p *parser) predicate() node {
-	if !p.accept("(") {
-		left := p.operand()
-		if n := p.comparison(left); n != nil {
-			return n
-		}
-		return p.boolean(left)
+// checkCondition reports a literal in the place of a condition.
+func (p *parser) checkCondition(n node) {
+	s, ok := n.(*single)
+	if ok && s.operand.isLiteral() && s.operand.literal.kind != booleanLiteral {
+		p.fail(s.operand.position, "%s is not a condition by itself: compare a column with it", s.operand.literal.kind)
 	}
-	inner := p.condition()
-	p.expect(")")
-	if t, ok := inner.(*boolean); ok && t.operand.isColumn() { // (a) = 1
-		if n := p.comparison(t.operand); n != nil {
-			return n
-		}
-		return inner
-	}
-	position, faults := p.next().column, len(p.faults)
-	if p.comparison(operand{}) != nil {
-		p.faults = p.faults[:faults]
-		p.fail(position, "a condition in parentheses cannot be compared: join conditions with AND and OR")
-	}
-	return inner
 }
 
-// boolean makes a condition of a single operand.
-func (p *parser) boolean(o operand) node {
-	if !o.isColumn() && o.literal.kind != booleanLiteral {
-		p.fail(o.position, "%s is not a condition by itself: compare a column with it", o.literal.kind)
+// predicate parses an expression without AND, OR and NOT at the top level.
+func (p *parser) predicate() node {
+	left := p.sum()
+	if n := p.comparison(left); n != nil {
+		return n
 	}
-	return &boolean{operand: o}
+	return nodeOf(left)
 }
 
 // comparison parses the rest of a comparison after its left operand; nil if there
 // is no operator.
 func (p *parser) comparison(left operand) node {
 	var n node
+	left.literal.double = false // its type depends on the other side
 	switch t := p.next(); {
 	case t.kind == operatorToken:
 		p.at++
-		n = &comparison{op: operatorOf(t.text), left: left, right: p.operand()}
+		n = &comparison{op: operatorOf(t.text), left: left, right: p.side()}
 	case p.accept("IS"):
 		n = &isNull{operand: left, negated: p.accept("NOT")}
 		p.expect("NULL")
@@ -136,6 +143,18 @@ func (p *parser) comparison(left operand) node {
 	}
 	return n
 }
+
+// side parses an operand of a comparison.
+func (p *parser) side() operand {
+	o := p.sum()
+	if o.isLiteral() && o.literal.kind == nullLiteral {
+		p.fail(o.position, "%s", comparedNull)
+	}
+	o.literal.double = false
+	return o
+}
+
+const comparedNull = "a comparison with NULL is never true; write IS NULL or IS NOT NULL"
 
 func operatorOf(text string) op {
 	switch text {
@@ -161,14 +180,16 @@ func (p *parser) ranged(left operand, negated bool) node {
 		n := &inList{operand: left, negated: negated}
 		p.expect("(")
 		for more := true; more; more = p.accept(",") {
-			n.items = append(n.items, p.literal())
+			item := p.literal()
+			item.double = false
+			n.items = append(n.items, item)
 		}
 		p.expect(")")
 		return n
 	case p.accept("BETWEEN"):
-		n := &between{operand: left, negated: negated, low: p.operand()}
+		n := &between{operand: left, negated: negated, low: p.side()}
 		p.expect("AND")
-		n.high = p.operand()
+		n.high = p.side()
 		return n
 	default:
 		p.expect("LIKE")
@@ -189,33 +210,7 @@ func (p *parser) pattern(l literal) pattern {
 	return out
 }
 
-// operand parses a column's path or a literal.
-func (p *parser) operand() operand {
-	first := p.next()
-	o := operand{position: first.column, quoted: strings.HasPrefix(first.text, `"`)}
-	if first.kind != nameToken {
-		o.literal = p.literal()
-		return o
-	}
-	for more := true; more; more = p.accept(".") {
-		part := p.next()
-		if part.kind != nameToken {
-			p.unexpected()
-			break
-		}
-		p.at++
-		name := part.text
-		if strings.HasPrefix(name, `"`) {
-			name = unquote(name)
-		}
-		if name == "" {
-			p.fail(o.position, "a column name is empty")
-		}
-		o.column = append(o.column, name)
-	}
-	return o
-}
-
+// literal parses a literal other than NULL and lists.
 func (p *parser) literal() literal {
 	l := literal{position: p.next().column}
 	minus := p.accept("-")
@@ -224,7 +219,7 @@ func (p *parser) literal() literal {
 	var err error
 	switch {
 	case t.kind == numberToken:
-		l.kind = numberLiteral
+		l.kind, l.double = numberLiteral, strings.ContainsAny(t.text, "eE")
 		if l.number, err = parseNumber(t.text); err == nil && minus {
 			l.number = l.number.negated()
 		}

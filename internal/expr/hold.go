@@ -24,7 +24,7 @@ func mayHold(r rule, holds func(string, []Value) bool) bool {
 		}
 		return r.all
 	case *leaf:
-		return r.test.op != eq || holds(r.column.name, r.values)
+		return r.test.op != eq || r.column.value != nil || holds(r.column.name, r.values)
 	default: // null tests, pairs and patterns
 		return true
 	}
@@ -44,7 +44,7 @@ func decidedByValues(r rule) bool {
 		}
 		return !r.all
 	case *leaf:
-		return r.test.op == eq
+		return r.test.op == eq && r.column.value == nil
 	default:
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/expr/operator"
 )
 
 // prefixMatch tests whether a text begins with a prefix, which is not empty.
@@ -21,7 +23,7 @@ func (b *binder) like(n *like, negated bool) rule {
 	case !ok:
 		return constant(false)
 	case c.typ.family != texts:
-		return b.fail(n.operand.position, "column %q (%s) is not a string: LIKE supports only strings", c.name, c.typeName)
+		return b.fail(n.operand.position, "%s is not a string: LIKE supports only strings", c)
 	}
 	if whole, ok := n.pattern.whole(); ok {
 		o := eq
@@ -52,15 +54,19 @@ func likeText(c column, p pattern, negated bool) string {
 	if negated {
 		word = " NOT LIKE "
 	}
-	return quoteName(c.name) + word + quoteText(p.String())
+	return c.text() + word + quoteText(p.String())
 }
 
-func (p *prefixMatch) cost() int                   { return p.column.typ.cost() }
-func (p *prefixMatch) visit(callback func(column)) { callback(p.column) }
+func (p *prefixMatch) cost() int                   { return p.column.cost() }
+func (p *prefixMatch) visit(callback func(column)) { p.column.visited(callback) }
 
 func (p *prefixMatch) keep(e *evaluation, rows []uint64) {
-	a := e.arrays[p.column.name]
-	valid, match := validity(a), p.match(a)
+	a := e.array(p.column, rows)
+	if a == nil {
+		return
+	}
+	defer a.Release()
+	valid, match := operator.Validity(a), p.match(a)
 	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
 }
 
@@ -72,7 +78,7 @@ func (p *prefixMatch) match(a arrow.Array) wordFunc {
 // mayMatch relies on byte order: texts with a common prefix are contiguous, and the
 // prefix itself is the first of them.
 func (p *prefixMatch) mayMatch(ranges func(string) (Range, bool)) bool {
-	r, known := ranges(p.column.name)
+	r, known := p.column.ranged(ranges)
 	if !known {
 		return true
 	}
@@ -104,14 +110,18 @@ type patternMatch struct {
 func (m *patternMatch) text() string { return likeText(m.column, m.pattern, m.negated) }
 
 // cost is higher than that of a prefix, since all of a text is read.
-func (m *patternMatch) cost() int { return 2 * m.column.typ.cost() }
+func (m *patternMatch) cost() int { return 2 * m.column.cost() }
 
-func (m *patternMatch) visit(callback func(column)) { callback(m.column) }
+func (m *patternMatch) visit(callback func(column)) { m.column.visited(callback) }
 
 func (m *patternMatch) keep(e *evaluation, rows []uint64) {
-	a := e.arrays[m.column.name]
+	a := e.array(m.column, rows)
+	if a == nil {
+		return
+	}
+	defer a.Release()
 	at := bytesAt(a)
-	valid, match := validity(a), words(func(i int) bool { return m.pattern.match(at(i)) != m.negated })
+	valid, match := operator.Validity(a), words(func(i int) bool { return m.pattern.match(at(i)) != m.negated })
 	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
 }
 
@@ -119,7 +129,7 @@ func (m *patternMatch) keep(e *evaluation, rows []uint64) {
 func (m *patternMatch) mayMatch(ranges func(string) (Range, bool)) bool {
 	prefix := m.pattern.prefix()
 	if m.negated || prefix == "" {
-		r, known := ranges(m.column.name)
+		r, known := m.column.ranged(ranges)
 		return !known || !r.allNull()
 	}
 	return (&prefixMatch{column: m.column, prefix: prefix}).mayMatch(ranges)

@@ -1,12 +1,11 @@
 package expr
 
 import (
-	"encoding/binary"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
+	"github.com/penstock/penstock/internal/expr/operator"
 	"github.com/penstock/penstock/internal/invariant"
 )
 
@@ -199,7 +198,7 @@ func booleanMatcher(value bool) matcher {
 	return func(a arrow.Array) wordFunc {
 		bits, offset := a.Data().Buffers()[1].Bytes(), a.Data().Offset()
 		return func(begin, end int) uint64 {
-			word := loadBits(bits, offset+begin, end-begin)
+			word := operator.LoadBits(bits, offset+begin, end-begin)
 			if !value {
 				word = ^word
 			}
@@ -251,18 +250,4 @@ func valueBytes(a arrow.Array) []byte {
 
 func sliced[O int32 | int64](offsets []O, bytes []byte) func(int) []byte {
 	return func(i int) []byte { return bytes[offsets[i]:offsets[i+1]] }
-}
-
-// loadBits returns n bits, at most 64, starting at a bit position. Higher bits are
-// arbitrary.
-func loadBits(bits []byte, position, n int) uint64 {
-	at, shift := position>>3, uint(position&7)
-	if at+9 <= len(bits) {
-		return binary.LittleEndian.Uint64(bits[at:])>>shift | uint64(bits[at+8])<<(64-shift)
-	}
-	var word uint64
-	for i := (position + n - 1) >> 3; i > at; i-- {
-		word = word<<8 | uint64(bits[i])
-	}
-	return word<<(8-shift) | uint64(bits[at])>>shift
 }

@@ -96,11 +96,7 @@ func (n number) text() string {
 	}
 	switch {
 	case exponent < -7 || exponent > 40:
-		b.WriteString(digits[:1])
-		if len(digits) > 1 {
-			b.WriteString("." + digits[1:])
-		}
-		fmt.Fprintf(&b, "E%+d", exponent)
+		return n.scientific()
 	case n.scale <= 0:
 		b.WriteString(digits + strings.Repeat("0", -n.scale))
 	case exponent >= 0:
@@ -108,6 +104,21 @@ func (n number) text() string {
 	default:
 		b.WriteString("0." + strings.Repeat("0", -exponent-1) + digits)
 	}
+	return b.String()
+}
+
+// scientific returns the number's text with an exponent.
+func (n number) scientific() string {
+	digits := new(big.Int).Abs(n.unscaled).Text(10)
+	var b strings.Builder
+	if n.unscaled.Sign() < 0 {
+		b.WriteByte('-')
+	}
+	b.WriteString(digits[:1])
+	if len(digits) > 1 {
+		b.WriteString("." + digits[1:])
+	}
+	fmt.Fprintf(&b, "E%+d", len(digits)-1-n.scale)
 	return b.String()
 }
 

@@ -81,7 +81,7 @@ func truthOf(n node, batch arrow.RecordBatch, row int) tri {
 		return out
 	case *not:
 		return truthOf(n.term, batch, row).not()
-	case *boolean:
+	case *single:
 		if !n.operand.isColumn() {
 			return triOf(n.operand.literal.boolean)
 		}

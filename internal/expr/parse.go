@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -16,42 +17,65 @@ const (
 // Parse parses a filter. An error is Invalid and lists the first syntax error, or all
 // other errors, in Faults, with 1-based positions in characters.
 func Parse(text string) (*Expr, error) {
+	root, err := parse(text, "filter")
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{}
+	p.checkCondition(root)
+	if err := fault.Fields(p.faults); err != nil {
+		return nil, err
+	}
+	return &Expr{root: root}, nil
+}
+
+func tooLong(noun string) error { return invalid("the %s is longer than %d bytes", noun, MaxText) }
+
+func invalid(format string, args ...any) error {
+	return fault.Fields([]fault.Field{{Message: fmt.Sprintf(format, args...)}})
+}
+
+// parse returns the syntax tree of a text. noun is the word for the text in messages.
+func parse(text, noun string) (node, error) {
 	if len(text) > MaxText {
-		return nil, tooLong()
+		return nil, tooLong(noun)
 	}
 	if !utf8.ValidString(text) {
-		return nil, fault.Fields([]fault.Field{{Message: "the filter is not valid UTF-8"}})
+		return nil, invalid("the %s is not valid UTF-8", noun)
 	}
-	root, faults := parse(text)
+	root, faults := parseTokens(text, noun)
 	if err := fault.Fields(faults); err != nil {
 		return nil, err
 	}
-	e := &Expr{root: root}
-	if len(e.String()) > MaxText {
-		return nil, tooLong()
+	return root, checkSize(root, noun)
+}
+
+// checkSize refuses an expression with too many levels, or with a canonical text that is too long.
+func checkSize(root node, noun string) error {
+	if levels(root, maxDepth) > maxDepth {
+		return invalid("the %s has more than %d levels: write shorter sums, or use an earlier computed column", noun, maxDepth)
 	}
-	return e, nil
+	if len(printed(root)) > MaxText {
+		return tooLong(noun)
+	}
+	return nil
 }
 
-func tooLong() error {
-	return fault.Fields([]fault.Field{{Message: fmt.Sprintf("the filter is longer than %d bytes", MaxText)}})
-}
-
-// parse returns the syntax tree of a text, or its faults.
-func parse(text string) (node, []fault.Field) {
+// parseTokens returns the syntax tree of a text, or its faults.
+func parseTokens(text, noun string) (node, []fault.Field) {
 	tokens, broken := scan(text)
 	if broken != nil {
 		return nil, []fault.Field{*broken}
 	}
 	if len(tokens) == 1 {
-		return nil, []fault.Field{{Position: 1, Message: "the filter is empty"}}
+		return nil, []fault.Field{{Position: 1, Message: fmt.Sprintf("the %s is empty", noun)}}
 	}
 	if at := tooDeep(tokens); at > 0 {
 		return nil, []fault.Field{{
 			Position: at, Message: fmt.Sprintf("parentheses are nested more than %d deep", maxDepth),
 		}}
 	}
-	p := &parser{tokens: tokens}
+	p := &parser{tokens: tokens, noun: noun}
 	root := p.condition()
 	if p.next().kind != endToken {
 		p.unexpected()
@@ -84,13 +108,16 @@ func tooDeep(tokens []token) int {
 func (p *parser) unexpected() {
 	found := p.next()
 	before := token{kind: keywordToken, text: "AND"} // a filter begins like a term of AND
+	if p.noun != "filter" {
+		before.text = "+"
+	}
 	if p.at > 0 {
 		before = p.tokens[p.at-1]
 	}
 	if p.at > 1 && before.text == "(" && p.tokens[p.at-2].text == "IN" {
 		before.text = "," // in a list
 	}
-	what := "the filter ends too early"
+	what := fmt.Sprintf("the %s ends too early", p.noun)
 	if found.kind != endToken {
 		what = fmt.Sprintf("unexpected %s", shorten(found.text))
 	}
@@ -112,25 +139,21 @@ func expected(before, found token) string {
 	case before.text == "=" && found.text == "=":
 		return "equality is written ="
 	case found.text == "NULL" && before.text != "IS" && before.text != "NOT":
-		return "a comparison with NULL is never true; write IS NULL or IS NOT NULL"
+		return comparedNull
 	case before.kind == operatorToken, before.text == "BETWEEN":
 		return "expected a column or a literal"
 	case before.text == "IS":
 		return "expected NULL or NOT NULL"
 	case before.text == "IN":
 		return "expected a list in parentheses"
-	case before.text == "LIKE", before.text == ",":
+	case before.text == "LIKE", before.text == ",", before.text == "[":
 		return "expected a literal"
-	case before.text == "+", before.text == "-":
-		return "expected a number"
-	case found.text == "-" && before.kind == numberToken:
-		return "filters have no arithmetic; a date is written DATE '2026-10-01'"
-	case found.text == "+", found.text == "-":
-		return "filters have no arithmetic"
+	case before.text == "AS":
+		return "expected a type"
+	case before.kind == punctToken && strings.Contains("+-*/%", before.text):
+		return "expected a column or another value"
 	case before.text == ".":
 		return "expected a name"
-	case before.kind == nameToken && found.text == "(":
-		return "filters have no functions; compare the column itself"
 	case before.text == "(", before.kind == keywordToken && before.text != "NULL" && before.text != "TRUE" && before.text != "FALSE":
 		return "expected a condition"
 	default:

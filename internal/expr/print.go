@@ -18,8 +18,12 @@ func (e *Expr) String() string {
 	if e == nil {
 		return ""
 	}
+	return printed(e.root)
+}
+
+func printed(n node) string {
 	p := &printer{}
-	e.root.print(p)
+	n.print(p)
 	return p.String()
 }
 
@@ -54,16 +58,16 @@ func (n *not) print(p *printer) {
 	p.within(n.term, isLogic)
 }
 
-func (n *boolean) print(p *printer) { p.operand(n.operand) }
+func (n *single) print(p *printer) { p.operand(n.operand, lowest) }
 
 func (n *comparison) print(p *printer) {
-	p.operand(n.left)
+	p.operand(n.left, ofSum)
 	p.WriteString(" " + n.op.String() + " ")
-	p.operand(n.right)
+	p.operand(n.right, ofSum)
 }
 
 func (n *inList) print(p *printer) {
-	p.operand(n.operand)
+	p.operand(n.operand, ofSum)
 	p.not(n.negated)
 	p.WriteString(" IN (")
 	for i, item := range n.items {
@@ -76,23 +80,23 @@ func (n *inList) print(p *printer) {
 }
 
 func (n *between) print(p *printer) {
-	p.operand(n.operand)
+	p.operand(n.operand, ofSum)
 	p.not(n.negated)
 	p.WriteString(" BETWEEN ")
-	p.operand(n.low)
+	p.operand(n.low, ofSum)
 	p.WriteString(" AND ")
-	p.operand(n.high)
+	p.operand(n.high, ofSum)
 }
 
 func (n *isNull) print(p *printer) {
-	p.operand(n.operand)
+	p.operand(n.operand, ofSum)
 	p.WriteString(" IS")
 	p.not(n.negated)
 	p.WriteString(" NULL")
 }
 
 func (n *like) print(p *printer) {
-	p.operand(n.operand)
+	p.operand(n.operand, ofSum)
 	p.not(n.negated)
 	p.WriteString(" LIKE " + quoteText(n.pattern.String()))
 }
@@ -103,8 +107,13 @@ func (p *printer) not(negated bool) {
 	}
 }
 
-func (p *printer) operand(o operand) {
-	if !o.isColumn() {
+// operand prints an operand, in parentheses if its precedence is lower than that of its place.
+func (p *printer) operand(o operand, place precedence) {
+	switch {
+	case o.inner != nil:
+		p.within(o.inner, precedenceOf(o.inner) < place)
+		return
+	case o.isLiteral():
 		p.WriteString(o.literal.String())
 		return
 	}
@@ -118,7 +127,8 @@ func (p *printer) operand(o operand) {
 
 // quoteName puts a name in double quotes if necessary.
 func quoteName(s string) string {
-	plain := s != "" && !isKeyword(strings.ToUpper(s))
+	word := strings.ToUpper(s)
+	plain := s != "" && !isKeyword(word) && !isChoiceWord(word)
 	for i, r := range s {
 		plain = plain && (isNameStart(r) || i > 0 && isDigit(r))
 	}
@@ -142,6 +152,9 @@ func quoteBinary(s string) string {
 func (l literal) String() string {
 	switch l.kind {
 	case numberLiteral:
+		if l.double {
+			return l.number.scientific()
+		}
 		return l.number.text()
 	case textLiteral:
 		return quoteText(l.text)
@@ -153,6 +166,14 @@ func (l literal) String() string {
 		return "DATE '" + l.instant.date() + "'"
 	case timeLiteral:
 		return "TIME '" + l.instant.clock() + "'"
+	case nullLiteral:
+		return "NULL"
+	case listLiteral:
+		items := make([]string, len(l.items))
+		for i, item := range l.items {
+			items[i] = item.String()
+		}
+		return "[" + strings.Join(items, ", ") + "]"
 	case timestampLiteral:
 	}
 	return "TIMESTAMP '" + l.instant.timestamp() + "'"

@@ -25,7 +25,7 @@ func (j *junction) mayMatch(ranges func(string) (Range, bool)) bool {
 }
 
 func (n *null) mayMatch(ranges func(string) (Range, bool)) bool {
-	r, known := ranges(n.column.name)
+	r, known := n.column.ranged(ranges)
 	switch {
 	case !known:
 		return true
@@ -38,7 +38,7 @@ func (n *null) mayMatch(ranges func(string) (Range, bool)) bool {
 
 func (p *pair) mayMatch(ranges func(string) (Range, bool)) bool {
 	for _, c := range []column{p.left, p.right} {
-		if r, known := ranges(c.name); known && r.allNull() {
+		if r, known := c.ranged(ranges); known && r.allNull() {
 			return false
 		}
 	}
@@ -51,7 +51,7 @@ func (r Range) allNull() bool {
 }
 
 func (l *leaf) mayMatch(ranges func(string) (Range, bool)) bool {
-	r, known := ranges(l.column.name)
+	r, known := l.column.ranged(ranges)
 	if !known {
 		return true
 	}

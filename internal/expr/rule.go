@@ -2,9 +2,12 @@ package expr
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
 )
 
 // rule is a bound condition, which is TRUE for a row or not. Rules are immutable, so
@@ -22,11 +25,59 @@ type rule interface {
 	mayMatch(ranges func(string) (Range, bool)) bool
 }
 
-// column is a resolved column.
+// column is a resolved column, or another value that rules use like a column.
 type column struct {
-	name     string
+	name     string // for a value that is not a column: its canonical text
 	typ      columnType
 	typeName string // for messages
+	value    bound  // nil for a column
+
+	exact arrow.DataType // the type that batches must have, if a value reads the column; nil: any with the same columnType
+}
+
+// text returns the canonical text.
+func (c column) text() string {
+	if c.value != nil {
+		return c.name
+	}
+	return quoteName(c.name)
+}
+
+// String describes the column in messages.
+func (c column) String() string {
+	if c.value != nil {
+		return fmt.Sprintf("%s (%s)", shorten(c.name), c.typeName)
+	}
+	return fmt.Sprintf("column %q (%s)", c.name, c.typeName)
+}
+
+// ranged returns the range of the column's values. That of other values is unknown.
+func (c column) ranged(ranges func(string) (Range, bool)) (Range, bool) {
+	if c.value != nil {
+		return Range{}, false
+	}
+	return ranges(c.name)
+}
+
+// lazyCost is the cost of rules about values that are not columns. They are evaluated last, in the
+// order of the text, on the rows that the other rules leave, so that the other rules can prevent
+// errors.
+const lazyCost = 100
+
+func (c column) cost() int {
+	if c.value != nil {
+		return lazyCost
+	}
+	return c.typ.cost()
+}
+
+// visited calls the function for the column, or for those that the value reads.
+func (c column) visited(callback func(column)) {
+	if c.value != nil {
+		c.value.visit(callback)
+		return
+	}
+	callback(c)
 }
 
 type (
@@ -93,6 +144,9 @@ func join(all bool, terms []rule) rule {
 		texts[t] = t.text()
 	}
 	slices.SortStableFunc(flat, func(a, b rule) int {
+		if a.cost() >= lazyCost && b.cost() >= lazyCost {
+			return 0
+		}
 		return cmp.Or(cmp.Compare(a.cost(), b.cost()), strings.Compare(texts[a], texts[b]))
 	})
 	flat = slices.CompactFunc(flat, func(a, b rule) bool { return texts[a] == texts[b] })
@@ -131,13 +185,13 @@ func (j *junction) text() string { return j.canonical }
 
 func (n *null) text() string {
 	if n.isNull {
-		return quoteName(n.column.name) + " IS NULL"
+		return n.column.text() + " IS NULL"
 	}
-	return quoteName(n.column.name) + " IS NOT NULL"
+	return n.column.text() + " IS NOT NULL"
 }
 
 func (l *leaf) text() string {
-	name, s := quoteName(l.column.name), l.column.typ
+	name, s := l.column.text(), l.column.typ
 	switch {
 	case s.family == booleans && l.values[0].integer == 1:
 		return name
@@ -171,22 +225,28 @@ func (l *leaf) writtenOp() op {
 }
 
 func (p *pair) text() string {
-	return quoteName(p.left.name) + " " + p.op.String() + " " + quoteName(p.right.name)
+	return p.left.text() + " " + p.op.String() + " " + p.right.text()
 }
 
 func (c constant) cost() int { return 0 }
-func (n *null) cost() int    { return 0 }
-func (l *leaf) cost() int    { return l.column.typ.cost() }
-func (p *pair) cost() int    { return 1 + p.left.typ.cost() }
+func (l *leaf) cost() int    { return l.column.cost() }
+func (p *pair) cost() int    { return 1 + max(p.left.cost(), p.right.cost()) }
+
+func (n *null) cost() int {
+	if n.column.value != nil {
+		return lazyCost
+	}
+	return 0
+}
 
 func (j *junction) cost() int {
 	return 1 + j.terms[len(j.terms)-1].cost() // the last term costs most
 }
 
 func (c constant) visit(func(column))       {}
-func (n *null) visit(callback func(column)) { callback(n.column) }
-func (l *leaf) visit(callback func(column)) { callback(l.column) }
-func (p *pair) visit(callback func(column)) { callback(p.left); callback(p.right) }
+func (n *null) visit(callback func(column)) { n.column.visited(callback) }
+func (l *leaf) visit(callback func(column)) { l.column.visited(callback) }
+func (p *pair) visit(callback func(column)) { p.left.visited(callback); p.right.visited(callback) }
 func (j *junction) visit(callback func(column)) {
 	for _, t := range j.terms {
 		t.visit(callback)

@@ -21,7 +21,7 @@ const (
 	textToken                      // with its quotes
 	typedToken                     // DATE '…' or X'…', including the prefix; so date, time, timestamp and x are not reserved
 	operatorToken                  // a comparison
-	punctToken                     // one of ( ) , . + -
+	punctToken                     // one of ( ) [ ] , . + - * / %
 )
 
 // token is a lexical element. Tokens of different kinds have different texts, so that
@@ -40,6 +40,17 @@ func isKeyword(word string) bool {
 
 func keywords() []string {
 	return []string{"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "LIKE", "TRUE", "FALSE"}
+}
+
+// isChoiceWord reports whether an upper-case word is a word of CASE. These words are reserved within
+// CASE only, but canonical texts always quote columns with such names.
+func isChoiceWord(word string) bool {
+	switch word {
+	case "CASE", "WHEN", "THEN", "ELSE", "END":
+		return true
+	default:
+		return false
+	}
 }
 
 // scanner splits a text into tokens.
@@ -97,7 +108,7 @@ func (s *scanner) next() {
 		s.emit(operatorToken, 2)
 	case first == '=' || first == '<' || first == '>':
 		s.emit(operatorToken, 1)
-	case strings.ContainsRune("(),.+-", first):
+	case strings.ContainsRune("()[],.+-*/%", first):
 		s.emit(punctToken, size)
 	default:
 		s.fail("unexpected character %q%s", first, suggestion(first))
@@ -120,9 +131,9 @@ func suggestion(found rune) string {
 		return ": strings are written in straight single quotes, ', and names in \""
 	case '\u00a0', '\u2009', '\u202f', '\u3000':
 		return ": write a plain space"
-	case '*', '/', '%', '^':
-		return ": filters have no arithmetic; compare columns with literals"
-	case '`', '[', ']':
+	case '^':
+		return ": a power is written power(x, n)"
+	case '`':
 		return ": names are quoted with \""
 	case ';':
 		return ": a filter is one condition"

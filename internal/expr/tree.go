@@ -6,7 +6,7 @@ type Expr struct {
 	root node
 }
 
-// node is a condition: one of the types below.
+// node is a condition or another expression: one of the types below, or of valuetree.go.
 type node interface {
 	// operands calls visit for each operand, in the order of the text.
 	operands(visit func(operand))
@@ -26,12 +26,13 @@ type (
 		term node
 	}
 
-	// boolean is a single operand: a boolean column, TRUE or FALSE.
-	boolean struct {
+	// single is an operand that is a whole expression. As a condition, it is a boolean column, TRUE
+	// or FALSE.
+	single struct {
 		operand operand
 	}
 
-	// comparison has a column on at least one side.
+	// comparison has an operand on at least one side that is not a literal.
 	comparison struct {
 		op          op
 		left, right operand
@@ -44,7 +45,7 @@ type (
 		items   []literal
 	}
 
-	// between is [NOT] BETWEEN; at least one of the three operands is a column.
+	// between is [NOT] BETWEEN; at least one of the three operands is not a literal.
 	between struct {
 		operand   operand
 		negated   bool
@@ -92,15 +93,27 @@ func (o op) mirrored() op {
 	return [...]op{eq, ne, gt, ge, lt, le}[o]
 }
 
-// operand is a column or a literal, with its position in the text.
+// operand is a column, a literal or another expression, with its position in the text.
 type operand struct {
 	position int      // 1-based, in characters
-	column   []string // the path; empty for a literal
+	column   []string // the path; empty if it is no column
 	quoted   bool     // whether the first name of the path is in double quotes
 	literal  literal
+	inner    node // an expression that is not a single; nil for a column or a literal
 }
 
 func (o operand) isColumn() bool { return len(o.column) > 0 }
+
+func (o operand) isLiteral() bool { return len(o.column) == 0 && o.inner == nil }
+
+// operands calls visit for each column and literal of an operand.
+func (o operand) operands(visit func(operand)) {
+	if o.inner != nil {
+		o.inner.operands(visit)
+		return
+	}
+	visit(o)
+}
 
 // literalKind is the kind of a literal. Each constant names the field that is set.
 type literalKind int
@@ -113,12 +126,14 @@ const (
 	dateLiteral                         // instant
 	timeLiteral                         // instant
 	timestampLiteral                    // instant
+	nullLiteral                         // none; only in values
+	listLiteral                         // items; only in values
 )
 
 // String returns the kind's name for messages.
 func (k literalKind) String() string {
 	return [...]string{
-		"a number", "a string", "a binary literal", "TRUE or FALSE", "a DATE", "a TIME", "a TIMESTAMP",
+		"a number", "a string", "a binary literal", "TRUE or FALSE", "a DATE", "a TIME", "a TIMESTAMP", "NULL", "a list",
 	}[k]
 }
 
@@ -127,9 +142,11 @@ type literal struct {
 	kind     literalKind
 	position int
 	number   number
+	double   bool // of a number: whether it was written with an exponent, so that its type is double
 	text     string
 	boolean  bool
 	instant  instant
+	items    []literal
 }
 
 func (n *logic) operands(visit func(operand)) {
@@ -138,12 +155,18 @@ func (n *logic) operands(visit func(operand)) {
 	}
 }
 func (n *not) operands(visit func(operand))        { n.term.operands(visit) }
-func (n *boolean) operands(visit func(operand))    { visit(n.operand) }
-func (n *comparison) operands(visit func(operand)) { visit(n.left); visit(n.right) }
-func (n *inList) operands(visit func(operand))     { visit(n.operand) }
-func (n *between) operands(visit func(operand))    { visit(n.operand); visit(n.low); visit(n.high) }
-func (n *isNull) operands(visit func(operand))     { visit(n.operand) }
-func (n *like) operands(visit func(operand))       { visit(n.operand) }
+func (n *single) operands(visit func(operand))     { n.operand.operands(visit) }
+func (n *comparison) operands(visit func(operand)) { eachOperand(visit, n.left, n.right) }
+func (n *inList) operands(visit func(operand))     { n.operand.operands(visit) }
+func (n *between) operands(visit func(operand))    { eachOperand(visit, n.operand, n.low, n.high) }
+func (n *isNull) operands(visit func(operand))     { n.operand.operands(visit) }
+func (n *like) operands(visit func(operand))       { n.operand.operands(visit) }
+
+func eachOperand(visit func(operand), all ...operand) {
+	for _, o := range all {
+		o.operands(visit)
+	}
+}
 
 // Columns returns the distinct names of the columns in the text, in the order of
 // first use. For a path into a struct it has the first name.
@@ -151,9 +174,13 @@ func (e *Expr) Columns() []string {
 	if e == nil {
 		return nil
 	}
+	return columnsOf(e.root)
+}
+
+func columnsOf(root node) []string {
 	var names []string
 	seen := map[string]bool{}
-	e.root.operands(func(o operand) {
+	root.operands(func(o operand) {
 		if o.isColumn() && !seen[o.column[0]] {
 			seen[o.column[0]] = true
 			names = append(names, o.column[0])

@@ -1,0 +1,111 @@
+// Package operator has the operators of value expressions: arithmetic and casts, as loops over
+// Arrow arrays. Package expr parses expressions and binds them to operators.
+//
+// An operator means what DuckDB and Spark 4 (in ANSI mode, its default) mean by it. If the two
+// engines disagree about a value, or one of them fails, the operator fails. If they disagree only
+// about the type of the result, the result has the wider type. A null operand makes the result
+// null.
+package operator
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Bound is an operator for operands of certain types. It is immutable and safe for concurrent use.
+type Bound struct {
+	Type     arrow.DataType
+	Nullable bool // whether the result may be null although no operand is
+
+	// Run computes the result. All memory is from the memory of rows. The caller releases the
+	// result. An error is Invalid, and has the values and a remedy.
+	Run func(operands []arrow.Array, rows Rows) (arrow.Array, error)
+
+	// Size returns an upper bound of the bytes that Run requests for a number of rows. sizes has an
+	// upper bound of the bytes of each operand.
+	Size func(sizes []int64, rows int) int64
+}
+
+// Rows are the rows of an evaluation. An operand has one value for each row, or a single value,
+// which is that of a literal.
+type Rows struct {
+	Count  int
+	Active []uint64 // bit i of word w is row 64·w + i: whether the row's result is needed. Other rows cause no errors
+	Memory memory.Allocator
+}
+
+// Op is a binary arithmetic operator.
+type Op int
+
+// The arithmetic operators.
+const (
+	Add Op = iota
+	Subtract
+	Multiply
+	Divide
+	Remainder
+)
+
+// String returns the operator's text.
+func (o Op) String() string { return [...]string{"+", "-", "*", "/", "%"}[o] }
+
+// padding is the multiple to which Arrow's buffers grow.
+const padding = 64
+
+// bufferSize returns the bytes of a buffer of n bytes.
+func bufferSize(n int64) int64 { return (n + padding - 1) / padding * padding }
+
+// fixedSize returns the Size of results of a type of fixed width.
+func fixedSize(dt arrow.DataType) func([]int64, int) int64 {
+	bits := dt.(arrow.FixedWidthDataType).BitWidth()
+	return func(_ []int64, rows int) int64 {
+		return bufferSize((int64(rows)*int64(bits)+7)/8) + bufferSize((int64(rows)+7)/8)
+	}
+}
+
+// buffer returns a buffer of n bytes, which the caller releases.
+func (r Rows) buffer(n int) *memory.Buffer {
+	b := memory.NewResizableBuffer(r.Memory)
+	b.Resize(n)
+	return b
+}
+
+// make returns an array of buffers, and takes them over. A nil validity means no nulls.
+func (r Rows) make(dt arrow.DataType, validity *memory.Buffer, buffers ...*memory.Buffer) arrow.Array {
+	all := append([]*memory.Buffer{validity}, buffers...)
+	nulls := 0
+	if validity != nil {
+		nulls = r.Count - countBits(validity.Bytes(), r.Count)
+	}
+	data := array.NewData(dt, r.Count, all, nil, nulls, 0)
+	defer data.Release()
+	for _, b := range all {
+		if b != nil {
+			b.Release()
+		}
+	}
+	return array.MakeFromData(data)
+}
+
+// first returns the first active and valid row from begin to end for which fails returns true, or
+// -1.
+func (r Rows) first(begin, end int, validity *memory.Buffer, fails func(row int) bool) int {
+	for row := begin; row < end; row++ {
+		if r.Active[row>>6]>>(uint(row)&63)&1 == 1 && valid(validity, row) && fails(row) {
+			return row
+		}
+	}
+	return -1
+}
+
+func valid(validity *memory.Buffer, row int) bool {
+	return validity == nil || validity.Bytes()[row>>3]>>(uint(row)&7)&1 == 1
+}
+
+// failure returns the error for a value.
+func failure(remedy, format string, args ...any) error {
+	return fault.New(fault.Invalid, format, args...).WithRemedy("%s", remedy)
+}

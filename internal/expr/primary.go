@@ -1,0 +1,183 @@
+package expr
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/expr/operator"
+)
+
+// sum parses values joined by + and -.
+func (p *parser) sum() operand {
+	left := p.product()
+	for {
+		position := left.position
+		switch {
+		case p.accept("+"):
+			left = operand{position: position, inner: &arithmetic{op: operator.Add, left: left, right: p.product()}}
+		case p.accept("-"):
+			left = operand{position: position, inner: &arithmetic{op: operator.Subtract, left: left, right: p.product()}}
+		default:
+			return left
+		}
+	}
+}
+
+// product parses values joined by *, / and %.
+func (p *parser) product() operand {
+	left := p.factor()
+	for {
+		position := left.position
+		switch {
+		case p.accept("*"):
+			left = operand{position: position, inner: &arithmetic{op: operator.Multiply, left: left, right: p.factor()}}
+		case p.accept("/"):
+			left = operand{position: position, inner: &arithmetic{op: operator.Divide, left: left, right: p.factor()}}
+		case p.accept("%"):
+			left = operand{position: position, inner: &arithmetic{op: operator.Remainder, left: left, right: p.factor()}}
+		default:
+			return left
+		}
+	}
+}
+
+// factor parses signs and a value. The sign of a number belongs to the literal.
+func (p *parser) factor() operand {
+	position, negations := p.next().column, 0
+	for signed := true; signed; {
+		switch {
+		case p.accept("-"):
+			negations++
+		case p.accept("+"):
+		default:
+			signed = false
+		}
+	}
+	o := p.primary()
+	o.position = position
+	if o.isLiteral() && o.literal.kind == numberLiteral && negations > 0 && p.syntax == nil {
+		o.literal.position = position
+		if negations%2 == 1 && o.literal.number.unscaled != nil {
+			o.literal.number = o.literal.number.negated()
+		}
+		return o
+	}
+	if negations > maxDepth {
+		p.fail(position, "there are more than %d signs", maxDepth)
+		return o
+	}
+	for range negations {
+		o = operand{position: position, inner: &negative{operand: o}}
+	}
+	return o
+}
+
+// primary parses a value without operators outside of parentheses.
+func (p *parser) primary() operand {
+	first := p.next()
+	switch {
+	case first.text == "(":
+		p.at++
+		inner := p.condition()
+		p.expect(")")
+		return operandOf(inner, first.column)
+	case first.text == "NULL":
+		p.at++
+		return operand{position: first.column, literal: literal{kind: nullLiteral, position: first.column}}
+	case first.text == "[":
+		return operand{position: first.column, literal: p.list()}
+	case first.kind != nameToken:
+		return operand{position: first.column, literal: p.literal()}
+	case p.at+1 < len(p.tokens) && p.tokens[p.at+1].text == "(" && !strings.HasPrefix(first.text, `"`):
+		p.at += 2
+		return operand{position: first.column, inner: p.called(strings.ToLower(first.text), first.column)}
+	default:
+		return p.path()
+	}
+}
+
+// list parses a list of literals.
+func (p *parser) list() literal {
+	l := literal{kind: listLiteral, position: p.next().column}
+	p.expect("[")
+	for more := true; more; more = p.accept(",") {
+		l.items = append(l.items, p.literal())
+	}
+	p.expect("]")
+	return l
+}
+
+// called parses a call, or a cast, after the opening parenthesis.
+func (p *parser) called(name string, position int) node {
+	if name == "cast" || name == "try_cast" {
+		n := &cast{operand: operandOf(p.condition(), position), try: name == "try_cast"}
+		if as := p.next(); strings.ToUpper(as.text) != "AS" || as.kind != nameToken {
+			p.unexpected()
+			return n
+		}
+		p.at++
+		p.castType(n)
+		p.expect(")")
+		return n
+	}
+	n := &call{name: name}
+	if p.accept(")") {
+		return n
+	}
+	for more := true; more; more = p.accept(",") {
+		at := p.next().column
+		n.args = append(n.args, operandOf(p.condition(), at))
+	}
+	p.expect(")")
+	return n
+}
+
+// castType parses the type of a cast.
+func (p *parser) castType(n *cast) {
+	name := p.next()
+	if name.kind != nameToken {
+		p.unexpected()
+		return
+	}
+	p.at++
+	var numbers []int
+	if p.accept("(") {
+		for more := true; more; more = p.accept(",") {
+			number, err := strconv.Atoi(p.next().text)
+			if err != nil {
+				p.unexpected()
+				return
+			}
+			p.at++
+			numbers = append(numbers, number)
+		}
+		p.expect(")")
+	}
+	var err error
+	if n.to, err = operator.ParseType(name.text, numbers...); err != nil {
+		p.fail(name.column, "%s", err)
+	}
+}
+
+// path parses the name of a column, or a path into a struct.
+func (p *parser) path() operand {
+	first := p.next()
+	o := operand{position: first.column, quoted: strings.HasPrefix(first.text, `"`)}
+	for more := true; more; more = p.accept(".") {
+		part := p.next()
+		if part.kind != nameToken {
+			p.unexpected()
+			break
+		}
+		p.at++
+		name := part.text
+		if strings.HasPrefix(name, `"`) {
+			name = unquote(name)
+		}
+		if name == "" {
+			p.fail(o.position, "a column name is empty")
+		}
+		o.column = append(o.column, name)
+	}
+	return o
+}
