@@ -75,7 +75,7 @@ func Graph() []Row {
 		{Folder: "internal/sortkey", Imports: "fault"},
 		{Folder: "internal/conform", Imports: "batch fault"},
 		{Folder: "internal/segment", Imports: "budget", Outside: libUnix},
-		{Folder: "internal/expr/function", Imports: "batch fault"},
+		{Folder: "internal/expr/function", Imports: "batch bucket fault"},
 		{Folder: "internal/expr/operator", Imports: "fault"},
 		{Folder: "internal/expr", Imports: "function operator batch fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant release"},

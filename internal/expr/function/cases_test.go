@@ -3,6 +3,8 @@ package function
 import (
 	"slices"
 	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
 )
 
 // trial is a function with arguments of given types, and its text in SQL. Columns of rows that vary are
@@ -22,7 +24,7 @@ type trial struct {
 
 // cases returns the trials of all functions.
 func cases() []trial {
-	return slices.Concat(conditionalCases(), mathCases(), dateCases())
+	return slices.Concat(conditionalCases(), mathCases(), dateCases(), codeCases())
 }
 
 func conditionalCases() []trial {
@@ -137,4 +139,52 @@ func dateCases() []trial {
 		trial{name: "timestamp_millis", args: []generator{ints64()}, fails: true, duckdb: "make_timestamp_ms(a)"},
 		trial{name: "timestamp_micros", args: []generator{ints64()}, fails: true, duckdb: "make_timestamp(a)"},
 	)
+}
+
+func numberList(texts string, dt arrow.DataType, items ...any) generator {
+	return literal(arrow.ListOf(dt), items, "["+texts+"]")
+}
+
+// bucketized returns a trial of bucketize. list is SQL.
+func bucketized(of, bounds generator) trial {
+	items := strings.Trim(bounds.literal, "[]")
+	return trial{
+		name: "bucketize", args: []generator{of, bounds},
+		duckdb: "CASE WHEN a IS NULL THEN NULL ELSE len(list_filter([" + items + "], lambda x: a > x)) END",
+		spark:  "CASE WHEN a IS NULL THEN NULL ELSE size(filter(array(" + items + "), x -> a > x)) END",
+	}
+}
+
+func lookedUp(of, values generator, other string, code any) trial {
+	items := strings.Trim(values.literal, "[]")
+	t := trial{
+		name: "lookup", args: []generator{of, values, literal(arrow.PrimitiveTypes.Int64, code, other)},
+		duckdb: "CASE WHEN a IS NULL THEN NULL ELSE coalesce(list_position([" + items + "], a) - 1, " + other + ") END",
+		spark:  "CASE WHEN a IS NULL THEN NULL ELSE coalesce(nullif(array_position(array(" + items + "), a), 0) - 1, " + other + ") END",
+	}
+	if other == "" {
+		t.args, t.fails = t.args[:2], true
+		t.duckdb = "list_position([" + items + "], a) - 1"
+		t.spark = "array_position(array(" + items + "), a) - 1"
+	}
+	return t
+}
+
+func codeCases() []trial {
+	wholes := numberList("-5, 0, 1, 7", arrow.PrimitiveTypes.Int32, int32(-5), int32(0), int32(1), int32(7))
+	longs := numberList("-5, 0, 3000000000", arrow.PrimitiveTypes.Int64, int64(-5), int64(0), int64(3_000_000_000))
+	fractions := numberList("-0.5e0, 0e0, 2.5e0, 1e300", arrow.PrimitiveTypes.Float64, -0.5, 0.0, 2.5, 1e300)
+	words := numberList("'a', 'b', '', 'é', 'ab'", arrow.BinaryTypes.String, "a", "b", "", "é", "ab")
+	n := literal(arrow.PrimitiveTypes.Int64, int64(1000), "1000")
+	return []trial{
+		{name: "hash", args: []generator{ints32(), n}, duckdb: without, spark: without},
+		{name: "hash", args: []generator{ints64(), n}, duckdb: without, spark: without},
+		{name: "hash", args: []generator{strs(), n}, duckdb: without, spark: without},
+		{name: "hash", args: []generator{binaries(), n}, duckdb: without, spark: without},
+		bucketized(ints32(), wholes), bucketized(ints64(), wholes), bucketized(ints64(), longs), bucketized(ints32(), longs),
+		bucketized(floats64(), wholes), bucketized(floats64(), fractions), bucketized(floats32(), wholes), bucketized(ints32(), fractions),
+		bucketized(dates(), numberList("DATE '1969-12-31', DATE '2020-02-29'", arrow.FixedWidthTypes.Date32, arrow.Date32(-1), arrow.Date32(18321))),
+		lookedUp(ints32(), wholes, "", nil), lookedUp(ints32(), wholes, "4", int64(4)), lookedUp(ints64(), wholes, "NULL", nil), lookedUp(ints64(), longs, "-1", int64(-1)),
+		lookedUp(strs(), words, "99", int64(99)), lookedUp(strs(), words, "NULL", nil), lookedUp(strs(), words, "", nil),
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
@@ -158,18 +157,6 @@ func dayOfYear(days int64) int64 {
 
 // isoWeek returns the number of the week, which belongs to the year that has its Thursday.
 func isoWeek(days int64) int64 { return (dayOfYear(days-weekday(days)+3)-1)/7 + 1 }
-
-// textLiteralOf returns the text of an argument that is a literal.
-func textLiteralOf(a Argument) (string, bool) {
-	if a.Literal == nil || a.Literal.Len() != 1 || a.Literal.IsNull(0) {
-		return "", false
-	}
-	s, ok := a.Literal.(*array.String)
-	if !ok {
-		return "", false
-	}
-	return s.Value(0), true
-}
 
 // truncation returns a function that returns the first second of a unit of time.
 func truncation(unit string) func(seconds int64) int64 {

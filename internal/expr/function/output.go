@@ -56,6 +56,8 @@ func (v validity) valid(row int) bool {
 	return v.buffer == nil || bitutil.BitIsSet(v.buffer.Bytes(), row)
 }
 
+func (v validity) clear(row int) { bitutil.ClearBit(v.buffer.Bytes(), row) }
+
 // allValid makes bits that are all set.
 func (o *output) allValid() validity {
 	b := o.buffer(bitmapBytes(o.rows))

@@ -1,9 +1,11 @@
 package function
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -92,8 +94,16 @@ func failed(name string, args []arrow.Array, rows, row int, why *refusal) error 
 // shownRunes is the number of characters of a value that an error shows.
 const shownRunes = 60
 
+// shownItems is the number of items up to which an error shows a list.
+const shownItems = 6
+
 func shown(a arrow.Array, row int) string {
 	out := []rune("NULL")
+	if l, ok := a.(*array.List); ok && a.IsValid(row) {
+		if from, to := l.ValueOffsets(row); to-from > shownItems {
+			return fmt.Sprintf("[… %d items]", to-from)
+		}
+	}
 	if a.IsValid(row) {
 		out = []rune(a.ValueStr(row))
 		switch a.DataType().ID() {
