@@ -46,7 +46,8 @@ func backfillCommand(p process) *cobra.Command {
 			"also prints the dataset that reads the table.\n\n" +
 			"With --replaces, the new feature gets a column of its own, and the dataset renames it to the old\n" +
 			"column. Given a training table that no dataset uses, the command proposes a dataset. It executes\n" +
-			"nothing and reads only metadata. docs/features.md has an example.",
+			"nothing and reads only metadata. docs/features.md has an example. For SQL that one machine can\n" +
+			"run, use penstock stage --sql.",
 		Example: "  penstock init backfill homefeed --config penstock.yaml --table features.ctr_v2 --column ctr_v2:float\n" +
 			"  penstock init backfill homefeed --config penstock.yaml --table features.ctr_v2 --column ctr_v2:float --replaces ctr\n" +
 			"  penstock init backfill homefeed --config penstock.yaml --removes ctr",

@@ -19,11 +19,13 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/duckdb"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/spool"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
@@ -34,11 +36,12 @@ import (
 
 func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "stage TABLE FILE…", Short: "Write the rows of files, or of another table, to a staging table",
+		Use: "stage TABLE FILE…", Short: "Write the rows of files, of another table, or of SQL, to a staging table",
 		Long: "Write the rows of Parquet, CSV, JSON lines or Arrow files to a staging table, sorted and bucketed as the table\n" +
 			"is, as one commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
 			"(s3://bucket/folder/), or a pattern of these in quotes. Folders such as day=2026-01-01 add a column.\n" +
-			"The FILE - is standard input. With --from-table, the rows are those of another table, at one snapshot.\n\n" +
+			"The FILE - is standard input. With --from-table, the rows are those of another table, at one snapshot.\n" +
+			"With --sql, DuckDB computes the rows, over tables of the catalogs and over files.\n\n" +
 			"Columns are matched by name: int is widened to long and float to double, optional columns that the\n" +
 			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
@@ -48,6 +51,7 @@ func stageCommand(p process) *cobra.Command {
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
 			"  penstock stage features.history s3://lake/history/ --config penstock.yaml\n" +
 			"  penstock stage features.history --from-table ml.raw_history --filter \"day = '2026-11-01'\" --config penstock.yaml\n" +
+			"  penstock stage features.users --sql \"SELECT user_id, count(*) AS views FROM ml.impressions GROUP BY 1\" --key user_id --buckets 16 --config penstock.yaml\n" +
 			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -150,8 +154,11 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 
 // localRows returns the rows to stage in process. The caller releases them.
 func (c *stageCall) localRows(ctx context.Context, e *engine.Engine, all *inputRows) (array.RecordReader, error) {
-	if *c.from.table != "" {
-		return c.from.rows(ctx, e, all.add)
+	switch {
+	case *c.from.sql != "":
+		return c.sqlRows(ctx, localTables{e}, e.SQL(all.add))
+	case *c.from.table != "":
+		return c.from.rows(ctx, localTables{e}, all.add)
 	}
 	return c.rows(ctx, inputs.Options{
 		Budget: e.Budget, Remote: e.Tables.InputStorage(c.Table), Opened: all.add,
@@ -161,8 +168,15 @@ func (c *stageCall) localRows(ctx context.Context, e *engine.Engine, all *inputR
 
 // remoteRows returns the rows to send to a server. The caller releases them.
 func (c *stageCall) remoteRows(ctx context.Context, s *client.Client, all *inputRows) (array.RecordReader, error) {
-	if *c.from.table != "" {
-		return c.from.sentRows(ctx, s, all.add)
+	switch {
+	case *c.from.sql != "":
+		disk, err := spool.Open(spool.Options{}) // the settings of the server are not known
+		if err != nil {
+			return nil, err
+		}
+		return c.sqlRows(ctx, remoteTables{s}, duckdb.RowsOptions{Spool: disk, Opened: all.add})
+	case *c.from.table != "":
+		return c.from.rows(ctx, remoteTables{s}, all.add)
 	}
 	return c.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage(), Opened: all.add})
 }

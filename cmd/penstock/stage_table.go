@@ -12,7 +12,9 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/duckdb"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -21,14 +23,16 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// tableFlags are the flags that name a table. The rows of this table are staged instead of the rows
-// of files.
+// tableFlags are the flags that name a table, or SQL over tables, whose rows are staged instead of
+// the rows of files.
 type tableFlags struct {
+	sql                                   *string
 	table, ref, snapshot, columns, filter *string
 }
 
 // sourceTableFlags adds the flags.
 func (f *tableFlags) sourceTableFlags(c *cobra.Command) {
+	f.sql = cmdline.Text(c, "sql", "SELECT", "compute the rows with DuckDB, over tables and files: a SELECT, or @FILE, or - for standard input")
 	f.table = cmdline.Text(c, "from-table", "TABLE", "read the rows of this table instead of files: [catalog.]namespace.table")
 	f.ref = cmdline.Text(c, "from-ref", "REF", "the branch or tag of --from-table to read (default main)")
 	f.snapshot = cmdline.Text(c, "from-snapshot", "ID", "the snapshot of --from-table to read")
@@ -39,16 +43,21 @@ func (f *tableFlags) sourceTableFlags(c *cobra.Command) {
 
 // check returns an error for flags that cannot be combined.
 func (f *tableFlags) check(files fileFlags) error {
+	if *f.sql != "" && *f.table != "" {
+		return cmdline.Errorf("--sql and --from-table both name rows: give one of them")
+	}
 	if *f.table == "" {
 		if *f.ref+*f.snapshot+*f.columns+*f.filter != "" {
 			return cmdline.Errorf("--from-ref, --from-snapshot, --columns and --filter are for --from-table")
 		}
-		if len(files.files) == 0 {
-			return cmdline.Errorf("penstock stage needs a table and at least one file or folder, or --from-table")
+		if len(files.files) == 0 && *f.sql == "" {
+			return cmdline.Errorf("penstock stage needs a table and at least one file or folder, or --from-table or --sql")
 		}
-		return nil
 	}
-	if len(files.files) > 0 || *files.stdinFormat+*files.schema != "" || files.noFolderColumns {
+	if *f.table+*f.sql != "" && (len(files.files) > 0 || *files.stdinFormat+*files.schema != "" || files.noFolderColumns) {
+		if *f.sql != "" {
+			return cmdline.Errorf("--sql names its files in the SQL: leave files, --schema, --input-format and --no-folder-columns out")
+		}
 		return cmdline.Errorf("--from-table reads a table: leave files, --schema, --input-format and --no-folder-columns out")
 	}
 	return nil
@@ -81,32 +90,80 @@ func (f *tableFlags) query() ([]byte, error) {
 	return text, nil
 }
 
-// rows reads the rows of the table in process. The caller releases them.
-func (f *tableFlags) rows(ctx context.Context, e *engine.Engine, found func(rows int64, left int)) (array.RecordReader, error) {
-	text, err := f.query()
-	if err != nil {
-		return nil, err
-	}
-	query, err := decode.Query(text)
-	if err != nil {
-		return nil, err
-	}
-	query.Shard = dataset.Shard{Of: 1} // one shard has all rows
-	plan, err := e.Loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults()})
-	if err != nil {
-		return nil, fault.Op(err, "read table %s", *f.table)
-	}
-	found(plan.StoredRows, 0)
-	return e.Loader.Open(ctx, plan, loader.StreamOptions{})
+// tableSource plans and reads queries, in process or on a server.
+type tableSource interface {
+	// plan returns the pin of a query's training table, and the schema of the query's rows.
+	plan(ctx context.Context, query []byte) (dataset.TablePin, *arrow.Schema, error)
+	// rows returns the rows of a query, and reports their number to found. The caller releases them.
+	rows(ctx context.Context, query []byte, found func(rows int64, left int)) (array.RecordReader, error)
 }
 
-// sentRows reads the rows of the table from a server. The caller releases them.
-func (f *tableFlags) sentRows(ctx context.Context, s *client.Client, found func(rows int64, left int)) (array.RecordReader, error) {
+// rows returns the rows of the table. The caller releases them.
+func (f *tableFlags) rows(ctx context.Context, from tableSource, found func(rows int64, left int)) (array.RecordReader, error) {
 	text, err := f.query()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Open(ctx, text)
+	rows, err := from.rows(ctx, text, found)
+	return rows, fault.Op(err, "read table %s", *f.table)
+}
+
+// localTables reads tables in process.
+type localTables struct{ *engine.Engine }
+
+func (l localTables) open(ctx context.Context, text []byte) (loader.Planned, loader.Stream, error) {
+	query, err := decode.Query(text)
+	if err != nil {
+		return loader.Planned{}, nil, err
+	}
+	query.Shard = dataset.Shard{Of: 1} // one shard has all rows
+	plan, err := l.Loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults()})
+	if err != nil {
+		return plan, nil, err
+	}
+	rows, err := l.Loader.Open(ctx, plan, loader.StreamOptions{})
+	return plan, rows, err
+}
+
+// plan implements tableSource.
+func (l localTables) plan(ctx context.Context, query []byte) (dataset.TablePin, *arrow.Schema, error) {
+	plan, rows, err := l.open(ctx, query)
+	if err != nil {
+		return dataset.TablePin{}, nil, err
+	}
+	defer rows.Release()
+	return plan.Rows.Pin.Training, rows.Schema(), nil
+}
+
+// rows implements tableSource.
+func (l localTables) rows(ctx context.Context, query []byte, found func(rows int64, left int)) (array.RecordReader, error) {
+	plan, rows, err := l.open(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	found(plan.StoredRows, 0)
+	return rows, nil
+}
+
+// remoteTables reads tables from a server.
+type remoteTables struct{ *client.Client }
+
+// plan implements tableSource.
+func (r remoteTables) plan(ctx context.Context, query []byte) (dataset.TablePin, *arrow.Schema, error) {
+	text, schema, err := r.Plan(ctx, query)
+	if err != nil {
+		return dataset.TablePin{}, nil, err
+	}
+	var summary flight.PlanSummary
+	if err := json.Unmarshal(text, &summary); err != nil {
+		return dataset.TablePin{}, nil, fault.New(fault.Internal, "read the summary of a plan: %w", err)
+	}
+	return summary.Pin.Training, schema, nil
+}
+
+// rows implements tableSource.
+func (r remoteTables) rows(ctx context.Context, query []byte, found func(rows int64, left int)) (array.RecordReader, error) {
+	rows, err := r.Open(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +175,50 @@ func (f *tableFlags) sentRows(ctx context.Context, s *client.Client, found func(
 		rows.RecordBatch().Retain()
 		return rows.RecordBatch(), nil
 	}, rows.Release), nil
+}
+
+// sqlTables provides tables to DuckDB.
+type sqlTables struct{ tableSource }
+
+// Pin implements duckdb.Source.
+func (s sqlTables) Pin(ctx context.Context, table string) (duckdb.State, error) {
+	query, err := json.Marshal(map[string]any{"dataset": map[string]any{"training": map[string]any{"table": table}}})
+	if err != nil {
+		return duckdb.State{}, err
+	}
+	pin, schema, err := s.plan(ctx, query)
+	return duckdb.State{Pin: pin, Schema: schema}, err
+}
+
+// Rows implements duckdb.Source.
+func (s sqlTables) Rows(ctx context.Context, table string, at duckdb.State, columns []string) (array.RecordReader, error) {
+	query, err := json.Marshal(map[string]any{
+		"dataset": map[string]any{"training": map[string]any{"table": table}}, "columns": columns,
+		"snapshots": dataset.Pin{Training: at.Pin},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.rows(ctx, query, func(int64, int) {})
+}
+
+// sqlRows returns the rows that the SQL computes, and names them in the call. The caller releases them.
+func (c *stageCall) sqlRows(ctx context.Context, from tableSource, o duckdb.RowsOptions) (array.RecordReader, error) {
+	text, err := cmdline.Read("sql", *c.from.sql, c.stdin)
+	if err != nil {
+		return nil, err
+	}
+	program, err := duckdb.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Source = sqlTables{from}
+	rows, err := program.Open(ctx, string(text), o)
+	if err != nil {
+		return nil, err
+	}
+	c.RowsID = rows.ID
+	return rows, nil
 }
 
 // readersText describes how datasets read a table after a change, with one line for each entry. It

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// writerGroupRows is the number of rows in the row groups of a Writer.
-const writerGroupRows = 128 << 10
+// WriterGroupRows is the number of rows in the row groups of a Writer.
+const WriterGroupRows = 128 << 10
 
 // Writer writes batches to a Parquet file, compressed with Zstandard and including the
 // Arrow schema. It holds one row group in memory.
@@ -22,7 +22,7 @@ type Writer struct{ to *pqarrow.FileWriter }
 // or that this version does not write. The caller closes the Writer; w stays open.
 func NewWriter(w io.Writer, schema *arrow.Schema) (*Writer, error) {
 	out, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w},
-		parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithMaxRowGroupLength(writerGroupRows)),
+		parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithMaxRowGroupLength(WriterGroupRows)),
 		pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the columns cannot be written as Parquet: %w", err).

@@ -70,13 +70,17 @@ func Open(o Options) (*Spool, error) {
 	return s, nil
 }
 
-// sweep removes regular files that killed processes have left. Errors are ignored: Try and Create fail if
+// sweep removes files and folders that killed processes have left. Errors are ignored: Try and Create fail if
 // the folder cannot be used.
 func (s *Spool) sweep() {
 	found, _ := os.ReadDir(s.folder) // if there is an error, found has the names that were read before
 	for _, f := range found {
+		path := filepath.Join(s.folder, f.Name())
 		if f.Type().IsRegular() && named.MatchString(f.Name()) {
-			sweepFile(filepath.Join(s.folder, f.Name()))
+			sweepFile(path)
+		}
+		if f.IsDir() && folderName.MatchString(f.Name()) && sweepFile(filepath.Join(path, lockFile)) {
+			_ = os.RemoveAll(path) // if this fails, the next Open finds no lock file, and keeps the folder
 		}
 	}
 }

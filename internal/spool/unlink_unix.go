@@ -12,16 +12,14 @@ func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|
 
 // sweepFile removes a regular file unless a running process has locked it. It may also remove a
 // file that another process has just created and not yet unlinked or locked. This does no harm,
-// since that process needs only the file's descriptor.
-func sweepFile(path string) {
+// since that process needs only the file's descriptor. sweepFile reports whether it removed the file.
+func sweepFile(path string) bool {
 	// Another file may have taken the name. Opening a FIFO, for example, would block until it has a
 	// writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return
+		return false
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	if lock(f) == nil {
-		_ = os.Remove(path) // if this fails, the next Open tries again
-	}
+	defer f.Close()                                 //nolint:errcheck // nothing was written
+	return lock(f) == nil && os.Remove(path) == nil // if Remove fails, the next Open tries again
 }

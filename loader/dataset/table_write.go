@@ -40,7 +40,11 @@ type TableWrite struct {
 	// Again is whether the rows are written even if the branch has them from an earlier call. Nil
 	// means true if Token is set, because the token then tells whether this call was made already;
 	// otherwise nil means false. See Once.
-	Again  *bool
+	Again *bool
+	// RowsID identifies the rows of the call in place of a digest of their values, so that a
+	// repeated call is recognized before its rows are computed. Calls with the same RowsID must have
+	// the same rows. If it is "", or if OnlyKeysOf drops rows, the digest identifies the rows.
+	RowsID string
 	Branch string // "" is main; another branch that does not exist begins at main
 	// Evolve adds columns that the table does not have, as optional columns.
 	Evolve bool
@@ -89,6 +93,7 @@ func WriteFields() []Field[TableWrite] {
 	mode := About{Name: "mode", Flag: Flag{Shape: "append|replace", Help: "add rows (the default), or replace the days and other partitions that have new rows"}}
 	token := About{Name: "token", Flag: Flag{Shape: "TOKEN", Help: "the name of this change, which is then made once, whatever its rows are"}}
 	again := About{Name: "again", Flag: Flag{Help: "write the rows although the table has them from an earlier call (default: only with --token)"}}
+	rowsID := About{Name: "rows_id"}
 	branch := About{Name: "branch", Also: []string{"ref"}, Flag: Flag{Shape: "BRANCH", Help: "the branch to commit to (default main); a new one begins at main"}}
 	evolve := About{Name: "evolve", Flag: Flag{Help: "add columns that the table does not have"}}
 	key := About{Name: "key", Flag: Flag{Shape: "COLUMNS", Help: "the columns of the key, separated by commas (default: the table's bucketed columns)"}}
@@ -106,6 +111,7 @@ func WriteFields() []Field[TableWrite] {
 		word(mode, func(w *TableWrite) *WriteMode { return &w.Mode }, "", WriteAppend, WriteReplace),
 		name(token, func(w *TableWrite) *string { return &w.Token }),
 		choice(again, func(w *TableWrite) **bool { return &w.Again }),
+		name(rowsID, func(w *TableWrite) *string { return &w.RowsID }),
 		name(branch, func(w *TableWrite) *string { return &w.Branch }),
 		truth(evolve, func(w *TableWrite) *bool { return &w.Evolve }),
 		texts(key, func(w *TableWrite) *[]string { return &w.Key }),

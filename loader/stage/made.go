@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/transaction"
 )
@@ -72,12 +73,28 @@ func (c *staging) has(ctx context.Context, sorted *extsort.Sorted) (bool, error)
 	if len(sorted.Partitions()) == 0 {
 		return false, nil
 	}
-	replaces := c.request.Mode.Replaces()
-	c.added = commit.AddedRows{Digest: digest.Of(writtenRows{replaces, c.digest.Sum()}), Once: c.request.Once(), Replaces: replaces}
+	if c.added.Digest == "" {
+		c.added = addedRows(c.request, c.digest.Sum())
+	}
 	if !c.added.Once || c.creates != nil {
 		return false, nil
 	}
 	return c.made(ctx)
+}
+
+// addedRows returns the identity of a call's rows, given a text that identifies their values.
+func addedRows(request dataset.TableWrite, rows string) commit.AddedRows {
+	replaces := request.Mode.Replaces()
+	return commit.AddedRows{Digest: digest.Of(writtenRows{replaces, rows}), Once: request.Once(), Replaces: replaces}
+}
+
+// namedRows returns the identity of the rows if the request names it; otherwise none. Which rows of
+// a call with OnlyKeysOf are kept depends on more than the call.
+func namedRows(request dataset.TableWrite) commit.AddedRows {
+	if request.RowsID == "" || request.OnlyKeysOf != "" {
+		return commit.AddedRows{}
+	}
+	return addedRows(request, "named: "+request.RowsID)
 }
 
 // writtenRows are the rows of a call, and whether they replace other rows. The digest in summaries

@@ -77,6 +77,39 @@ func TestRepeatedRowsAreAppendedOnce(t *testing.T) {
 	require.Subset(t, r.Parquet(t), files)
 }
 
+// A call that names its rows is recognized by the name before it reads a row, whatever the rows are.
+//
+// spec: stage-184
+func TestNamedRowsAreWrittenOnce(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	request := dataset.TableWrite{Table: stagetest.History, RowsID: "sums of 7"}
+	first := once(t, r, request, firstDay)
+	require.False(t, first.Existed)
+	again, err := r.Stager.Stage(t.Context(), stage.CallOptions{}, request, unread(t, stagetest.Schema()))
+	require.NoError(t, err)
+	require.Equal(t, stage.WriteResult{Token: first.Token, Snapshot: first.Snapshot, Parent: first.Parent, Existed: true}, again)
+
+	for name, other := range map[string]dataset.TableWrite{
+		"another id":   {RowsID: "sums of 8"},
+		"no id":        {},
+		"another mode": {RowsID: "sums of 7", Mode: dataset.WriteReplace, AllowShrink: true},
+		"again":        {RowsID: "sums of 7", Again: new(true)},
+		"a token":      {RowsID: "sums of 7", Token: "t"},
+	} {
+		other.Table = stagetest.History
+		require.False(t, once(t, r, other, firstDay).Existed, name)
+	}
+
+	o := stage.CallOptions{OnlyKeys: func(context.Context, []arrow.Field) (stage.KeptKeys, error) { return evenKeys{new(int)}, nil }}
+	request.OnlyKeysOf, request.RowsID = "clicks", "sums of 9"
+	for i, text := range []string{firstDay, `[{"id": 4, "day": "2026-10-01"}]`} {
+		out, err := r.Stager.Stage(t.Context(), o, request, stagetest.Rows(t, stagetest.Schema(), text))
+		require.NoError(t, err)
+		require.False(t, out.Existed, "kept rows %d depend on the keys, too", i)
+	}
+}
+
 // After rows were removed, it is unknown whether a repeated append would repeat rows. The summary of a
 // snapshot does not say from which partitions it removed rows.
 //

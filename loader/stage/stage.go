@@ -52,7 +52,7 @@ type staging struct {
 	branches bool             // the branch is new and begins at the target's snapshot
 	checks   []*keyCheck      // one for each set of columns whose values must be unique
 	digest   *rowdigest.Rows  // digest of the kept rows
-	added    commit.AddedRows // set after all rows are read
+	added    commit.AddedRows // set after all rows are read, unless the request names the rows
 	result   WriteResult
 }
 
@@ -68,7 +68,7 @@ func (s *Stager) stage(ctx context.Context, o CallOptions, request dataset.Table
 	request.Table = name
 	c := &staging{
 		Stager: s, onlyKeys: o.OnlyKeys, readers: o.Readers, request: request, shown: shown, fresh: fresh, tables: tables, input: rows.Schema(),
-		rows: datafile.NewCall(s.options.Rows, o.Progress), result: WriteResult{Token: request.Token},
+		rows: datafile.NewCall(s.options.Rows, o.Progress), result: WriteResult{Token: request.Token}, added: namedRows(request),
 	}
 	if err := commit.CheckToken(request.Token, s.options.Clock()); err != nil {
 		return c.result, err

@@ -58,9 +58,9 @@ func newQuery(c *cobra.Command, has func(field string) bool) Query {
 // flagOf returns the name of the flag that sets a field.
 func flagOf(field dataset.About) string { return strings.ReplaceAll(field.Name, "_", "-") }
 
-// read returns the JSON that the value of a flag stands for. The value @FILE stands for the content
+// Read returns the text that the value of a flag stands for. The value @FILE stands for the content
 // of a file, the value - for standard input, and any other value for itself.
-func read(name, given string, stdin io.Reader) ([]byte, error) {
+func Read(name, given string, stdin io.Reader) ([]byte, error) {
 	var out []byte
 	var err error
 	switch file, isFile := strings.CutPrefix(given, "@"); {
@@ -73,7 +73,7 @@ func read(name, given string, stdin io.Reader) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, fault.InvalidField("--"+name, "it cannot be read: %v", err).
-			WithRemedy("name an existing file after the @, or write the JSON itself")
+			WithRemedy("name an existing file after the @, or write the text itself")
 	}
 	return out, nil
 }
@@ -83,7 +83,7 @@ func read(name, given string, stdin io.Reader) ([]byte, error) {
 func (q Query) JSON(args []string, stdin io.Reader) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if *q.query != "" {
-		text, err := read("query", *q.query, stdin)
+		text, err := Read("query", *q.query, stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, er
 // parseCursor returns the cursor that the value of --cursor contains, or that is in the file or
 // standard input that the value names.
 func parseCursor(given string, stdin io.Reader) (json.RawMessage, error) {
-	text, err := read("cursor", given, stdin)
+	text, err := Read("cursor", given, stdin)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/cmd/penstock/duckdb"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/datafile"
@@ -51,6 +52,12 @@ func (e *Engine) Stager(calls int) *stage.Stager {
 		Route: func(table string) (stage.WritableTables, string, error) { return e.Tables.writes(table) },
 		Read:  e.readFiles, Clock: time.Now, Rows: e.rowFiles(calls),
 	})
+}
+
+// SQL returns the options of SQL whose rows are staged. DuckDB may use as much memory as the budget,
+// because Penstock needs little of the budget while DuckDB works.
+func (e *Engine) SQL(opened func(rows int64, left int)) duckdb.RowsOptions {
+	return duckdb.RowsOptions{Spool: e.disk, Budget: e.Budget, Memory: e.server.Memory, Disk: e.server.SpoolLimit, Opened: opened}
 }
 
 // readFiles reads columns of the files of a table, without the cache of decoded columns.

@@ -40,6 +40,7 @@ class TableCalls:
         mode: Literal["append", "replace"] = "append",
         token: str | None = None,
         again: bool | None = None,
+        rows_id: str | None = None,
         key: Sequence[str] | None = None,
         sort: Sequence[str] | None = None,
         buckets: int | None = None,
@@ -72,6 +73,9 @@ class TableCalls:
                 generates a token.
             again: whether to write rows that the branch has from an earlier call. If omitted, they are written only if
                 there is a `token`, which tells then whether the call was made.
+            rows_id: identifies the rows in place of their values, such as the names and versions of the inputs from
+                which they are computed. Calls with the same id must have the same rows: a repeated call writes nothing,
+                and sends no row. It has no effect with `only_keys_of`.
             key: the columns of the key. If omitted, the table's bucketed columns.
             sort: for a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
             buckets: for a new table: the number of buckets of the key's first column.
@@ -96,6 +100,7 @@ class TableCalls:
             "mode": mode,
             "token": new_token() if token is None else token,
             "again": token is not None if again is None else again,
+            "rows_id": rows_id,
             "key": mistakes.names("key", key),
             "sort": mistakes.names("sort", sort),
             "buckets": None if buckets is None else mistakes.whole("buckets", buckets, minimum=1),
