@@ -224,9 +224,12 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 	$(MAKE) -j2 --output-sync=target test-go test-python
 
-# What test leaves out for the sake of its time. CI runs it after test.
+# What test leaves out for the sake of its time. CI runs it after test. As in test, Python's
+# longest tests run beside Go's.
 .PHONY: test-more
-test-more: test-random test-attack test-python-more test-torch test-docs test-packages test-fuzz ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
+test-more: ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
+	$(MAKE) -j2 --output-sync=target test-random test-torch
+	$(MAKE) test-attack test-python-more test-docs test-packages test-fuzz
 
 .PHONY: check
 check: check-go check-python ## lint alone
