@@ -19,7 +19,7 @@ func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
 	if e == nil {
 		return newFilter(constant(true)), nil
 	}
-	b := &binder{schema: schema, unknown: map[string]bool{}}
+	b := newBinder(schema)
 	root := b.bind(e.root, false)
 	if err := fault.Fields(b.faults); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
 // BindConjuncts binds each of the filter's Conjuncts separately, in their order.
 // It fails as Bind does. All of its results together equal the result of Bind.
 func (e *Expr) BindConjuncts(schema *arrow.Schema) ([]*Filter, error) {
-	b := &binder{schema: schema, unknown: map[string]bool{}}
+	b := newBinder(schema)
 	conjuncts := e.Conjuncts()
 	filters := make([]*Filter, len(conjuncts))
 	for i, c := range conjuncts {
@@ -62,6 +62,12 @@ type binder struct {
 	schema  *arrow.Schema
 	faults  []fault.Field
 	unknown map[string]bool // columns already reported
+	values  map[node]bound  // bound values by their expressions, since a condition is bound twice as a value
+	nested  int             // the number of conditions around the current one that are values
+}
+
+func newBinder(schema *arrow.Schema) *binder {
+	return &binder{schema: schema, unknown: map[string]bool{}, values: map[node]bound{}}
 }
 
 func (b *binder) fail(position int, format string, args ...any) rule {

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// bound is a value expression bound to types: one of the types of this package that are listed in
-// valuebind.go. It is immutable.
+// bound is a value expression bound to types: a column, a literal, an operation, a
+// condition or a choice. It is immutable.
 type bound interface {
 	typ() arrow.DataType
 	// nullable reports whether a value may be null.
@@ -80,8 +80,9 @@ func (l *literalValue) measure(*measure) int64 { return batch.ArraySize(l.value)
 // operation is an operator, or a function, and its arguments.
 type operation struct {
 	operator.Bound
-	args []bound
-	text string // canonical, for messages
+	args    []bound
+	firstOf bool   // whether the result is the first argument that is not null, so that later arguments are not needed
+	text    string // canonical, for messages
 }
 
 func (o *operation) typ() arrow.DataType { return o.Type }
@@ -108,18 +109,29 @@ func (o *operation) evaluate(e *evaluation, rows []uint64) (arrow.Array, error) 
 			a.Release()
 		}
 	}()
+	needed := rows
 	for _, one := range o.args {
-		a, err := one.evaluate(e, rows)
+		a, err := one.evaluate(e, needed)
 		if err != nil {
 			return nil, err
 		}
 		args = append(args, a)
+		if o.firstOf && a.Len() == e.rows {
+			needed = e.nulls(a, needed)
+		}
 	}
 	out, err := o.Run(args, operator.Rows{Count: e.rows, Active: rows, Memory: e.mem})
 	if err != nil {
 		return nil, fault.Op(err, "evaluate %s", shorten(o.text))
 	}
 	return out, nil
+}
+
+// nulls returns the rows of a set in which an array is null.
+func (e *evaluation) nulls(a arrow.Array, rows []uint64) []uint64 {
+	out, valid := append([]uint64(nil), rows...), operator.Validity(a)
+	e.each(out, func(begin, end int) uint64 { return ^valid(begin, end) })
+	return out
 }
 
 func (o *operation) measure(m *measure) int64 {
@@ -201,11 +213,15 @@ func (e *evaluation) array(c column, rows []uint64) arrow.Array {
 	}
 	known := e.values[c.name]
 	if known == nil || !covers(known.rows, rows) {
+		all := append([]uint64(nil), rows...)
 		if known != nil {
+			for w := range all {
+				all[w] |= known.rows[w]
+			}
 			known.array.Release()
 			delete(e.values, c.name)
 		}
-		a, err := c.value.evaluate(e, rows)
+		a, err := c.value.evaluate(e, all)
 		if err != nil {
 			e.err = err
 			return nil
@@ -213,7 +229,7 @@ func (e *evaluation) array(c column, rows []uint64) arrow.Array {
 		if e.values == nil {
 			e.values = map[string]*knownValue{}
 		}
-		known = &knownValue{array: a, rows: append([]uint64(nil), rows...)}
+		known = &knownValue{array: a, rows: all}
 		e.values[c.name] = known
 	}
 	known.array.Retain()

@@ -77,7 +77,7 @@ func substitute(root node, name string, with *ValueExpr) (node, error) {
 // Bind resolves the expression's columns in a schema and checks the types of its operators. An
 // error is Invalid and lists every fault, with positions in the text.
 func (v *ValueExpr) Bind(schema *arrow.Schema) (*Computed, error) {
-	b := &binder{schema: schema, unknown: map[string]bool{}}
+	b := newBinder(schema)
 	root := b.value(operandOf(v.root, 1))
 	if root != nil && root.typ().ID() == arrow.NULL {
 		b.fail(1, "the expression has no type: write CAST(NULL AS type)")
@@ -131,13 +131,16 @@ func (c *Computed) Evaluate(batch arrow.RecordBatch, mem memory.Allocator) (arro
 // An allocator that rounds sizes up uses more. Bitmaps of rows, which take a bit for each row and
 // condition, are not included.
 func (c *Computed) Size(batch arrow.RecordBatch) int64 {
-	m := &measure{batch: batch, rows: int(batch.NumRows())}
+	m := &measure{batch: batch, rows: int(batch.NumRows()), known: map[string]bool{}}
 	for _, one := range c.columns {
 		if at := batch.Schema().FieldIndices(one.name); len(at) == 1 {
 			m.offset = max(m.offset, batch.Column(at[0]).Data().Offset())
 		}
 	}
 	c.root.measure(m)
+	if len(m.known) > 0 {
+		m.total *= 2 // a value that is kept for other conditions is computed again, for more rows
+	}
 	return m.total
 }
 
@@ -145,6 +148,7 @@ func (c *Computed) Size(batch arrow.RecordBatch) int64 {
 type measure struct {
 	batch  arrow.RecordBatch
 	rows   int
-	offset int // the largest offset of a column in its buffers
+	offset int             // the largest offset of a column in its buffers
+	known  map[string]bool // the values in rules, by name, which an evaluation keeps
 	total  int64
 }

@@ -93,6 +93,8 @@ func TestParseValueFaults(t *testing.T) {
 func TestSubstitute(t *testing.T) {
 	for _, one := range [][4]string{
 		{"a * 2", "a", "b + 1", "(b + 1) * 2"},
+		{"CASE WHEN a > 1 THEN a ELSE -a END", "a", "b / 2", "CASE WHEN b / 2 > 1 THEN b / 2 ELSE -(b / 2) END"},
+		{"CASE WHEN a THEN 1 END", "a", "b = 1 OR c", "CASE WHEN b = 1 OR c THEN 1 END"},
 		{"a", "a", "b + 1", "b + 1"},
 		{"c - a", "a", "b - 1", "c - (b - 1)"},
 		{"a = 1 AND b", "a", "b % 2", "b % 2 = 1 AND b"},
@@ -205,6 +207,32 @@ func TestEvaluateValues(t *testing.T) {
 		{"CAST(g AS int)", `[{"g":-2}]`, "-2"},
 		{"CAST(NULL AS int) + n", `[{"n":1}]`, "null"},
 		{"n", `[{"n":1},{"n":2}]`, "1 2"},
+		{"i + l", `[]`, ""},
+		{"i > 1", `[{"i":1},{"i":2},{}]`, "false true null"},
+		{"i > 1 AND l > 1", `[{"i":1},{"i":2},{"l":1},{"i":2,"l":2},{"l":2}]`, "false null false true null"},
+		{"i > 1 OR l > 1", `[{"i":1},{"i":2},{"l":1},{"i":1,"l":1},{"l":2}]`, "null true null false true"},
+		{"NOT b", `[{"b":true},{"b":false},{}]`, "false true null"},
+		{"i IS NULL", `[{"i":1},{}]`, "false true"},
+		{"s LIKE 'a%'", `[{"s":"ab"},{"s":"b"},{}]`, "true false null"},
+		{"i IN (1, 2)", `[{"i":1},{"i":3},{}]`, "true false null"},
+		{"i NOT BETWEEN 1 AND l", `[{"i":1,"l":3},{"i":0},{"i":4},{"i":4,"l":3}]`, "false true null true"},
+		{"(((((((i > 1) = b) = b) = b) = b) = b) = b) = b", `[{"i":1,"b":true},{"i":2,"b":true},{"i":2}]`, "false true null"},
+		{"(b AND i > 1) = b", `[{"i":1,"b":false},{"i":2,"b":true},{"i":2}]`, "true true null"},
+		{"(i > 1) = b", `[{"i":1,"b":false},{"i":2,"b":false},{"i":2}]`, "true false null"},
+		{"i < 1.5", `[{"i":1},{"i":2}]`, "true false"},
+		{"CASE WHEN i > 0 THEN l / i END", `[{"i":2,"l":3},{"i":0,"l":3},{"l":3}]`, "1.5 null null"},
+		{"CASE WHEN i > 0 THEN l / i ELSE 0 END", `[{"i":2,"l":3},{"i":0,"l":3},{"l":3}]`, "1.5 0 0"},
+		{"CASE WHEN i <> 0 AND l / i > 1 THEN 'big' WHEN i = 0 THEN s ELSE 'small' END", `[{"i":2,"l":3},{"i":0,"s":"zero"},{"i":0},{"l":3}]`, "big zero null small"},
+		{"CASE i WHEN 1 THEN 'one' WHEN 2 THEN 'two' END", `[{"i":1},{"i":2},{"i":3},{}]`, "one two null null"},
+		{"CASE WHEN b THEN i ELSE l END", `[{"b":true,"i":1},{"b":false,"l":2},{"l":9223372036854775807}]`, "1 2 9223372036854775807"},
+		{"CASE WHEN b THEN NULL ELSE i > 1 END", `[{"b":true,"i":1},{"b":false,"i":2},{"i":1}]`, "null true false"},
+		{"CASE WHEN b THEN d ELSE DATE '1969-12-31' END", `[{"b":true,"d":"2020-02-29"},{"b":false}]`, "2020-02-29 1969-12-31"},
+		{"CASE WHEN b THEN m ELSE NULL END", `[{"b":true,"m":"0.07"},{"b":false}]`, "0.07 null"},
+		{"CASE WHEN i > 0 THEN CASE WHEN l / i > 1 THEN 1 ELSE 2 END ELSE 3 END", `[{"i":2,"l":3},{"i":2,"l":1},{"i":0,"l":3}]`, "1 2 3"},
+		{"CASE WHEN i > 0 THEN ln(i) ELSE 0 END", `[{"i":1},{"i":0},{}]`, "0 0 0"},
+		{"coalesce(i, 10 / l)", `[{"i":1,"l":0},{"l":5},{}]`, "1 2 null"},
+		{"s || '-' || CAST(i AS string)", `[{"s":"a","i":1},{"s":"b"},{"i":2}]`, "a-1 null null"},
+		{"l / nullif(i, 0)", `[{"i":2,"l":3},{"i":0,"l":3}]`, "1.5 null"},
 	} {
 		got, err := evaluateOne(t, one.text, one.rows)
 		require.NoError(t, err, one.text)
@@ -228,6 +256,8 @@ func TestEvaluateFailsForValues(t *testing.T) {
 		{"CAST(g AS int)", `[{"g":1.5}]`, "SQL engines disagree"},
 		{"CAST(l AS int)", `[{"l":2147483648}]`, "cannot be cast from long to int"},
 		{"CAST(g AS float)", `[{"g":1e300}]`, "SQL engines disagree"},
+		{"CASE WHEN i >= 0 THEN l / i END", `[{"i":0,"l":3}]`, "evaluate l / i: 3 / 0 is a division by zero"},
+		{"l / i > 1", `[{"i":0,"l":3}]`, "3 / 0 is a division by zero"},
 	} {
 		_, err := evaluateOne(t, one.text, one.rows)
 		require.ErrorContains(t, err, one.want, one.text)

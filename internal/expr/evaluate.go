@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"iter"
 	"math"
 	"math/bits"
 	"slices"
@@ -149,6 +150,26 @@ func (e *evaluation) bitmap() []uint64 {
 		return slices.Grow(set[:0], n)[:n]
 	}
 	return make([]uint64, n)
+}
+
+// copyOf returns a bitmap with the contents of another one.
+func (e *evaluation) copyOf(rows []uint64) []uint64 {
+	set := e.bitmap()
+	copy(set, rows)
+	return set
+}
+
+// eachRow iterates over the rows of a set.
+func eachRow(set []uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for w, word := range set {
+			for ; word != 0; word &= word - 1 {
+				if !yield(w*64 + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (e *evaluation) recycle(set []uint64) { e.free = append(e.free, set) }

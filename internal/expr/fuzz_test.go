@@ -3,6 +3,7 @@ package expr
 import (
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -59,4 +60,44 @@ func wantInvalid(t *testing.T, err error, length int) {
 		require.LessOrEqual(t, field.Position, length+1, "%v", err)
 		require.NotEmpty(t, field.Message)
 	}
+}
+
+// FuzzParseValue: no text makes the parser or the binder panic, every error is Invalid with positions
+// within the text, and canonical texts are fixed points, also after a substitution.
+func FuzzParseValue(f *testing.F) {
+	for _, seed := range []string{
+		"i / nullif(l, 0)", "- -5 - -i", "CASE WHEN i > 1 AND l / i > 2 THEN f ELSE g END", "TRY_CAST(s AS decimal(10, 2))",
+		"case case when b then i end when 1 then 2 end", "coalesce(i, 1, l) % 3 || s", "bucketize(i, [1, 2.5, -3e1])", "(i = 1) IS NULL",
+		"NOT (b OR i IN (1, 2)) AND s LIKE 'a%'", `"case" + case`, "[1]", "CAST(NULL AS int) + i", "d + 1", "f(((i)))", "1 - i - (2 - 3)", "i BETWEEN l AND -3",
+	} {
+		f.Add(seed)
+	}
+	schema := everyType()
+	with, err := ParseValue("i + 1")
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := ParseValue(text)
+		if err != nil {
+			wantInvalid(t, err, len(text))
+			return
+		}
+		again, err := ParseValue(v.String())
+		require.NoError(t, err, v.String())
+		require.Equal(t, v.String(), again.String())
+		bound, err := v.Bind(schema)
+		if err != nil {
+			wantInvalid(t, err, len(text))
+		}
+		fromCanonical, errAgain := again.Bind(schema)
+		require.Equal(t, err == nil, errAgain == nil)
+		if err == nil {
+			require.True(t, arrow.TypeEqual(bound.Type(), fromCanonical.Type()))
+			require.Subset(t, v.Columns(), bound.Columns())
+		}
+		if inlined, err := v.Substitute("i", with); err == nil {
+			again, err := ParseValue(inlined.String())
+			require.NoError(t, err, inlined.String())
+			require.Equal(t, inlined.String(), again.String())
+		}
+	})
 }

@@ -18,12 +18,13 @@ import (
 //	predicate   = sum [ comparison ]
 //	comparison  = operator sum | IS [ NOT ] NULL | [ NOT ] ranged
 //	ranged      = IN "(" literal { "," literal } ")" | BETWEEN sum AND sum | LIKE literal
-//	sum         = product { ( "+" | "-" ) product }
+//	sum         = product { ( "+" | "-" | "||" ) product }
 //	product     = factor { ( "*" | "/" | "%" ) factor }
 //	factor      = { "+" | "-" } primary
 //	primary     = "(" condition ")" | name { "." name } | literal | list | NULL
 //	            | name "(" [ condition { "," condition } ] ")"
 //	            | ( CAST | TRY_CAST ) "(" condition AS type ")"
+//	            | CASE [ condition ] { WHEN condition THEN condition } [ ELSE condition ] END
 //	list        = "[" literal { "," literal } "]"
 //	type        = name [ "(" number "," number ")" ]
 //	literal     = [ "+" | "-" ] number | text | typed | TRUE | FALSE
@@ -35,6 +36,7 @@ type parser struct {
 	tokens []token // the last is the end
 	at     int
 	noun   string        // the text as messages name it: filter or expression
+	cases  int           // the number of CASE around the next token
 	syntax *fault.Field  // the first syntax error
 	faults []fault.Field // other errors
 }

@@ -133,6 +133,19 @@ func (p *parser) unexpected() {
 	p.at = len(p.tokens) - 1
 }
 
+// unexpectedFor reports the next token as a syntax error in the place of a word.
+func (p *parser) unexpectedFor(word string) {
+	if p.syntax == nil {
+		found := p.next()
+		text := shorten(found.text)
+		if found.kind == endToken {
+			text = "the end of the " + p.noun
+		}
+		p.syntax = &fault.Field{Position: found.column, Message: fmt.Sprintf("unexpected %s: expected %s", text, word)}
+	}
+	p.at = len(p.tokens) - 1
+}
+
 // expected describes what may follow a token.
 func expected(before, found token) string {
 	switch {
@@ -150,10 +163,12 @@ func expected(before, found token) string {
 		return "expected a literal"
 	case before.text == "AS":
 		return "expected a type"
-	case before.kind == punctToken && strings.Contains("+-*/%", before.text):
+	case before.kind == punctToken && strings.Contains("+-*/%||", before.text):
 		return "expected a column or another value"
 	case before.text == ".":
 		return "expected a name"
+	case found.kind == operatorToken:
+		return "comparisons do not follow one another; conditions are joined by AND and OR"
 	case before.text == "(", before.kind == keywordToken && before.text != "NULL" && before.text != "TRUE" && before.text != "FALSE":
 		return "expected a condition"
 	default:

@@ -1,13 +1,15 @@
 package expr
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/internal/expr/operator"
+	"github.com/penstock/penstock/internal/fault"
 )
 
-// sum parses values joined by + and -.
+// sum parses values joined by +, - and ||.
 func (p *parser) sum() operand {
 	left := p.product()
 	for {
@@ -17,6 +19,8 @@ func (p *parser) sum() operand {
 			left = operand{position: position, inner: &arithmetic{op: operator.Add, left: left, right: p.product()}}
 		case p.accept("-"):
 			left = operand{position: position, inner: &arithmetic{op: operator.Subtract, left: left, right: p.product()}}
+		case p.accept("||"):
+			left = operand{position: position, inner: &arithmetic{op: operator.Concatenate, left: left, right: p.product()}}
 		default:
 			return left
 		}
@@ -88,11 +92,94 @@ func (p *parser) primary() operand {
 		return operand{position: first.column, literal: p.list()}
 	case first.kind != nameToken:
 		return operand{position: first.column, literal: p.literal()}
+	case p.beginsChoice():
+		p.at++
+		return operand{position: first.column, inner: p.choice(first.column)}
+	case p.cases > 0 && isChoiceWord(strings.ToUpper(first.text)):
+		p.unexpected()
+		return operand{position: first.column}
 	case p.at+1 < len(p.tokens) && p.tokens[p.at+1].text == "(" && !strings.HasPrefix(first.text, `"`):
 		p.at += 2
 		return operand{position: first.column, inner: p.called(strings.ToLower(first.text), first.column)}
 	default:
 		return p.path()
+	}
+}
+
+// beginsChoice reports whether the next tokens are CASE and the beginning of a condition or a value.
+// Otherwise, a word CASE is the name of a column.
+func (p *parser) beginsChoice() bool {
+	if strings.ToUpper(p.next().text) != "CASE" {
+		return false
+	}
+	after := p.tokens[p.at+1] // the last token is the end
+	switch after.kind {
+	case nameToken, numberToken, textToken, typedToken:
+		return true
+	case keywordToken:
+		return after.text == "NULL" || after.text == "TRUE" || after.text == "FALSE"
+	case punctToken:
+		return after.text == "("
+	case endToken, operatorToken:
+	}
+	return false
+}
+
+// acceptWord moves past the next token if it is this word of CASE.
+func (p *parser) acceptWord(word string) bool {
+	if t := p.next(); t.kind != nameToken || strings.ToUpper(t.text) != word {
+		return false
+	}
+	p.at++
+	return true
+}
+
+// choice parses CASE after its first word. CASE x WHEN 1 means CASE WHEN x = 1.
+func (p *parser) choice(position int) node {
+	n := &choice{}
+	if p.cases++; p.cases > maxDepth {
+		p.syntax = &fault.Field{Position: position, Message: fmt.Sprintf("CASE is nested more than %d deep", maxDepth)}
+		p.at = len(p.tokens) - 1
+		return n.end(position)
+	}
+	var of *operand
+	if t := p.next(); t.kind != nameToken || strings.ToUpper(t.text) != "WHEN" {
+		o := operandOf(p.condition(), t.column)
+		of = &o
+	}
+	for p.acceptWord("WHEN") {
+		at := p.next().column
+		condition := p.condition()
+		if of != nil {
+			condition = &comparison{op: eq, left: *of, right: operandOf(condition, at)}
+		}
+		p.checkCondition(condition)
+		p.expectWord("THEN")
+		at = p.next().column
+		n.conditions, n.values = append(n.conditions, condition), append(n.values, operandOf(p.condition(), at))
+	}
+	if len(n.conditions) == 0 {
+		p.expectWord("WHEN")
+	}
+	if at := p.next().column; p.acceptWord("ELSE") {
+		n.values = append(n.values, operandOf(p.condition(), at))
+	}
+	p.expectWord("END")
+	p.cases--
+	return n.end(position)
+}
+
+// end completes a choice without ELSE.
+func (n *choice) end(position int) node {
+	if len(n.values) == len(n.conditions) {
+		n.values = append(n.values, operand{position: position, literal: literal{kind: nullLiteral, position: position}})
+	}
+	return n
+}
+
+func (p *parser) expectWord(word string) {
+	if !p.acceptWord(word) {
+		p.unexpectedFor(word)
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	textToken                      // with its quotes
 	typedToken                     // DATE '…' or X'…', including the prefix; so date, time, timestamp and x are not reserved
 	operatorToken                  // a comparison
-	punctToken                     // one of ( ) [ ] , . + - * / %
+	punctToken                     // one of ( ) [ ] , . + - * / % ||
 )
 
 // token is a lexical element. Tokens of different kinds have different texts, so that
@@ -106,6 +106,8 @@ func (s *scanner) next() {
 	case strings.HasPrefix(s.rest, "<>"), strings.HasPrefix(s.rest, "!="),
 		strings.HasPrefix(s.rest, "<="), strings.HasPrefix(s.rest, ">="):
 		s.emit(operatorToken, 2)
+	case strings.HasPrefix(s.rest, "||"):
+		s.emit(punctToken, len("||"))
 	case first == '=' || first == '<' || first == '>':
 		s.emit(operatorToken, 1)
 	case strings.ContainsRune("()[],.+-*/%", first):

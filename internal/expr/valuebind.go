@@ -40,6 +40,16 @@ func (b *binder) value(o operand) bound {
 	case o.isLiteral():
 		return b.literalValue(o.literal)
 	}
+	known, ok := b.values[o.inner]
+	if !ok {
+		known = b.inner(o)
+		b.values[o.inner] = known
+	}
+	return known
+}
+
+// inner binds an operand that is neither a column nor a literal.
+func (b *binder) inner(o operand) bound {
 	switch n := o.inner.(type) {
 	case *arithmetic:
 		return b.arithmetic(n, o.position)
@@ -57,9 +67,10 @@ func (b *binder) value(o operand) bound {
 		})
 	case *call:
 		return b.call(n, o)
+	case *choice:
+		return b.choice(n, o)
 	default:
-		b.fail(o.position, "a condition is not a value here")
-		return nil
+		return b.condition(n, o.position)
 	}
 }
 
@@ -88,7 +99,7 @@ func (b *binder) arithmetic(n *arithmetic, position int) bound {
 			fraction.literal, fraction.literal.number.scientific())
 		return nil
 	}
-	with, err := operator.Arithmetic(n.op, left.typ(), right.typ())
+	with, err := operator.Binary(n.op, left.typ(), right.typ())
 	return b.operation(operand{position: position, inner: n}, with, err, left, right)
 }
 
@@ -148,7 +159,11 @@ func (b *binder) call(n *call, o operand) bound {
 		}
 	}
 	f, err := function.Bind(n.name, described)
-	return b.operation(o, functionOperator(f), err, args...)
+	out := b.operation(o, functionOperator(f), err, args...)
+	if call, ok := out.(*operation); ok {
+		call.firstOf = n.name == "coalesce"
+	}
+	return out
 }
 
 // operation makes an operation of an operator, unless err is an error of its arguments. It computes an

@@ -30,12 +30,26 @@ type (
 		name string
 		args []operand
 	}
+
+	// choice is CASE: the value of the first condition that is TRUE.
+	choice struct {
+		conditions []node
+		values     []operand // of the conditions, and then that of ELSE, which is NULL if it is not written
+	}
 )
 
 func (n *arithmetic) operands(visit func(operand)) { eachOperand(visit, n.left, n.right) }
 func (n *negative) operands(visit func(operand))   { n.operand.operands(visit) }
 func (n *cast) operands(visit func(operand))       { n.operand.operands(visit) }
 func (n *call) operands(visit func(operand))       { eachOperand(visit, n.args...) }
+
+func (n *choice) operands(visit func(operand)) {
+	for i, c := range n.conditions {
+		c.operands(visit)
+		n.values[i].operands(visit)
+	}
+	n.values[len(n.conditions)].operands(visit)
+}
 
 // operandOf returns an expression as an operand.
 func operandOf(n node, position int) operand {
@@ -66,7 +80,7 @@ const (
 
 func precedenceOf(n node) precedence {
 	switch n := n.(type) {
-	case *single, *cast, *call:
+	case *single, *cast, *call, *choice:
 		return ofPrimary
 	case *negative:
 		return ofSign
@@ -79,7 +93,7 @@ func precedenceOf(n node) precedence {
 
 func operatorPrecedence(op operator.Op) precedence {
 	switch op {
-	case operator.Add, operator.Subtract:
+	case operator.Add, operator.Subtract, operator.Concatenate:
 		return ofSum
 	case operator.Multiply, operator.Divide, operator.Remainder:
 	}
@@ -123,6 +137,21 @@ func (n *call) print(p *printer) {
 	p.WriteByte(')')
 }
 
+func (n *choice) print(p *printer) {
+	p.WriteString("CASE")
+	for i, c := range n.conditions {
+		p.WriteString(" WHEN ")
+		c.print(p)
+		p.WriteString(" THEN ")
+		p.operand(n.values[i], lowest)
+	}
+	if last := n.values[len(n.conditions)]; !last.isLiteral() || last.literal.kind != nullLiteral {
+		p.WriteString(" ELSE ")
+		p.operand(last, lowest)
+	}
+	p.WriteString(" END")
+}
+
 // replaceColumn returns an expression in which another one takes the place of a column. Nodes
 // without the column are shared.
 func replaceColumn(n node, name string, with node) node {
@@ -155,14 +184,24 @@ func replaceColumn(n node, name string, with node) node {
 	case *cast:
 		return &cast{operand: one(n.operand), to: n.to, try: n.try}
 	case *call:
-		args := make([]operand, len(n.args))
-		for i, a := range n.args {
-			args[i] = one(a)
+		return &call{name: n.name, args: replaceOperands(n.args, name, with)}
+	case *choice:
+		out := &choice{conditions: make([]node, len(n.conditions)), values: replaceOperands(n.values, name, with)}
+		for i, c := range n.conditions {
+			out.conditions[i] = replaceColumn(c, name, with)
 		}
-		return &call{name: n.name, args: args}
+		return out
 	default:
 		return n
 	}
+}
+
+func replaceOperands(all []operand, name string, with node) []operand {
+	out := make([]operand, len(all))
+	for i, o := range all {
+		out[i] = replaceOperand(o, name, with)
+	}
+	return out
 }
 
 func replaceOperand(o operand, name string, with node) operand {
@@ -229,5 +268,10 @@ func children(n node, visit func(node)) {
 		each(n.operand)
 	case *call:
 		each(n.args...)
+	case *choice:
+		for _, c := range n.conditions {
+			visit(c)
+		}
+		each(n.values...)
 	}
 }

@@ -25,10 +25,13 @@ type block[T number] [blockRows]T
 // have failed, too.
 type loop[T number] func(left, right, out []T) (suspect bool)
 
-// Arithmetic binds an operator to the types of its operands. Operands of types int and int make an
+// Binary binds an operator to the types of its operands. Operands of types int and int make an
 // int, and int and long a long. Float and float make a float, other pairs with a float or double
 // make a double, and so does each division.
-func Arithmetic(op Op, left, right arrow.DataType) (Bound, error) {
+func Binary(op Op, left, right arrow.DataType) (Bound, error) {
+	if op == Concatenate {
+		return concatenation(left, right)
+	}
 	common := Common(left, right)
 	if common == nil || !isNumber(common) {
 		return Bound{}, fmt.Errorf("%s %s %s is not defined: operands are numbers", Name(left), op, Name(right))
@@ -52,8 +55,10 @@ func Arithmetic(op Op, left, right arrow.DataType) (Bound, error) {
 // is the wider one of the types on which DuckDB and Spark settle.
 func Common(a, b arrow.DataType) arrow.DataType {
 	switch {
-	case arrow.TypeEqual(a, b):
+	case arrow.TypeEqual(a, b), b.ID() == arrow.NULL:
 		return a
+	case a.ID() == arrow.NULL:
+		return b
 	case !isNumber(a) || !isNumber(b):
 		return nil
 	case isInteger(a) && isInteger(b):
@@ -77,7 +82,7 @@ func integers[T int32 | int64](op Op, dt arrow.DataType, multiply loop[T]) Bound
 		return pairwise(op, dt, subtractIntegers[T], func(x, y T) bool { return (x^y)&(x^(x-y)) < 0 })
 	case Multiply:
 		return pairwise(op, dt, multiply, func(x, y T) bool { var out [1]T; return multiply([]T{x}, []T{y}, out[:]) })
-	case Divide, Remainder:
+	case Divide, Remainder, Concatenate:
 	}
 	// The quotient of the smallest integer and -1 does not fit, with which DuckDB fails.
 	return pairwise(op, dt, remainderIntegers[T], func(x, y T) bool { return y == 0 || y == -1 && x == -x && x != 0 })
@@ -94,7 +99,7 @@ func floats[T float32 | float64](op Op, dt arrow.DataType) Bound {
 		return pairwise(op, dt, multiplyFloats[T], never)
 	case Divide:
 		return pairwise(op, dt, divideFloats[T], func(_, y T) bool { return y == 0 })
-	case Remainder:
+	case Remainder, Concatenate:
 	}
 	return pairwise(op, dt, remainderFloats[T], func(_, y T) bool { return y == 0 })
 }
@@ -115,11 +120,11 @@ func pairwise[T number](op Op, dt arrow.DataType, compute loop[T], fails func(x,
 			}
 			if row := rows.first(from, to, validity, func(row int) bool { return fails(x[row-from], y[row-from]) }); row >= 0 {
 				err := arithmeticFailure(op, dt, x[row-from], y[row-from])
-				rows.make(dt, validity, values).Release()
+				rows.Make(dt, validity, values).Release()
 				return nil, err
 			}
 		}
-		return rows.make(dt, validity, values), nil
+		return rows.Make(dt, validity, values), nil
 	}
 	return Bound{Type: dt, Run: run, Size: fixedSize(dt)}
 }

@@ -53,7 +53,7 @@ func (r Rows) validity(operands ...arrow.Array) *memory.Buffer {
 			word = func(int, int) uint64 { return 0 }
 		}
 		if out == nil {
-			out = r.bitmap(word)
+			out = r.Bitmap(word)
 			continue
 		}
 		r.clear(out, word)
@@ -61,8 +61,8 @@ func (r Rows) validity(operands ...arrow.Array) *memory.Buffer {
 	return out
 }
 
-// bitmap returns a bitmap of the results of word for all rows.
-func (r Rows) bitmap(word func(begin, end int) uint64) *memory.Buffer {
+// Bitmap returns a bitmap of the results of word for all rows.
+func (r Rows) Bitmap(word func(begin, end int) uint64) *memory.Buffer {
 	out := r.buffer((r.Count + 7) / 8)
 	r.eachWord(func(begin, end int) { storeBits(out.Bytes(), begin, end, word(begin, end)) })
 	return out

@@ -46,7 +46,7 @@ func Cast(from, to arrow.DataType, try bool) (Bound, error) {
 	run := func(operands []arrow.Array, rows Rows) (arrow.Array, error) {
 		c := &casting{Rows: rows, from: operands[0], to: to, try: try, validity: rows.validity(operands[0])}
 		buffers := with.convert(c)
-		out := rows.make(to, c.validity, buffers...)
+		out := rows.Make(to, c.validity, buffers...)
 		if c.err != nil {
 			out.Release()
 			return nil, c.err
@@ -98,7 +98,7 @@ func (c *casting) reject(row int, found verdict) {
 		return
 	case c.try && found == unfit:
 		if c.validity == nil {
-			c.validity = c.bitmap(func(int, int) uint64 { return math.MaxUint64 })
+			c.validity = c.Bitmap(func(int, int) uint64 { return math.MaxUint64 })
 		}
 		c.validity.Bytes()[row>>3] &^= 1 << (uint(row) & 7)
 		return
@@ -148,7 +148,7 @@ func trySize(to arrow.DataType) func([]int64, int) int64 { return fixedSize(to) 
 func booleans(prepare func(a arrow.Array) func(row int) (bool, verdict)) *conversion {
 	convert := func(c *casting) []*memory.Buffer {
 		one := prepare(c.from)
-		values := c.bitmap(func(begin, end int) (word uint64) {
+		values := c.Bitmap(func(begin, end int) (word uint64) {
 			c.check(begin, end, func(row int) verdict {
 				v, found := one(row)
 				if v {

@@ -37,20 +37,21 @@ type Rows struct {
 	Memory memory.Allocator
 }
 
-// Op is a binary arithmetic operator.
+// Op is a binary operator.
 type Op int
 
-// The arithmetic operators.
+// The binary operators.
 const (
 	Add Op = iota
 	Subtract
 	Multiply
 	Divide
 	Remainder
+	Concatenate // of texts
 )
 
 // String returns the operator's text.
-func (o Op) String() string { return [...]string{"+", "-", "*", "/", "%"}[o] }
+func (o Op) String() string { return [...]string{"+", "-", "*", "/", "%", "||"}[o] }
 
 // padding is the multiple to which Arrow's buffers grow.
 const padding = 64
@@ -73,8 +74,8 @@ func (r Rows) buffer(n int) *memory.Buffer {
 	return b
 }
 
-// make returns an array of buffers, and takes them over. A nil validity means no nulls.
-func (r Rows) make(dt arrow.DataType, validity *memory.Buffer, buffers ...*memory.Buffer) arrow.Array {
+// Make returns an array of buffers, and takes them over. A nil validity means no nulls.
+func (r Rows) Make(dt arrow.DataType, validity *memory.Buffer, buffers ...*memory.Buffer) arrow.Array {
 	all := append([]*memory.Buffer{validity}, buffers...)
 	nulls := 0
 	if validity != nil {
