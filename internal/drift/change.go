@@ -50,7 +50,12 @@ type Change struct {
 	// Limit is positive. Limits of Unit are ratios above 1.
 	Limit float64 `json:"limit"`
 	Alarm bool    `json:"alarm"`
+	// PartOfWhole is true for an alarm of a partition that most partitions and all rows have, too. Alarms does not return it.
+	PartOfWhole bool `json:"part_of_whole,omitempty"`
 }
+
+// beyond reports whether the change is over its limit.
+func (c Change) beyond() bool { return c.Size() > c.Limit }
 
 // Excess returns how far the change is beyond its limit: 1 is at the limit.
 func (c Change) Excess() float64 { return c.Size() / c.Limit }

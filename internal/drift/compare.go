@@ -56,7 +56,7 @@ func (c *comparing) add(out Change) {
 	if math.IsInf(out.Limit, 0) || math.IsNaN(out.Change) || math.IsInf(out.Change, 0) {
 		return // there are too few rows to tell
 	}
-	out.Column, out.Alarm = c.base.Name, out.Size() > out.Limit
+	out.Column, out.Alarm = c.base.Name, out.beyond()
 	c.out = append(c.out, out)
 }
 

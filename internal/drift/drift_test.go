@@ -90,25 +90,36 @@ func TestLimitsDependOnRows(t *testing.T) {
 	require.Contains(t, drift.Matches("history", drift.Matched{Rows: 10_000, Matched: 9000}, fewer, drift.NewTest(1))[0].Text(), "rows with a match are 50% of the rows, and were 90%")
 }
 
-// Partitions that differ as all rows do are not named, unless a few of them differ most.
+// All rows stand for partitions that differ as they do, unless a few of them differ most. The alarms of these partitions stay alarms
+// in the changes.
 //
 // spec: stats-26
 func TestAlarmsOfAllRowsStandForTheirPartitions(t *testing.T) {
-	change := func(partition string) drift.Change {
-		return drift.Change{Column: "v", Partition: partition, Measure: drift.Nulls, Change: 0.3, Limit: 0.1, Alarm: true}
+	change := func(partition string, alarm bool) drift.Change {
+		return drift.Change{Column: "v", Partition: partition, Measure: drift.Nulls, Change: 0.3, Limit: 0.1, Alarm: alarm}
 	}
-	count := func(partitions, number int) (n int) {
+	settled := func(partitions, number int, alarm bool) (own, part int) {
 		var all []drift.Change
-		for range partitions {
-			all = append(all, change("day"))
+		for p := range partitions {
+			all = append(all, change(day(p), alarm))
 		}
-		for _, c := range drift.Settle([]drift.Change{change("")}, all, number) {
-			if c.Alarm {
-				n++
+		whole := change("", true)
+		all = append(drift.Settle([]drift.Change{whole}, all, number), whole)
+		require.Len(t, drift.Where(all)(whole), partitions)
+		for _, c := range all {
+			require.True(t, c.Alarm, "its change is over its limit")
+			if c.PartOfWhole {
+				part++
 			}
 		}
-		return n
+		return len(drift.Alarms(all)) - 1, part
 	}
-	require.Equal(t, 2, count(2, 5))
-	require.Equal(t, 0, count(3, 5))
+	for _, c := range []struct {
+		partitions, number int
+		alarm              bool // whether the partitions have alarms before they are settled
+		own, part          int
+	}{{2, 5, true, 2, 0}, {3, 5, true, 0, 3}, {5, 5, false, 0, 5}} {
+		own, part := settled(c.partitions, c.number, c.alarm)
+		require.Equal(t, []int{c.own, c.part}, []int{own, part}, "%+v", c)
+	}
 }

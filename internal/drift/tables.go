@@ -133,8 +133,9 @@ func (c Change) step() float64 {
 	return c.Size()
 }
 
-// Settle ends the alarms of partitions if more than half of them have the same alarm as all rows, and returns the changes
-// of partitions.
+// Settle marks the alarms of partitions that all rows stand for: those of a comparison in which all rows have an alarm, if more than
+// half of the partitions have it, too. If a trend hides changes of partitions, all rows also stand for these changes. It returns
+// the changes of partitions.
 func Settle(whole, partitions []Change, number int) []Change {
 	alarms := map[comparison]int{}
 	for _, p := range partitions {
@@ -143,26 +144,39 @@ func Settle(whole, partitions []Change, number int) []Change {
 		}
 	}
 	for _, w := range whole {
-		if !w.Alarm || 2*alarms[w.comparison()] <= number {
+		if !w.Alarm {
 			continue
 		}
+		most := 2*alarms[w.comparison()] > number
 		for i := range partitions {
-			if partitions[i].comparison() == w.comparison() {
-				partitions[i].Alarm = false
+			p := &partitions[i]
+			if p.comparison() == w.comparison() && p.beyond() && (most || !p.Alarm) {
+				p.Alarm, p.PartOfWhole = true, true
 			}
 		}
 	}
 	return partitions
 }
 
-// Alarms returns the changes that are alarms: those of one column and partition together, in the order of Measures, and the largest
+// Where returns a function that returns the names of the partitions that have the same alarm as all rows, in the order of changes.
+func Where(changes []Change) func(whole Change) []string {
+	out := map[comparison][]string{}
+	for _, c := range changes {
+		if c.Alarm && c.Partition != "" {
+			out[c.comparison()] = append(out[c.comparison()], c.Partition)
+		}
+	}
+	return func(whole Change) []string { return out[whole.comparison()] }
+}
+
+// Alarms returns the changes that are alarms, without those that are part of the whole: those of one column and partition together, in the order of Measures, and the largest
 // first.
 func Alarms(changes []Change) []Change {
 	type place struct{ column, partition string }
 	worst := map[place]float64{}
 	var out []Change
 	for _, c := range changes {
-		if c.Alarm {
+		if c.Alarm && !c.PartOfWhole {
 			at := place{c.Column, c.Partition}
 			out, worst[at] = append(out, c), max(worst[at], c.Excess())
 		}

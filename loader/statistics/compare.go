@@ -2,7 +2,9 @@ package statistics
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -46,6 +48,9 @@ type PartitionRows struct {
 type Alarm struct {
 	drift.Change
 	Text string `json:"text"`
+	// In has the partitions that have the same alarm, in the order of time, for an alarm of all rows. It is empty if each
+	// partition alone is within its limit.
+	In []string `json:"in_partitions,omitempty"`
 }
 
 // Compare describes a table, and compares it with a base: usually the same table at another snapshot. Errors: those of Describe.
@@ -111,18 +116,57 @@ func NewComparison(base, of drift.Table) *Comparison {
 
 // Report sets the changes and alarms. Without values, frequent values are left out.
 func (c *Comparison) Report(changes []drift.Change, values bool) {
-	for _, change := range changes {
-		if change.Measure == drift.Top && !values {
-			change.Of = ""
+	where := drift.Where(changes)
+	for _, change := range drift.Alarms(changes) {
+		a := Alarm{Change: shown(change, values)}
+		a.Text = a.Change.Text()
+		if change.Partition == "" {
+			a.In = where(change)
+			a.Text += c.whereText(a.In)
 		}
-		if change.Measure != drift.Top || change.Partition == "" || change.Alarm { // there are many frequent values and partitions
-			c.Changes = append(c.Changes, change)
-		}
+		c.Alarms = append(c.Alarms, a)
 	}
-	for _, change := range drift.Alarms(c.Changes) {
-		c.Alarms = append(c.Alarms, Alarm{Change: change, Text: change.Text()})
+	for _, change := range changes {
+		if change.Measure != drift.Top || change.Partition == "" || change.Alarm && !change.PartOfWhole { // there are many frequent values and partitions
+			c.Changes = append(c.Changes, shown(change, values))
+		}
 	}
 }
+
+// shown returns the change without a frequent value if values are left out.
+func shown(change drift.Change, values bool) drift.Change {
+	if change.Measure == drift.Top && !values {
+		change.Of = ""
+	}
+	return change
+}
+
+// whereText says in which partitions, in the order of time, the alarm of all rows is found; "" if it is found in none.
+func (c *Comparison) whereText(in []string) string {
+	all := len(c.Partitions)
+	switch {
+	case len(in) == 0 || all < 2: //nolint:mnd // one partition has all rows
+		return ""
+	case len(in) == all:
+		return fmt.Sprintf("; in all %d partitions", all)
+	}
+	text := fmt.Sprintf("; in %d of %d partitions", len(in), all)
+	first := slices.IndexFunc(c.Partitions, func(p PartitionRows) bool { return p.Partition == in[0] })
+	last := first + len(in) - 1
+	switch {
+	case len(in) > 1 && last == all-1 && first >= 0:
+		return text + ", from " + in[0] + " on"
+	case len(in) > 1 && last < all && first >= 0 && c.Partitions[last].Partition == in[len(in)-1]:
+		return text + ", from " + in[0] + " to " + in[len(in)-1]
+	case len(in) <= shownPartitions:
+		return text + ": " + strings.Join(in, ", ")
+	default:
+		return text + ": " + strings.Join(in[:shownPartitions], ", ") + " and others, the last one " + in[len(in)-1]
+	}
+}
+
+// shownPartitions is the number of partitions that the text of an alarm of all rows names.
+const shownPartitions = 4
 
 // Match returns the columns to compare, and sets those that are not compared.
 func (c *Comparison) Match(base, of []arrow.Field) (out []drift.Column) {

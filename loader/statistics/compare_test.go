@@ -3,6 +3,7 @@ package statistics_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,52 @@ func TestABadDayIsNamed(t *testing.T) {
 	}
 	_, err = compare(t, r, statistics.Request{}, "mian")
 	require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
+}
+
+// The alarm of all rows says in which days it is found, whether these days have alarms of their own or not.
+//
+// spec: stats-26, stats-29
+func TestAnAlarmOfAllRowsSaysSinceWhen(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	stage := func(rows string) string {
+		write := dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}
+		return strconv.FormatInt(r.Stage(t, write, stagetest.Schema(), rows).Snapshot, 10)
+	}
+	base := stage(days(1, 1, 9, 500, func(int) float64 { return 0.1 }))
+	for _, c := range []struct {
+		bad  []int
+		text string
+		part bool // whether the days are part of the whole
+	}{
+		{[]int{1, 2, 3, 4, 5, 6, 7, 8}, "; in all 8 partitions", true},
+		{[]int{4, 5, 6, 7, 8}, "; in 5 of 8 partitions, from 2026-10-04 on", true},
+		{[]int{2, 3, 4}, "; in 3 of 8 partitions, from 2026-10-02 to 2026-10-04", false},
+		{[]int{2, 8}, "; in 2 of 8 partitions: 2026-10-02, 2026-10-08", false},
+		{[]int{1, 2, 4, 6, 8}, "; in 5 of 8 partitions: 2026-10-01, 2026-10-02, 2026-10-04, 2026-10-06 and others, the last one 2026-10-08", true},
+	} {
+		at := stage(days(2, 1, 9, 500, func(day int) float64 { return map[bool]float64{true: 0.7, false: 0.1}[slices.Contains(c.bad, day)] }))
+		got, err := compare(t, r, statistics.Request{At: at, Columns: []string{"country"}}, base)
+		require.NoError(t, err)
+		var text string
+		in := 0
+		for _, a := range got.Against.Alarms {
+			if a.Measure == drift.Nulls && a.Partition == "" {
+				text, in = a.Text, len(a.In)
+			}
+			require.True(t, a.Partition == "" || !c.part || a.Measure != drift.Nulls, "%+v", a)
+		}
+		require.Contains(t, text, " (limit ")
+		require.True(t, strings.HasSuffix(text, c.text), text)
+		require.Len(t, c.bad, in)
+		for _, change := range got.Against.Changes {
+			if change.Measure == drift.Nulls && change.Partition != "" {
+				bad := slices.ContainsFunc(c.bad, func(day int) bool { return change.Partition == fmt.Sprintf("2026-10-%02d", day) })
+				require.Equal(t, bad, change.Alarm, "%+v", change)
+				require.Equal(t, bad && c.part, change.PartOfWhole, "%+v", change)
+			}
+		}
+	}
 }
 
 // spec: stats-23

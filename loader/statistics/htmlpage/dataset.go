@@ -76,8 +76,8 @@ func badDays(c *statistics.Comparison, entry string, at map[string]int) (out []i
 	if c == nil {
 		return nil
 	}
-	for _, a := range c.Alarms {
-		if i, ok := at[a.Partition]; ok && a.Measure == drift.MatchRate && a.Column == entry {
+	for _, a := range c.Changes {
+		if i, ok := at[a.Partition]; ok && a.Alarm && a.Measure == drift.MatchRate && a.Column == entry {
 			out = append(out, i)
 		}
 	}
