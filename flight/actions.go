@@ -47,6 +47,7 @@ func (s *service) actions() []call.Action {
 		})
 	}
 	all = append(all, historian{s.options.History, s.guard, s.options.Budget}.actions()...)
+	all = append(all, s.described.Actions()...)
 	all = append(all, s.changes.Actions()...)
 	if s.options.Cache != nil {
 		all = append(all,
@@ -235,7 +236,7 @@ func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progr
 
 // asStream calls run for a call that reads as much as a stream does. So the call takes a stream's slot
 // and is counted as a stream.
-func (s *service) asStream(ctx context.Context, c *call.Call, run func(context.Context) error) error {
+func (s *Server) asStream(ctx context.Context, c *call.Call, run func(context.Context) error) error {
 	c.Slot.Leave()
 	ctx, leave := s.enter(ctx)
 	defer leave()

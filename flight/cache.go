@@ -12,7 +12,10 @@ import (
 
 // CacheAdmin lists and drops the columns and build sides that a server keeps for later streams.
 type CacheAdmin interface {
+	// List lists what is kept, without statistics.
 	List() CacheList
+	// Statistics counts the kept statistics of files. It returns Conflict while another process uses them.
+	Statistics(ctx context.Context) (StatisticsOnDisk, error)
 	// Drop drops the decoded columns of a table in memory and on disk. table is its name or uuid;
 	// if it is "", Drop drops everything that is kept. After an error, some columns may not have
 	// been dropped.
@@ -29,6 +32,15 @@ type CacheList struct {
 	Files      []CachedFile  `json:"files"` // with decoded columns, by table and file
 	BuildSides KeptSidesList `json:"build_sides"`
 	Disk       ColumnsOnDisk `json:"disk"`
+	// Statistics are those of files that the calls of stats keep on local disk; nil: they are not known, because another process uses them.
+	Statistics *StatisticsOnDisk `json:"statistics,omitempty"`
+}
+
+// StatisticsOnDisk is the kept statistics of data files.
+type StatisticsOnDisk struct {
+	Files int   `json:"files"` // each data file has one for each set of columns that was described
+	Bytes int64 `json:"bytes"`
+	Limit int64 `json:"limit"` // 0: none are kept
 }
 
 // ColumnsOnDisk is the decoded columns on local disk.
@@ -60,8 +72,15 @@ type CacheDropped struct {
 	Bytes   int64 `json:"bytes"`   // of columns, build sides and files
 }
 
-func (s *service) listCache(context.Context, *call.Call, []byte) ([]byte, error) {
-	return jsontext.Of(s.options.Cache.List()), nil
+func (s *service) listCache(ctx context.Context, _ *call.Call, _ []byte) ([]byte, error) {
+	list := s.options.Cache.List()
+	switch kept, err := s.options.Cache.Statistics(ctx); {
+	case err == nil:
+		list.Statistics = &kept
+	case fault.KindOf(err) != fault.Conflict:
+		return nil, err
+	}
+	return jsontext.Of(list), nil
 }
 
 func (s *service) dropCache(ctx context.Context, _ *call.Call, body []byte) ([]byte, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/changes"
+	"github.com/penstock/penstock/flight/describe"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/frames"
 	"github.com/penstock/penstock/flight/inbound"
@@ -131,6 +132,8 @@ type Options struct {
 	History TableHistory
 	// Differ compares snapshots of tables; nil: the action diff is not served.
 	Differ Differ
+	// Describer describes the values of columns; nil: the action stats is not served.
+	Describer describe.Describer
 	// Tables writes to tables; nil: nothing is written.
 	Tables changes.TableWriter
 	// Maintenance rewrites tables that Tables writes to, and cleans their folders; nil: nothing does.
@@ -186,6 +189,7 @@ type Server struct {
 	callSlots   *limits.Queue
 	planSlots   *limits.Queue
 	changes     *changes.Service
+	described   *describe.Service
 	progress    progress.Options
 	redeemSlots *limits.Queue // for streams whose plans were evicted after their tickets were made
 	runs        lastRuns
@@ -250,6 +254,9 @@ func New(options Options) *Server {
 		Guard: s.guard, Tables: options.Tables, History: history, Maintenance: options.Maintenance, Promoter: options.Promoter, Budget: options.Budget,
 		Places: options.MaxStages, Share: options.PeerShare, Enter: s.enter, ReadSlot: s.readSlot, Clock: options.Clock, Ticks: options.Ticks, Log: options.Logger,
 		PutTimeout: options.PutTimeout, Progress: s.progress,
+	})
+	s.described = describe.New(describe.Options{
+		Guard: s.guard, Describer: options.Describer, Budget: options.Budget, AsStream: s.asStream, Progress: s.progress,
 	})
 	s.redeemSlots = call.NewQueue(options.PlanSlots, options.PeerShare, options.Ticks, call.ManyPlans)
 	s.inbound = inbound.New(inbound.Options{

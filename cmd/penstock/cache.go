@@ -90,5 +90,12 @@ func (p terminal) printCache(list flight.CacheList) error {
 	if err == nil && list.Disk.Limit > 0 {
 		_, err = fmt.Fprintf(p.stdout, "on disk: %d columns of row groups, %s of %s\n", list.Disk.Columns, fault.Size(list.Disk.Bytes), fault.Size(list.Disk.Limit))
 	}
+	switch kept := list.Statistics; {
+	case err != nil:
+	case kept == nil:
+		_, err = fmt.Fprintln(p.stdout, "statistics of files: another process uses them now")
+	case kept.Limit > 0:
+		_, err = fmt.Fprintf(p.stdout, "statistics of files: %d, %s of %s\n", kept.Files, fault.Size(kept.Bytes), fault.Size(kept.Limit))
+	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,15 +14,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/outfile"
-	"github.com/penstock/penstock/flight/progress"
-	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/statistics"
-	"github.com/penstock/penstock/loader/statistics/entries"
 	"github.com/penstock/penstock/loader/statistics/htmlpage"
 )
 
@@ -42,7 +41,7 @@ func statsCommand(p process) *cobra.Command {
 		Example: "  penstock stats features.history --config penstock.yaml\n" +
 			"  penstock stats features.history candidate --columns price,items --json --config penstock.yaml\n" +
 			"  penstock stats features.history candidate --against main --config penstock.yaml\n" +
-			"  penstock stats homefeed --config penstock.yaml",
+			"  penstock stats homefeed --uri grpc://127.0.0.1:8815",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 { //nolint:mnd // a table and a snapshot
 				return cmdline.Errorf("%s needs a table or dataset, and takes one snapshot at most", c.CommandPath())
@@ -50,8 +49,7 @@ func statsCommand(p process) *cobra.Command {
 			return nil
 		},
 	}
-	file := configFlag(c)
-	uri := cmdline.Text(c, "uri,u", "URI", "not supported by this command: it reads the table itself")
+	from := newSourceFlags(c)
 	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
 	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time, or with this dataset")
 	label := cmdline.Text(c, "label", "COLUMN", "the label: say how well each column tells it, and whether one probably has the label itself")
@@ -61,70 +59,42 @@ func statsCommand(p process) *cobra.Command {
 	html := cmdline.Text(c, "html", "FILE", "also write the result to a file, as an HTML page with charts")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		switch {
-		case *uri != "":
-			return cmdline.Errorf("--uri is not supported by %s: give --config FILE, the config file with the table's catalog", c.CommandPath())
-		case *keep && (*columns != "" || *against != "" || *label != ""):
+		if *keep && (*columns != "" || *against != "" || *label != "") {
 			return cmdline.Errorf("--keep is supported only without --columns, --against and --label: kept statistics are those of all columns of one snapshot")
 		}
 		args = append(args, "")
-		g := p.readingProgress("stats", args[0])
-		request := engine.Statistics{
-			Table: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Label: *label, Exact: *exact, NoValues: *noValues,
-			Keep: *keep, CreatedBy: "Penstock " + version(),
-			Progress: func(read, all int64) {
-				g.report(progress.Message{Step: stepRead, Counts: progress.Counts{RowsRead: read, OfRowsRead: all}})
-			},
-			Unkept: p.noteUnkept,
+		request := decode.StatsCommand{
+			Of: args[0], At: args[1], Against: *against, Columns: cmdline.Items(*columns), Label: *label, Exact: *exact, NoValues: *noValues, Keep: *keep, Progress: true,
 		}
-		var out description
+		g := p.readingProgress("stats", request.Of)
+		var out client.Description
 		describe := func() error {
-			return g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
-				return out.read(ctx, e, request)
+			return g.end(p.withClient(c, from, func(ctx context.Context, s *client.Client) (err error) {
+				out, err = s.Stats(ctx, request, g.report)
+				return err
 			}))
 		}
-		err := writePage(*html, describe, out.writePage)
+		err := writePage(*html, describe, func(w io.Writer) error { return writeDescription(w, out) })
 		switch mistake := (cmdline.Error{}); {
 		case err != nil && *against != "" && !errors.As(err, &mistake):
 			return unverifiedError{err}
 		case err != nil:
 			return err
 		}
-		if joined := out.dataset; joined != nil {
+		if joined := out.Dataset; joined != nil {
 			return p.printStats(*asJSON, joined, entriesText(joined), findings{joined.Label, joined.Against})
 		}
-		return p.printStats(*asJSON, out.table, statsText(out.table), findings{out.table.Label, out.table.Against})
+		return p.printStats(*asJSON, out.Table, statsText(out.Table), findings{out.Table.Label, out.Table.Against})
 	}
 	return c
 }
 
-// description describes a table or a dataset; the other one is nil.
-type description struct {
-	table   *statistics.Result
-	dataset *entries.Result
-}
-
-// read describes the table or dataset of a request.
-func (d *description) read(ctx context.Context, e *engine.Engine, request engine.Statistics) (err error) {
-	switch {
-	case !e.IsDataset(request.Table):
-		d.table, err = e.Statistics(ctx, request)
-	case request.Keep:
-		return cmdline.Errorf("--keep keeps the statistics of tables, and not of dataset %s", request.Table)
-	case request.At != "":
-		return cmdline.Errorf("a dataset is described as its refs say: leave out %s", request.At)
-	default:
-		d.dataset, err = e.DatasetStatistics(ctx, request)
+// writeDescription writes a description as an HTML page.
+func writeDescription(w io.Writer, d client.Description) error {
+	if d.Dataset != nil {
+		return htmlpage.WriteDataset(w, d.Dataset)
 	}
-	return err
-}
-
-// writePage writes the description as an HTML page.
-func (d *description) writePage(w io.Writer) error {
-	if d.dataset != nil {
-		return htmlpage.WriteDataset(w, d.dataset)
-	}
-	return htmlpage.Write(w, d.table)
+	return htmlpage.Write(w, d.Table)
 }
 
 // findings are the parts of a result that may have alarms.
@@ -150,9 +120,22 @@ func (p terminal) printStats(asJSON bool, result any, text string, of findings) 
 	return nil
 }
 
-// noteUnkept says why the statistics of files are not kept.
-func (p terminal) noteUnkept(err error) {
-	p.note("statistics of files are not kept in cache_dir: %s\n", fault.Redact(err.Error()))
+// maxDescribed is the maximum number of columns that a server describes in one call.
+const maxDescribed = 512
+
+// createdBy names the program and its version in files of statistics.
+func createdBy() string { return "Penstock " + version() }
+
+// noteUnkept returns a function that says on standard error why the statistics of files are not kept.
+func noteUnkept(stderr io.Writer) func(error) {
+	return func(err error) {
+		_, _ = fmt.Fprintf(stderr, "statistics of files are not kept in cache_dir: %s\n", fault.Redact(err.Error()))
+	}
+}
+
+// unkeptLog returns a function that logs why the statistics of files are not kept.
+func unkeptLog(log *slog.Logger) func(error) {
+	return func(err error) { log.Warn("statistics of files are not kept in cache_dir", "error", err) }
 }
 
 // writePage calls describe, and then write with a writer for the file at a path. The file is created or replaced only if both succeed.
@@ -186,7 +169,11 @@ func statsText(r *statistics.Result) string {
 	if r.Snapshot != 0 {
 		at = fmt.Sprintf("snapshot %d  %s", r.Snapshot, r.Time.Format(time.RFC3339))
 	}
-	fmt.Fprintf(&b, "table %s  %s  %d rows, %s, %s\n", r.Table, at, r.Rows, fault.Size(r.Bytes), fault.Count(r.Files, "file"))
+	fmt.Fprintf(&b, "table %s  %s  %d rows", r.Table, at, r.Rows)
+	if r.Files != nil && r.Bytes != nil {
+		fmt.Fprintf(&b, ", %s, %s", fault.Size(*r.Bytes), fault.Count(*r.Files, "file"))
+	}
+	b.WriteByte('\n')
 	writeSample(&b, r.Sample, r.NotDescribed)
 	if r.Kept != "" {
 		fmt.Fprintf(&b, "kept with the table in %s\n", r.Kept)

@@ -2,6 +2,7 @@ package access
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
@@ -79,7 +80,7 @@ func (g *Guard) PermitDiff(c *call.Call, table string) error {
 	}
 	for _, d := range g.Datasets() {
 		rights, may := now.Read(who, d.Name)
-		if may && !rights.Limits(d) && rights.May(policy.Verify) && readsAll(d, func(name string) bool { return now.Names.Full(name) == now.Names.Full(table) }) {
+		if may && !rights.Limits(d) && rights.May(policy.Verify) && readsAll(d, false, g.sameTable(table)) {
 			return nil
 		}
 	}
@@ -87,13 +88,81 @@ func (g *Guard) PermitDiff(c *call.Call, table string) error {
 		WithRemedy("use a token of a client that may call verify, and that may send datasets of this table or read a dataset that has all of its rows and columns")
 }
 
-// readsAll reports whether a dataset has all rows and columns of a table.
-func readsAll(d dataset.Dataset, same func(table string) bool) bool {
-	if same(d.Training.Table) && d.Training.Filter.IsZero() && d.Training.Distinct == nil {
+// PermitStats returns the caller's rights to a table whose columns it wants to have described, at a snapshot and against another one;
+// "" is that of main. The result has values of all rows. So the caller needs the right to send datasets of the table, or a dataset that has
+// all of its rows and columns. In both cases, the caller's rights must not limit its rows. Columns may be withheld. To name a branch, a
+// tag or a time, the caller also needs the rights to see the snapshots of the table.
+func (g *Guard) PermitStats(c *call.Call, table string, at ...string) (Grant, error) {
+	if err := g.Audit.Err(); err != nil {
+		return Grant{}, NotAudited(err)
+	}
+	c.Note.Table(table)
+	grants, reads := g.statsGrants(c, table)
+	switch {
+	case len(grants) > 0:
+	case reads:
+		return Grant{}, fault.New(fault.Forbidden, "the statistics of table %s would show rows that this client may not read", fault.Shorten(table, call.MaxName)).
+			WithRemedy("name a dataset that has the table; or use a token of a client that may read a dataset that has all rows of the table's main")
+	default:
+		c.Note.Hides()
+		return Grant{}, unreadableTable(table)
+	}
+	for _, text := range at {
+		if _, err := strconv.ParseInt(text, 10, 64); err == nil || text == "" {
+			continue
+		}
+		if err := g.PermitHistory(c, table); err != nil {
+			return Grant{}, err
+		}
+	}
+	if i := slices.IndexFunc(grants, func(a Grant) bool { return !a.Limited }); i >= 0 {
+		return grants[i], nil
+	}
+	return grants[0], nil
+}
+
+// statsGrants returns the grants of a caller that PermitStats accepts, and whether the caller may read any of the table.
+func (g *Guard) statsGrants(c *call.Call, table string) (out []Grant, reads bool) {
+	now, who := g.Policy(), c.Caller
+	alone := dataset.Dataset{Training: dataset.Training{Table: table}}
+	add := func(rights policy.Rights, query dataset.Query) {
+		a := newGrant(c, rights, alone, query)
+		a.Limited = len(rights.Others(nil)) > 0 // columns of the table may be promoted from other tables
+		out = append(out, a)
+	}
+	if rights, may := now.Inline(who, alone); may {
+		if reads = true; rights.Of(table).Filter.IsZero() {
+			add(rights, dataset.Query{Rows: dataset.Rows{Inline: &alone}})
+		}
+	}
+	for _, d := range g.Datasets() {
+		rights, may := now.Read(who, d.Name)
+		if !may || !now.Has(d, table) {
+			continue
+		}
+		if reads = true; rights.Whole(d) && readsAll(d, true, g.sameTable(table)) {
+			add(rights, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}})
+		}
+	}
+	return out, reads
+}
+
+// sameTable returns a function that reports whether a name is that of a table.
+func (g *Guard) sameTable(table string) func(name string) bool {
+	names := g.Policy().Names
+	return func(name string) bool { return names.Full(name) == names.Full(table) }
+}
+
+// readsAll reports whether a dataset has all rows and columns of a table, at any ref or only at main.
+func readsAll(d dataset.Dataset, onlyMain bool, same func(table string) bool) bool {
+	d = d.Defaults()
+	at := func(ref dataset.Ref) bool { return !onlyMain || ref == dataset.Ref{} }
+	keepsAll := !slices.ContainsFunc(d.Staging, func(s dataset.Staging) bool { return !s.Join.KeepsAll() })
+	if same(d.Training.Table) && d.Training.Filter.IsZero() && d.Training.Distinct == nil && keepsAll && at(d.Training.Ref) {
 		return true
 	}
 	return slices.ContainsFunc(d.Staging, func(s dataset.Staging) bool {
-		return same(s.Table) && s.Filter.IsZero() && s.Columns == nil && s.Join.Adds()
+		return same(s.Table) && s.Filter.IsZero() && s.Columns == nil && s.Join.Adds() && at(s.Ref)
 	})
 }
 

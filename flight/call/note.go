@@ -146,6 +146,16 @@ func (n *Note) Differed(table string, snapshots []int64, rows int64) {
 	}
 }
 
+// Stats notes that columns of a table or dataset are described.
+func (n *Note) Stats() {
+	n.served, n.line.Event = true, audit.Stats
+}
+
+// Described notes the tables and snapshots whose columns were described, and the numbers of rows and columns.
+func (n *Note) Described(tables []audit.TableSnapshot, rows int64, columns int) {
+	n.line.Tables, n.line.Rows, n.line.Columns = tables[:min(len(tables), maxAuditedTables)], rows, columns
+}
+
 // Line returns the log line of a call that has ended, and whether it has one: streams, refusals,
 // and checks and changes of tables do. A stream that ended before it began counts as a refusal,
 // whatever the reason. end is the label of the call's ending.

@@ -22,9 +22,11 @@ type Event string
 
 // The events.
 const (
-	Stream  Event = "stream"  // a stream of batches that began
-	Verify  Event = "verify"  // a check of tables, whose report may have keys of rows
-	Diff    Event = "diff"    // a comparison of two snapshots of a table, whose result may have keys of rows
+	Stream  Event = "stream" // a stream of batches that began
+	Verify  Event = "verify" // a check of tables, whose report may have keys of rows
+	Diff    Event = "diff"   // a comparison of two snapshots of a table, whose result may have keys of rows
+	Stats   Event = "stats"  // statistics of columns, whose result may have values of rows, and Keep those that are kept with the table
+	Keep    Event = "keep"
 	Stage   Event = "stage"   // rows that a client sent to a table
 	Publish Event = "publish" // a move of the main branch of a table, and Undo one that was taken back
 	Undo    Event = "undo"

@@ -140,7 +140,7 @@ func Graph() []Row {
 		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
 		{Folder: "loader/stage", Imports: "datafile transaction plan keyset dataset catalog commit extsort sortkey bucket batch conform expr rowdigest digest budget jsontext fault"},
 		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort bucket batch budget fault"},
-		{Folder: "loader/statistics", Imports: "plan dataset catalog history disk stats drift budget cores digest fault", Outside: libXXH3},
+		{Folder: "loader/statistics", Imports: "resolve plan dataset policy catalog history disk stats drift budget cores digest fault", Outside: libXXH3},
 		{Folder: "loader/statistics/htmlpage", Imports: "statistics entries stats drift svg fault"},
 		{Folder: "loader/tablediff", Imports: "datafile plan dataset catalog history extsort sortkey conform batch fault"},
 		{
@@ -175,7 +175,7 @@ func Graph() []Row {
 			Folder:  "loader",
 			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget cores digest fault release",
 		},
-		{Folder: "loader/statistics/entries", Imports: "loader statistics stream resolve partition verify catalog dataset rule stats drift batch budget fault"},
+		{Folder: "loader/statistics/entries", Imports: "loader statistics stream resolve policy partition verify catalog dataset rule stats drift batch budget fault"},
 		{Folder: "loader/staged", Imports: "loader catalog commit stage plan keyset policy dataset rule budget fault"},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
@@ -209,8 +209,9 @@ func Graph() []Row {
 			Folder: "flight/changes", Imports: "access call progress failure limits rowsin dataset decode policy stage maintenance datafile orphans promote history commit budget waits audit jsontext fault",
 			Outside: libArrowFlight + " " + libGRPC,
 		},
+		{Folder: "flight/describe", Imports: "access call progress failure dataset decode policy statistics entries htmlpage audit budget fault"},
 		{
-			Folder: "flight", Imports: "access call changes progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain policy history tablediff rule batch budget cores waits backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain policy history tablediff rule batch budget cores waits backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -229,7 +230,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight progress failure loader history tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

@@ -58,7 +58,7 @@ func elsewhere() map[string]string {
 	return map[string]string{
 		"[]Default": "docs/datasets.md", "Cursor": "docs/spec/cursor.md", "Position": "docs/spec/cursor.md", "Counted": "docs/spec/step.md",
 		"TableWrite": "docs/spec/stage.md", "PublishCommand": "docs/spec/stage.md",
-		"TablesCommand": "docs/spec/history.md", "LogCommand": "docs/spec/history.md", "DiffCommand": "docs/spec/history.md",
+		"TablesCommand": "docs/spec/history.md", "LogCommand": "docs/spec/history.md", "DiffCommand": "docs/spec/history.md", "StatsCommand": "docs/spec/stats.md",
 		"CompactCommand": "docs/spec/change.md", "RestoreCommand": "docs/spec/change.md", "OrphansCommand": "docs/spec/change.md",
 		"PromoteCommand": "docs/spec/change.md", "DemoteCommand": "docs/spec/change.md",
 	}

@@ -378,3 +378,23 @@ func TestSummariesStateTheirMemory(t *testing.T) {
 		require.GreaterOrEqual(t, p.SummaryMemory(), c.bytes, c.of)
 	}
 }
+
+// Values are the same after they were written and read as JSON, so that a client shows what a server has.
+func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
+	for text, short := range map[string]string{
+		`12345678`: "12345678", `12345678.0`: "1.2346e+07", `-3.0`: "-3", `1e+21`: "1e+21", `0.1`: "0.1", `"NaN"`: "NaN", `"3"`: "3", `"a\"<b"`: `a"<b`, `""`: "",
+	} {
+		var v stats.Value
+		require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+		require.Equal(t, short, v.Short(), text)
+		again, err := json.Marshal(v)
+		require.NoError(t, err)
+		var back stats.Value
+		require.NoError(t, json.Unmarshal(again, &back))
+		require.Equal(t, v, back)
+		require.JSONEq(t, text, string(again))
+	}
+	for _, wrong := range []string{`true`, `{}`, `[1]`} {
+		require.Error(t, json.Unmarshal([]byte(wrong), new(stats.Value)), wrong)
+	}
+}

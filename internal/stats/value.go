@@ -1,10 +1,12 @@
 package stats
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -48,12 +50,37 @@ func (v Value) Short() string {
 
 const shortDigits = 5
 
-// MarshalJSON implements json.Marshaler. NaN and infinite numbers are texts.
+// MarshalJSON implements json.Marshaler. NaN and infinite numbers are texts. A float has a point or an exponent, so that
+// UnmarshalJSON tells it from an integer.
 func (v Value) MarshalJSON() ([]byte, error) {
-	if v.form != textForm {
+	switch {
+	case v.form == textForm:
+		return json.Marshal(v.text)
+	case v.form == floatForm && !strings.ContainsAny(v.text, ".e"):
+		return []byte(v.text + wholeFloat), nil
+	default:
 		return []byte(v.text), nil
 	}
-	return json.Marshal(v.text)
+}
+
+// wholeFloat follows the digits of a whole float in JSON.
+const wholeFloat = ".0"
+
+// UnmarshalJSON implements json.Unmarshaler. It returns the value that MarshalJSON wrote.
+func (v *Value) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte(`"`)) {
+		var number json.Number
+		if err := json.Unmarshal(text, &number); err != nil {
+			return fault.New(fault.Corrupt, "a value is neither a number nor a text: %w", err)
+		}
+		*v = Value{text: string(number), form: integerForm}
+		if strings.ContainsAny(v.text, ".e") {
+			*v = Value{text: strings.TrimSuffix(v.text, wholeFloat), form: floatForm}
+		}
+		return nil
+	}
+	*v = Value{}
+	return json.Unmarshal(text, &v.text)
 }
 
 // integerValue returns a value of a column of integers, booleans, dates or times.

@@ -68,6 +68,11 @@ func (r Rights) Limits(d dataset.Dataset) bool {
 	return slices.ContainsFunc(tablesOf(d), func(table string) bool { return !r.Of(table).IsZero() })
 }
 
+// Whole reports whether all rows of a dataset may be read. Columns may be withheld.
+func (r Rights) Whole(d dataset.Dataset) bool {
+	return !slices.ContainsFunc(tablesOf(d), func(table string) bool { return !r.Of(table).Filter.IsZero() })
+}
+
 // Filtered returns the dataset with the filters of the rights added to its own filters. The result
 // is thus a different dataset wherever rows matter: in plans, build sides and cursors.
 func (r Rights) Filtered(d dataset.Dataset) dataset.Dataset {

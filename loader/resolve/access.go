@@ -174,6 +174,24 @@ func Hide(t *catalog.Table, limits policy.TableLimits) (map[int]bool, error) {
 	return ids, nil
 }
 
+// VisibleTable returns a table as a client with the rights reads it, and the field ids of the columns that it may not read. The
+// table is given by the name that the client used. Columns that were promoted from tables which the rights limit are left out, as in
+// datasets. Errors: Forbidden if the client may not read all rows, or if the rights do not fit the table.
+func VisibleTable(name string, t *catalog.Table, rights policy.Rights) (*catalog.Table, map[int]bool, error) {
+	limits, promoted := rights.Of(name), limitedColumns(t, nil, rights)
+	if !limits.Filter.IsZero() {
+		return nil, nil, fault.New(fault.Forbidden, "this client may not read all rows of table %s", name).WithRemedy("name a dataset that has the table")
+	}
+	ids, err := Hide(t, limits)
+	if err != nil {
+		return nil, nil, unfit(err)
+	}
+	for _, c := range promoted.Columns {
+		ids[c.ID] = true
+	}
+	return unpromoted(dataset.Dataset{}, t, nil, []*Promotion{promoted}), ids, nil
+}
+
 // BindRows types the filter that a policy sets for a table. It returns Invalid with the field
 // "filter" if the filter does not fit the table, or if it names a column of an older schema whose
 // name now belongs to another column.

@@ -174,3 +174,43 @@ func TestRowsOfRightsAreFiltered(t *testing.T) {
 		require.Empty(t, r.TrainingSchema().FieldIndices("city"))
 	}
 }
+
+// A client sees a table without withheld columns and without values that were promoted from limited tables, and no table whose rows its
+// rights filter.
+//
+// spec: stats-71, stats-72
+func TestVisibleColumnsOfTables(t *testing.T) {
+	const name = "ml.clicks"
+	promoted := clicks()
+	from, city := dataset.ColumnOrigin{Table: "ml.users", Entry: "users", Name: "city"}, promoted.Fields[len(promoted.Fields)-1]
+	require.Equal(t, "city", city.Name)
+	promoted.Origins = map[int]dataset.ColumnOrigin{city.ID: from}
+	mail := policy.TableLimits{Name: "ml.users", Withheld: []string{"mail"}}
+	for what, c := range map[string]struct {
+		table  *catalog.Table
+		rights policy.Rights
+		want   []string
+	}{
+		"all":                             {clicks(), policy.Rights{}, []string{"user", "item", "city"}},
+		"a withheld column":               {clicks(), limited(policy.TableLimits{Name: name, Withheld: []string{"item"}}), []string{"user", "city"}},
+		"another table":                   {clicks(), limited(mail), []string{"user", "item", "city"}},
+		"a column from another table":     {promoted, limited(mail), []string{"user", "item"}},
+		"a column, if all of it is shown": {promoted, policy.Rights{}, []string{"user", "item", "city"}},
+	} {
+		seen, hidden, err := resolve.VisibleTable(name, c.table, c.rights)
+		require.NoError(t, err, what)
+		var got []string
+		for _, f := range seen.Fields {
+			if !hidden[f.ID] {
+				got = append(got, f.Name)
+			}
+		}
+		require.Equal(t, c.want, got, what)
+	}
+	for what, limits := range map[string]policy.TableLimits{
+		"a filter": {Name: name, Filter: datasettest.Filter("item = 1")}, "a column that no schema has": {Name: name, Withheld: []string{"itme"}},
+	} {
+		_, _, err := resolve.VisibleTable(name, clicks(), limited(limits))
+		require.Equal(t, fault.Forbidden, fault.KindOf(err), what)
+	}
+}

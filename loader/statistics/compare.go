@@ -55,7 +55,8 @@ type Alarm struct {
 
 // Compare describes a table, and compares it with a base: usually the same table at another snapshot. Errors: those of Describe.
 func (d *Describer) Compare(ctx context.Context, request, against Request) (*Result, error) {
-	against.Columns, against.Exact, against.NoValues = request.Columns, request.Exact, request.NoValues
+	against.Columns, against.MaxColumns, against.Rights = request.Columns, request.MaxColumns, request.Rights
+	against.Exact, against.NoValues = request.Exact, request.NoValues
 	of, base := d.dividing(request), d.dividing(against)
 	defer of.release()
 	defer base.release()
@@ -64,7 +65,7 @@ func (d *Describer) Compare(ctx context.Context, request, against Request) (*Res
 		return nil, err
 	}
 	base.like = of.result.Columns
-	base.onFiles = func() { base.divided = divide(base.table, base.files, of.divided) }
+	base.onFiles = func() { base.divided = divide(base.table, base.files, base.hidden, of.divided) }
 	if err := base.describe(ctx); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (d *Describer) Compare(ctx context.Context, request, against Request) (*Res
 // dividing returns a description that divides the rows by time.
 func (d *Describer) dividing(request Request) *describing {
 	out := d.describing(request)
-	out.onFiles = func() { out.divided = divide(out.table, out.files, nil) }
+	out.onFiles = func() { out.divided = divide(out.table, out.files, out.hidden, nil) }
 	return out
 }
 

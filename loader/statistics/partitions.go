@@ -54,11 +54,13 @@ func timeFieldOf(t *catalog.Table, spec catalog.Spec) (catalog.PartitionField, b
 	return spec[i], true
 }
 
-// divide divides the files of a table by time. If of is not nil, only partitions of these names are kept, otherwise the latest.
-func divide(t *catalog.Table, files []catalog.File, of *partitions) *partitions {
+// divide divides the files of a table by time, unless this shows values of a hidden column. If of is not nil, only partitions of these
+// names are kept, otherwise the latest.
+func divide(t *catalog.Table, files []catalog.File, hidden map[int]bool, of *partitions) *partitions {
 	out := &partitions{byFile: map[string]int{}}
 	field, ok := TimeField(t, files)
-	if !ok {
+	topLevel := slices.ContainsFunc(t.TopLevel(), func(f catalog.Field) bool { return f.ID == field.Source })
+	if !ok || hidden[field.Source] || len(hidden) > 0 && !topLevel {
 		return out
 	}
 	column, _ := t.ByID(field.Source)

@@ -29,6 +29,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // Tables has the tables to describe. A catalog.Catalog implements it.
@@ -71,6 +73,11 @@ type Request struct {
 	// At is the id of a snapshot, the name of a branch or tag, or a time (history.Table.RefAt); "" is main.
 	At      string
 	Columns []string // nil: all top-level columns
+	// MaxColumns is the maximum number of columns to describe; 0: any number.
+	MaxColumns int
+	// Rights are those of the client. Columns that it may not read are neither read nor in the result, and sizes of files are not in the
+	// result. A client that may not read all rows gets no result.
+	Rights policy.Rights
 	// Label is a column of numbers or booleans with which the other columns are compared; "": none.
 	Label string
 	// Exact takes quantiles and frequent values from all rows, whose values then have to fit in memory.
@@ -92,9 +99,10 @@ type Result struct {
 	Snapshot int64     `json:"snapshot,omitempty,string"` // 0: no snapshot
 	Time     time.Time `json:"time,omitzero"`
 	Rows     int64     `json:"rows"` // without deleted rows
-	Files    int       `json:"files"`
-	Bytes    int64     `json:"bytes"` // of data files
-	Sample   Sample    `json:"sample"`
+	// Files and Bytes are those of data files. They are absent for a client that may not read all columns.
+	Files  *int   `json:"files,omitempty"`
+	Bytes  *int64 `json:"bytes,omitempty"`
+	Sample Sample `json:"sample"`
 	// QuantileNames are the quantiles of each column, as shares of its values.
 	QuantileNames []float64       `json:"quantiles"`
 	Columns       []stats.Summary `json:"columns"`
@@ -145,6 +153,7 @@ type describing struct {
 	maxKept    int64
 	request    Request
 	table      *catalog.Table
+	hidden     map[int]bool // the ids of columns that the client may not read
 	columns    []catalog.Field
 	files      []catalog.File
 	level      int
@@ -184,6 +193,9 @@ func (d *describing) readTable(ctx context.Context) (err error) {
 	if d.table, err = d.Tables.Table(ctx, d.request.History.Name, ref); err != nil {
 		return err
 	}
+	if d.table, d.hidden, err = resolve.VisibleTable(d.request.History.Name, d.table, d.request.Rights); err != nil {
+		return err
+	}
 	if err := d.choose(); err != nil {
 		return err
 	}
@@ -210,7 +222,8 @@ func (d *describing) readTable(ctx context.Context) (err error) {
 
 // choose sets the columns to describe.
 func (d *describing) choose() error {
-	for _, f := range d.table.Fields {
+	visible := slices.DeleteFunc(slices.Clone(d.table.Fields), func(f catalog.Field) bool { return d.hidden[f.ID] })
+	for _, f := range visible {
 		if len(d.request.Columns) > 0 && !slices.Contains(d.request.Columns, f.Name) && f.Name != d.request.Label {
 			continue
 		}
@@ -224,28 +237,43 @@ func (d *describing) choose() error {
 	}
 	if d.request.Label != "" {
 		if _, err := stats.FindLabel(d.request.Label, arrowFields(d.columns)); err != nil {
-			return err
+			return policy.AsSeen(err)
 		}
 	}
-	names := d.table.Names()
+	names := make([]string, len(visible))
+	for i, f := range visible {
+		names[i] = f.Name
+	}
 	for _, name := range d.request.Columns {
 		if !slices.Contains(names, name) && !d.mayLack {
 			failure := fault.New(fault.NotFound, "the table has no column %q", name).In(d.request.History.Name, "")
 			failure.Faults = []fault.Field{{Field: "columns", Message: failure.Message, Nearest: fault.Nearest(name, names)}}
-			return failure
+			return policy.AsSeen(failure)
 		}
+	}
+	return policy.AsSeen(CheckColumns(len(d.columns), d.request.MaxColumns))
+}
+
+// CheckColumns returns Invalid if more columns would be described than may be. The maximum 0 is none.
+func CheckColumns(columns, maximum int) error {
+	if maximum > 0 && columns > maximum {
+		return fault.New(fault.Invalid, "%d columns are more than the %d that one call describes", columns, maximum).WithRemedy("name columns, and call several times")
 	}
 	return nil
 }
 
 // order sorts the files, and counts rows and bytes.
 func (d *describing) order() {
+	bytes := int64(0)
 	slices.SortStableFunc(d.files, func(a, b catalog.File) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
 	})
 	for _, f := range d.files {
 		d.read.all += f.Rows
-		d.result.Bytes += f.Bytes
+		bytes += f.Bytes
+	}
+	if len(d.hidden) == 0 {
+		d.result.Files, d.result.Bytes = new(len(d.files)), new(bytes)
 	}
 	if !d.request.Exact {
 		d.level = stats.LevelFor(d.read.all, d.sampleRows)
@@ -260,7 +288,7 @@ func (d *describing) report(ctx context.Context, whole *stats.Part) error {
 	}
 	defer d.held.Shrink(bytes)
 	out := &d.result
-	out.Version, out.Table, out.Snapshot, out.Files, out.Rows = 1, d.request.History.Name, d.table.Pin.Snapshot, len(d.files), whole.Rows()
+	out.Version, out.Table, out.Snapshot, out.Rows = 1, d.request.History.Name, d.table.Pin.Snapshot, whole.Rows()
 	if out.Snapshot == dataset.NoSnapshot {
 		out.Snapshot = 0
 	}

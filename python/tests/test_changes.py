@@ -176,6 +176,8 @@ def test_snapshots_are_compared(client: penstock.Client) -> None:
     assert (whole.keys, whole.columns, whole.before.time, whole.before.snapshot) == (None, None, None, 0)
     with pytest.raises(penstock.NotFound, match="mian"):
         client.diff(TABLE, "mian")
+    with pytest.raises(penstock.Unavailable):
+        client.diff(TABLE, timeout=0.000001)
 
 
 # spec: history-1, history-8

@@ -275,6 +275,7 @@ CALLS: dict[str, Callable[[penstock.Client, Path], Any]] = {
     "tables": lambda client, _: client.tables(),
     "log": lambda client, _: client.log("ml.rows"),
     "diff": lambda client, _: client.diff("ml.rows", only_files=True),
+    "stats": lambda client, _: client.stats("ml.rows"),
 }
 
 

@@ -18,8 +18,7 @@ type keptColumns struct {
 	columns *chunkcache.ColumnCache
 	loader  *loader.Loader
 	disk    *columnDisk
-	// dropParts deletes the kept parts of statistics of tables, or of all tables if the uuids are nil.
-	dropParts func(ctx context.Context, uuids map[string]bool) (bytes int64, err error)
+	parts   *keptParts
 }
 
 // CacheAdmin returns the cache administration of the engine, or nil if the engine caches nothing.
@@ -27,7 +26,7 @@ func (e *Engine) CacheAdmin() flight.CacheAdmin {
 	if e.chunks == nil {
 		return nil
 	}
-	return keptColumns{columns: e.chunks, loader: e.Loader, disk: &e.columns, dropParts: e.dropParts}
+	return keptColumns{columns: e.chunks, loader: e.Loader, disk: &e.columns, parts: &e.parts}
 }
 
 // List implements flight.CacheAdmin.
@@ -45,6 +44,11 @@ func (k keptColumns) List() flight.CacheList {
 	return out
 }
 
+// Statistics implements flight.CacheAdmin.
+func (k keptColumns) Statistics(ctx context.Context) (flight.StatisticsOnDisk, error) {
+	return k.parts.list(ctx)
+}
+
 // Drop implements flight.CacheAdmin. Columns on disk are stored under the uuid of their table, not
 // its name. Drop looks up the uuid in memory and in the catalog, because after a restart, columns
 // may be on disk whose table is not known in memory. table may also be a uuid, for a table that no
@@ -55,7 +59,7 @@ func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDr
 		add(k.columns.Drop(""))
 		add(k.disk.drop(ctx))
 		out.Bytes += k.loader.DropKeptBuildSides()
-		bytes, err := k.dropParts(ctx, nil)
+		bytes, err := k.parts.drop(ctx, nil)
 		out.Bytes += bytes
 		return out, err
 	}
@@ -73,7 +77,7 @@ func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDr
 	columns, bytes, err := k.disk.dropTables(ctx, uuids)
 	add(columns, bytes)
 	if err == nil {
-		bytes, err = k.dropParts(ctx, uuids)
+		bytes, err = k.parts.drop(ctx, uuids)
 		out.Bytes += bytes
 	}
 	if err == nil && out.Columns == 0 && out.Bytes == 0 && missing != nil {

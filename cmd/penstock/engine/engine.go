@@ -54,6 +54,7 @@ type Engine struct {
 	scanner *scan.Scanner
 	chunks  *chunkcache.ColumnCache // nil: decoded columns are not cached
 	columns columnDisk              // the disk tier of chunks
+	parts   keptParts               // of statistics
 	Cores   *cores.Cores            // decode, and assemble batches
 	server  config.Server           // the settings
 	memory  batch.Trimming          // allocates batches and decoded columns; it is also in pools
@@ -74,6 +75,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 		server: c.Server,
 		Cores:  cores.New(runtime.GOMAXPROCS(0)),
 	}
+	e.parts.engine = e
 	defer func() {
 		if err != nil {
 			e.Close()

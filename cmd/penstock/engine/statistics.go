@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/flight/describe"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -15,82 +16,83 @@ import (
 	"github.com/penstock/penstock/loader/statistics/entries"
 )
 
-// Statistics is a request to describe a table. statistics.Request describes its fields.
-type Statistics struct {
-	Table, At string
-	// Against selects the snapshot to compare with, as At does; "": nothing is compared.
-	Against         string
-	Columns         []string
-	Label           string
-	Exact, NoValues bool
-	Progress        func(read, all int64)
-	// Unkept is called if the parts of files cannot be kept in `cache_dir`, with the reason.
-	Unkept func(error)
-	// Keep keeps the result with the table. CreatedBy names the program and its version.
-	Keep      bool
-	CreatedBy string
+// Describer describes the tables and datasets of an engine.
+type Describer struct {
+	engine     *Engine
+	maxColumns int
+	createdBy  string
+	unkept     func(error)
 }
 
-// Statistics describes the columns of a table.
-func (e *Engine) Statistics(ctx context.Context, s Statistics) (*statistics.Result, error) {
-	ctx, entered := e.Budget.Enter(ctx, "stats")
-	defer entered.Release()
-	snapshots, held, err := e.snapshots(ctx, s.Table)
+// Describer returns a Describer that describes at most a number of columns in one call; 0: any number. createdBy names the program and its
+// version in the files that it keeps with tables. unkept is called if the parts of files cannot be kept in `cache_dir`, with the reason.
+func (e *Engine) Describer(maxColumns int, createdBy string, unkept func(error)) Describer {
+	return Describer{engine: e, maxColumns: maxColumns, createdBy: createdBy, unkept: unkept}
+}
+
+// DescribeTable implements describe.Describer.
+func (d Describer) DescribeTable(ctx context.Context, r describe.Request) (*statistics.Result, error) {
+	e := d.engine
+	if err := e.Loader.CheckName(ctx, r.Rights, r.Of); err != nil {
+		return nil, err
+	}
+	snapshots, held, err := e.snapshots(ctx, r.Of)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
 	o := statistics.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Budget: e.Budget, Cores: e.Cores, RequireChecksums: e.server.RequireChecksums}
-	switch parts, err := e.openParts(ctx); {
+	switch parts, err := e.parts.open(ctx); {
 	case err != nil:
-		s.Unkept(err)
+		d.unkept(err)
 	case parts != nil:
-		defer closeParts(ctx, parts)
+		defer e.parts.close(ctx)
 		o.Kept = parts
 	}
-	request := statistics.Request{History: snapshots, At: s.At, Columns: s.Columns, Label: s.Label, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
-	if s.Keep {
-		if request.Keep, err = e.keepStatistics(s); err != nil {
+	request := statistics.Request{
+		History: snapshots, At: r.At, Columns: r.Columns, MaxColumns: d.maxColumns, Rights: r.Rights, Label: r.Label, Exact: r.Exact, NoValues: r.NoValues, Progress: r.Read,
+	}
+	if r.Keep {
+		if request.Keep, err = e.keepStatistics(r.Of, d.createdBy); err != nil {
 			return nil, err
 		}
 	}
-	if s.Against == "" {
+	if r.Against == "" {
 		return statistics.New(o).Describe(ctx, request)
 	}
-	return statistics.New(o).Compare(ctx, request, statistics.Request{History: snapshots, At: s.Against, Progress: s.Progress})
+	return statistics.New(o).Compare(ctx, request, statistics.Request{History: snapshots, At: r.Against, Progress: r.Read})
 }
 
-// IsDataset reports whether stats describes a dataset, given the name of a dataset or of a table. The names of tables have a
-// namespace, and so a point.
-func (e *Engine) IsDataset(name string) bool {
-	return !strings.Contains(name, ".") || slices.ContainsFunc(e.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == name })
+// IsDataset implements describe.Describer. The names of tables have a namespace, and so a point.
+func (d Describer) IsDataset(name string) bool {
+	return !strings.Contains(name, ".") || slices.ContainsFunc(d.engine.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == name })
 }
 
-// DatasetStatistics describes the rows of a dataset and its staging entries. Against is the name of another dataset to compare with.
-func (e *Engine) DatasetStatistics(ctx context.Context, s Statistics) (*entries.Result, error) {
-	ctx, entered := e.Budget.Enter(ctx, "stats")
-	defer entered.Release()
-	o := entries.Options{Loader: e.Loader, Budget: e.Budget}
-	request := entries.Request{Dataset: s.Table, Columns: s.Columns, Label: s.Label, Exact: s.Exact, NoValues: s.NoValues, Progress: s.Progress}
-	if s.Against == "" {
+// DescribeDataset implements describe.Describer.
+func (d Describer) DescribeDataset(ctx context.Context, r describe.Request) (*entries.Result, error) {
+	o := entries.Options{Loader: d.engine.Loader, Budget: d.engine.Budget}
+	request := entries.Request{
+		Dataset: r.Of, Columns: r.Columns, MaxColumns: d.maxColumns, Rights: r.Rights, BaseRights: r.BaseRights, Label: r.Label, Exact: r.Exact, NoValues: r.NoValues, Progress: r.Read,
+	}
+	if r.Against == "" {
 		return entries.Describe(ctx, o, request)
 	}
-	return entries.Compare(ctx, o, request, s.Against)
+	return entries.Compare(ctx, o, request, r.Against)
 }
 
 // keepStatistics returns the function that keeps a result with its table. It returns Forbidden for a table that may not be changed.
-func (e *Engine) keepStatistics(s Statistics) (func(context.Context, statistics.ToKeep) (string, error), error) {
-	tables, name, err := e.Tables.catalogOf(s.Table)
+func (e *Engine) keepStatistics(table, createdBy string) (func(context.Context, statistics.ToKeep) (string, error), error) {
+	tables, name, err := e.Tables.catalogOf(table)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, of statistics.ToKeep) (string, error) {
 		report, err := json.Marshal(of.Result)
 		if err != nil {
-			return "", fault.New(fault.Internal, "encode the statistics of table %s: %w", s.Table, err)
+			return "", fault.New(fault.Internal, "encode the statistics of table %s: %w", table, err)
 		}
 		keep := tablecommit.SnapshotStatistics{
-			Table: name, UUID: of.UUID, Snapshot: of.Result.Snapshot, Time: time.Now(), Rows: of.Result.Rows, CreatedBy: s.CreatedBy,
+			Table: name, UUID: of.UUID, Snapshot: of.Result.Snapshot, Time: time.Now(), Rows: of.Result.Rows, CreatedBy: createdBy,
 			Report: tablecommit.StatisticsBlob{Fields: of.Fields, Content: report},
 		}
 		for _, k := range of.Sketches {

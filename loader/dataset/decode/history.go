@@ -59,3 +59,37 @@ func Diff(text []byte) (DiffCommand, error) {
 		{name: "progress", read: func(d *decoder, at place, out *DiffCommand) { out.Progress = d.truth(at) }},
 	})
 }
+
+// StatsCommand is the body of the action stats, as JSON. Packages statistics and entries describe its fields, under Request.
+type StatsCommand struct {
+	Of       string   `json:"of"`                // a dataset or a table
+	At       string   `json:"at,omitempty"`      // of a table
+	Against  string   `json:"against,omitempty"` // of a table as At, of a dataset another dataset
+	Columns  []string `json:"columns,omitempty"`
+	Label    string   `json:"label,omitempty"`
+	Exact    bool     `json:"exact,omitempty"`
+	NoValues bool     `json:"no_values,omitempty"`
+	Keep     bool     `json:"keep,omitempty"`
+	HTML     bool     `json:"html,omitempty"`     // whether a second result has the HTML page
+	Progress bool     `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Stats decodes the body of the action stats.
+func Stats(text []byte) (StatsCommand, error) {
+	return command(text, []field[StatsCommand]{
+		{name: "of", must: true, also: []string{"table", "dataset"}, read: func(d *decoder, at place, out *StatsCommand) { out.Of = d.name(at) }},
+		{name: "at", also: []string{"snapshot"}, read: func(d *decoder, at place, out *StatsCommand) { out.At = d.name(at) }},
+		{name: "against", read: func(d *decoder, at place, out *StatsCommand) { out.Against = d.name(at) }},
+		{name: "columns", read: func(d *decoder, at place, out *StatsCommand) { out.Columns = d.names(at) }},
+		{name: "label", read: func(d *decoder, at place, out *StatsCommand) { out.Label = d.name(at) }},
+		{name: "exact", read: func(d *decoder, at place, out *StatsCommand) { out.Exact = d.truth(at) }},
+		{name: "no_values", read: func(d *decoder, at place, out *StatsCommand) { out.NoValues = d.truth(at) }},
+		{name: "keep", read: func(d *decoder, at place, out *StatsCommand) {
+			if out.Keep = d.truth(at); out.Keep && (len(out.Columns) > 0 || out.Against != "" || out.Label != "") {
+				d.fail(at.path, "is supported only without columns, against and label: kept statistics are those of all columns of one snapshot")
+			}
+		}},
+		{name: "html", read: func(d *decoder, at place, out *StatsCommand) { out.HTML = d.truth(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *StatsCommand) { out.Progress = d.truth(at) }},
+	})
+}

@@ -18,7 +18,7 @@ func Compare(ctx context.Context, o Options, request Request, against string) (*
 		return nil, err
 	}
 	defer of.release()
-	request.Dataset, request.Label = against, ""
+	request.Dataset, request.Label, request.Rights = against, "", request.BaseRights
 	base, err := newDescribing(o, request)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,8 @@ import (
 	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/verify"
 )
@@ -39,6 +41,11 @@ type Options struct {
 type Request struct {
 	Dataset string
 	Columns []string // of the dataset; nil: all
+	// MaxColumns is that of statistics.Request.
+	MaxColumns int
+	// Rights are those of the client to the dataset, and BaseRights those to the dataset to compare with. A client that may not read all
+	// of a dataset gets what a stream shows it, and no numbers of keys.
+	Rights, BaseRights policy.Rights
 	// Label is a column of numbers or booleans with which the other columns are compared; "": none.
 	Label string
 	// Exact and NoValues are those of statistics.Request.
@@ -82,7 +89,7 @@ type Entry struct {
 	Promoted   bool             `json:"promoted,omitempty"`
 	Matches    *Matches         `json:"matches,omitempty"`
 	Partitions []PartitionMatch `json:"partitions,omitempty"`
-	Keys       *Keys            `json:"keys,omitempty"` // absent if the keys were not counted
+	Keys       *Keys            `json:"keys,omitempty"` // absent if the keys were not counted, or for a client that may not read all of the dataset
 	// Age is how much older the staging row is than the training row, in rows with a match. It is absent for entries without
 	// point_in_time. AgeUnit is "s" for seconds, or "" for times that are integers, whose unit is unknown.
 	Age     *stats.Summary `json:"age,omitempty"`
@@ -149,11 +156,12 @@ func newDescribing(o Options, request Request) (*describing, error) {
 
 // keys sets the counts of staging keys.
 func (d *describing) keys(ctx context.Context) error {
-	if !slices.ContainsFunc(d.result.Entries, func(e Entry) bool { return !e.Promoted }) {
+	joined := slices.ContainsFunc(d.result.Entries, func(e Entry) bool { return !e.Promoted })
+	if !joined || resolve.Limited(d.dataset, d.planned.Relation.Training, d.request.Rights) {
 		return nil
 	}
 	q := dataset.Query{Rows: dataset.Rows{Dataset: d.dataset.Name, Pin: d.pin}}
-	found, err := d.Loader.Verify(ctx, loader.PlanRequest{Query: q}, nil)
+	found, err := d.Loader.Verify(ctx, loader.PlanRequest{Query: q, Rights: d.request.Rights}, nil)
 	if err != nil {
 		return err
 	}

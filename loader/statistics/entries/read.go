@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/partition"
+	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -70,10 +71,13 @@ func (d *describing) describe(ctx context.Context) (err error) {
 		return err
 	}
 	d.choose()
+	if err := policy.AsSeen(statistics.CheckColumns(len(d.fields), d.request.MaxColumns)); err != nil {
+		return err
+	}
 	label := -1
 	if d.request.Label != "" {
 		if label, err = stats.FindLabel(d.request.Label, d.fields); err != nil {
-			return err
+			return policy.AsSeen(err)
 		}
 	}
 	if err := d.divide(); err != nil {

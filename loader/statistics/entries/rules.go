@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -22,7 +23,7 @@ type marked struct {
 func (d *describing) plan(ctx context.Context) error {
 	rows := dataset.Rows{Order: dataset.Stored, Lanes: 1}
 	reading := dataset.Reading{Shard: dataset.Shard{Of: 1}, Cache: dataset.CacheOff}
-	own, err := d.Loader.PlanDataset(ctx, d.dataset, loader.PlanRequest{Query: dataset.Query{Rows: rows, Reading: reading}})
+	own, err := d.Loader.PlanDataset(ctx, d.dataset, d.planRequest(rows, reading))
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (d *describing) plan(ctx context.Context) error {
 		if !slices.Contains(names, c) {
 			failure := fault.New(fault.NotFound, "the dataset has no column %q", c)
 			failure.Faults = []fault.Field{{Field: "columns", Message: failure.Message, Nearest: fault.Nearest(c, names)}}
-			return failure
+			return policy.AsSeen(failure)
 		}
 	}
 	changed := d.dataset
@@ -45,7 +46,7 @@ func (d *describing) plan(ctx context.Context) error {
 		changed.Staging[i] = keepAll(changed.Staging[i], &names)
 	}
 	rows.Pin = d.pin
-	if d.planned, err = d.Loader.PlanDataset(ctx, changed, loader.PlanRequest{Query: dataset.Query{Rows: rows, Reading: reading}}); err != nil {
+	if d.planned, err = d.Loader.PlanDataset(ctx, changed, d.planRequest(rows, reading)); err != nil {
 		return err
 	}
 	for i, s := range own.Relation.Staging {
@@ -53,6 +54,11 @@ func (d *describing) plan(ctx context.Context) error {
 	}
 	d.own = names[:len(own.Outputs)]
 	return nil
+}
+
+// planRequest returns the request for a plan with the rights of the client.
+func (d *describing) planRequest(rows dataset.Rows, reading dataset.Reading) loader.PlanRequest {
+	return loader.PlanRequest{Query: dataset.Query{Rows: rows, Reading: reading}, Rights: d.request.Rights}
 }
 
 // keepAll returns an entry that keeps each training row once, and marks rows with a match. It adds new names of columns to names.

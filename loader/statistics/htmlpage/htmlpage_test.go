@@ -88,7 +88,7 @@ func result(t *testing.T, rows, repeated int, values bool, name func(string) str
 	t.Helper()
 	out := &statistics.Result{
 		Version: 1, Table: name("features.history"), Snapshot: 8744736658442914487, Time: time.Date(2026, 11, 26, 6, 0, 2, 0, time.UTC),
-		Rows: int64(rows), Files: 16, Bytes: 317 << 20, Sample: statistics.Sample{Rows: int64(rows) / 4, Rate: 0.25, QuantileError: 0.0112, DistinctError: stats.DistinctError},
+		Rows: int64(rows), Files: new(16), Bytes: new(int64(317 << 20)), Sample: statistics.Sample{Rows: int64(rows) / 4, Rate: 0.25, QuantileError: 0.0112, DistinctError: stats.DistinctError},
 		QuantileNames: stats.Quantiles, NotDescribed: []string{name("context")},
 	}
 	once := summaries(t, rows, values, name, nil)

@@ -80,14 +80,17 @@ type subject struct {
 
 // tableSubject returns a table as a subject.
 func tableSubject(r *statistics.Result) subject {
-	return subject{
+	s := subject{
 		name: r.Table, rows: r.Rows, sample: r.Sample, quantiles: r.QuantileNames, columns: r.Columns, notDescribed: r.NotDescribed, against: r.Against,
 		facts: []fact{
 			{Name: "Snapshot", Value: snapshot(r.Snapshot)},
 			{Name: "Committed", Value: committed(r.Time)},
-			{Name: "Data files", Value: fmt.Sprintf("%s (%s)", svg.Count(int64(r.Files)), fault.Size(r.Bytes))},
 		},
 	}
+	if r.Files != nil && r.Bytes != nil {
+		s.facts = append(s.facts, fact{Name: "Data files", Value: fmt.Sprintf("%s (%s)", svg.Count(int64(*r.Files)), fault.Size(*r.Bytes))})
+	}
+	return s
 }
 
 // newView returns the view of a subject.

@@ -42,14 +42,30 @@ from penstock.states import merge_states
 from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
 from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
+from penstock.tablestats import (
+    Alarm,
+    ColumnStatistics,
+    EntryKeys,
+    EntryStatistics,
+    FrequentValue,
+    Histogram,
+    LabelRelation,
+    LabelStatistics,
+    Statistics,
+    StatisticsChange,
+    StatisticsComparison,
+    StatisticsSample,
+)
 from penstock.verification import Finding, Verification, VerifiedKeys, VerifiedTable
 from penstock.version import __version__
 
 __all__ = [
+    "Alarm",
     "AsyncStream",
     "ChangeProgress",
     "Client",
     "Column",
+    "ColumnStatistics",
     "Compacted",
     "Conflict",
     "Corrupt",
@@ -61,6 +77,8 @@ __all__ = [
     "DiffFiles",
     "DiffKeys",
     "DiffState",
+    "EntryKeys",
+    "EntryStatistics",
     "Error",
     "Evaluation",
     "Every",
@@ -70,8 +88,12 @@ __all__ = [
     "FileCounts",
     "Finding",
     "Forbidden",
+    "FrequentValue",
+    "Histogram",
     "Internal",
     "Invalid",
+    "LabelRelation",
+    "LabelStatistics",
     "Member",
     "Mix",
     "NotFound",
@@ -90,6 +112,10 @@ __all__ = [
     "Split",
     "Splits",
     "Staged",
+    "Statistics",
+    "StatisticsChange",
+    "StatisticsComparison",
+    "StatisticsSample",
     "Stats",
     "Stream",
     "StreamStatus",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -361,7 +362,13 @@ def change_results(
                 results.append(message["result"])
         return results
 
-    return servers.call(call, unlimited=True)
+    began = time.monotonic()
+    try:
+        return servers.call(call, unlimited=True)
+    except errors.Error as e:
+        if timeout is not None and time.monotonic() - began >= timeout:
+            e.timed_out = True  # so that a call that only reads is not retried
+        raise
 
 
 def _message(text: bytes) -> dict[str, Any]:

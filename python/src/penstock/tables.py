@@ -25,6 +25,7 @@ from penstock.servers import Servers
 from penstock.staged import Published, Staged
 from penstock.staging import new_token, stage
 from penstock.tablediff import TableDiff
+from penstock.tablestats import Statistics
 
 
 class TableCalls:
@@ -178,6 +179,56 @@ class TableCalls:
         return TableDiff.of(
             self._servers.retried(lambda: change(self._servers, "diff", body, progress, timeout))
         )
+
+    def stats(
+        self,
+        of: str,
+        at: str | int | None = None,
+        *,
+        against: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        label: str | None = None,
+        exact: bool = False,
+        no_values: bool = False,
+        keep: bool = False,
+        progress: ProgressFunction | None = None,
+        timeout: float | None = None,
+    ) -> Statistics:
+        """Describes the values of the columns of a table or dataset: nulls, quantiles, distinct and frequent values.
+
+        Args:
+            of: the name of a dataset, or [catalog.]namespace.table.
+            at: of a table: the snapshot, as an id, the name of a branch or tag, or a time such as 2026-11-01. If omitted,
+                that of main.
+            against: compare with this snapshot of the table, or with this dataset; the result's `alarms` are the changes
+                beyond their limits.
+            columns: the columns to describe. If omitted, all columns.
+            label: a column of numbers or booleans; the result's `alarms` have the columns that probably have the label
+                itself.
+            exact: take quantiles and frequent values from all rows, whose values then have to fit in the server's
+                memory.
+            no_values: leave out frequent values, and the first and last text.
+            keep: also keep the result with the table, in a statistics file of the snapshot that other engines read.
+            progress: called when rows are read, about once a second.
+            timeout: seconds after which the server ends the call; None for no limit.
+        """
+        body = {
+            "of": of,
+            "at": None if at is None else str(at),
+            "against": None if against is None else str(against),
+            "columns": mistakes.names("columns", columns),
+            "label": label,
+            "exact": exact,
+            "no_values": no_values,
+            "keep": keep,
+            "html": True,
+        }
+        results = self._servers.retried(
+            lambda: change_results(self._servers, "stats", body, progress, timeout)
+        )
+        if len(results) != 2:
+            raise errors.Internal(f"the server answered stats with {len(results)} results instead of two")
+        return Statistics.of(results[0], str(results[1]["html"]))
 
     def undo(
         self,
