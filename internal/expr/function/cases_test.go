@@ -1,6 +1,7 @@
 package function
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type trial struct {
 
 // cases returns the trials of all functions.
 func cases() []trial {
-	return slices.Concat(conditionalCases(), mathCases(), dateCases(), codeCases())
+	return slices.Concat(conditionalCases(), mathCases(), dateCases(), codeCases(), textCases(), listCases())
 }
 
 func conditionalCases() []trial {
@@ -187,4 +188,100 @@ func codeCases() []trial {
 		lookedUp(ints32(), wholes, "", nil), lookedUp(ints32(), wholes, "4", int64(4)), lookedUp(ints64(), wholes, "NULL", nil), lookedUp(ints64(), longs, "-1", int64(-1)),
 		lookedUp(strs(), words, "99", int64(99)), lookedUp(strs(), words, "NULL", nil), lookedUp(strs(), words, "", nil),
 	}
+}
+
+func small(dt arrow.DataType) generator {
+	return generator{dt: dt, value: oftenNull(func(r *rand.Rand) any {
+		n := r.IntN(14) - 6
+		if dt.ID() == arrow.INT32 {
+			return int32(n)
+		}
+		return int64(n)
+	})}
+}
+
+func textCases() []trial {
+	int32s, int64s := small(arrow.PrimitiveTypes.Int32), small(arrow.PrimitiveTypes.Int64)
+	three := literal(arrow.PrimitiveTypes.Int32, int32(3), "3")
+	var out []trial
+	for _, name := range []string{"length", "lower", "upper", "trim", "ltrim", "rtrim"} {
+		out = append(out, trial{name: name, args: []generator{strs()}})
+	}
+	for name, spark := range map[string]string{"starts_with": "startswith", "ends_with": "endswith", "contains": "contains"} {
+		out = append(out, trial{name: name, args: []generator{strs(), strs()}, spark: spark + "(a, b)"},
+			trial{name: name, args: []generator{strs(), textLiteral("a")}, spark: spark + "(a, 'a')"},
+			trial{name: name, args: []generator{strs(), textLiteral("")}, spark: spark + "(a, '')"})
+	}
+	for _, name := range []string{"left", "right"} {
+		out = append(out, trial{name: name, args: []generator{strs(), int32s}, fails: true}, trial{name: name, args: []generator{strs(), three}})
+	}
+	return append(out,
+		trial{name: "lower", args: []generator{letters()}, fails: true},
+		trial{name: "upper", args: []generator{letters()}, fails: true},
+		trial{name: "trim", args: []generator{letters()}, fails: true},
+		trial{name: "substring", args: []generator{strs(), int32s}, fails: true},
+		trial{name: "substring", args: []generator{strs(), int64s, int64s}, fails: true, spark: "substring(a, CAST(b AS INT), CAST(c AS INT))"},
+		trial{name: "substring", args: []generator{strs(), literal(ints32().dt, int32(2), "2"), three}},
+		trial{name: "replace", args: []generator{strs(), textLiteral("a"), textLiteral("")}},
+		trial{name: "replace", args: []generator{strs(), textLiteral("aa"), textLiteral("é_é")}},
+		trial{name: "replace", args: []generator{strs(), textLiteral(""), textLiteral("b")}},
+		trial{name: "split_part", args: []generator{strs(), textLiteral(","), int32s}, fails: true},
+		trial{name: "split_part", args: []generator{strs(), strs(), int64s}, fails: true, duckdb: "split_part(a, b, CAST(c AS INT))", spark: "split_part(a, b, CAST(c AS INT))"},
+		trial{name: "split_part", args: []generator{strs(), textLiteral("aa"), int32s}, fails: true},
+		trial{name: "concat_ws", args: []generator{textLiteral("-"), strs(), strs()}},
+		trial{name: "concat_ws", args: []generator{strs(), strs(), textLiteral("x"), strs()}},
+	)
+}
+
+// someLists makes lists whose items are often not null.
+func someLists(of generator) generator {
+	value := of.value
+	of.value = func(r *rand.Rand) any {
+		v := value(r)
+		for range 3 {
+			if v == nil {
+				v = value(r)
+			}
+		}
+		return v
+	}
+	return listsOfRandom(of)
+}
+
+func listCases() []trial {
+	int32s, int64s := small(arrow.PrimitiveTypes.Int32), small(arrow.PrimitiveTypes.Int64)
+	two := literal(arrow.PrimitiveTypes.Int32, int32(2), "2")
+	var out []trial
+	for _, items := range []generator{ints32(), strs(), floats64(), dates(), bools(), decimals()} {
+		of := listsOfRandom(items)
+		out = append(out,
+			trial{name: "length", args: []generator{of}, spark: "array_size(a)"},
+			trial{name: "first", args: []generator{of, two}, duckdb: "a[1:2]", spark: "slice(a, 1, 2)"},
+			trial{name: "last", args: []generator{of, two}, duckdb: "a[-2:]", spark: "slice(a, greatest(array_size(a) - 1, 1), 2)"},
+			trial{name: "element_at", args: []generator{of, int32s}, fails: true, duckdb: "a[b]"},
+			trial{name: "element_at", args: []generator{of, literal(ints64().dt, int64(-1), "-1")}, fails: true, duckdb: "a[-1]"},
+			trial{name: "try_element_at", args: []generator{of, int64s}, fails: true, duckdb: "a[b]", spark: "try_element_at(a, CAST(b AS INT))"},
+			trial{name: "array_min", args: []generator{of}, duckdb: "list_min(a)", anySign: true},
+			trial{name: "array_max", args: []generator{of}, duckdb: "list_max(a)", anySign: true},
+			trial{name: "array_contains", args: []generator{someLists(items), items}, fails: true},
+		)
+	}
+	for _, items := range []generator{int32s, int64s, floats32(), floats64()} {
+		zero, whole := "0L", "BIGINT"
+		if isFloat(items.dt) {
+			zero, whole = "0D", "DOUBLE"
+		}
+		sum := "aggregate(a, " + zero + ", (s, e) -> s + coalesce(CAST(e AS " + whole + "), " + zero + "))"
+		count := "nullif(size(filter(a, e -> e IS NOT NULL)), 0)"
+		out = append(out,
+			trial{name: "array_sum", args: []generator{listsOfRandom(items)}, duckdb: "list_sum(a)", spark: "if(" + count + " IS NULL, NULL, " + sum + ")", anySign: true},
+			trial{name: "array_avg", args: []generator{listsOfRandom(items)}, duckdb: "list_avg(a)", spark: sum + " / " + count, anySign: true},
+		)
+	}
+	return append(out,
+		trial{name: "array_sum", args: []generator{listsOfRandom(ints64())}, fails: true, duckdb: "list_sum(a)", spark: without},
+		trial{name: "array_contains", args: []generator{someLists(ints32()), ints64()}, fails: true},
+		trial{name: "array_contains", args: []generator{someLists(strs()), textLiteral("a")}, fails: true},
+		trial{name: "array_contains", args: []generator{numberList("1, 2, 3", ints64().dt, int64(1), int64(2), int64(3)), ints64()}, spark: "array_contains(array(1L, 2L, 3L), b)"},
+	)
 }

@@ -75,9 +75,9 @@ func bindIf(args []Argument) (Bound, error) {
 		return Bound{}, errTypes{}
 	}
 	return choice{conversion{to}, 1, func(args []arrow.Array, rows int) func(int) int {
-		condition, flags := args[0], bitsOf(args[0], rows)
+		condition, chosen := args[0], flagsOf(args[0], rows)
 		return func(row int) int {
-			if !nullAt(condition, rows, row) && flags.at(row) {
+			if !nullAt(condition, rows, row) && chosen.at(row) {
 				return 0
 			}
 			return 1
@@ -200,36 +200,44 @@ func bindExtreme(sign int) func([]Argument) (Bound, error) {
 // comparison returns a function that compares two arguments of one type in a row. Values under nulls
 // compare in any way.
 func comparison(a, b arrow.Array, rows int) func(row int) int {
-	compare := comparisons([]arrow.Array{a, b}, rows)
-	return func(row int) int { return compare(0, 1, row) }
+	compare := comparator(a, b, rows, rows)
+	return func(row int) int { return compare(row, row) }
 }
 
 // comparisons returns a function that compares arguments i and j, which are of one type, in a row.
 func comparisons(args []arrow.Array, rows int) func(i, j, row int) int {
-	switch args[0].DataType().ID() {
+	all := make([]func(x, y int) int, len(args)*len(args))
+	for i, a := range args {
+		for j, b := range args {
+			all[i*len(args)+j] = comparator(a, b, rows, rows)
+		}
+	}
+	return func(i, j, row int) int { return all[i*len(args)+j](row, row) }
+}
+
+// comparator returns a function that compares value i of an array with value j of another one, which are of one type. The
+// arrays have numbers of rows, or are literals.
+func comparator(a, b arrow.Array, rowsA, rowsB int) func(i, j int) int {
+	switch a.DataType().ID() {
 	case arrow.INT32, arrow.DATE32:
-		return compared(args, rows, vectorOf[int32], vector[int32].at, compareNumbers[int32])
+		return compared(vectorOf[int32](a, rowsA), vectorOf[int32](b, rowsB), vector[int32].at, compareNumbers[int32])
 	case arrow.FLOAT32:
-		return compared(args, rows, vectorOf[float32], vector[float32].at, compareNumbers[float32])
+		return compared(vectorOf[float32](a, rowsA), vectorOf[float32](b, rowsB), vector[float32].at, compareNumbers[float32])
 	case arrow.FLOAT64:
-		return compared(args, rows, vectorOf[float64], vector[float64].at, compareNumbers[float64])
+		return compared(vectorOf[float64](a, rowsA), vectorOf[float64](b, rowsB), vector[float64].at, compareNumbers[float64])
 	case arrow.DECIMAL128:
-		return compared(args, rows, vectorOf[decimal128.Num], vector[decimal128.Num].at, decimal128.Num.Cmp)
+		return compared(vectorOf[decimal128.Num](a, rowsA), vectorOf[decimal128.Num](b, rowsB), vector[decimal128.Num].at, decimal128.Num.Cmp)
 	case arrow.BOOL:
-		return compared(args, rows, bitsOf, bits.at, compareBools)
+		return compared(flagsOf(a, rowsA), flagsOf(b, rowsB), flags.at, compareBools)
 	case arrow.STRING, arrow.BINARY:
-		return compared(args, rows, textsOf, texts.at, bytes.Compare)
+		return compared(textsOf(a, rowsA), textsOf(b, rowsB), texts.at, bytes.Compare)
 	default: // int64, timestamps and times
-		return compared(args, rows, vectorOf[int64], vector[int64].at, compareNumbers[int64])
+		return compared(vectorOf[int64](a, rowsA), vectorOf[int64](b, rowsB), vector[int64].at, compareNumbers[int64])
 	}
 }
 
-func compared[V, T any](args []arrow.Array, rows int, of func(arrow.Array, int) V, at func(V, int) T, compare func(x, y T) int) func(i, j, row int) int {
-	all := make([]V, len(args))
-	for i, a := range args {
-		all[i] = of(a, rows)
-	}
-	return func(i, j, row int) int { return compare(at(all[i], row), at(all[j], row)) }
+func compared[V, T any](a, b V, at func(V, int) T, compare func(x, y T) int) func(i, j int) int {
+	return func(i, j int) int { return compare(at(a, i), at(b, j)) }
 }
 
 // compareNumbers orders NaN above all numbers. 0 and -0 are equal.

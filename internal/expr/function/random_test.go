@@ -101,6 +101,19 @@ func strs() generator {
 	return generator{dt: arrow.BinaryTypes.String, value: oftenNull(func(r *rand.Rand) any { return anyText(r) })}
 }
 
+// letters makes texts of characters of many scripts.
+func letters() generator {
+	ranges := [][2]rune{{0x20, 0x590}, {0x10a0, 0x1100}, {0x13a0, 0x1400}, {0x1c80, 0x1cc0}, {0x1d79, 0x2190}, {0x2c00, 0x2d30}, {0xa640, 0xa7ff}, {0xab30, 0xabc0}, {0xfb00, 0xfb20}, {0xff21, 0xff5b}, {0x10400, 0x10600}, {0x1e900, 0x1e944}}
+	return generator{dt: arrow.BinaryTypes.String, value: oftenNull(func(r *rand.Rand) any {
+		var out strings.Builder
+		for range r.IntN(4) {
+			of := ranges[r.IntN(len(ranges))]
+			out.WriteRune(of[0] + r.Int32N(of[1]-of[0]))
+		}
+		return out.String()
+	})}
+}
+
 func binaries() generator {
 	return generator{dt: arrow.BinaryTypes.Binary, value: oftenNull(func(r *rand.Rand) any { return []byte(anyText(r)) })}
 }

@@ -35,21 +35,21 @@ func maskOf(a arrow.Array, rows int) int {
 	return 0
 }
 
-// bits is a vector of booleans.
-type bits struct {
+// flags is a vector of booleans.
+type flags struct {
 	bytes        []byte
 	offset, mask int
 }
 
-func bitsOf(a arrow.Array, rows int) bits {
+func flagsOf(a arrow.Array, rows int) flags {
 	b := a.Data().Buffers()[1]
 	if b == nil {
-		return bits{bytes: make([]byte, 1)}
+		return flags{bytes: make([]byte, 1)}
 	}
-	return bits{b.Bytes(), a.Data().Offset(), maskOf(a, rows)}
+	return flags{b.Bytes(), a.Data().Offset(), maskOf(a, rows)}
 }
 
-func (b bits) at(row int) bool { return bitutil.BitIsSet(b.bytes, b.offset+row&b.mask) }
+func (b flags) at(row int) bool { return bitutil.BitIsSet(b.bytes, b.offset+row&b.mask) }
 
 // texts is a vector of strings or binary values.
 type texts struct {
@@ -63,7 +63,7 @@ func textsOf(a arrow.Array, rows int) texts {
 	if buffers[1] == nil || buffers[1].Len() == 0 {
 		return texts{offsets: make([]int32, 2)}
 	}
-	t := texts{arrow.Int32Traits.CastFromBytes(buffers[1].Bytes())[a.Data().Offset():][:a.Len()+1], nil, maskOf(a, rows)}
+	t := texts{arrow.GetOffsets[int32](a.Data(), 1), nil, maskOf(a, rows)}
 	if buffers[2] != nil {
 		t.bytes = buffers[2].Bytes()
 	}
@@ -74,6 +74,14 @@ func textsOf(a arrow.Array, rows int) texts {
 func (t texts) at(row int) []byte {
 	row &= t.mask
 	return t.bytes[t.offsets[row]:t.offsets[row+1]]
+}
+
+// total returns the number of bytes in all rows.
+func (t texts) total(rows int) int {
+	if t.mask == 0 {
+		return rows * int(t.offsets[1]-t.offsets[0])
+	}
+	return int(t.offsets[len(t.offsets)-1] - t.offsets[0])
 }
 
 // nullAt reports whether an argument is null in a row.
