@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.errors import Invalid
 from penstock.query import invalid
+from penstock.sqlrows import SqlRows
 
 # The packages whose data frames export the same rows each time.
 _FRAMES = ("pandas", "polars")
@@ -90,6 +91,8 @@ Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 def _opener(data: Any) -> tuple[Callable[[], Opened], bool]:
     """Returns a function that opens the data, and whether it opens the same rows again at a second call."""
+    if isinstance(data, SqlRows):
+        return lambda: (data.schema, data.batches()), True
     if isinstance(data, pa.Table | pa.RecordBatch) or _is_frame(data):
         return lambda: _stream(data), True
     dataset = sys.modules.get("pyarrow.dataset")

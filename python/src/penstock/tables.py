@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow.flight as flight
 
@@ -22,10 +22,14 @@ from penstock.changes import (
 )
 from penstock.history import TableDescription, TableSnapshot
 from penstock.servers import Servers
+from penstock.sqlrows import SqlRows
 from penstock.staged import Published, Staged
 from penstock.staging import new_token, stage
 from penstock.tablediff import TableDiff
 from penstock.tablestats import Statistics
+
+if TYPE_CHECKING:
+    from penstock.client import Client
 
 
 class TableCalls:
@@ -36,8 +40,9 @@ class TableCalls:
     def stage(
         self,
         table: str,
-        data: Any,
+        data: Any = None,
         *,
+        sql: str | None = None,
         mode: Literal["append", "replace"] = "append",
         token: str | None = None,
         again: bool | None = None,
@@ -68,6 +73,8 @@ class TableCalls:
             data: the rows: a pyarrow table, batch, reader or dataset, a pandas or Polars data frame, a DuckDB relation,
                 anything else that exports an Arrow stream, a generator of record batches, or a function that returns
                 one of these. Tables, datasets, data frames and functions can be read again.
+            sql: a SELECT that computes the rows, in place of `data`, in this process with the module duckdb. Tables of
+                the server have the names that queries use, such as ml.impressions, and are read at one snapshot.
             mode: "append" adds rows; "replace" replaces the days, or other partitions, that have new rows.
             token: the name of the change, such as history-2026-11-26. A later call with the same token writes nothing,
                 whatever its rows are, as long as the table keeps the snapshot of the first one. If omitted, the client
@@ -96,6 +103,11 @@ class TableCalls:
         Raises:
             Error: the change failed; the error's `token` names the change.
         """
+        if (data is None) == (sql is None):
+            raise query.invalid("data", "or sql must be given, and not both")
+        if sql is not None:
+            data = SqlRows(cast("Client", self), sql)
+            rows_id = data.id if rows_id is None else rows_id
         command = {
             "table": table,
             "mode": mode,
