@@ -19,6 +19,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/compute"
 	"github.com/penstock/penstock/cmd/penstock/duckdb"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/inputs"
@@ -154,31 +155,35 @@ func (p process) stage(ctx context.Context, e *engine.Engine, call stageCall, g 
 
 // localRows returns the rows to stage in process. The caller releases them.
 func (c *stageCall) localRows(ctx context.Context, e *engine.Engine, all *inputRows) (array.RecordReader, error) {
-	switch {
-	case *c.from.sql != "":
+	if *c.from.sql != "" {
 		return c.sqlRows(ctx, localTables{e}, e.SQL(all.add))
-	case *c.from.table != "":
-		return c.from.rows(ctx, localTables{e}, all.add)
 	}
-	return c.rows(ctx, inputs.Options{
-		Budget: e.Budget, Remote: e.Tables.InputStorage(c.Table), Opened: all.add,
-		Types: func(ctx context.Context) ([]arrow.Field, error) { return e.Tables.ColumnTypes(ctx, c.Table) },
+	return c.computedRows(e.Budget, func(computed []compute.Column) (array.RecordReader, error) {
+		if *c.from.table != "" {
+			return c.from.rows(ctx, localTables{e}, computed, all.add)
+		}
+		return c.rows(ctx, inputs.Options{
+			Budget: e.Budget, Remote: e.Tables.InputStorage(c.Table), Opened: all.add,
+			Types: func(ctx context.Context) ([]arrow.Field, error) { return e.Tables.ColumnTypes(ctx, c.Table) },
+		})
 	})
 }
 
 // remoteRows returns the rows to send to a server. The caller releases them.
 func (c *stageCall) remoteRows(ctx context.Context, s *client.Client, all *inputRows) (array.RecordReader, error) {
-	switch {
-	case *c.from.sql != "":
+	if *c.from.sql != "" {
 		disk, err := spool.Open(spool.Options{}) // the settings of the server are not known
 		if err != nil {
 			return nil, err
 		}
 		return c.sqlRows(ctx, remoteTables{s}, duckdb.RowsOptions{Spool: disk, Opened: all.add})
-	case *c.from.table != "":
-		return c.from.rows(ctx, remoteTables{s}, all.add)
 	}
-	return c.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage(), Opened: all.add})
+	return c.computedRows(nil, func(computed []compute.Column) (array.RecordReader, error) {
+		if *c.from.table != "" {
+			return c.from.rows(ctx, remoteTables{s}, computed, all.add)
+		}
+		return c.rows(ctx, inputs.Options{Remote: engine.EnvironmentStorage(), Opened: all.add})
+	})
 }
 
 // stageRemotely sends rows to a server and prints the result.

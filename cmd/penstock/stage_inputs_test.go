@@ -188,3 +188,24 @@ func TestTablesAreStaged(t *testing.T) {
 		require.Contains(t, got.stderr, message)
 	}
 }
+
+// Columns can be computed from the columns of files and tables, which are then staged, too, unless --columns leaves them out.
+//
+// spec: stage-188, stage-189
+func TestComputedColumnsAreStaged(t *testing.T) {
+	l := stagingLake(t)
+	file := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": null}]`)
+	got := l.staged(t, file, "--compute", "next = req_id + 1", "--compute", "known = CASE WHEN country IS NOT NULL THEN 1 ELSE 0 END")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, []string{`{"req_id":1,"country":"CH","next":2,"known":1}`, `{"req_id":2,"country":null,"next":3,"known":0}`}, l.rowsOf(t, "features.history"))
+	for i, source := range [][]string{{"--config", l.config}, {"--uri", start(t, "--config", l.config).uri()}} {
+		table := []string{"features.local", "features.remote"}[i]
+		got := run(t, append([]string{
+			"stage", table, "--from-table", "features.history", "--compute", "half = next / 2", "--columns", "req_id, half", "--key", "req_id", "--buckets", "2",
+		}, source...)...)
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, []string{`{"req_id":1,"half":1}`, `{"req_id":2,"half":1.5}`}, l.rowsOf(t, table))
+	}
+	got = l.staged(t, "--sql", "SELECT 1 AS req_id", "--compute", "next = req_id + 1")
+	require.Equal(t, exitUsage, got.code)
+}

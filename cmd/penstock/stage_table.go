@@ -12,10 +12,12 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/compute"
 	"github.com/penstock/penstock/cmd/penstock/duckdb"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -27,22 +29,27 @@ import (
 // the rows of files.
 type tableFlags struct {
 	sql                                   *string
+	compute                               *[]string // columns that are added to the rows
 	table, ref, snapshot, columns, filter *string
 }
 
 // sourceTableFlags adds the flags.
 func (f *tableFlags) sourceTableFlags(c *cobra.Command) {
 	f.sql = cmdline.Text(c, "sql", "SELECT", "compute the rows with DuckDB, over tables and files: a SELECT, or @FILE, or - for standard input")
+	f.compute = cmdline.Texts(c, "compute", "NAME=EXPRESSION", "a column that is computed from the others, as in 'ctr = clicks / nullif(views, 0)'; may be repeated")
 	f.table = cmdline.Text(c, "from-table", "TABLE", "read the rows of this table instead of files: [catalog.]namespace.table")
 	f.ref = cmdline.Text(c, "from-ref", "REF", "the branch or tag of --from-table to read (default main)")
 	f.snapshot = cmdline.Text(c, "from-snapshot", "ID", "the snapshot of --from-table to read")
-	f.columns = cmdline.Text(c, "columns", "COLUMNS", "the columns of --from-table to read, separated by commas (default: all)")
+	f.columns = cmdline.Text(c, "columns", "COLUMNS", "the columns of --from-table to stage, and those of --compute, separated by commas (default: all)")
 	cmdline.SetInside(c, "from-table", "from-ref", "columns")
 	f.filter = cmdline.Text(c, "filter", "EXPRESSION", "the rows of --from-table to read, as in \"day = '2026-11-01'\" (default: all)")
 }
 
 // check returns an error for flags that cannot be combined.
 func (f *tableFlags) check(files fileFlags) error {
+	if *f.sql != "" && len(*f.compute) > 0 {
+		return cmdline.Errorf("--sql computes all columns: write those of --compute in the SQL")
+	}
 	if *f.sql != "" && *f.table != "" {
 		return cmdline.Errorf("--sql and --from-table both name rows: give one of them")
 	}
@@ -63,8 +70,11 @@ func (f *tableFlags) check(files fileFlags) error {
 	return nil
 }
 
+// staged returns the columns of --columns; nil: all.
+func (f *tableFlags) staged() []string { return namesIn(*f.columns) }
+
 // query returns the query that reads the table.
-func (f *tableFlags) query() ([]byte, error) {
+func (f *tableFlags) query(computed []compute.Column) ([]byte, error) {
 	training := map[string]any{"table": *f.table}
 	if *f.ref != "" {
 		training["ref"] = *f.ref
@@ -76,12 +86,8 @@ func (f *tableFlags) query() ([]byte, error) {
 		training["filter"] = *f.filter
 	}
 	query := map[string]any{"dataset": map[string]any{"training": training}}
-	if *f.columns != "" {
-		columns := strings.Split(*f.columns, ",")
-		for i := range columns {
-			columns[i] = strings.TrimSpace(columns[i])
-		}
-		query["columns"] = columns
+	if columns := f.staged(); columns != nil {
+		query["columns"] = compute.Reads(computed, columns)
 	}
 	text, err := json.Marshal(query)
 	if err != nil {
@@ -99,8 +105,8 @@ type tableSource interface {
 }
 
 // rows returns the rows of the table. The caller releases them.
-func (f *tableFlags) rows(ctx context.Context, from tableSource, found func(rows int64, left int)) (array.RecordReader, error) {
-	text, err := f.query()
+func (f *tableFlags) rows(ctx context.Context, from tableSource, computed []compute.Column, found func(rows int64, left int)) (array.RecordReader, error) {
+	text, err := f.query(computed)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +206,19 @@ func (s sqlTables) Rows(ctx context.Context, table string, at duckdb.State, colu
 		return nil, err
 	}
 	return s.rows(ctx, query, func(int64, int) {})
+}
+
+// computedRows adds the columns of --compute to the rows that open returns.
+func (c *stageCall) computedRows(b *budget.Budget, open func([]compute.Column) (array.RecordReader, error)) (array.RecordReader, error) {
+	computed, err := compute.Parse(*c.from.compute)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := open(computed)
+	if err != nil || len(computed) == 0 {
+		return rows, err
+	}
+	return compute.Rows(rows, computed, c.from.staged(), b)
 }
 
 // sqlRows returns the rows that the SQL computes, and names them in the call. The caller releases them.

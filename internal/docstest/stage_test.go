@@ -82,7 +82,7 @@ func TestPythonHasTheFieldsOfAStage(t *testing.T) {
 // TestOptionsOfStageAreDocumented: each flag of penstock stage that sets a field has a row, and each row has a flag.
 func TestOptionsOfStageAreDocumented(t *testing.T) {
 	want := []string{ // of the command alone
-		"--columns", "--filter", "--from-ref", "--from-snapshot", "--from-table", "--input-format", "--json", "--no-folder-columns", "--schema", "--sql",
+		"--columns", "--compute", "--filter", "--from-ref", "--from-snapshot", "--from-table", "--input-format", "--json", "--no-folder-columns", "--schema", "--sql",
 	}
 	for _, f := range dataset.WriteFields() {
 		if f.Flag.Help != "" {
