@@ -280,6 +280,7 @@ test-torch: build build-checked .venv/torch/.stamp ## batches as tensors, with t
 .PHONY: test-spark
 test-spark: build spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spark-jars/.stamp .bin/rest-jars/.stamp ## worlds that Spark writes, and its answers; Iceberg's own REST catalog
 	PENSTOCK_REST_JARS=$(CURDIR)/.bin/rest-jars $(GO) test -tags invariants -count=1 -run JavaREST ./loader/catalog/icebergcat
+	PENSTOCK_SPARK_TESTS=1 $(GO) test -tags invariants -count=1 -run Spark ./internal/expr/...
 	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
 
 # The README's tour, block by block as it stands there, which begins with the demo; the

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// spec: expr-1
 func TestParseValuePrintsCanonicalText(t *testing.T) {
 	for text, want := range map[string]string{
 		"a+b*c":                          "a + b * c",
@@ -57,6 +58,7 @@ func TestParseValuePrintsCanonicalText(t *testing.T) {
 	}
 }
 
+// spec: expr-14
 func TestParseValueFaults(t *testing.T) {
 	nested := strings.Repeat("f(", maxDepth+1) + "a" + strings.Repeat(")", maxDepth+1)
 	for text, want := range map[string]string{
@@ -180,6 +182,7 @@ func evaluateOne(t *testing.T, text, json string) ([]string, error) {
 	return texts, nil
 }
 
+// spec: expr-4, expr-7, expr-8, expr-11
 func TestEvaluateValues(t *testing.T) {
 	for _, one := range []struct{ text, rows, want string }{
 		{"i + 1", `[{"i":1},{"i":-5},{}]`, "2 -4 null"},
@@ -240,6 +243,7 @@ func TestEvaluateValues(t *testing.T) {
 	}
 }
 
+// spec: expr-5
 func TestEvaluateFailsForValues(t *testing.T) {
 	for _, one := range []struct{ text, rows, want string }{
 		{"i + 1", `[{"i":0},{"i":2147483647}]`, "evaluate i + 1: the result of 2147483647 + 1 is not within int; cast an operand to long"},
@@ -265,6 +269,7 @@ func TestEvaluateFailsForValues(t *testing.T) {
 	}
 }
 
+// spec: expr-15
 func TestBindValueFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"ii + 1":                   `at position 1: unknown column "ii" (did you mean "i"?)`,
@@ -286,6 +291,8 @@ func TestBindValueFaults(t *testing.T) {
 }
 
 // TestFiltersUseValues filters by values that are not columns.
+//
+// spec: expr-12
 func TestFiltersUseValues(t *testing.T) {
 	rows, _, err := array.RecordFromJSON(memory.DefaultAllocator, valuesSchema(), strings.NewReader(
 		`[{"i":1,"l":10,"n":0,"s":"5"},{"i":2,"l":0,"n":1,"s":"x"},{"n":2},{"i":4,"l":8,"n":3,"s":"7"}]`))
@@ -322,6 +329,23 @@ func TestFiltersUseValues(t *testing.T) {
 	_, err = f.Evaluate(rows, nil)
 	require.ErrorContains(t, err, "2 / 0 is a division by zero")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
+}
+
+// spec: expr-13
+func TestOnlyComparisonsOfColumnsPrune(t *testing.T) {
+	ranges := func(column string) (Range, bool) {
+		return Range{Lower: Int(0), Upper: Int(3), HasLower: true, HasUpper: true, Rows: 4}, column == "i"
+	}
+	for text, want := range map[string]bool{
+		"i > 5": false, "i + 1 > 300": true, "i > 5 AND i + 1 > 3": false, "i > 5 OR i + 1 > 300": true, "CAST(i AS long) = 7": true,
+		"i < l - 9": true, "(i > 5) = b": true, "-i IS NULL": true, "CAST(i AS string) LIKE 'x%'": true, "i + 1 IN (7, 8)": true,
+	} {
+		f := bind(t, text, valuesSchema())
+		require.Equal(t, want, f.MayMatch(ranges), text)
+		require.True(t, f.MayHold(func(column string, _ []Value) bool { return column != "" }), text)
+	}
+	require.True(t, bind(t, "i + 1 = 7 OR i = 3", valuesSchema()).MayHold(func(string, []Value) bool { return false }))
+	require.False(t, bind(t, "i + 1 = 7 AND i = 3", valuesSchema()).MayHold(func(string, []Value) bool { return false }))
 }
 
 func TestValuesOfSlicesAndBlocks(t *testing.T) {

@@ -121,10 +121,12 @@ func judgeFloat[F float32 | float64, T number](to arrow.DataType) func(F) verdic
 		return nil
 	}
 	return func(v F) verdict {
-		switch f := float64(v); {
-		case math.IsNaN(f) || f >= limit+1 || f <= -limit-1 || f == limit && math.Trunc(f) == f:
+		switch whole := math.Trunc(float64(v)); {
+		case whole == limit && to.ID() == arrow.INT64:
+			return disputed // Spark compares with the nearest double of the largest long, which is 2⁶³
+		case math.IsNaN(whole) || whole < -limit || whole >= limit:
 			return unfit
-		case math.Trunc(f) != f:
+		case whole != float64(v):
 			return disputed
 		default:
 			return fits

@@ -122,7 +122,7 @@ func parseLayout(s string, layouts ...string) (time.Time, verdict) {
 // isDateWord reports whether an engine reads a word as a date.
 func isDateWord(s string) bool {
 	switch strings.ToLower(s) {
-	case "epoch", "infinity", "now", "today", "yesterday", "tomorrow":
+	case "epoch", "inf", "infinity", "now", "today", "yesterday", "tomorrow":
 		return true
 	default:
 		return strings.HasPrefix(s, "T") // the time of a day
