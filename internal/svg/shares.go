@@ -42,3 +42,36 @@ func (s Shares) Draw() *Canvas {
 	c.Desc = strings.Join(said, ", ")
 	return c
 }
+
+// Gauge shows a value as a bar that begins at the middle of a range.
+type Gauge struct {
+	Title            string
+	From, Middle, To float64
+	Value            float64
+	Beyond           bool // whether the value is marked
+}
+
+// The sizes of gauges.
+const (
+	gaugeWidth  = 120
+	gaugeHeight = 16
+)
+
+// Draw draws the bar. Values outside of the range are drawn at its ends.
+func (g Gauge) Draw() *Canvas {
+	c := &Canvas{Width: gaugeWidth, Height: gaugeHeight, Class: Chart, Title: g.Title}
+	at := func(value float64) float64 {
+		return 1 + (gaugeWidth-2)*max(0, min((value-g.From)/(g.To-g.From), 1)) //nolint:mnd // a pixel at both ends
+	}
+	var bar Path
+	from, to := min(at(g.Middle), at(g.Value)), max(at(g.Middle), at(g.Value))
+	bar.Bar(from, gaugeHeight-3, max(1, to-from), gaugeHeight-6) //nolint:mnd // margins
+	class := "a"
+	if g.Beyond {
+		class = "b"
+	}
+	c.Path(class, &bar)
+	c.Line("l", [2]float64{at(g.Middle), 0}, [2]float64{at(g.Middle), gaugeHeight})
+	c.Line("g", [2]float64{1, gaugeHeight - 1}, [2]float64{gaugeWidth - 1, gaugeHeight - 1})
+	return c
+}

@@ -32,6 +32,7 @@ func charts(text string) map[string]*svg.Canvas {
 			{Name: text, Values: []float64{0.9, 0.95, math.NaN(), 0.2, 0.9}, Marked: []int{3}},
 			{Name: text, Values: []float64{0.5, 0.5, 0.25, 0.5, 0.5}},
 		}, Label: svg.Percent}.Draw(),
+		"gauge":  svg.Gauge{Title: text, From: -1, To: 1, Value: -0.995, Beyond: true}.Draw(),
 		"shares": svg.Shares{Title: text, Of: []svg.Share{{Name: text, Of: 0.7}, {Name: "b", Of: 0.0123}}}.Draw(),
 	}
 }

@@ -37,11 +37,14 @@ func Compare(ctx context.Context, o Options, request Request, against string) (*
 	return &of.result, fault.Op(err, "compare dataset %s", of.dataset.Name)
 }
 
-// summaries returns the summaries of all columns, apart from ages.
+// summaries returns the summaries of all columns and ages.
 func (r *Result) summaries() []stats.Summary {
 	out := slices.Clone(r.Columns)
 	for _, e := range r.Entries {
 		out = append(out, e.Columns...)
+		if e.Age != nil {
+			out = append(out, *e.Age)
+		}
 	}
 	return out
 }

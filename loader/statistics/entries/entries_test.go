@@ -203,3 +203,27 @@ func TestDatasetsAreCompared(t *testing.T) {
 	_, err = entries.Compare(t.Context(), o, entries.Request{Dataset: "bad"}, "usuall")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
+
+// The ages of a base are counted in the bins of the dataset's ages.
+//
+// spec: stats-48
+func TestAgesAreCompared(t *testing.T) {
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	const rows = 2000
+	loadertest.Rows("ml.train", "id:long t:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", 1000+i) }).In(t, w)
+	aged := func(name string, oldest int) dataset.Dataset {
+		loadertest.Rows("features."+name, "id:long t:long v:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", 1000+i-i%oldest, " 1") }).In(t, w)
+		return dataset.Dataset{Name: name, Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{
+			Table: "features." + name, Name: "f", Columns: []dataset.Column{{Column: "v"}}, PointInTime: &dataset.PointInTime{Training: "t", Staging: "t", Tolerance: dataset.Lag{Count: 1000}, Exact: true},
+		}}}
+	}
+	got, err := entries.Compare(t.Context(), options(w, aged("fresh", 10), aged("stale", 300)), entries.Request{Dataset: "fresh"}, "stale")
+	require.NoError(t, err)
+	at := slices.IndexFunc(got.Against.Columns, func(s stats.Summary) bool { return s.Name == "f.age" })
+	require.GreaterOrEqual(t, at, 0)
+	age, base := got.Entries[0].Age, got.Against.Columns[at]
+	require.Equal(t, []string{"9", "299"}, []string{age.Max.String(), base.Max.String()})
+	require.Equal(t, age.Histogram.Edges, base.Histogram.Edges)
+	require.Positive(t, base.Histogram.Above)
+}

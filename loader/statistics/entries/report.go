@@ -111,7 +111,7 @@ func (d *describing) matches(e *Entry, entry int, of stream.StagingReport) {
 		if d.planned.Relation.Staging[entry].Time.Training.Type.ID() != arrow.INT64 {
 			e.AgeUnit = "s"
 		}
-		e.Age = &d.whole.Summarize(len(d.columns)+at, d.fields[len(d.columns)+at].Name, false)[0]
+		e.Age = &d.whole.SummarizeLike(len(d.columns)+at, d.fields[len(d.columns)+at].Name, false, d.like)[0]
 	}
 }
 

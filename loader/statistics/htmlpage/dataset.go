@@ -28,7 +28,7 @@ type entry struct {
 // ages.
 func datasetSubject(r *entries.Result) subject {
 	s := subject{
-		name: r.Dataset, rows: r.Rows, sample: r.Sample, quantiles: r.Names, notDescribed: r.Left, against: r.Against,
+		name: r.Dataset, rows: r.Rows, sample: r.Sample, quantiles: r.Names, notDescribed: r.Left, against: r.Against, label: r.Label,
 		facts: []fact{{Name: "Training table", Value: svg.Printable(r.Training, maxName)}, {Name: "Snapshot", Value: snapshot(r.Snapshot)}},
 	}
 	s.columns = append(s.columns, r.Columns...)

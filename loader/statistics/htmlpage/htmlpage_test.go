@@ -163,6 +163,40 @@ func compared(t *testing.T, rows int, name func(string) string) *statistics.Resu
 	return r
 }
 
+// labeled adds a label to a result, with a column that has it.
+func labeled(r *statistics.Result, name func(string) string) *statistics.Result {
+	r.Label = &stats.Label{Column: name("label"), Measure: stats.AUC, Limit: stats.LeakLimit, Columns: []stats.Relation{
+		{Column: name("price"), Value: 0.0012, Rows: 4993, Leak: true}, {Column: name("user_id"), Value: 0.6172, Rows: 5000}, {Column: name("gone"), Value: 0.5, Rows: 51},
+	}}
+	return r
+}
+
+// spec: stats-47
+func TestPageOfALabel(t *testing.T) {
+	shown, links := parse(t, page(t, labeled(result(t, 5000, 1, true, same), same)))
+	for _, want := range []string{"AUC of columns with the label label", "price: 0.0012 is beyond 0.99, and the column probably has the label itself", "AUC of user_id: 0.6172", "gone"} {
+		require.Contains(t, shown, want)
+	}
+	require.Less(t, strings.Index(shown, "price: 0.0012"), strings.Index(shown, "Unusual values"), "alarms are first")
+	require.NotEmpty(t, links)
+	other := labeled(result(t, 5000, 1, true, same), same)
+	other.Label.Measure, other.Label.Columns = stats.Correlation, nil
+	shown, _ = parse(t, page(t, other))
+	for _, want := range []string{"correlation of columns with the label label", "No column is beyond 0.99.", "No column of numbers has enough rows."} {
+		require.Contains(t, shown, want)
+	}
+	many := labeled(result(t, 5000, 1, true, same), same)
+	for i := range 100 {
+		many.Label.Columns = append(many.Label.Columns, stats.Relation{Column: fmt.Sprint("more", i), Value: 0.5, Rows: 60})
+	}
+	shown, _ = parse(t, page(t, many))
+	require.Contains(t, shown, "… and 63 more, which --json lists.")
+	joined := dataset(t, 20_000, same)
+	joined.Label = many.Label
+	shown, _ = parse(t, datasetPage(t, joined))
+	require.Contains(t, shown, "AUC of columns with the label label")
+}
+
 func page(t *testing.T, r *statistics.Result) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -246,7 +280,7 @@ func same(name string) string {
 
 func TestPagesAreGolden(t *testing.T) {
 	for name, got := range map[string]string{
-		"page": page(t, result(t, 60_000, 1, true, same)), "compared": page(t, compared(t, 20_000, same)), "dataset": datasetPage(t, dataset(t, 20_000, same)),
+		"page": page(t, result(t, 60_000, 1, true, same)), "compared": page(t, compared(t, 20_000, same)), "labeled": page(t, labeled(compared(t, 20_000, same), same)), "dataset": datasetPage(t, dataset(t, 20_000, same)),
 	} {
 		path := filepath.Join("testdata", name+".html")
 		if *rewrite {
@@ -352,6 +386,7 @@ func TestHostileNamesAndValuesAreTextsOfThePage(t *testing.T) {
 	} {
 		r := result(t, 300, 1, true, func(name string) string { return hostile + name })
 		r.Against = compared(t, 300, func(name string) string { return hostile + name }).Against
+		labeled(r, func(name string) string { return hostile + name })
 		shown, _ := parse(t, page(t, r))
 		joined, _ := parse(t, datasetPage(t, dataset(t, 300, func(name string) string { return hostile + name })))
 		shown += joined

@@ -28,6 +28,7 @@ type view struct {
 	NotDescribed  []string
 	DistinctError string
 	Against       *against // nil without a comparison
+	Label         *label   // nil without a label
 	Entries       *joined  // nil of a table
 }
 
@@ -76,12 +77,13 @@ type subject struct {
 	ages         int // of the columns: ages of entries
 	notDescribed []string
 	against      *statistics.Comparison
+	label        *stats.Label
 }
 
 // tableSubject returns a table as a subject.
 func tableSubject(r *statistics.Result) subject {
 	s := subject{
-		name: r.Table, rows: r.Rows, sample: r.Sample, quantiles: r.QuantileNames, columns: r.Columns, notDescribed: r.NotDescribed, against: r.Against,
+		name: r.Table, rows: r.Rows, sample: r.Sample, quantiles: r.QuantileNames, columns: r.Columns, notDescribed: r.NotDescribed, against: r.Against, label: r.Label,
 		facts: []fact{
 			{Name: "Snapshot", Value: snapshot(r.Snapshot)},
 			{Name: "Committed", Value: committed(r.Time)},
@@ -118,6 +120,7 @@ func newView(s subject) *view {
 	if v.Against != nil {
 		v.Against.setAlarms(s.against.Alarms, v.Columns, s.columns)
 	}
+	v.Label = newLabel(s.label, v.Columns, s.columns)
 	if n := len(v.Remarks) - maxRemarks; n > 0 {
 		v.Remarks, v.MoreRemarks = v.Remarks[:maxRemarks], n
 	}
