@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/stream"
+	"github.com/penstock/penstock/loader/verify"
 )
 
 // Rows reads the rows of one source.
@@ -63,6 +64,8 @@ type Options struct {
 	// stream needs them any more. They are released when a reservation lacks room. 0: such build
 	// sides are released at once.
 	KeepBuildSides int64
+	// CheckLimits checks limits of values for Verify; nil: Verify refuses datasets with limits.
+	CheckLimits verify.CheckLimits
 }
 
 // Loader plans queries and opens streams. It is safe for concurrent use and holds no

@@ -158,7 +158,7 @@ func Graph() []Row {
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "batch budget cores fault invariant"},
 		{Folder: "loader/orphans", Imports: "budget fault store"},
-		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch budget fault"},
+		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch drift budget fault"},
 		{
 			Folder:  "loader/buildside",
 			Imports: "joiner spill plan resolve catalog cache budget waits digest fault invariant release",
@@ -173,7 +173,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader",
-			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget cores digest fault release",
+			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache drift budget cores digest fault release",
 		},
 		{Folder: "loader/statistics/entries", Imports: "loader statistics stream resolve policy partition verify catalog dataset rule stats drift batch budget fault"},
 		{Folder: "loader/staged", Imports: "loader catalog commit stage plan keyset policy dataset rule budget fault"},

@@ -22,6 +22,7 @@ func entrySettings() []setting {
 		{"key", `{key: {a: b}}`},
 		{"columns", `{columns: [a]}`},
 		{"prefix", `{prefix: p_}`},
+		{"limits", `{limits: {columns: {price: {nulls: 0.05}}}}`},
 		{"join", `{join: left}`},
 		{"join", `{join: inner}`},
 		{"join", `{join: semi}`},

@@ -34,21 +34,24 @@ func forms() map[string]form {
 		"policy.AccessRule":  {policy, nil},
 		"policy.TableLimits": {policy, nil},
 
-		"Dataset":     {datasets, []any{"dataset"}},
-		"Training":    {datasets, []any{"dataset", "training"}},
-		"Distinct":    {datasets, []any{"dataset", "training", "distinct"}},
-		"Staging":     {datasets, staging()},
-		"OrderBy":     {datasets, staging("order_by", 0)},
-		"Column":      {datasets, staging("columns", 0)},
-		"Align":       {datasets, staging("align")},
-		"PointInTime": {datasets, staging("point_in_time")},
-		"Query":       {queries, []any{}},
-		"Sample":      {queries, []any{"sample"}},
-		"Shard":       {queries, []any{"shard"}},
-		"Every":       {queries, []any{"every"}},
-		"Dense":       {queries, []any{"dense", "d"}},
-		"Pin":         {queries, []any{"snapshots"}},
-		"TablePin":    {queries, []any{"snapshots", "training"}},
+		"Dataset":      {datasets, []any{"dataset"}},
+		"Training":     {datasets, []any{"dataset", "training"}},
+		"Distinct":     {datasets, []any{"dataset", "training", "distinct"}},
+		"Staging":      {datasets, staging()},
+		"OrderBy":      {datasets, staging("order_by", 0)},
+		"Column":       {datasets, staging("columns", 0)},
+		"Align":        {datasets, staging("align")},
+		"PointInTime":  {datasets, staging("point_in_time")},
+		"Limits":       {datasets, staging("limits")},
+		"ColumnLimits": {datasets, staging("limits", "columns", "price")},
+		"ChangeLimits": {datasets, staging("limits", "columns", "price", "change")},
+		"Query":        {queries, []any{}},
+		"Sample":       {queries, []any{"sample"}},
+		"Shard":        {queries, []any{"shard"}},
+		"Every":        {queries, []any{"every"}},
+		"Dense":        {queries, []any{"dense", "d"}},
+		"Pin":          {queries, []any{"snapshots"}},
+		"TablePin":     {queries, []any{"snapshots", "training"}},
 	}
 }
 
@@ -79,6 +82,8 @@ func object(t *testing.T, of string) map[string]any {
 		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "align": {"training": "day"}}]}}`
 	case "PointInTime":
 		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "point_in_time": {"training": "ts", "tolerance": "1d"}}]}}`
+	case "Limits", "ColumnLimits", "ChangeLimits":
+		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "limits": {"columns": {"price": {"change": {"psi": 0.5}}}}}]}}`
 	case "Sample":
 		text = `{"dataset": "d", "sample": {"hash": [0, 0.5], "rate": 0.5}}`
 	case "Shard":

@@ -14,10 +14,12 @@ const (
 	Quantile  Measure = "quantile"   // a quantile; the difference as a share of the base's spread
 	Index     Measure = "psi"        // the population stability index; it has no values
 	MatchRate Measure = "match_rate" // the share of training rows with a match; the difference
+	Min       Measure = "min"        // the least finite number; only a bound
+	Max       Measure = "max"        // the greatest finite number; only a bound
 )
 
-// Measures returns all measures. If several measures of a column are over their limits, the first of them says most about the
-// cause.
+// Measures returns all measures of changes. If several measures of a column are over their limits, the first of them says most about
+// the cause.
 func Measures() []Measure {
 	return []Measure{MatchRate, Nulls, NotFinite, Unit, Zeros, Top, Mean, Quantile, Index}
 }
@@ -52,13 +54,20 @@ type Change struct {
 	Alarm bool    `json:"alarm"`
 	// PartOfWhole is true for an alarm of a partition that most partitions and all rows have, too. Alarms does not return it.
 	PartOfWhole bool `json:"part_of_whole,omitempty"`
+	// Bound reports whether Limit is the bound of the value itself. Then there is no base, and Change is the value.
+	Bound bool `json:"bound,omitempty"`
 }
 
 // beyond reports whether the change is over its limit.
 func (c Change) beyond() bool { return c.Size() > c.Limit }
 
-// Excess returns how far the change is beyond its limit: 1 is at the limit.
-func (c Change) Excess() float64 { return c.Size() / c.Limit }
+// Excess returns how far the change is beyond its limit: 1 is at the limit. The excess of a bound is 1.
+func (c Change) Excess() float64 {
+	if c.Bound { // a bound may be 0
+		return 1
+	}
+	return c.Size() / c.Limit
+}
 
 // Size returns the size of the change without its direction.
 func (c Change) Size() float64 {

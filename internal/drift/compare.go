@@ -56,8 +56,19 @@ func (c *comparing) add(out Change) {
 	if math.IsInf(out.Limit, 0) || math.IsNaN(out.Change) || math.IsInf(out.Change, 0) {
 		return // there are too few rows to tell
 	}
+	if !c.measures(c.base.Name, out.Measure) {
+		return
+	}
 	out.Column, out.Alarm = c.base.Name, out.beyond()
 	c.out = append(c.out, out)
+}
+
+// floor returns the floor of a measure, which is byDefault if the test has no limits.
+func (c *comparing) floor(m Measure, byDefault float64) float64 {
+	if c.limits == nil {
+		return byDefault
+	}
+	return c.limits[c.base.Name].Changes[m]
 }
 
 // portion is a number of all values, of which a share is independent.
@@ -75,7 +86,7 @@ func (c *comparing) share(measure Measure, of string, base, value portion) {
 	x, y := base.part/base.all, value.part/value.all
 	n, m := base.independent, value.independent
 	limit := c.shareLimit(base.part*n, base.all*n, value.part*m, value.all*m)
-	c.add(Change{Measure: measure, Of: of, Base: &x, Value: &y, Change: y - x, Limit: max(limit, shareFloor(x))})
+	c.add(Change{Measure: measure, Of: of, Base: &x, Value: &y, Change: y - x, Limit: max(limit, c.floor(measure, shareFloor(x)))})
 }
 
 // count compares the shares of a part of all values.
@@ -156,7 +167,7 @@ func (c *comparing) unit(base, of []float64) {
 	if !okLow || !okHigh {
 		return
 	}
-	c.add(Change{Measure: Unit, Base: &from, Value: &to, Change: to / from, Limit: max(unitFloor, rounded*from/low, rounded*high/from)})
+	c.add(Change{Measure: Unit, Base: &from, Value: &to, Change: to / from, Limit: max(c.floor(Unit, unitFloor), rounded*from/low, rounded*high/from)})
 }
 
 // rounded is larger than the error of a division, so that a value at the end of an interval is in it.
@@ -200,7 +211,7 @@ func (c *comparing) mean(base, of []float64) {
 	}
 	pooled := (n*a.variance + m*b.variance) / (n + m)
 	limit := c.meanLimit(pooled/a.variance, (high-low)/deviation, n, m)
-	c.add(Change{Measure: Mean, Base: &a.mean, Value: &b.mean, Change: (b.mean - a.mean) / deviation, Limit: max(limit, meanFloor)})
+	c.add(Change{Measure: Mean, Base: &a.mean, Value: &b.mean, Change: (b.mean - a.mean) / deviation, Limit: max(limit, c.floor(Mean, meanFloor))})
 }
 
 // moments are the mean and the variance of numbers.
@@ -235,7 +246,7 @@ func (c *comparing) quantile(base, of []float64) {
 		from, to := at(base, q), at(of, q)
 		end, ok := rank(base, q+math.Copysign(reach, to-from))
 		change := (to - from) / spread
-		limit := max(quantileFloor, rounded*math.Abs(end-from)/spread)
+		limit := max(c.floor(Quantile, quantileFloor), rounded*math.Abs(end-from)/spread)
 		if one := (Change{Change: change, Limit: limit}); ok && (worst.Base == nil || one.Excess() > worst.Excess()) {
 			worst = Change{Measure: Quantile, Of: strconv.FormatFloat(q, 'g', -1, 64), Base: &from, Value: &to, Change: change, Limit: limit}
 		}
@@ -301,5 +312,5 @@ func (c *comparing) index(base, of []float64) {
 		index += (q - p) * math.Log(q/p)
 	}
 	limit := c.indexLimit(len(base), n*c.base.Independent, m*c.of.Independent)
-	c.add(Change{Measure: Index, Change: index, Limit: max(limit, indexFloor)})
+	c.add(Change{Measure: Index, Change: index, Limit: max(limit, c.floor(Index, indexFloor))})
 }

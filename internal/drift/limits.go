@@ -6,6 +6,17 @@ import "math"
 type Test struct {
 	// exponent is the logarithm of 1/p, where p is the probability that one comparison of equal distributions is over its limit.
 	exponent float64
+	// limits are the floors of series, by name; nil: each measure has its usual floor, and all measures are compared.
+	limits Limits
+}
+
+// measures reports whether a measure of a series is compared.
+func (t Test) measures(series string, m Measure) bool {
+	if t.limits == nil {
+		return true
+	}
+	_, ok := t.limits[series].Changes[m]
+	return ok
 }
 
 // FalseAlarms is the probability that a report about equal distributions has an alarm.

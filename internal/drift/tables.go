@@ -37,8 +37,9 @@ type Column struct {
 // Tables compares the columns of a table with those of a base: all rows with all rows, and each partition with the same
 // partition of the base, or else with all rows of the base. The changes come in the order of columns.
 //
-// reserve is called with the number of bytes that the comparison takes before it begins.
-func Tables(base, of Table, columns []Column, reserve func(bytes int64) error) ([]Change, error) {
+// With limits, only the changes that have a limit are compared. Their limits take the place of the floors, and of the median change of
+// partitions. reserve is called with the number of bytes that the comparison takes before it begins.
+func Tables(base, of Table, columns []Column, limits Limits, reserve func(bytes int64) error) ([]Change, error) {
 	series, bytes := 0, int64(0)
 	for _, c := range columns {
 		series += of.Rows.Series(c.Of)
@@ -48,6 +49,7 @@ func Tables(base, of Table, columns []Column, reserve func(bytes int64) error) (
 		return nil, err
 	}
 	t := NewTest(series * PerProfile * (1 + 2*len(of.Partitions))) //nolint:mnd // partitions are compared twice
+	t.limits = limits
 	var out []Change
 	for _, c := range columns {
 		out = append(out, t.column(base, of, c)...)
@@ -67,7 +69,9 @@ func (t Test) column(base, of Table, c Column) []Change {
 			direct = append(direct, compareAll(same.Profiles(c.Base, c.Name), rows, p.Name, t)...)
 		}
 	}
-	withoutTrend(peers)
+	if t.limits == nil {
+		withoutTrend(peers)
+	}
 	for _, p := range peers {
 		if base.Partition(p.Partition) == nil {
 			direct = append(direct, p)

@@ -8,6 +8,9 @@ import (
 
 // Text describes a change in a sentence, without its column and partition.
 func (c Change) Text() string {
+	if c.Bound {
+		return c.boundText()
+	}
 	switch c.Measure {
 	case Nulls:
 		return c.shares("nulls are", "of the rows")
@@ -30,9 +33,31 @@ func (c Change) Text() string {
 		return fmt.Sprintf("the quantile %s is %s, and was %s: a change by %s of the spread (limit %s)", c.Of, number(*c.Value), number(*c.Base), signed(c.Change), number(c.Limit))
 	case Index:
 		return fmt.Sprintf("the population stability index is %s (limit %s)", number(c.Change), number(c.Limit))
+	case Min, Max: // only bounds
 	}
 	return string(c.Measure)
 }
+
+// boundText describes a value beyond its bound.
+func (c Change) boundText() string {
+	switch c.Measure {
+	case Nulls:
+		return fmt.Sprintf("nulls are %s of the rows (limit %s)", percent(*c.Value), percent(c.Limit))
+	case NotFinite:
+		return fmt.Sprintf("NaN and infinite numbers are %s of the values (limit %s)", percent(*c.Value), percent(c.Limit))
+	case Zeros:
+		return fmt.Sprintf("zeros or empty texts are %s of the values (limit %s)", percent(*c.Value), percent(c.Limit))
+	case Min:
+		return fmt.Sprintf("the least number is %s (limit %s)", exact(*c.Value), exact(c.Limit))
+	case Max:
+		return fmt.Sprintf("the greatest number is %s (limit %s)", exact(*c.Value), exact(c.Limit))
+	case Unit, Top, Mean, Quantile, Index, MatchRate:
+	}
+	return string(c.Measure)
+}
+
+// exact returns all digits of a number, which may differ from its limit by the last of them.
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func (c Change) shares(what, of string) string {
 	return fmt.Sprintf("%s %s %s, and were %s (limit %s)", what, percent(*c.Value), of, percent(*c.Base), percent(c.Limit))

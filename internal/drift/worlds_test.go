@@ -153,7 +153,7 @@ func (w world) alarms(t *testing.T, base, of drift.Table) []drift.Change {
 	for i, name := range w.columns {
 		columns = append(columns, drift.Column{Name: name, Base: i, Of: i})
 	}
-	out, err := drift.Tables(base, of, columns, func(int64) error { return nil })
+	out, err := drift.Tables(base, of, columns, nil, func(int64) error { return nil })
 	require.NoError(t, err)
 	return drift.Alarms(out)
 }

@@ -33,6 +33,8 @@ type Profile struct {
 	NotFinite   int64 // part of Values: NaN and infinite numbers
 	Zeros       int64 // part of Values: zeros of numbers, and empty texts
 	HasZeros    bool  // whether Zeros is counted
+	// Min and Max are the least and the greatest finite number of all rows, for numbers; 0 without one.
+	Min, Max float64
 	// Independent is the share of the values that count as independent of one another: 1, or less for the elements of lists.
 	Independent float64
 	// Sample has the finite numbers of the sample in ascending order; nil for other scales.
@@ -117,6 +119,7 @@ func (p *Profile) ofIntegers(s *Integers, t arrow.DataType, sample []int64) {
 	switch t.ID() {
 	case arrow.INT32, arrow.INT64:
 		p.Scale, p.Zeros, p.HasZeros, p.Sample = Numbers, s.Zeros, true, make([]float64, len(sample))
+		p.Min, p.Max = float64(s.Min), float64(s.Max)
 		for i, v := range sample {
 			p.Sample[i] = float64(v)
 		}
@@ -130,6 +133,7 @@ func (p *Profile) ofIntegers(s *Integers, t arrow.DataType, sample []int64) {
 func (p *Profile) ofFloats(s *Floats, sample []float64) {
 	slices.Sort(sample)
 	p.Scale, p.Zeros, p.HasZeros, p.NotFinite = Numbers, s.Zeros, true, s.NaN+s.Infinite
+	p.Min, p.Max = s.Min, s.Max
 	p.Sample = withoutInfinities(sample)
 	p.floats, p.show = p.Sample, func(k Key) Value { return floatValue(k.float) }
 }

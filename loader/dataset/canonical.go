@@ -27,14 +27,14 @@ func (d Dataset) Digest() string {
 }
 
 // RowsDigest is the Digest of the dataset without the parts that do not affect its rows: the
-// staging entries for which decides returns false, RequestLevel, and AnyMatch.
+// staging entries for which decides returns false, RequestLevel, AnyMatch, and Limits.
 func (d Dataset) RowsDigest(decides func(entry int) bool) string {
-	d.Training.RequestLevel = nil
+	d.Training.RequestLevel, d.Training.Limits = nil, nil
 	staging := d.Staging
 	d.Staging = nil
 	for i, s := range staging {
 		if decides(i) {
-			s.AnyMatch = false // AnyMatch only silences a warning
+			s.AnyMatch, s.Limits = false, nil // AnyMatch only silences a warning
 			d.Staging = append(d.Staging, s)
 		}
 	}

@@ -71,6 +71,7 @@ type Training struct {
 	// group of rows with equal values in the dataset's key. It has no duplicates. Nil
 	// means none.
 	RequestLevel []string
+	Limits       *Limits // of the table's values; nil: none
 }
 
 // Ref selects the state of a table. At most one of its fields is set. The zero value
@@ -116,6 +117,7 @@ type Staging struct {
 	// MaxAmplification is the maximum number of times that each staging byte may be read
 	// on average. Planning fails if it would be exceeded.
 	MaxAmplification float64
+	Limits           *Limits // of the values of the table, whether or not rows pass the filter; nil: none
 }
 
 // KeyPair is one column of the join key, by its name in each table.

@@ -21,6 +21,7 @@ type trainingForm struct {
 	Distinct *distinctForm `json:"distinct,omitempty"`
 
 	RequestLevel []string `json:"request_level,omitempty"`
+	Limits       any      `json:"limits,omitempty"`
 }
 
 type distinctForm struct {
@@ -50,6 +51,7 @@ type stagingForm struct {
 	PointInTime      *pointForm      `json:"point_in_time,omitempty"`
 	Strategy         string          `json:"strategy,omitempty"`
 	MaxAmplification float64         `json:"max_amplification,omitempty"`
+	Limits           any             `json:"limits,omitempty"`
 }
 
 type alignForm struct {
@@ -72,7 +74,7 @@ type pointForm struct {
 func (d Dataset) form() datasetForm {
 	out := datasetForm{Training: trainingForm{
 		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter.String(),
-		RequestLevel: d.Training.RequestLevel,
+		RequestLevel: d.Training.RequestLevel, Limits: d.Training.Limits.form(),
 	}, Key: d.Key}
 	if by := d.Training.Distinct; by != nil {
 		out.Training.Distinct = &distinctForm{
@@ -94,6 +96,7 @@ func (s Staging) form(key []string) stagingForm {
 		Columns: s.Columns, Prefix: s.Prefix, Join: s.Join, Nulls: s.Nulls,
 		Duplicates: s.Duplicates, OrderBy: orderTexts(s.OrderBy),
 		MatchedAs: s.MatchedAs, Strategy: unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
+		Limits: s.Limits.form(),
 	}
 	if s.MinMatch > 0 || s.AnyMatch {
 		out.MinMatch = &s.MinMatch

@@ -53,7 +53,7 @@ func OriginOf(doc string) (ColumnOrigin, bool) {
 // entry except the fields that only check or speed up the join.
 func (s Staging) PromotionDigest(key []string) string {
 	s = s.defaults(key)
-	s.MinMatch, s.AnyMatch, s.MaxAmplification = 0, false, 0
+	s.MinMatch, s.AnyMatch, s.MaxAmplification, s.Limits = 0, false, 0, nil
 	if s.Missing.Fail() {
 		s.Missing = rule.MissingNull
 	}

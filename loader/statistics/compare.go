@@ -94,7 +94,7 @@ func compare(ctx context.Context, base, of *describing) (*Comparison, error) {
 	out.Table, out.Snapshot, out.Time, out.Rows, out.Sample = base.result.Table, base.result.Snapshot, base.result.Time, base.result.Rows, base.result.Sample
 	out.Columns, out.Partition, out.MorePartitions = base.result.Columns, of.divided.name, of.divided.more
 	columns := out.Match(arrowFields(base.columns), arrowFields(of.columns))
-	changes, err := drift.Tables(baseTable, table, columns, func(bytes int64) error { return of.held.GrowWait(ctx, bytes) })
+	changes, err := drift.Tables(baseTable, table, columns, nil, func(bytes int64) error { return of.held.GrowWait(ctx, bytes) })
 	if err != nil {
 		return nil, err
 	}

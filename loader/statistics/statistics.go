@@ -165,6 +165,8 @@ type describing struct {
 	divided *partitions
 	// like has summaries whose bins the histograms take; it may be nil.
 	like []stats.Summary
+	// onTable is called when the table is known, before its columns are chosen; it may be nil.
+	onTable func()
 	// onFiles is called when the files are known, before they are read; it may be nil.
 	onFiles func()
 	// mayLack reports whether the table may lack columns of the request.
@@ -195,6 +197,9 @@ func (d *describing) readTable(ctx context.Context) (err error) {
 	}
 	if d.table, d.hidden, err = resolve.VisibleTable(d.request.History.Name, d.table, d.request.Rights); err != nil {
 		return err
+	}
+	if d.onTable != nil {
+		d.onTable()
 	}
 	if err := d.choose(); err != nil {
 		return err

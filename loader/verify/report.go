@@ -3,6 +3,7 @@ package verify
 import (
 	"slices"
 
+	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -30,6 +31,7 @@ type Table struct {
 	Specs   map[int]string `json:"specs"`    // by id of the partition specs of Files: fields such as "bucket[16](id)"
 	LeftOut int            `json:"left_out"` // training files that are not read, because filters or the sample exclude them
 	Join    *Join          `json:"join,omitempty"`
+	Limits  *drift.Checked `json:"limits,omitempty"` // nil: the dataset has none for the table, or they were not checked
 }
 
 // File describes the layout of one file.
@@ -91,6 +93,7 @@ const (
 	lowMatchRate   Kind = "match_rate"  // a match rate below min_match
 	fewMatches     Kind = "few_matches" // few rows or none match, if min_match is not set
 	noChecksums    Kind = "checksums"   // pages without a checksum
+	beyondLimit    Kind = "limits"      // a limit of values does not hold, or was not checked
 	promotedEntry  Kind = "promoted"    // the values of a staging entry are columns of the training table
 )
 
@@ -127,4 +130,6 @@ type Finding struct {
 	Table   string `json:"table"`          // name of the Table; "" if the finding is about several tables
 	File    string `json:"file,omitempty"` // set if the finding is about one file
 	Message string `json:"message"`
+	// Limit is the value and its limit, if the finding is about a limit of values.
+	Limit *drift.Change `json:"limit,omitempty"`
 }

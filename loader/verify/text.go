@@ -71,6 +71,9 @@ func (t *Table) write(b *strings.Builder, training bool) {
 	if t.Join != nil {
 		t.Join.write(b)
 	}
+	if t.Limits != nil {
+		fmt.Fprintf(b, "  %s\n", limitsText(t.Limits))
+	}
 }
 
 // writeSpec summarizes the files of one partition spec.

@@ -45,6 +45,8 @@ type Options struct {
 	// source asks for this check.
 	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (ChecksummedRows, error)
 	Budget *budget.Budget // reserves the held keys; nil: unlimited
+	// CheckLimits checks limits of values; nil: limits are not supported.
+	CheckLimits CheckLimits
 	// Progress is called after each batch that was read; nil: it is not called.
 	Progress func(Progress)
 }
@@ -172,8 +174,10 @@ func (v *verifier) training(ctx context.Context) error {
 		report.add(t, l.file)
 	}
 	slices.SortFunc(report.Files, byFile)
+	of := v.plan.Relation.Dataset.Training
+	err = v.checkLimits(ctx, &report, of.Table, t, of.Limits)
 	v.out.Tables = append(v.out.Tables, report)
-	return nil
+	return err
 }
 
 // expectLayout adds the rows of a file to the rows that will be read, if the file's layout will be
@@ -307,9 +311,10 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 		report.add(s.Pinned, l.file)
 	}
 	slices.SortFunc(report.Files, byFile)
-	v.out.Tables = append(v.out.Tables, report)
 	v.checkRules(s, &c.join)
-	return nil
+	err = v.checkLimits(ctx, &report, s.Table, s.Pinned, s.Limits)
+	v.out.Tables = append(v.out.Tables, report)
+	return err
 }
 
 // checkRules adds findings for the rules of a staging table that do not hold. Duplicate keys that

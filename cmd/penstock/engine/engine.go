@@ -141,6 +141,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 		Keep:  scanner.Keep,
 
 		KeepBuildSides: c.Server.CacheBytes(),
+		CheckLimits:    e.checkLimits,
 	}
 	e.Loader = loader.New(e.reads)
 	e.share(c)

@@ -41,14 +41,8 @@ func (d Describer) DescribeTable(ctx context.Context, r describe.Request) (*stat
 		return nil, err
 	}
 	defer held.Release()
-	o := statistics.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Budget: e.Budget, Cores: e.Cores, RequireChecksums: e.server.RequireChecksums}
-	switch parts, err := e.parts.open(ctx); {
-	case err != nil:
-		d.unkept(err)
-	case parts != nil:
-		defer e.parts.close(ctx)
-		o.Kept = parts
-	}
+	describer, closeKept := e.describer(ctx, d.unkept)
+	defer closeKept()
 	request := statistics.Request{
 		History: snapshots, At: r.At, Columns: r.Columns, MaxColumns: d.maxColumns, Rights: r.Rights, Label: r.Label, Exact: r.Exact, NoValues: r.NoValues, Progress: r.Read,
 	}
@@ -58,9 +52,24 @@ func (d Describer) DescribeTable(ctx context.Context, r describe.Request) (*stat
 		}
 	}
 	if r.Against == "" {
-		return statistics.New(o).Describe(ctx, request)
+		return describer.Describe(ctx, request)
 	}
-	return statistics.New(o).Compare(ctx, request, statistics.Request{History: snapshots, At: r.Against, Progress: r.Read})
+	return describer.Compare(ctx, request, statistics.Request{History: snapshots, At: r.Against, Progress: r.Read})
+}
+
+// describer returns a Describer, and the function that the caller calls at the end. unkept is called if the parts of files cannot be
+// kept, with the reason.
+func (e *Engine) describer(ctx context.Context, unkept func(error)) (*statistics.Describer, func()) {
+	o := statistics.Options{Tables: e.Tables.Catalogs, Read: e.readFiles, Budget: e.Budget, Cores: e.Cores, RequireChecksums: e.server.RequireChecksums}
+	parts, err := e.parts.open(ctx)
+	if err != nil {
+		unkept(err)
+	}
+	if parts == nil {
+		return statistics.New(o), func() {}
+	}
+	o.Kept = parts
+	return statistics.New(o), func() { e.parts.close(ctx) }
 }
 
 // IsDataset implements describe.Describer. The names of tables have a namespace, and so a point.

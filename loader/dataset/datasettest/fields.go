@@ -41,6 +41,8 @@ func minimal() map[reflect.Type]any {
 		dataset.Sample{Rate: 0.5},
 		dataset.HashRange{From: 0.25, To: 0.5},
 		dataset.TablePin{UUID: "u", Snapshot: 1},
+		dataset.Limits{Columns: []dataset.ColumnLimits{{Column: "c", Bounds: []dataset.Limit{{Measure: "nulls", Value: 0.5}}}}},
+		dataset.Limit{Measure: "nulls", Value: 0.5},
 		dataset.Pin{Training: dataset.TablePin{UUID: "u", Snapshot: 1}, Staging: map[string]dataset.TablePin{}},
 	} {
 		out[reflect.TypeOf(one)] = one
@@ -50,13 +52,20 @@ func minimal() map[reflect.Type]any {
 
 // special returns values for fields that do not accept every value of their type.
 func special() map[string][]any {
-	return map[string][]any{
+	out := map[string][]any{
 		"Columns.As": {"float", dataset.Category}, "Dense.Columns.As": {"int"}, "Inline.Staging.Columns.As": {"long"},
 		"Inline.Training.Table": {"lake.ml.t2"}, "Inline.Staging.Table": {"features.s2"},
 		"Inline.Staging.Align.Rule": {dataset.AlignLatestBefore}, "Inline.Staging.MinMatch": {0.75}, "Sample.Rate": {0.75}, "Sample.Hash.From": {0.125}, "Sample.Hash.To": {0.75},
 		"With.Columns.As": {"long"}, "With.Table": {"features.s2"}, "With.Align.Rule": {dataset.AlignLatestBefore}, "With.MinMatch": {0.75},
 		"ShuffleParts": {int64(5)}, "Shard.Index": {1}, "Shard.Of": {3}, "Every.Step": {1}, "Every.Of": {3},
 	}
+	for _, table := range []string{"Inline.Training", "Inline.Staging", "With"} {
+		for _, list := range []string{"Bounds", "Changes"} {
+			path := table + ".Limits.Columns." + list
+			out[path+".Measure"], out[path+".Value"] = []any{"zeros"}, []any{0.75}
+		}
+	}
+	return out
 }
 
 // beside sets the other fields that a field of a query requires.

@@ -107,6 +107,7 @@ func readTraining(d *decoder, at place) dataset.Training {
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Training) { out.Filter = d.filter(at) }},
 		{name: "request_level", read: func(d *decoder, at place, out *dataset.Training) { out.RequestLevel = readRequestLevel(d, at) }},
 		{name: "distinct", read: func(d *decoder, at place, out *dataset.Training) { out.Distinct = readDistinct(d, at) }},
+		{name: "limits", also: []string{"expectations", "checks"}, read: func(d *decoder, at place, out *dataset.Training) { out.Limits = readValueLimits(d, at) }},
 	})
 	checkRef(d, at, out.Ref)
 	return out
@@ -134,6 +135,7 @@ func tableFields() []field[dataset.Staging] {
 		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Staging) { out.Key = readKeyPairs(d, at) }},
 		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Columns = readColumns(d, at) }},
 		{name: "prefix", read: func(d *decoder, at place, out *dataset.Staging) { out.Prefix = readPrefix(d, at) }},
+		{name: "limits", also: []string{"expectations", "checks"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Limits = readValueLimits(d, at) }},
 	}
 }
 

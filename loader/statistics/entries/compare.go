@@ -57,7 +57,7 @@ func compare(ctx context.Context, base, of *describing) (*statistics.Comparison,
 	out.Dataset, out.Snapshot, out.Rows, out.Sample, out.Partition = base.dataset.Name, base.result.Snapshot, base.result.Rows, base.result.Sample, of.result.Partition
 	out.Columns = base.result.summaries()
 	columns := out.Match(base.fields, of.fields)
-	changes, err := drift.Tables(baseRows, rows, columns, func(bytes int64) error {
+	changes, err := drift.Tables(baseRows, rows, columns, nil, func(bytes int64) error {
 		return of.held.GrowWait(ctx, bytes+baseRows.Rows.Memory()+rows.Rows.Memory())
 	})
 	if err != nil {

@@ -160,7 +160,12 @@ func (d *describing) keys(ctx context.Context) error {
 	if !joined || resolve.Limited(d.dataset, d.planned.Relation.Training, d.request.Rights) {
 		return nil
 	}
-	q := dataset.Query{Rows: dataset.Rows{Dataset: d.dataset.Name, Pin: d.pin}}
+	inline := d.dataset // without its name and limits, which are not checked here
+	inline.Name, inline.Training.Limits, inline.Staging = "", nil, slices.Clone(inline.Staging)
+	for i := range inline.Staging {
+		inline.Staging[i].Limits = nil
+	}
+	q := dataset.Query{Rows: dataset.Rows{Inline: &inline, Pin: d.pin}}
 	found, err := d.Loader.Verify(ctx, loader.PlanRequest{Query: q, Rights: d.request.Rights}, nil)
 	if err != nil {
 		return err

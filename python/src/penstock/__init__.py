@@ -56,12 +56,13 @@ from penstock.tablestats import (
     StatisticsComparison,
     StatisticsSample,
 )
-from penstock.verification import Finding, Verification, VerifiedKeys, VerifiedTable
+from penstock.verification import BrokenLimit, Finding, Verification, VerifiedKeys, VerifiedTable
 from penstock.version import __version__
 
 __all__ = [
     "Alarm",
     "AsyncStream",
+    "BrokenLimit",
     "ChangeProgress",
     "Client",
     "Column",

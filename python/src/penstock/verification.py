@@ -10,6 +10,45 @@ from penstock.markup import Report
 
 
 @dataclass(frozen=True)
+class BrokenLimit:
+    """A value beyond a limit of a dataset.
+
+    Attributes:
+        column: the column, or a series of a list such as "items.lengths".
+        partition: the partition by time; "" for all rows.
+        measure: the measure, such as "nulls" or "psi".
+        bound: whether the limit is one of the value, and not of its change since a base.
+        value: the value; None for "psi".
+        base: the value of the base; None for a bound and for "psi".
+        change: the change, or the value for a bound.
+        limit: the limit.
+    """
+
+    column: str
+    partition: str
+    measure: str
+    bound: bool
+    value: float | None
+    base: float | None
+    change: float
+    limit: float
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        return cls(
+            column=str(found["column"]),
+            partition=str(found.get("partition", "")),
+            measure=str(found["measure"]),
+            bound=bool(found.get("bound", False)),
+            value=found.get("value"),
+            base=found.get("base"),
+            change=float(found["change"]),
+            limit=float(found["limit"]),
+        )
+
+
+@dataclass(frozen=True)
 class Finding:
     """A finding of `Client.verify`.
 
@@ -19,6 +58,7 @@ class Finding:
         message: what was found, as text.
         table: the staging entry, or "training"; "" if the finding is about several tables.
         file: the file; "" if the finding is not about one file.
+        limit: the limit of values that is broken; None if the finding is not about one.
     """
 
     grade: str
@@ -26,11 +66,16 @@ class Finding:
     message: str
     table: str = ""
     file: str = ""
+    limit: BrokenLimit | None = None
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        return cls(**{name: str(found.get(name, "")) for name in cls.__dataclass_fields__})
+        texts: dict[str, Any] = {
+            name: str(found.get(name, "")) for name in ("grade", "kind", "message", "table", "file")
+        }
+        limit = found.get("limit")
+        return cls(**texts, limit=None if limit is None else BrokenLimit.of(limit))
 
 
 @dataclass(frozen=True)

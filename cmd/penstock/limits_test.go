@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limitsOfPrice are limits that the rows of days keep, apart from days with other prices.
+const limitsOfPrice = "columns: {price: {nulls: 0.05, max: 10, change: {mean: 0.5}}}"
+
+// pricesOf returns JSON lines with rows of days, 200 for each, whose prices are from 1 to 10, or equal to the price of the day.
+func pricesOf(first, last int, prices map[int]string) string {
+	var out strings.Builder
+	for day := first; day <= last; day++ {
+		for i := range 200 {
+			price, ok := prices[day]
+			if !ok {
+				price = strconv.Itoa(1 + i%10)
+			}
+			fmt.Fprintf(&out, "{\"req_id\": %d, \"day\": \"2026-10-%02d\", \"price\": %s}\n", day*1000+i, day, price)
+		}
+	}
+	return out.String()
+}
+
+// limitedLake returns a folder in which main of features.history has four days, and its branch candidate two more days, the last of
+// which has other prices. The dataset home, which reads main, and the dataset trial, which reads the branch, have limits.
+func limitedLake(t *testing.T, price string) lake {
+	t.Helper()
+	l := lake{dir: t.TempDir()}
+	l.config = l.file(t, "penstock.yaml", fmt.Sprintf(`
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://%s", writes: {namespaces: [features]}}
+datasets:
+  home:
+    training: {table: features.history}
+    key: [req_id]
+    staging: [{table: features.history, name: again, columns: [{column: price, name: p}], limits: {%s}}]
+  trial:
+    training: {table: features.history}
+    key: [req_id]
+    staging: [{table: features.history, name: again, ref: candidate, columns: [{column: price, name: p}], limits: {%s}}]
+`, l.dir, limitsOfPrice, limitsOfPrice))
+	stage := func(name, rows string, args ...string) {
+		args = append(args, "--schema", "req_id: long, day: date, price: double", "--no-check", "--config", l.config)
+		got := run(t, append([]string{"stage", "features.history", l.file(t, name, rows)}, args...)...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	stage("main.jsonl", pricesOf(1, 4, nil), "--key", "req_id", "--buckets", "1", "--partition", "day")
+	stage("candidate.jsonl", pricesOf(5, 6, map[int]string{6: price}), "--branch", "candidate")
+	return l
+}
+
+// verify checks the limits of a dataset, in its own process and on a server.
+//
+// spec: stats-80, stats-83, stats-87
+func TestVerifyChecksLimits(t *testing.T) {
+	l := limitedLake(t, "99")
+	server := start(t, "--config", l.config)
+	for _, from := range [][]string{{"--config", l.config}, {"--uri", server.uri()}} {
+		got := run(t, append([]string{"verify", "home"}, from...)...)
+		require.Zero(t, got.code, got.stdout+got.stderr)
+		require.Contains(t, got.stdout, "  limits of 1 column, in all rows and by day in 4 partitions: 0 broken\n")
+		got = run(t, append([]string{"verify", "trial"}, from...)...)
+		require.Equal(t, exitFindings, got.code, got.stdout+got.stderr)
+		require.Contains(t, got.stdout, "  limits, again\n    column price, partition 2026-10-06: the greatest number is 99 (limit 10)\n")
+		require.Regexp(t, `column price, partition 2026-10-06: the mean, cut at quantiles of the base, is 10, and was 5.5: a change by \+1.567 standard deviations`, got.stdout)
+		require.Regexp(t, `limits of 1 column, in all rows and by day in 6 partitions, compared with snapshot \d+: \d broken`, got.stdout)
+		got = run(t, append([]string{"verify", "trial", "--json"}, from...)...)
+		require.Contains(t, got.stdout, `"measure": "max"`)
+	}
+}
