@@ -147,7 +147,7 @@ func (b *binder) call(n *call, o operand) bound {
 	args, described := make([]bound, len(n.args)), make([]function.Argument, len(n.args))
 	for i, a := range n.args {
 		v := b.value(a)
-		if v == nil || !b.typed(a.position, v) {
+		if v == nil {
 			return nil
 		}
 		described[i].Type = v.typ()

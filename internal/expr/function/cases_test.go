@@ -66,9 +66,6 @@ func conditionalCases() []trial {
 		{name: "least", args: []generator{bools(), bools()}},
 		{name: "least", args: []generator{timestamps(micros), timestamps(micros)}},
 		{name: "least", args: []generator{strs(), textLiteral("b")}},
-		{name: "if", args: []generator{bools(), ints32(), ints64()}},
-		{name: "if", args: []generator{bools(), strs(), textLiteral("other")}},
-		{name: "if", args: []generator{bools(), listsOfRandom(floats32()), listsOfRandom(floats32())}},
 	}
 }
 

@@ -13,11 +13,10 @@ import (
 // arguments stands for null.
 type chooser func(args []arrow.Array, rows int) func(row int) int
 
-// choice is a function whose result in each row is one of the arguments from first on, or null. All
-// arguments from first on are converted to one type.
+// choice is a function whose result in each row is one of the arguments, or null. All
+// arguments are converted to one type.
 type choice struct {
 	conversion
-	first  int
 	choose chooser
 }
 
@@ -27,10 +26,10 @@ func (c choice) bound(args []Argument, nullable bool) Bound {
 		Type: c.to, Nullable: nullable,
 		Run: c.run,
 		Size: func(sizes []int64, rows int) int64 {
-			sum := c.size(args[c.first:], rows) + 2*padded(int64(rows)*int64(arrow.Int32SizeBytes)) // which and at
-			content := 2*fixedSize(rows, widestValue) + contentSlack                                // values or offsets
-			for i, n := range sizes[c.first:] {
-				if args[c.first+i].Literal != nil {
+			sum := c.size(args, rows) + 2*padded(int64(rows)*int64(arrow.Int32SizeBytes)) // which and at
+			content := 2*fixedSize(rows, widestValue) + contentSlack                      // values or offsets
+			for i, n := range sizes {
+				if args[i].Literal != nil {
 					n *= int64(rows)
 				}
 				content += n
@@ -47,11 +46,11 @@ func (c choice) bound(args []Argument, nullable bool) Bound {
 const contentSlack = 8 * bufferAlignment
 
 func (c choice) run(args []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
-	converted := c.conversion.run(args[c.first:], mem)
+	converted := c.conversion.run(args, mem)
 	defer releaseAll(converted)
 	none := batch.Nulls(c.to, 1, mem)
 	defer none.Release()
-	pick := c.choose(append(slices.Clip(args[:c.first]), converted...), rows)
+	pick := c.choose(converted, rows)
 
 	o := newOutput(rows, mem)
 	defer o.close()

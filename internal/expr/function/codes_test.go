@@ -12,6 +12,8 @@ import (
 )
 
 // TestHashIsTheBucketOfIceberg compares the codes with the buckets of tables, and with examples of Iceberg's specification.
+//
+// spec: function-13
 func TestHashIsTheBucketOfIceberg(t *testing.T) {
 	t.Parallel()
 	for _, g := range []generator{ints32(), ints64(), strs(), binaries()} {
@@ -41,6 +43,8 @@ func TestHashIsTheBucketOfIceberg(t *testing.T) {
 }
 
 // TestBucketizeIsExact checks bounds beyond the range of integers, and integers beyond the precision of floats.
+//
+// spec: function-15
 func TestBucketizeIsExact(t *testing.T) {
 	t.Parallel()
 	bounds := numberList("…", arrow.PrimitiveTypes.Float64, -1e300, -0.5, 9007199254740992.0, 1e300)
@@ -70,6 +74,8 @@ func bindLiterals(t *testing.T, name string, of arrow.DataType, literals ...gene
 }
 
 // TestListsOfCodesAreChecked checks the errors for bounds that do not ascend, values that occur twice, nulls and columns.
+//
+// spec: function-17
 func TestListsOfCodesAreChecked(t *testing.T) {
 	t.Parallel()
 	long := arrow.PrimitiveTypes.Int64
@@ -84,6 +90,8 @@ func TestListsOfCodesAreChecked(t *testing.T) {
 }
 
 // TestLookupFailsForOtherValues checks that a value without a code is an error that names it.
+//
+// spec: function-16
 func TestLookupFailsForOtherValues(t *testing.T) {
 	t.Parallel()
 	words := numberList("…", arrow.BinaryTypes.String, "a", "b")

@@ -42,13 +42,6 @@ func conditionals() []definition {
 			},
 			least: 2, most: -1, bind: bindExtreme(-1),
 		},
-		{
-			Signature: Signature{
-				Name: "if", Arguments: "condition, a, b", Accepts: "a boolean, and two values of one type or numbers", Result: "the type of a and b",
-				Meaning: "a if the condition is true, and b if it is false or null",
-			},
-			least: 3, most: 3, bind: bindIf,
-		},
 	}
 }
 
@@ -57,7 +50,7 @@ func bindCoalesce(args []Argument) (Bound, error) {
 	if !ok || !isSupported(to) {
 		return Bound{}, errTypes{}
 	}
-	return choice{conversion{to}, 0, func(args []arrow.Array, rows int) func(int) int {
+	return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
 		return func(row int) int {
 			for i, a := range args {
 				if !nullAt(a, rows, row) {
@@ -65,22 +58,6 @@ func bindCoalesce(args []Argument) (Bound, error) {
 				}
 			}
 			return len(args)
-		}
-	}}.bound(args, false), nil
-}
-
-func bindIf(args []Argument) (Bound, error) {
-	to, ok := commonType(args[1].Type, args[2].Type)
-	if !ok || !isSupported(to) || args[0].Type.ID() != arrow.BOOL {
-		return Bound{}, errTypes{}
-	}
-	return choice{conversion{to}, 1, func(args []arrow.Array, rows int) func(int) int {
-		condition, chosen := args[0], flagsOf(args[0], rows)
-		return func(row int) int {
-			if !nullAt(condition, rows, row) && chosen.at(row) {
-				return 0
-			}
-			return 1
 		}
 	}}.bound(args, false), nil
 }
@@ -95,7 +72,7 @@ func bindNullIf(args []Argument) (Bound, error) {
 		return nullIfNumbers(args, conversion{common}), nil
 	}
 	as := conversion{common}
-	c := choice{conversion{args[0].Type}, 0, nil}
+	c := choice{conversion{args[0].Type}, nil}
 	bound := c.bound(args[:1], true)
 	size := bound.Size
 	bound.Size = func(sizes []int64, rows int) int64 { return size(sizes[:1], rows) + as.size(args, rows) }
@@ -182,7 +159,7 @@ func bindExtreme(sign int) func([]Argument) (Bound, error) {
 		if !ok || !isComparable(to) {
 			return Bound{}, errTypes{}
 		}
-		return choice{conversion{to}, 0, func(args []arrow.Array, rows int) func(int) int {
+		return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
 			compare := comparisons(args, rows)
 			return func(row int) int {
 				best := len(args)

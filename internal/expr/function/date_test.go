@@ -25,6 +25,8 @@ func call(t *testing.T, name string, args []generator, columns ...[]any) (arrow.
 }
 
 // TestNanoseconds checks that nanoseconds before 1970 belong to the second before: DuckDB rounds them to microseconds first.
+//
+// spec: function-9
 func TestNanoseconds(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int64{"year": 1969, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59, "isodow": 3, "unix_micros": -1, "unix_seconds": -1} {
@@ -51,6 +53,7 @@ func TestCivilDates(t *testing.T) {
 	}
 }
 
+// spec: function-10
 func TestDatesOutsideOfYearsFail(t *testing.T) {
 	t.Parallel()
 	for _, day := range []arrow.Date32{math.MinInt32, math.MaxInt32, firstDay - 1, lastDay + 1} {

@@ -104,6 +104,8 @@ func omitted(name string) string {
 	switch name {
 	case "concat":
 		return "engines differ if a text is null; use a || b, or concat_ws"
+	case "if", "iff", "ifnull", "nvl":
+		return "use CASE WHEN condition THEN a ELSE b END, or coalesce"
 	case "log":
 		return "it means log10 in DuckDB and ln in Spark; use ln, log2 or log10"
 	case "dayofweek", "weekday":

@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// spec: function-7
 func TestBindRefusesUnknownNames(t *testing.T) {
 	_, err := Bind("no_such_function", nil)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
@@ -22,6 +25,7 @@ func TestBindRefusesUnknownNames(t *testing.T) {
 	require.ErrorContains(t, err, "a || b")
 }
 
+// spec: function-8
 func TestBindNamesAcceptedTypes(t *testing.T) {
 	_, err := Bind("ABS", []Argument{{Type: arrow.BinaryTypes.String}})
 	require.EqualError(t, err, "abs(x) takes a number, not (utf8)")
@@ -32,6 +36,8 @@ func TestBindNamesAcceptedTypes(t *testing.T) {
 }
 
 // TestFailuresShowTheRow checks the kind, the values and the remedy of an error.
+//
+// spec: function-4
 func TestFailuresShowTheRow(t *testing.T) {
 	in := column(t, arrow.PrimitiveTypes.Int32, []any{int32(1), nil, int32(-1 << 31)})
 	defer in.Release()
@@ -41,6 +47,52 @@ func TestFailuresShowTheRow(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "abs(-2147483648) is out of the range of its type")
 	require.NotEmpty(t, fault.As(err).Remedy)
+}
+
+// TestNullsMakeNulls runs all functions on random nulls.
+//
+// spec: function-5
+func TestNullsMakeNulls(t *testing.T) {
+	t.Parallel()
+	others := map[string]bool{"coalesce": true, "nullif": true, "greatest": true, "least": true, "concat_ws": true}
+	for _, c := range cases() {
+		if others[c.name] {
+			continue
+		}
+		in := c.random(t, 300)
+		in, out := in.successful(t, c.bind(t, in))
+		for i := range in.n {
+			for _, a := range in.args {
+				if nullAt(a, in.n, i) && !(c.name == "lookup" && a.Len() == 1) {
+					require.True(t, out.IsNull(i), c)
+				}
+			}
+		}
+		out.Release()
+	}
+}
+
+// TestValuesUnderNullsHaveNoEffect puts values that fail under nulls.
+//
+// spec: function-6
+func TestValuesUnderNullsHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	all := column(t, arrow.PrimitiveTypes.Int32, []any{int32(-1 << 31), int32(-2), int32(0)})
+	defer all.Release()
+	valid := memory.NewBufferBytes([]byte{0b010})
+	data := array.NewData(all.DataType(), 3, []*memory.Buffer{valid, all.Data().Buffers()[1]}, nil, 2, 0)
+	defer data.Release()
+	in := array.MakeFromData(data)
+	defer in.Release()
+	for _, name := range []string{"abs", "timestamp_seconds"} {
+		b, err := Bind(name, []Argument{{Type: in.DataType()}})
+		require.NoError(t, err)
+		out, err := b.Run([]arrow.Array{in}, 3, checked(t))
+		require.NoError(t, err)
+		require.Equal(t, 2, out.NullN())
+		require.True(t, out.IsValid(1))
+		out.Release()
+	}
 }
 
 // TestEveryFunctionHasACase checks that the functions of each case exist, and that each function has a case.

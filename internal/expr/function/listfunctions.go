@@ -34,7 +34,7 @@ func listFunctions() []definition {
 		twin(of("array_min", "x", acceptsList, item, "the least item that is not null, or null without such an item; NaN is greater than all numbers", bindBest(-1)), "list_min(x)", ""),
 		twin(of("array_max", "x", acceptsList, item, "the greatest item that is not null, or null without such an item; NaN is greater than all numbers", bindBest(1)), "list_max(x)", ""),
 		twin(of("array_sum", "x", acceptsNumbers, "long for integers, otherwise double",
-			"the sum of the items that are not null, in their order, or null without such an item; it fails beyond the range of long", bindSum), "list_sum(x)", "aggregate(x, 0, (s, i) -> s + coalesce(i, 0))"),
+			"the sum of the items that are not null, in their order, or null without such an item; it fails beyond the range of long", bindSum), "list_sum(x)", none),
 		twin(of("array_avg", "x", acceptsNumbers, "double",
 			"the sum of the items that are not null, divided by their number, or null without such an item", bindMean), "list_avg(x)", none),
 	}

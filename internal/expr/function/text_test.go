@@ -11,6 +11,8 @@ import (
 )
 
 // TestLettersThatDifferFail checks letters whose case depends on the engine.
+//
+// spec: function-12
 func TestLettersThatDifferFail(t *testing.T) {
 	t.Parallel()
 	for name, letters := range map[string]string{"lower": "İΣ", "upper": "ßŉǰΐﬁᾳ"} {
@@ -26,6 +28,8 @@ func TestLettersThatDifferFail(t *testing.T) {
 }
 
 // TestTextsMustBeUTF8 checks that characters are counted only in valid texts.
+//
+// spec: function-11
 func TestTextsMustBeUTF8(t *testing.T) {
 	t.Parallel()
 	three := literal(ints32().dt, int32(3), "3")
