@@ -371,11 +371,11 @@ func TestSummariesStateTheirMemory(t *testing.T) {
 		defer b.Release()
 		p := stats.NewPart(schema.Fields(), stats.Sampling{})
 		defer p.Release()
-		require.Zero(t, p.SummaryMemory())
+		require.Zero(t, p.SummaryMemory(0))
 		_, err = p.Select(b, []int64{0, 1})
 		require.NoError(t, err)
 		require.NoError(t, p.Add(b, memory.DefaultAllocator))
-		require.GreaterOrEqual(t, p.SummaryMemory(), c.bytes, c.of)
+		require.GreaterOrEqual(t, p.SummaryMemory(0), c.bytes, c.of)
 	}
 }
 

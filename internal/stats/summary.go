@@ -56,13 +56,8 @@ type Top struct {
 	Share float64 `json:"share"` // of the values in the sample
 }
 
-// SummaryMemory returns the maximum number of bytes that Summarize takes for one of the columns, until it returns.
-func (p *Part) SummaryMemory() (bytes int64) {
-	for i := range p.Columns {
-		bytes = max(bytes, valuesMemory(p.sample, i))
-	}
-	return bytes
-}
+// SummaryMemory returns the maximum number of bytes that Summarize takes for a column, until it returns.
+func (p *Part) SummaryMemory(column int) int64 { return valuesMemory(p.sample, column) }
 
 // Summarize returns the summaries of the column with an index: one for each of its series. Unless it shows values, it leaves
 // out frequent values, histograms whose bins have one integer each, and minimum and maximum of texts and binary values.
@@ -71,7 +66,7 @@ func (p *Part) Summarize(column int, name string, values bool) []Summary {
 }
 
 // SummarizeLike returns the summaries of Summarize. Their histograms have the bins of those summaries of another Part that have the same names,
-// so that both histograms can be compared.
+// so that both histograms can be compared. Several columns of a Part can be summarized at the same time.
 func (p *Part) SummarizeLike(column int, name string, values bool, other []Summary) []Summary {
 	like := map[string]*Histogram{}
 	for _, s := range other {

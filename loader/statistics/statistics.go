@@ -287,26 +287,29 @@ func (d *describing) order() {
 
 // report sets the result.
 func (d *describing) report(ctx context.Context, whole *stats.Part) error {
-	bytes := whole.SummaryMemory()
-	if err := d.held.GrowWait(ctx, bytes); err != nil {
-		return err
-	}
-	defer d.held.Shrink(bytes)
 	out := &d.result
 	out.Version, out.Table, out.Snapshot, out.Rows = 1, d.request.History.Name, d.table.Pin.Snapshot, whole.Rows()
 	if out.Snapshot == dataset.NoSnapshot {
 		out.Snapshot = 0
 	}
 	out.Time = d.request.History.Time(out.Snapshot)
-	out.QuantileNames, out.Columns = stats.Quantiles, []stats.Summary{}
+	out.QuantileNames = stats.Quantiles
 	out.Sample = Sample{
 		Rows: whole.Sampled, Rate: stats.Sampling{Level: d.level}.Rate(), QuantileError: stats.QuantileError(whole.Sampled, whole.Rows()),
 		DistinctError: stats.DistinctError,
 	}
-	for i, f := range d.columns {
-		out.Columns = append(out.Columns, whole.SummarizeLike(i, f.Name, !d.request.NoValues, d.like)...)
-	}
-	return nil
+	columns := make([][]stats.Summary, len(d.columns))
+	err := d.Cores.Each(len(columns), func(i int) error {
+		bytes := whole.SummaryMemory(i)
+		if err := d.held.GrowWait(ctx, bytes); err != nil {
+			return err
+		}
+		defer d.held.Shrink(bytes)
+		columns[i] = whole.SummarizeLike(i, d.columns[i].Name, !d.request.NoValues, d.like)
+		return nil
+	})
+	out.Columns = append([]stats.Summary{}, slices.Concat(columns...)...) // not nil
+	return err
 }
 
 // label compares the columns with the label.

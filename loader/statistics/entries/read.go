@@ -97,7 +97,10 @@ func (d *describing) describe(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	bytes := d.whole.SummaryMemory()
+	var bytes int64 // of one column at a time
+	for i := range d.fields {
+		bytes = max(bytes, d.whole.SummaryMemory(i))
+	}
 	if err := d.held.GrowWait(ctx, bytes); err != nil {
 		return err
 	}
