@@ -218,7 +218,7 @@ rules:
 			id := 300 + 10*i + k
 			got := run(t, slices.Concat(csvStage(t, l.lake, "other", rowsOf("f", id, id+1)), flags, source)...)
 			require.Zero(t, got.code, got.stderr)
-			require.Contains(t, got.stdout, "\ndataset twice: cannot be read, and could not be read before the change (other): ")
+			require.Contains(t, got.stdout, "\ndataset twice: cannot be read, and could not be read before the change (other"+[]string{"", ", at branch trial instead of main"}[k]+"): ")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,9 +89,10 @@ func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
 
 	got = stage(rowsOf("f", 0, 50), "--branch", "trial")
 	require.Zero(t, got.code, got.stderr)
+	const branch = ", at branch trial instead of main"
 	require.Equal(t, []string{
-		"dataset clicks: 100% of 200 sampled rows match (h)", "dataset semi: 100% of 100 sampled rows match (h)",
-		"dataset tried: 100% of 200 sampled rows match (h)", alone,
+		"dataset clicks: 100% of 200 sampled rows match (h" + branch + ")", "dataset semi: 100% of 100 sampled rows match (h" + branch + ")",
+		"dataset tried: 100% of 200 sampled rows match (h)", "dataset alone: can be read" + branch + "; the table is its training table",
 	}, datasetLines(got.stdout)[:4])
 
 	got = stage(rowsOf("f", 0, 1), "--json")
@@ -138,6 +140,85 @@ func TestStagedKeysThatMatchNothing(t *testing.T) {
 		"dataset clicks: 0% of 200 sampled rows match (h)",
 		"warning: no sampled row matches; penstock verify clicks compares the keys of both tables",
 	}, datasetLines(got.stdout)[:2])
+}
+
+// shellWords returns the words of a command whose only quotes are single quotes.
+func shellWords(command string) (words []string) {
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+// A warning about the rows of a branch names the branch, and its command reads the branch, whatever the name of the entry. The printed
+// undo removes the branch, and main stays.
+//
+// spec: stage-190, stage-44
+func TestStagedKeysOfABranchThatDoNotMatch(t *testing.T) {
+	l := newWrittenLake(t, `
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: "it's h", table: features.h, min_match: 0.9}]
+`, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("f", 0, 50)})
+	before := l.change(t, "log", "features.h")
+	got := run(t, append(csvStage(t, l.lake, "h", rowsOf("f", 50, 100)), "--branch", "trial", "--config", l.config)...)
+	require.Zero(t, got.code, got.stderr)
+	lines := datasetLines(got.stdout)
+	require.Equal(t, "dataset clicks: 50% of 200 sampled rows match (it's h, at branch trial instead of main)", lines[0])
+	command, rest, _ := strings.Cut(strings.TrimPrefix(lines[1], "warning: less than min_match, which is 90%; penstock "), " compares")
+	require.Equal(t, " the keys of both tables", rest)
+	require.Contains(t, run(t, append(shellWords(command), "--config", l.config)...).stdout, "matches: 100 of 200 training rows (50%)", command)
+	require.Contains(t, run(t, "verify", "clicks", "--config", l.config).stdout, "matches: 50 of 200 training rows (25%)")
+
+	_, undo, _ := strings.Cut(got.stdout, "\nto take it back: penstock ")
+	undo, _, _ = strings.Cut(undo, "\n")
+	require.Contains(t, undo, "--branch trial --from none")
+	require.Zero(t, run(t, strings.Fields(undo)...).code, undo)
+	require.Equal(t, before, l.change(t, "log", "features.h"))
+	require.Contains(t, run(t, "log", "features.h", "--branch", "trial", "--config", l.config).stderr, `no branch or tag "trial"`)
+}
+
+// While several tables of a dataset move to a branch, the match rate of each is measured, although the dataset cannot be read yet.
+//
+// spec: stage-191
+func TestEntriesAreMeasuredBeforeTheirDatasetCanBeRead(t *testing.T) {
+	l := newWrittenLake(t, `
+  candidate:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, ref: trial}, {name: g, table: features.g, ref: trial}]
+  named:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, columns: [none]}, {name: g, table: features.g, ref: trial}]
+`, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("h", 0, 1), "g": rowsOf("g", 0, 1)})
+	stage := func(table, rows string, args ...string) ran {
+		return run(t, append(append(csvStage(t, l.lake, table, rows), "--config", l.config), args...)...)
+	}
+	got := stage("h", rowsOf("h", 1, 100), "--branch", "trial")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "\ndataset candidate: 50% of 200 sampled rows match (h)\n"+
+		"  the dataset cannot be read, and could not be read before the change: ")
+	require.Contains(t, got.stdout, `table features.g has no branch or tag "trial"`)
+	require.Contains(t, got.stdout, "\ndataset named: cannot be read, and could not be read before the change (h, at branch trial instead of main): ")
+
+	got = stage("h", "id,h\n150,1\n150,2\n", "--branch", "trial", "--allow-duplicates", "--json")
+	var out stagedResult
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
+	require.True(t, out.Readers[0].Broken(), "the rows break the entry: %s", got.stdout)
+	require.Equal(t, exitBroken, got.code)
+	require.Zero(t, run(t, "undo", "features.h", "--branch", "trial", "--from", strconv.FormatInt(out.Parent, 10), "--to", strconv.FormatInt(out.Snapshot, 10), "--config", l.config).code)
+
+	got = stage("g", rowsOf("g", 1, 50), "--branch", "trial")
+	require.Equal(t, "dataset candidate: 25% of 200 sampled rows match (g)", datasetLines(got.stdout)[0])
+	require.Equal(t, 1, strings.Count(got.stdout, "the dataset cannot be read"), "the other dataset: %s", got.stdout)
+	got = stage("h", rowsOf("h", 300, 301), "--branch", "more")
+	require.Contains(t, got.stdout, "dataset candidate: reads trial, and not branch more (h)\n")
 }
 
 // A stage after which a dataset can no longer be read has committed its rows. The exit code and the

@@ -255,33 +255,51 @@ func readersText(readers []stage.ReaderCheck, unread string) string {
 		if r.Warning != "" {
 			fmt.Fprintf(&b, "  warning: %s\n", r.Warning)
 		}
+		if measuredAlone(r) {
+			fmt.Fprintf(&b, "  the dataset %s\n", unreadableBefore(r, ""))
+		}
 	}
 	return b.String()
 }
 
 // readerState describes how an entry of a dataset reads a table.
 func readerState(r stage.ReaderCheck) string {
-	entry := ""
+	entry, at := "", ""
+	if r.Branch != "" {
+		at = ", at branch " + r.Branch + " instead of main"
+	}
 	if r.Entry != "" {
-		entry = " (" + r.Entry + ")"
+		entry = " (" + r.Entry + at + ")"
 	}
 	switch {
+	case measuredAlone(r):
 	case r.Failure != nil && r.Failure.Before:
-		text := "cannot be read, and could not be read before the change" + entry + ": " + r.Failure.Message
-		if r.Failure.Remedy != "" {
-			text += "; " + r.Failure.Remedy
-		}
-		return text
+		return unreadableBefore(r, entry)
 	case r.Failure != nil:
 		return "can no longer be read" + entry + ": " + r.Failure.Message
 	case r.NotMeasured != "":
 		return r.NotMeasured + entry
 	case r.Entry == "":
-		return "can be read; the table is its training table"
+		return "can be read" + at + "; the table is its training table"
 	case r.Rows == 1:
 		return fmt.Sprintf("%d of 1 sampled row matches", r.Matched) + entry
 	}
 	return fmt.Sprintf("%.4g%% of %d sampled rows match", 100*float64(r.Matched)/float64(r.Rows), r.Rows) + entry
+}
+
+// measuredAlone reports whether the match rate of an entry is known although its dataset cannot be read, and could not be read before
+// the change either.
+func measuredAlone(r stage.ReaderCheck) bool {
+	return r.Rows > 0 && r.Failure != nil && r.Failure.Before
+}
+
+// unreadableBefore says why a dataset cannot be read, and could not be read before a change either.
+func unreadableBefore(r stage.ReaderCheck, entry string) string {
+	text := "cannot be read, and could not be read before the change" + entry + ": " + r.Failure.Message
+	if r.Failure.Remedy != "" {
+		text += "; " + r.Failure.Remedy
+	}
+	return text
 }
 
 // brokenError is the error of a change that is made, and after which a dataset can no longer be read.

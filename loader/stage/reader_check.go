@@ -7,6 +7,8 @@ import "github.com/penstock/penstock/internal/fault"
 type ReaderCheck struct {
 	Dataset string `json:"dataset"`
 	Entry   string `json:"entry,omitempty"` // "": the table is the training table
+	// Branch is the branch that was read although the dataset reads main; "": the dataset was read as it is.
+	Branch string `json:"branch,omitempty"`
 	// Rows is the number of sampled training rows, and Matched the number of them that match. Both
 	// are 0 unless the match rate was measured.
 	Rows    int64 `json:"rows"`
@@ -15,7 +17,8 @@ type ReaderCheck struct {
 	// "not measured within 10 s".
 	NotMeasured string `json:"not_measured,omitempty"`
 	Warning     string `json:"warning,omitempty"` // why the match rate is probably wrong
-	// Failure is why the dataset cannot be read; nil: nothing was found.
+	// Failure is why the dataset cannot be read; nil: nothing was found. If another entry is the reason, the match rate of this
+	// entry may be known nevertheless.
 	Failure *ReaderFailure `json:"failure,omitempty"`
 }
 

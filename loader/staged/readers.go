@@ -3,6 +3,7 @@ package staged
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -139,6 +140,9 @@ func (d Datasets) newReaderCheck(of Change, r Reader) *readerCheck {
 		out := stage.ReaderCheck{Dataset: r.Dataset.Name, Entry: name}
 		switch {
 		case changed:
+			if branch != dataset.MainBranch && ref.Name == "" {
+				out.Branch = branch
+			}
 		case ref.Snapshot != 0:
 			out.NotMeasured = fmt.Sprintf("reads snapshot %d, which stays as it is", ref.Snapshot)
 		default:
@@ -176,6 +180,7 @@ func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
 		switch {
 		case err != nil:
 			c.failed(ctx, to, err, c.plannedBefore)
+			c.measureAlone(ctx, of.entry, to)
 			c.brokenRule(ctx, to)
 		case of.entry == trainingUse:
 		case p.Relation.Staging[of.entry].Promoted != nil:
@@ -186,6 +191,29 @@ func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
 		}
 	})
 	return c.found
+}
+
+// measureAlone measures the match rate of an entry of a dataset that could not be planned before the change either, if the dataset
+// can be planned without its other entries. For example, one of them may read a branch that its table does not have yet.
+func (c *readerCheck) measureAlone(ctx context.Context, entry int, to *stage.ReaderCheck) {
+	if entry == trainingUse || to.Failure == nil || !to.Failure.Before {
+		return
+	}
+	d, s := c.reader.Dataset, c.reader.Dataset.Staging[entry]
+	q := dataset.Query{Rows: dataset.Rows{Pin: dataset.Pin{Staging: withPin(nil, s.Name, dataset.TablePin{Snapshot: c.snapshot()})}}}
+	d.Staging = []dataset.Staging{s}
+	p, err := c.Loader.PlanDataset(ctx, d, loader.PlanRequest{Query: q, Rights: c.reader.Rights})
+	if err != nil || p.Relation.Staging[0].Promoted != nil {
+		return // to.Failure says enough
+	}
+	planned := *to.Failure
+	to.Failure = nil
+	if c.measure(ctx, p.Plan, entry, to); to.Failure == nil || to.Failure.Before {
+		to.Failure = &planned
+	}
+	if to.Warning != "" {
+		to.Warning += " once the dataset can be read"
+	}
 }
 
 // brokenRule records the rule of an entry that the change has broken, unless a sample of the rows
@@ -319,13 +347,27 @@ func (c *readerCheck) measure(ctx context.Context, whole *plan.Plan, entry int, 
 	if to.Rows, to.Matched = rows, matched; rows == 0 {
 		to.NotMeasured = "not measured: there are no training rows"
 	}
-	to.Warning = warningOf(c.reader.Dataset, entry, rows, matched)
+	to.Warning = warningOf(c.reader.Dataset, entry, rows, matched, c.verifying(entry, to))
 }
 
-// warningOf returns why the match rate of an entry is probably wrong, or "".
-func warningOf(d dataset.Dataset, entry int, rows, matched int64) string {
+// verifying returns the command that compares the keys of all rows with those of the snapshot that was sampled.
+func (c *readerCheck) verifying(entry int, to *stage.ReaderCheck) string {
+	command := "penstock verify " + c.reader.Dataset.Name
+	if to.Branch == "" {
+		return command
+	}
+	name, err := json.Marshal(c.reader.Dataset.Staging[entry].Name)
+	if err != nil {
+		return command
+	}
+	escaped := strings.ReplaceAll(string(name), "'", `\u0027`) // it is between single quotes
+	return command + fmt.Sprintf(` --query '{"snapshots": {"staging": {%s: {"snapshot": "%d"}}}}'`, escaped, c.change.Snapshot)
+}
+
+// warningOf returns why the match rate of an entry is probably wrong, with the command that compares the keys, or "".
+func warningOf(d dataset.Dataset, entry int, rows, matched int64, command string) string {
 	s := d.Staging[entry]
-	compare := "penstock verify " + d.Name + " compares the keys of both tables"
+	compare := command + " compares the keys of both tables"
 	switch {
 	case s.AnyMatch || rows == 0:
 		return ""

@@ -113,6 +113,8 @@ def test_the_result_says_how_datasets_read_the_table(
         assert (joined.dataset, joined.entry, joined.rows, joined.match_rate) == ("homefeed", "h", 200, 0.0)
         assert joined.warning in caplog.text
         assert client.stage(TABLE, table(0, 150)).readers[0].match_rate == 0.75
+        tried = client.stage(TABLE, table(150, 200), branch="trial").readers[0]
+        assert (tried.branch, tried.match_rate, joined.branch) == ("trial", 1.0, "")
         broken = client.stage(TABLE, table(0, 2), allow_duplicates=True)
         assert broken.readers[0].failure
         assert broken.readers[0].kind == "invalid"

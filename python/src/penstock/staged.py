@@ -18,11 +18,13 @@ class ReaderCheck:
     Attributes:
         dataset: the dataset.
         entry: the entry that joins the table; "" if it is the training table.
+        branch: the branch that was read although the dataset reads main; "" if the dataset was read as it is.
         rows: the number of sampled training rows; 0 if the match rate was not measured.
         matched: how many of these rows match.
         not_measured: why the match rate was not measured; "" if it was, or if there is none.
         warning: why the match rate is probably wrong; "" if it is not.
-        failure: why the dataset cannot be read; "" if no reason was found.
+        failure: why the dataset cannot be read; "" if no reason was found. If another entry is the reason, the match rate
+            of this entry may be known nevertheless.
         kind: the kind of the failure, such as "invalid".
         remedy: what to do about the failure.
         before: whether the dataset could not be read before the change either.
@@ -30,6 +32,7 @@ class ReaderCheck:
 
     dataset: str
     entry: str = ""
+    branch: str = ""
     rows: int = 0
     matched: int = 0
     not_measured: str = ""
@@ -51,6 +54,7 @@ class ReaderCheck:
         return cls(
             dataset=str(found["dataset"]),
             entry=str(found.get("entry", "")),
+            branch=str(found.get("branch", "")),
             rows=int(found.get("rows", 0)),
             matched=int(found.get("matched", 0)),
             not_measured=str(found.get("not_measured", "")),
