@@ -36,6 +36,11 @@ class Served:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def columns(self, dataset: str) -> list[str]:
+        """The names of a dataset's columns."""
+        command = fl.FlightDescriptor.for_command(json.dumps({"dataset": dataset}).encode())
+        return list(self._client.get_flight_info(command).schema.names)
+
     def epoch(self, query: dict[str, object]) -> tuple[float, float]:
         """Reads a query: rows per second, and the server's processor seconds."""
         before, began, rows = self.processor(), time.perf_counter(), 0

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestScenarios runs the text files.
 //
 // spec: resolve-5, order-4, order-12, wire-20, wire-21, wire-22, wire-24, wire-25, wire-26, wire-27
-// spec: wire-29, wire-32, wire-33
+// spec: wire-29, wire-32, wire-33, computed-1, computed-7, computed-9, computed-10, computed-11, computed-13
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	scenario.Run(t, "testdata/*.txt")

@@ -98,7 +98,7 @@ var covered = []string{
 	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "sent once for several rows", "several splits", "errors",
 	"limited", "read by splits", "batches of requests", "grouped",
 	"a key of a staging table, shown",
-	"request-level columns", "requests sent once", "auto indexed", "auto plain", "dense", "dense fill", "dense null",
+	"request-level columns", "requests sent once", "auto indexed", "auto plain", "dense", "dense fill", "dense null", "computed columns", "computed a sum", "computed a quotient", "computed a ratio", "computed a choice", "computed an unequal", "computed another column", "a computed value that does not exist",
 	"DataLoader workers take steps in turn", "shards end at the same step",
 	"spilled", "divided by bucket", "sliced", "a slice that does not fit", "a slice that does not fit, of all rows", "a slice in several portions", "ran slices on disk",
 }

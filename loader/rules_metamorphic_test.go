@@ -222,6 +222,7 @@ func TestSampleAndComplementHaveAllRows(t *testing.T) {
 			require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{}))), "%s by %s", c.Name, by)
 		}
 		rated := c.Clone()
+		rated.Dataset.Computed = nil
 		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, dataset.Filter{}
 		all := rowsOf(t, rated, loader.Options{})
 		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: datasettest.Filter("label = 0")}

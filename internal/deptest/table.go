@@ -97,7 +97,7 @@ func Graph() []Row {
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault"},
 		{Folder: "loader/policy", Imports: "dataset identity"},
-		{Folder: "loader/dataset/decode", Imports: "dataset policy rule fault", Outside: libYAML},
+		{Folder: "loader/dataset/decode", Imports: "dataset policy rule expr fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/commit", Imports: "catalog dataset digest fault"},

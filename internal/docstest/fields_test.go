@@ -40,6 +40,7 @@ func forms() map[string]form {
 		"Staging":      {datasets, staging()},
 		"OrderBy":      {datasets, staging("order_by", 0)},
 		"Column":       {datasets, staging("columns", 0)},
+		"Computed":     {datasets, []any{"dataset", "computed", 0}},
 		"Align":        {datasets, staging("align")},
 		"PointInTime":  {datasets, staging("point_in_time")},
 		"Limits":       {datasets, staging("limits")},
@@ -78,6 +79,8 @@ func object(t *testing.T, of string) map[string]any {
 		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "duplicates": "last", "order_by": [{"column": "u"}]}]}}`
 	case "Column":
 		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "columns": [{"column": "c"}]}]}}`
+	case "Computed":
+		text = `{"dataset": {"training": {"table": "ml.a"}, "computed": [{"column": "c", "expr": "a"}]}}`
 	case "Align":
 		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "align": {"training": "day"}}]}}`
 	case "PointInTime":

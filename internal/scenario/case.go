@@ -64,6 +64,7 @@ func (c *Case) Clone() *Case {
 		d.Staging = append(d.Staging, t.clone())
 	}
 	d.Dataset.Staging = append([]dataset.Staging(nil), c.Dataset.Staging...)
+	d.Dataset.Computed = append([]dataset.Computed(nil), c.Dataset.Computed...)
 	return &d
 }
 

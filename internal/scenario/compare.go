@@ -80,7 +80,7 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 // judged matches the errors for rows that a join refuses and for filters that are not
 // supported. The oracle does not predict which of several such rows comes first, and
 // so which table the error names.
-var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct|has a null, and no fill|is beyond float32)\b`)
+var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct|has a null, and no fill|is beyond float32|is a division by zero|is not within (?:int|long))\b`)
 
 // Read reads all rows of the case, with all of its DataLoader workers.
 func (c *Case) Read(ctx context.Context, l *loader.Loader) ([]Shard, error) {

@@ -52,6 +52,7 @@ func Generate(seed uint64, n, m int) *Case {
 	g.query()
 	g.chooseKeys(seed)
 	g.chooseWire(seed)
+	g.chooseComputed(seed)
 	g.steps(rand.New(rand.NewPCG(seed, 17))) // a separate random source, so that other choices stay the same
 	return g.Case
 }

@@ -55,6 +55,7 @@ type oracle struct {
 	headers  [][]string                  // column names of each staging table
 	stored   []map[string]arrow.DataType // column types of each staging table
 	spans    map[*stored]map[string]*span
+	computed map[string]formula // by column
 	Expectation
 }
 
@@ -97,7 +98,7 @@ func (c *Case) Expect(w *World) Expectation {
 	outputs := o.results()
 	for _, out := range outputs {
 		o.describe(out)
-		if out.dense != nil && o.tableOf(*out.dense) == 0 || out.dense == nil && slices.Contains(o.names, out.Column.Column) {
+		if out.dense != nil && o.tableOf(*out.dense) == 0 || out.dense == nil && slices.Contains(o.inputs()[0], out.Column.Column) {
 			o.Own++
 		}
 	}
@@ -250,9 +251,9 @@ func (o *oracle) count(i int, row fileRow, found []cells) {
 
 // reads reports whether the query selects a column, or filters by it after the joins.
 func (o *oracle) reads(name string) bool {
-	packed := func(c dataset.Column) bool { return c.Column == name }
-	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *cell.Filter) bool { return slices.Contains(t.Columns(), name) }) ||
-		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
+	of := func(c dataset.Column) bool { return slices.Contains(o.leaves(c.Column), name) }
+	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), of) || slices.ContainsFunc(o.after, func(t *cell.Filter) bool { return slices.Contains(t.Columns(), name) }) ||
+		slices.ContainsFunc(o.Query.Columns, of)
 }
 
 // used reports whether the query selects, or filters by, a column that an entry adds or overlays,
@@ -361,7 +362,7 @@ func (o *oracle) inputs() [][]string {
 		}
 		inputs = append(inputs, names)
 	}
-	return inputs
+	return o.withComputed(inputs)
 }
 
 // offers returns the types of the columns that a query may select.
@@ -375,5 +376,6 @@ func (o *oracle) offers() map[string]arrow.DataType {
 			types[entry.MatchedAs] = arrow.FixedWidthTypes.Boolean
 		}
 	}
+	o.offerComputed(types)
 	return types
 }

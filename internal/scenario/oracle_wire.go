@@ -61,16 +61,14 @@ func (o *oracle) asked(names []string) []dataset.Column {
 
 // packed returns the columns of all dense columns.
 func (o *oracle) packed() []dataset.Column {
-	var columns []dataset.Column
-	for _, d := range o.Query.Dense {
-		columns = append(columns, d.Columns...)
-	}
-	return columns
+	return packedBy(o.Query.Dense)
 }
 
 // describe adds a column to the expectation.
 func (o *oracle) describe(r result) {
-	request := func(c dataset.Column) bool { return slices.Contains(o.Dataset.Training.RequestLevel, c.Column) }
+	request := func(c dataset.Column) bool {
+		return !slices.ContainsFunc(o.leaves(c.Column), func(name string) bool { return !slices.Contains(o.Dataset.Training.RequestLevel, name) })
+	}
 	if r.dense == nil {
 		o.Columns = append(o.Columns, r.Output())
 		o.Types = append(o.Types, shapedType(o.offered[r.Column.Column], r.Column))
@@ -84,7 +82,7 @@ func (o *oracle) describe(r result) {
 
 // valueOf returns the value of a column for a joined row.
 func (o *oracle) valueOf(r result, joined cells) any {
-	one := func(c dataset.Column) any { return shaped(o.offered[c.Column], joined[c.Column], c) }
+	one := func(c dataset.Column) any { return shaped(o.offered[c.Column], o.cell(c.Column, joined), c) }
 	if r.dense == nil {
 		return one(r.Column)
 	}

@@ -113,8 +113,14 @@ func orderedBy(order []dataset.OrderBy) []string {
 }
 
 // source adds the columns from which an output column comes: a training column and its overlays, or
-// a staging column.
+// a staging column, or those of the columns of which a computed column is made.
 func (o *oracle) source(output string, to map[string]columnSet) {
+	if _, ok := o.computed[output]; ok {
+		for _, name := range o.leaves(output) {
+			o.source(name, to)
+		}
+		return
+	}
 	if slices.Contains(o.names, output) {
 		to[o.Training.Name].add(output)
 	}

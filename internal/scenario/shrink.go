@@ -44,6 +44,7 @@ func (c *Case) smaller() []*Case {
 			d.Staging = slices.Delete(d.Staging, i, i+1)
 			d.Dataset.Staging = slices.Delete(d.Dataset.Staging, i, i+1)
 			offered := newOracle(d).offered
+			d.Dataset.Computed = slices.DeleteFunc(d.Dataset.Computed, func(c dataset.Computed) bool { return offered[c.Column] == nil })
 			d.Query.Columns = slices.DeleteFunc(slices.Clone(d.Query.Columns), func(c dataset.Column) bool { return offered[c.Column] == nil })
 			var dense []dataset.Dense
 			for _, one := range d.Query.Dense {
@@ -54,6 +55,14 @@ func (c *Case) smaller() []*Case {
 			}
 			d.Query.Dense = dense
 			return true
+		})
+	}
+	for i := range c.Dataset.Computed {
+		try(func(d *Case) bool {
+			d.Dataset.Computed = slices.Delete(d.Dataset.Computed, i, i+1)
+			offered := newOracle(d).offered
+			named := func(c dataset.Column) bool { return offered[c.Column] == nil }
+			return len(newOracle(d).computed) == len(d.formulas()) && !slices.ContainsFunc(slices.Concat(d.Query.Columns, packedBy(d.Query.Dense)), named)
 		})
 	}
 	for k := range 1 + len(c.Staging) {

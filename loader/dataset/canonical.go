@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+
+	"github.com/penstock/penstock/internal/expr"
 )
 
 // Canonical returns the dataset as compact JSON without its name. Fields are in a fixed
@@ -14,7 +16,7 @@ import (
 func (d Dataset) Canonical() []byte { return encode(d.Defaults().form()) }
 
 // Digest returns 32 hexadecimal digits that identify what the dataset means: a hash of
-// its canonical form, with filters in canonical text. It does not depend on the dataset's
+// its canonical form, with filters and expressions in canonical text. It does not depend on the dataset's
 // name.
 func (d Dataset) Digest() string {
 	d = d.Defaults()
@@ -22,14 +24,21 @@ func (d Dataset) Digest() string {
 	for i := range d.Staging {
 		d.Staging[i].Filter = d.Staging[i].Filter.canonical()
 	}
+	d.Computed = slices.Clone(d.Computed)
+	for i, c := range d.Computed {
+		if parsed, err := expr.ParseValue(c.Expr); err == nil {
+			d.Computed[i].Expr = parsed.String()
+		}
+	}
 	sum := sha256.Sum256(encode(d.form()))
 	return hex.EncodeToString(sum[:16])
 }
 
 // RowsDigest is the Digest of the dataset without the parts that do not affect its rows: the
-// staging entries for which decides returns false, RequestLevel, AnyMatch, and Limits.
+// staging entries for which decides returns false, RequestLevel, AnyMatch, Limits, and the computed
+// columns. A plan's filter has the expressions of the computed columns that the query's filter names.
 func (d Dataset) RowsDigest(decides func(entry int) bool) string {
-	d.Training.RequestLevel, d.Training.Limits = nil, nil
+	d.Training.RequestLevel, d.Training.Limits, d.Computed = nil, nil, nil
 	staging := d.Staging
 	d.Staging = nil
 	for i, s := range staging {

@@ -15,6 +15,14 @@ type Dataset struct {
 	Training Training
 	Key      []string  // columns of the join key of entries without their own key; nil or not empty
 	Staging  []Staging // in join order
+	Computed []Computed
+}
+
+// Computed is a computed column of a dataset: its value is an expression over other columns of the
+// same row.
+type Computed struct {
+	Column string `json:"column"`
+	Expr   string `json:"expr"` // in the language of docs/expressions.md
 }
 
 // Defaults returns the dataset with every unset field at its default, as decoding does.
@@ -126,13 +134,14 @@ type KeyPair struct {
 	Staging  string
 }
 
-// Column selects a column, renamed if Name is set.
+// Column selects a column, renamed if Name is set. If Expr is set, it computes a column instead.
 type Column struct {
-	Column string
+	Column string // if Expr is set, the name of the computed column
 	Name   string // "": the value of Column
 	First  int    // number of leading list elements to keep; 0: all
 	Last   int    // number of trailing list elements to keep; 0: all; cannot be combined with First
 	As     string // name of the Iceberg type to cast to, or Category; "": neither
+	Expr   string // the expression of a computed column, only in a query; "": the dataset has the column
 }
 
 // Category is the As of a text column that batches contain as codes, with a dictionary in each

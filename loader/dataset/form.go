@@ -11,6 +11,7 @@ type datasetForm struct {
 	Training trainingForm  `json:"training"`
 	Key      []string      `json:"key,omitempty"`
 	Staging  []stagingForm `json:"staging,omitempty"`
+	Computed []Computed    `json:"computed,omitempty"`
 }
 
 type trainingForm struct {
@@ -84,6 +85,7 @@ func (d Dataset) form() datasetForm {
 	for _, s := range d.Staging {
 		out.Staging = append(out.Staging, s.form(d.Key))
 	}
+	out.Computed = d.Computed
 	return out
 }
 
@@ -213,5 +215,6 @@ func (c Column) MarshalJSON() ([]byte, error) {
 		First  int    `json:"first,omitempty"`
 		Last   int    `json:"last,omitempty"`
 		As     string `json:"as,omitempty"`
-	}{c.Column, c.Name, c.First, c.Last, c.As}), nil
+		Expr   string `json:"expr,omitempty"`
+	}{c.Column, c.Name, c.First, c.Last, c.As, c.Expr}), nil
 }

@@ -84,6 +84,10 @@ func (d Dataset) Promoted(names, already []string) ([]Staging, error) {
 		return nil, fault.InvalidField("entries", "no entry is named").WithRemedy("name one or several of %s", strings.Join(known, ", "))
 	}
 	for i, name := range names {
+		if slices.ContainsFunc(d.Computed, func(c Computed) bool { return c.Column == name }) && !slices.Contains(known, name) {
+			return nil, fault.InvalidField("entries", "%s is a computed column of dataset %s, and only staging entries are promoted", name, d.Name).
+				WithRemedy("keep the computed column in the dataset, or stage its values and promote that entry")
+		}
 		if !slices.Contains(known, name) {
 			return nil, fault.Fields([]fault.Field{{
 				Field: "entries", Message: "dataset " + d.Name + " has no staging entry " + name, Nearest: fault.Nearest(name, known),

@@ -207,7 +207,7 @@ func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, p loader.Planned, v
 // TestSharedStreamsGiveTheSame has jobs read a query in a random interleaving, or at once. They
 // start late, are parked, and leave before their end. Each gets what it gets alone.
 //
-// spec: wire-39
+// spec: wire-39, computed-15
 func TestSharedStreamsGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(30, 2))

@@ -35,7 +35,7 @@ func columnsOf(p loader.Planned) *selectedColumns {
 	}
 	var all []dataset.Column
 	for _, o := range p.Outputs {
-		if o.Dense == nil {
+		if o.Dense == nil { // computed columns are the dataset's
 			all = append(all, dataset.Column{Column: o.Name})
 		}
 	}

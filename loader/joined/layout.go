@@ -91,12 +91,10 @@ func (l *Layout) locate(outputs []resolve.Output, staging []*stagingInput) []lan
 // column returns the location of an output in a joined batch.
 func (l *Layout) column(o resolve.Output, staging []*stagingInput) lane.Column {
 	switch {
+	case o.Computed != nil:
+		return computedColumn(o, l.locate(o.Parts, staging))
 	case o.Dense != nil:
-		names := make([]string, len(o.Dense.Columns))
-		for i, c := range o.Dense.Columns {
-			names[i] = c.Name
-		}
-		return lane.Column{Dense: &lane.Dense{Columns: l.locate(o.Dense.Columns, staging), Names: names, Fill: o.Dense.Fill}}
+		return lane.Column{Made: &lane.Made{Columns: l.locate(o.Parts, staging), Schema: resolve.Schema(o.Parts), Fill: o.Dense.Fill}}
 	case l.requests.has(o):
 		return lane.Column{Index: l.requestColumn(), Field: l.requests.field(o)}
 	case o.OfTraining():

@@ -59,12 +59,15 @@ func (ct *cutter) cut(ctx context.Context, of *pendingStep) (arrow.RecordBatch, 
 func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reserve func(bytes int64) error) (b arrow.RecordBatch, spare int64, err error) {
 	g := batch.NewGatherer(ct.options.Memory)
 	defer g.Release()
-	made, rows, err := ct.reserveSources(runs, rows, reserve)
+	computed := computation{ctx: ctx, memory: ct.options.Memory, budget: ct.options.Budget}
+	defer computed.release()
+	made, rows, err := ct.reserveSources(&computed, runs, rows, reserve)
 	defer func() {
 		for _, c := range made {
 			c.release()
 		}
 	}()
+	computed.releaseInputs()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,14 +108,14 @@ func (ct *cutter) gatherBatch(ctx context.Context, runs []run, rows int64, reser
 
 // reserveSources reserves the memory of the sources of a batch's columns, and returns the sources
 // and the batch's number of rows. The caller releases the sources, even after an error.
-func (ct *cutter) reserveSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
+func (ct *cutter) reserveSources(e *computation, runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if ct.options.Grouped != nil {
-		return ct.groupedSources(runs, rows, reserve)
+		return ct.groupedSources(e, runs, rows, reserve)
 	}
 	if err := reserve(ct.indexedBytes(ct.options.Indexed, rows)); err != nil {
 		return nil, 0, err
 	}
-	made, err := ct.sources(runs, int(rows))
+	made, err := ct.sources(e, runs, int(rows))
 	return made, rows, err
 }
 
@@ -140,59 +143,63 @@ type source interface {
 }
 
 // sources returns the sources of a batch's columns. The caller releases them, even after an error.
-func (ct *cutter) sources(runs []run, rows int) ([]source, error) {
+func (ct *cutter) sources(e *computation, runs []run, rows int) ([]source, error) {
 	out := make([]source, 0, ct.options.Schema.NumFields())
-	plain, indexed := ct.options.Columns, ct.options.Indexed
+	plain, indexed, all := ct.options.Columns, ct.options.Indexed, e.rowsOf(runs)
 	for _, field := range ct.options.Schema.Fields() {
 		number := len(ct.options.Indexed) - len(indexed)
 		if len(indexed) == 0 || indexed[0].At != len(out) {
-			out = append(out, ct.plain(plain[0], field, runs))
-			plain = plain[1:]
+			one, err := ct.plain(plain[0], field, all, runs)
+			if err != nil {
+				return out, err
+			}
+			out, plain = append(out, one), plain[1:]
 			continue
 		}
 		x, err := ct.index(indexed[0], &ct.distinct[number], runs, rows)
 		if err != nil {
 			return out, err
 		}
-		x.gather(field, indexed[0], ct.distinct[number].end())
 		out = append(out, x)
+		if err := x.gather(field, indexed[0], e.distinct(ct.distinct[number].end())); err != nil {
+			return out, err
+		}
 		indexed = indexed[1:]
 	}
 	return out, nil
 }
 
 // plain returns the source of a column that is not indexed.
-func (ct *cutter) plain(c Column, field arrow.Field, runs []run) source {
+func (ct *cutter) plain(c Column, field arrow.Field, all *rowSet, runs []run) (source, error) {
 	if field.Type.ID() == arrow.DICTIONARY {
-		return &category{gathered: gathered{field: field, segments: rowsOf(runs)(c)}}
+		segments, err := all.segments(c)
+		return &category{gathered: gathered{field: field, segments: segments}}, err
 	}
 	if values := ct.shared(c, runs); values != nil {
-		return &sharing{field: field, values: values}
+		return &sharing{field: field, values: values}, nil
 	}
-	return c.source(field, rowsOf(runs))
+	return c.source(field, all)
 }
 
-// rowsOf returns a function that returns the segments of a column.
-func rowsOf(runs []run) func(Column) []batch.Segment {
-	return func(c Column) []batch.Segment {
-		segments := make([]batch.Segment, len(runs))
-		for k, x := range runs {
-			segments[k] = c.Segment(x.batch, x.from, x.rows)
+// source returns the source of the column for some rows.
+func (c Column) source(field arrow.Field, of *rowSet) (source, error) {
+	switch {
+	case c.Made == nil:
+		segments, err := of.segments(c)
+		return &gathered{field: field, segments: segments}, err
+	case c.Made.Expression != nil:
+		values, err := of.values(c.Made)
+		return &computed{field: field, values: values}, err
+	}
+	p := &packed{field: field, of: c.Made}
+	for _, one := range c.Made.Columns {
+		segments, err := of.segments(one)
+		if err != nil {
+			return p, err
 		}
-		return segments
+		p.segments = append(p.segments, segments)
 	}
-}
-
-// source returns the source of a column, given a function that returns its segments.
-func (c Column) source(field arrow.Field, segments func(Column) []batch.Segment) source {
-	if c.Dense == nil {
-		return &gathered{field: field, segments: segments(c)}
-	}
-	p := &packed{field: field, of: c.Dense}
-	for _, one := range c.Dense.Columns {
-		p.segments = append(p.segments, segments(one))
-	}
-	return p
+	return p, nil
 }
 
 // sharing is a column that is a slice of one batch of a range. The result keeps the memory of that
@@ -206,7 +213,7 @@ type sharing struct {
 // slice of one batch with at least half of the batch's rows, so that keeping the whole batch in
 // memory is justified. The caller releases the result. nil means that the column must be copied.
 func (ct *cutter) shared(c Column, runs []run) arrow.Array {
-	if len(runs) != 1 || c.Dense != nil || 2*runs[0].rows < runs[0].of {
+	if len(runs) != 1 || c.Made != nil || 2*runs[0].rows < runs[0].of {
 		return nil
 	}
 	x, column := runs[0], runs[0].batch.Column(c.Index)

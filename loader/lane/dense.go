@@ -11,7 +11,7 @@ import (
 // Each list is packed from several columns of numbers.
 type packed struct {
 	field    arrow.Field
-	of       *Dense
+	of       *Made
 	segments [][]batch.Segment // by column
 }
 
@@ -20,7 +20,11 @@ func (p *packed) size(g *batch.Gatherer) (int64, error) {
 }
 
 func (p *packed) column(g *batch.Gatherer) (arrow.Array, error) {
-	column, err := g.Pack(p.field.Type, p.of.Names, p.segments, p.of.Fill)
+	names := make([]string, len(p.of.Columns))
+	for i := range names {
+		names[i] = p.of.Schema.Field(i).Name
+	}
+	column, err := g.Pack(p.field.Type, names, p.segments, p.of.Fill)
 	return column, fault.Op(err, "pack column %q", p.field.Name)
 }
 

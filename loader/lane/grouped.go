@@ -20,7 +20,7 @@ type Grouped struct {
 }
 
 // groupedSources is like reserveSources, for batches that have a row for each request.
-func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
+func (ct *cutter) groupedSources(e *computation, runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if rows > math.MaxInt32 {
 		return nil, 0, fault.New(fault.Exhausted, "the requests of a batch have %d rows, more than lists can hold", rows).
 			WithRemedy("ask for fewer requests with batch_requests")
@@ -38,19 +38,27 @@ func (ct *cutter) groupedSources(runs []run, rows int64, reserve func(bytes int6
 		return nil, 0, err
 	}
 	offsets, same := of.offsets(), make([]bool, rows)
-	made := make([]source, 0, len(ct.options.Columns))
+	made, all, first := make([]source, 0, len(ct.options.Columns)), e.rowsOf(runs), e.rows(of.first, of.requests)
 	for i, c := range ct.options.Columns {
 		field := ct.options.Schema.Field(i)
 		if !ct.options.Grouped.Once[i] {
 			items := field.Type.(*arrow.ListType).ElemField()
 			items.Name = field.Name // for errors
-			made = append(made, &listed{field: field, items: ct.plain(c, items, runs), offsets: offsets, requests: int(of.requests)})
+			one, err := ct.plain(c, items, all, runs)
+			if err != nil {
+				return made, 0, err
+			}
+			made = append(made, &listed{field: field, items: one, offsets: offsets, requests: int(of.requests)})
 			continue
 		}
 		if err := ct.checkOnce(c, field.Name, of, same); err != nil {
 			return made, 0, err
 		}
-		made = append(made, c.source(field, of.first))
+		one, err := c.source(field, first)
+		if err != nil {
+			return made, 0, err
+		}
+		made = append(made, one)
 	}
 	return made, of.requests, nil
 }
@@ -98,9 +106,9 @@ func (of requests) first(c Column) []batch.Segment {
 // checkOnce fails if the rows of a request have different values in a column. same is scratch
 // memory with one element for each row.
 func (ct *cutter) checkOnce(c Column, name string, of requests, same []bool) error {
-	if c.Dense != nil {
-		for i, one := range c.Dense.Columns {
-			if err := ct.checkOnce(one, c.Dense.Names[i], of, same); err != nil {
+	if c.Made != nil {
+		for i, one := range c.Made.Columns {
+			if err := ct.checkOnce(one, c.Made.Schema.Field(i).Name, of, same); err != nil {
 				return err
 			}
 		}

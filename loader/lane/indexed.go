@@ -167,24 +167,17 @@ func (ct *cutter) index(of IndexedColumn, d *distinctRows, runs []run, rows int)
 	return x, nil
 }
 
-// gather sets the sources of the fields, given the segments of the distinct rows.
-func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct []batch.Segment) {
+// gather sets the sources of the fields of the distinct rows.
+func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct *rowSet) error {
 	x.field = field
 	for k, inside := range x.rowType().Fields() {
-		x.fields = append(x.fields, of.Columns[k].source(inside, fieldOf(distinct)))
-	}
-}
-
-// fieldOf returns a function that returns the segments of a field, given the segments of rows of
-// structs.
-func fieldOf(rows []batch.Segment) func(Column) []batch.Segment {
-	return func(c Column) []batch.Segment {
-		part := make([]batch.Segment, len(rows))
-		for i, s := range rows {
-			part[i] = batch.Segment{Values: s.Values.(*array.Struct).Field(c.Field), Indices: s.Indices}
+		one, err := of.Columns[k].source(inside, distinct)
+		if err != nil {
+			return err
 		}
-		return part
+		x.fields = append(x.fields, one)
 	}
+	return nil
 }
 
 // origin returns the dictionary with the staging rows of a column, and the references to these

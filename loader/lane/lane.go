@@ -73,17 +73,18 @@ type WindowSizes interface {
 
 // Column tells where the batches of a range have an output column.
 type Column struct {
-	Index int    // column of the batch
-	Field int    // if that column is a dictionary of structs: the field of the struct; otherwise Plain
-	Dense *Dense // the columns to pack, used instead of Index and Field; nil: the output is not packed
+	Index int   // column of the batch
+	Field int   // if that column is a dictionary of structs: the field of the struct; otherwise Plain
+	Made  *Made // how the output is made of other columns, used instead of Index and Field; nil: it is not
 }
 
-// Dense describes a column whose rows are lists of float32. Each list is packed from several
-// columns.
-type Dense struct {
-	Columns []Column // columns of numbers; none of them is itself packed
-	Names   []string // of the columns, for errors
-	Fill    *float32 // replaces nulls; nil: a null is an error
+// Made describes a column that is made of other columns: its values are those of an expression, or
+// lists of float32 that are packed from several columns.
+type Made struct {
+	Columns    []Column      // none of them is packed
+	Schema     *arrow.Schema // the names and types of Columns
+	Expression Expression    // nil: Columns are numbers, which are packed
+	Fill       *float32      // replaces nulls in packed columns; nil: a null is an error
 }
 
 // Plain is the Field of a Column that is not in a dictionary.

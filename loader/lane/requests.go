@@ -55,15 +55,20 @@ type requestFields struct {
 func newRequestRows(of *Requests, columns []Column) *requestRows {
 	r := &requestRows{Requests: of, seed: maphash.MakeSeed()}
 	for _, c := range columns {
-		if c.Dense == nil {
-			r.fields = append(r.fields, c.Field)
-			continue
-		}
-		for _, one := range c.Dense.Columns {
-			r.fields = append(r.fields, one.Field)
-		}
+		r.add(c)
 	}
 	return r
+}
+
+// add adds the fields of which a column is made.
+func (r *requestRows) add(c Column) {
+	if c.Made == nil {
+		r.fields = append(r.fields, c.Field)
+		return
+	}
+	for _, one := range c.Made.Columns {
+		r.add(one)
+	}
 }
 
 // requestBytes returns how many bytes it takes to find the requests of a number of rows.

@@ -33,8 +33,10 @@ func (r *Reader) Weigh(ctx context.Context, columns []IndexedColumn) ([]Weight, 
 	if err := fewerRows(held.GrowWait(ctx, r.cutter.indexedBytes(columns, r.pending.rows))); err != nil {
 		return nil, err
 	}
+	computed := computation{ctx: ctx, memory: r.options.Memory, budget: r.options.Budget}
+	defer computed.release()
 	for i, x := range columns {
-		if weights[i], err = r.cutter.weigh(x, r.pending.runs, int(r.pending.rows)); err != nil {
+		if weights[i], err = r.cutter.weigh(&computed, x, r.pending.runs, int(r.pending.rows)); err != nil {
 			return nil, err
 		}
 	}
@@ -50,20 +52,16 @@ func (r *Reader) Weighed() int64 {
 }
 
 // weigh weighs one column.
-func (ct *cutter) weigh(of IndexedColumn, runs []run, rows int) (Weight, error) {
+func (ct *cutter) weigh(e *computation, of IndexedColumn, runs []run, rows int) (Weight, error) {
 	d := distinctRows{requests: ct.requestRows(of)}
 	x, err := ct.index(of, &d, runs, rows)
 	if err != nil {
 		return Weight{}, err
 	}
-	x.release()
-	distinct, w := d.end(), Weight{Indexed: int64(rows) * int64(arrow.Int32SizeBytes)}
+	defer x.release()
+	all, distinct, w := e.rowsOf(runs), e.distinct(d.end()), Weight{Indexed: int64(rows) * int64(arrow.Int32SizeBytes)}
 	for _, c := range of.Columns {
-		plain, err := c.bytes(rowsOf(runs))
-		if err != nil {
-			return Weight{}, err
-		}
-		indexed, err := c.bytes(fieldOf(distinct))
+		plain, indexed, err := c.bytes(all, distinct, arrow.Int32Traits.CastFromBytes(x.slots.Bytes()))
 		if err != nil {
 			return Weight{}, err
 		}
@@ -72,22 +70,34 @@ func (ct *cutter) weigh(of IndexedColumn, runs []run, rows int) (Weight, error) 
 	return w, nil
 }
 
-// bytes returns the size of a column's values, given a function that returns the column's segments.
-func (c Column) bytes(segments func(Column) []batch.Segment) (int64, error) {
-	if c.Dense == nil {
-		return batch.ValueBytes(segments(c))
+// bytes returns the sizes of the column's values in all rows of a batch and in its distinct rows.
+// slots has the position of each row among the distinct rows.
+func (c Column) bytes(all, distinct *rowSet, slots []int32) (plain, indexed int64, err error) {
+	if c.Made != nil && c.Made.Expression == nil {
+		width := int64(len(c.Made.Columns)) * int64(arrow.Float32SizeBytes)
+		return all.rows * width, distinct.rows * width, nil
 	}
-	rows := 0
-	for _, s := range segments(c.Dense.Columns[0]) {
-		rows += s.Len()
+	few, err := distinct.segments(c)
+	if err != nil {
+		return 0, 0, err
 	}
-	return int64(rows) * int64(len(c.Dense.Columns)) * int64(arrow.Float32SizeBytes), nil
+	var every []batch.Segment
+	if c.Made != nil { // an expression is evaluated only once for each distinct row
+		every = []batch.Segment{{Values: few[0].Values, Indices: slots}}
+	} else if every, err = all.segments(c); err != nil {
+		return 0, 0, err
+	}
+	if plain, err = batch.ValueBytes(every); err != nil {
+		return 0, 0, err
+	}
+	indexed, err = batch.ValueBytes(few)
+	return plain, indexed, err
 }
 
 // Dictionary returns the dictionary column of a range's batches that has the values of a column.
 func (c Column) Dictionary() int {
-	if c.Dense != nil {
-		return c.Dense.Columns[0].Dictionary()
+	if c.Made != nil {
+		return c.Made.Columns[0].Dictionary()
 	}
 	return c.Index
 }

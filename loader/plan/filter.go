@@ -13,16 +13,24 @@ import (
 
 // divideFilter types the query's filter and splits it at its top-level ANDs. It adds conditions
 // that name only training columns to the dataset's filter, so that they prune files. The other
-// conditions are evaluated after the joins.
+// conditions are evaluated after the joins. A computed column in a condition stands for its
+// expression.
 func (b *Bound) divideFilter(query dataset.Filter) error {
 	b.Filter = b.Relation.Filter
 	if query.IsZero() {
 		return nil
 	}
 	outputs := b.Relation.Outputs
+	if _, err := resolve.BindConjuncts(query, resolve.Schema(outputs), "filter"); err != nil {
+		return b.Relation.Explain(err, query.Expr().Columns()) // with positions in the text of the user
+	}
+	query, err := b.Relation.Expand(query)
+	if err != nil {
+		return err
+	}
 	filters, err := resolve.BindConjuncts(query, resolve.Schema(outputs), "filter")
 	if err != nil {
-		return b.notOffered(query, err)
+		return err
 	}
 	if b.Rows.Filter, err = dataset.ParseFilter(expr.All(filters...).String()); err != nil {
 		return fault.New(fault.Internal, "read the canonical text of a filter: %w", err)
@@ -51,28 +59,6 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 		}
 	}
 	return nil
-}
-
-// notOffered adds a hint to the error of binding a query's filter, for columns that exist in a
-// staging table but are not offered by its entry.
-func (b *Bound) notOffered(query dataset.Filter, err error) error {
-	faults := slices.Clone(fault.As(err).Faults)
-	for i := range faults {
-		f := &faults[i]
-		for _, condition := range query.Expr().Conjuncts() {
-			for _, name := range condition.Columns() {
-				why, equal := b.Relation.NotOffered(name)
-				if f.Message != expr.UnknownColumn(name) || why == "" {
-					continue
-				}
-				f.Message += why
-				if equal != "" {
-					f.Nearest = equal
-				}
-			}
-		}
-	}
-	return fault.Fields(faults)
 }
 
 // afterJoin reports whether the value of an output is known only after the join. Values of promoted

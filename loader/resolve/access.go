@@ -79,8 +79,10 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 			return nil, err
 		}
 	}
-	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o Output) bool {
-		return r.hidesOutput(o) || o.Table != TrainingTable && hidesPromoted(promotions[o.Table], o.Name, h.training)
+	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(all Output) bool {
+		return slices.ContainsFunc(Leaves([]Output{all}), func(o Output) bool {
+			return r.hidesOutput(o) || o.Table != TrainingTable && hidesPromoted(promotions[o.Table], o.Name, h.training)
+		})
 	})
 	return r, nil
 }
@@ -282,7 +284,7 @@ func has(t *catalog.Table, name string) bool {
 // hides reports whether the client may not read a column of a staging entry or of TrainingTable.
 func (r *Relation) hides(table int, f catalog.Field) bool { return r.hidden.of(table)[f.ID] }
 
-// hidesOutput reports whether an output would reveal values of hidden columns. It would if it
+// hidesOutput reports whether an output of a table would reveal values of hidden columns. It would if it
 // contains such values, or if its values are equal to them: a staging key equals the training
 // column that it is joined to.
 func (r *Relation) hidesOutput(o Output) bool {

@@ -10,25 +10,26 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Dense describes a dense column: columns of numbers that are packed side by side in each row.
+// Dense describes a dense column. Its parts are columns of numbers, which are packed side by side in
+// each row.
 type Dense struct {
-	Columns []Output
-	Fill    *float32 // replaces nulls; nil: a null is an error
+	Fill *float32 // replaces nulls; nil: a null is an error
 }
 
-// arrow returns the column's type: rows of float32, without nulls.
-func (d *Dense) arrow() arrow.DataType {
-	return arrow.FixedSizeListOfField(int32(len(d.Columns)), arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
+// packedType returns the type of a dense column: rows of float32, without nulls.
+func packedType(columns int) arrow.DataType {
+	return arrow.FixedSizeListOfField(int32(columns), arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
 }
 
-// Leaves returns the table columns that outputs consist of, including the columns of dense outputs.
+// Leaves returns the outputs that are values of tables: instead of a dense or computed output, the
+// leaves of its parts.
 func Leaves(outputs []Output) []Output {
 	var all []Output
 	for _, o := range outputs {
-		if o.Dense == nil {
-			all = append(all, o)
+		if o.Made() {
+			all = append(all, Leaves(o.Parts)...)
 		} else {
-			all = append(all, o.Dense.Columns...)
+			all = append(all, o)
 		}
 	}
 	return all
@@ -64,13 +65,13 @@ func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 	if err := fault.Fields(faults); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(outputs, func(a, b Output) int { return a.Table - b.Table })
+	sortByTable(outputs)
 	return outputs, nil
 }
 
 // pack returns the output of a dense column.
 func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []fault.Field) {
-	out := Output{Name: d.Name, Table: TrainingTable, Dense: &Dense{Fill: d.Fill}}
+	out := Output{Name: d.Name, Dense: &Dense{Fill: d.Fill}}
 	var faults []fault.Field
 	for i, c := range d.Columns {
 		path := fmt.Sprintf("%s.columns[%d]", at, i)
@@ -86,13 +87,8 @@ func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []f
 			faults = append(faults, fault.Field{Field: path, Message: fmt.Sprintf(
 				"column %q is %s: dense packs integers, floats, decimals and booleans; omit it, or name it in columns", c.Column, o.Type())})
 		}
-		out.Dense.Columns = append(out.Dense.Columns, *o)
+		out.Parts = append(out.Parts, *o)
 	}
-	if of := out.Dense.Columns; len(of) > 0 {
-		out.Request = !slices.ContainsFunc(of, func(o Output) bool { return !o.Request })
-		if !slices.ContainsFunc(of, func(o Output) bool { return o.Table != of[0].Table }) {
-			out.Table = of[0].Table
-		}
-	}
+	out.place()
 	return out, faults
 }

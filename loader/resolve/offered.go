@@ -3,7 +3,31 @@ package resolve
 import (
 	"fmt"
 	"slices"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
 )
+
+// Explain adds a hint to the error of binding a filter or an expression to the relation's outputs,
+// for each of the given names that is a column of a staging table which the table's entry does not
+// offer.
+func (r *Relation) Explain(err error, names []string) error {
+	faults := slices.Clone(fault.As(err).Faults)
+	for i := range faults {
+		f := &faults[i]
+		for _, name := range names {
+			why, equal := r.NotOffered(name)
+			if f.Message != expr.UnknownColumn(name) || why == "" {
+				continue
+			}
+			f.Message += why
+			if equal != "" {
+				f.Nearest = equal
+			}
+		}
+	}
+	return fault.Fields(faults)
+}
 
 // NotOffered explains a name that is not a column of the dataset. If a staging table has a column
 // of that name, why is the end of a sentence that says which table it is, and how to offer the

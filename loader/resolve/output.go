@@ -19,7 +19,7 @@ const TrainingTable = -1
 type Output struct {
 	Name  string        // the column's name in the stream
 	Table int           // index of the staging entry, or TrainingTable
-	Field catalog.Field // the column of that table, or, if Promoted is set, of the training table; in a Matched output, only the type is set
+	Field catalog.Field // the column of that table, or, if Promoted is set, of the training table; in a Matched or Computed output, it has no id
 	Null  bool          // whether the column may be null in the stream
 	// Matched reports that the column is not a column of a table. Its value is true if the row has
 	// a match in Table, and false otherwise.
@@ -41,9 +41,11 @@ type Output struct {
 	// Category reports that the stream sends the column as codes, with a dictionary in each batch.
 	// Type returns the type of the dictionary's values.
 	Category bool
-	// Dense describes a dense column; it is nil for other columns. For a dense column, only Name,
-	// Table and Request are also set.
-	Dense *Dense
+	// Parts are the outputs of which a dense or computed column is made. They are nil for a column
+	// of a table.
+	Parts    []Output
+	Dense    *Dense    // nil: the column is not dense; for a dense column, Field, Null, Default, Overlays and Shapes are not set
+	Computed *Computed // nil: the column is not computed; for a computed column, Default and Overlays are not set
 
 	missing any // the default in the dataset's notation
 }
@@ -64,11 +66,14 @@ type Shape struct {
 // OfTraining reports whether the values are read from the training table.
 func (o Output) OfTraining() bool { return o.Table == TrainingTable || o.Promoted }
 
+// Made reports whether the column is made of other columns, so that it is not a column of a table.
+func (o Output) Made() bool { return o.Dense != nil || o.Computed != nil }
+
 // Type returns the column's type in the stream. For a category, it returns the type of the
 // dictionary's values.
 func (o Output) Type() arrow.DataType {
 	if o.Dense != nil {
-		return o.Dense.arrow()
+		return packedType(len(o.Parts))
 	}
 	for _, s := range slices.Backward(o.Shapes) {
 		if s.As != nil {
@@ -266,7 +271,7 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	if err := fault.Fields(faults); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(selected, func(a, b Output) int { return a.Table - b.Table })
+	sortByTable(selected)
 	return selected, nil
 }
 
@@ -274,7 +279,12 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 // such column. known has the names of the dataset's outputs.
 func (r *Relation) selected(c dataset.Column, known []string, at string) (*Output, []fault.Field) {
 	k, o := slices.Index(known, c.Column), (*Output)(nil)
-	if k >= 0 {
+	if c.Expr != "" {
+		var faults []fault.Field
+		if o, faults = r.computedFor(c, known, at); o == nil {
+			return nil, faults
+		}
+	} else if k >= 0 {
 		o = new(r.Outputs[k])
 	} else if o = r.lineage(c.Column); o == nil {
 		if why := withoutLineage(r.Training, c.Column); why != "" {

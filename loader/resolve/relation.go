@@ -104,6 +104,7 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 		b.outputs(r, i, fixed)
 	}
 	b.names(r)
+	b.computed(r)
 	if err := fault.Fields(b.faults); err != nil {
 		return nil, err
 	}

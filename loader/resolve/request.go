@@ -49,8 +49,8 @@ func (r *Relation) OncePerRequest(outputs []Output) []bool {
 }
 
 func (r *Relation) oncePerRequest(o Output) bool {
-	if o.Dense != nil {
-		return !slices.ContainsFunc(o.Dense.Columns, func(c Output) bool { return !r.oncePerRequest(c) })
+	if o.Made() {
+		return !slices.ContainsFunc(o.Parts, func(c Output) bool { return !r.oncePerRequest(c) })
 	}
 	if slices.ContainsFunc(o.Overlays, func(over Overlay) bool { return !r.joinedOnce(over.Table) }) {
 		return false

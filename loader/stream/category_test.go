@@ -146,12 +146,12 @@ func TestCategoriesBesideIndexedColumns(t *testing.T) {
 			q.Columns, q.Dense = []dataset.Column{{Column: o.Name, As: dataset.Category}}, nil
 			for _, asked := range c.Query.Columns {
 				if asked.Output() == o.Name {
-					q.Columns[0].Column = asked.Column
+					q.Columns[0].Column, q.Columns[0].Expr = asked.Column, asked.Expr
 				}
 			}
 			q.Wire = dataset.WirePlain
 			texts := q
-			texts.Columns = []dataset.Column{{Column: q.Columns[0].Column}}
+			texts.Columns = []dataset.Column{{Column: q.Columns[0].Column, Expr: q.Columns[0].Expr}}
 			q.Wire = dataset.WireAuto
 			requireCategories(t, c.Name, l, texts, q)
 			shards, err := scenario.Read(ctx, l, q)

@@ -28,7 +28,7 @@ def served(function: str, file: str) -> list[str]:
 @pytest.mark.parametrize(
     ("known", "function", "file"),
     [
-        (penstock.Column, "readColumn", "dataset.go"),
+        (penstock.Column, "readColumn", "columns.go"),
         (penstock.Dense, "readDense", "dense.go"),
         (penstock.Shard, "readShard", "query.go"),
         (penstock.Every, "readEvery", "query.go"),

@@ -16,9 +16,11 @@ import (
 // notInText returns the fields that are not in the text of a query, with reasons.
 func notInText() map[string]string {
 	return map[string]string{
-		"Requests":           "batch_requests decides it",
-		"Inline.Name":        "a dataset in a query has no name",
-		"Dense.Columns.Name": "packed columns have no names of their own",
+		"Requests":                    "batch_requests decides it",
+		"Inline.Name":                 "a dataset in a query has no name",
+		"Dense.Columns.Name":          "packed columns have no names of their own",
+		"Inline.Staging.Columns.Expr": "entries have no computed columns",
+		"With.Columns.Expr":           "entries have no computed columns",
 		"Inline.Staging.PointInTime.Tolerance.Months": "a month has no length",
 		"With.PointInTime.Tolerance.Months":           "a month has no length",
 	}
@@ -31,6 +33,7 @@ func minimal() map[reflect.Type]any {
 		dataset.Dataset{Key: []string{"k"}, Training: dataset.Training{Table: "ml.t"}},
 		dataset.Staging{Table: "features.s"},
 		dataset.Column{Column: "c"},
+		dataset.Computed{Column: "c", Expr: "a"},
 		dataset.Dense{Name: "d", Columns: []dataset.Column{{Column: "c"}}},
 		dataset.KeyPair{Training: "k", Staging: "l"},
 		dataset.Default{Column: "c", Value: int64(1)},
@@ -54,6 +57,7 @@ func minimal() map[reflect.Type]any {
 func special() map[string][]any {
 	out := map[string][]any{
 		"Columns.As": {"float", dataset.Category}, "Dense.Columns.As": {"int"}, "Inline.Staging.Columns.As": {"long"},
+		"Columns.Expr": {"a + b"}, "Dense.Columns.Expr": {"a + b"}, "Inline.Computed.Expr": {"a + b"},
 		"Inline.Training.Table": {"lake.ml.t2"}, "Inline.Staging.Table": {"features.s2"},
 		"Inline.Staging.Align.Rule": {dataset.AlignLatestBefore}, "Inline.Staging.MinMatch": {0.75}, "Sample.Rate": {0.75}, "Sample.Hash.From": {0.125}, "Sample.Hash.To": {0.75},
 		"With.Columns.As": {"long"}, "With.Table": {"features.s2"}, "With.Align.Rule": {dataset.AlignLatestBefore}, "With.MinMatch": {0.75},

@@ -32,9 +32,15 @@ func readDataset(d *decoder, at place) dataset.Dataset {
 		{name: "staging", also: []string{"joins", "right", "tables", "features"}, read: func(d *decoder, at place, out *dataset.Dataset) {
 			out.Staging = list(d, at, dataset.MaxStaging, readStaging)
 		}},
+		{name: "computed", also: []string{"expressions", "derived", "formulas", "transforms"}, read: func(d *decoder, at place, out *dataset.Dataset) {
+			out.Computed = list(d, at, maxColumns, readComputed)
+		}},
 	})
 	if len(out.Staging) == 0 {
 		out.Staging = nil
+	}
+	if len(out.Computed) == 0 {
+		out.Computed = nil
 	}
 	out = out.Defaults()
 	checkKeys(d, at, out)
@@ -133,7 +139,9 @@ func tableFields() []field[dataset.Staging] {
 		{name: "as_of"},
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Filter = d.filter(at) }},
 		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Staging) { out.Key = readKeyPairs(d, at) }},
-		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Columns = readColumns(d, at) }},
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Staging) {
+			out.Columns = list(d, at, maxColumns, readStagingColumn)
+		}},
 		{name: "prefix", read: func(d *decoder, at place, out *dataset.Staging) { out.Prefix = readPrefix(d, at) }},
 		{name: "limits", also: []string{"expectations", "checks"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Limits = readValueLimits(d, at) }},
 	}
@@ -257,38 +265,6 @@ func readKeyPairs(d *decoder, at place) []dataset.KeyPair {
 		pairs = append(pairs, p)
 	}
 	return pairs
-}
-
-func readColumns(d *decoder, at place) []dataset.Column {
-	return list(d, at, maxColumns, readColumn)
-}
-
-// noCategories reports columns with the cast `category` in a place where it is not allowed.
-func noCategories(d *decoder, path string, columns []dataset.Column, why string) {
-	for i, c := range columns {
-		if c.As == dataset.Category {
-			d.fail(path+indexed(i)+".as", "%s", why)
-		}
-	}
-}
-
-// readColumn decodes a column: its name, or an object that renames or shapes it.
-func readColumn(d *decoder, at place) dataset.Column {
-	if at.kind != kindObject {
-		return dataset.Column{Column: d.name(at)}
-	}
-	var out dataset.Column
-	object(d, at, &out, []field[dataset.Column]{
-		{name: "column", must: true, read: func(d *decoder, at place, out *dataset.Column) { out.Column = d.name(at) }},
-		{name: "name", read: func(d *decoder, at place, out *dataset.Column) { out.Name = d.name(at) }},
-		{name: "first", read: func(d *decoder, at place, out *dataset.Column) { out.First = int(d.whole(at, 1, maxInt32)) }},
-		{name: "last", read: func(d *decoder, at place, out *dataset.Column) { out.Last = int(d.whole(at, 1, maxInt32)) }},
-		{name: "as", read: func(d *decoder, at place, out *dataset.Column) { out.As = readCastType(d, at) }},
-	})
-	if out.First != 0 && out.Last != 0 {
-		d.fail(at.pathOf("last"), "first and last cannot be combined; keep one of them")
-	}
-	return out
 }
 
 // faulty reports whether there is a fault at exactly this path. Faults of values inside the value

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
@@ -254,15 +255,31 @@ func words[E ~string](list []E) string {
 
 func (d *decoder) filter(at place) dataset.Filter {
 	out, err := dataset.ParseFilter(d.text(at))
-	if err != nil {
-		e := fault.As(err)
-		if len(e.Faults) == 0 {
-			d.fail(at.path, "%s", e.Message)
-		}
-		for _, f := range e.Faults {
-			f.Field = at.path
-			d.add(0, f)
-		}
-	}
+	d.parsed(at, err)
 	return out
+}
+
+// expression decodes the text of a value expression.
+func (d *decoder) expression(at place) string {
+	text := d.text(at)
+	if at.kind == kindText {
+		_, err := expr.ParseValue(text)
+		d.parsed(at, err)
+	}
+	return text
+}
+
+// parsed reports the faults of parsing a text.
+func (d *decoder) parsed(at place, err error) {
+	if err == nil {
+		return
+	}
+	e := fault.As(err)
+	if len(e.Faults) == 0 {
+		d.fail(at.path, "%s", e.Message)
+	}
+	for _, f := range e.Faults {
+		f.Field = at.path
+		d.add(0, f)
+	}
 }

@@ -20,6 +20,7 @@ func forms() map[string]string {
 		"key":        `key: ["request_id"]`,
 		"columns":    `columns: ["name", "other"]`,
 		"by":         `by: ["name", "other"]`,
+		"computed":   `computed: [{"column": "ctr", "expr": "clicks / nullif(views, 0)"}]`,
 		"dense":      `dense: {"features": ["name", "other"]}`,
 		"sample":     `sample: {"rate": 0.1, "where": "label = 0"} or {"hash": [0, 0.1], "by": "request"}`,
 		"shard":      `shard: {"index": 0, "of": 4}`,
@@ -36,7 +37,7 @@ func forms() map[string]string {
 
 // itemForms returns the examples for entries of lists.
 func itemForms() map[string]string {
-	return map[string]string{"staging": `{"table": "namespace.table"}`}
+	return map[string]string{"staging": `{"table": "namespace.table"}`, "computed": `{"column": "ctr", "expr": "clicks / nullif(views, 0)"}`}
 }
 
 // formOf returns the example for a path as the end of an error message, or "" if there is

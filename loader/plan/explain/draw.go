@@ -195,6 +195,7 @@ func drawStreams(d *drawing, p *plan.Plan, q dataset.Query, needs []bool) {
 	of := max(1, q.Shard.Of)
 	d.text("└─ gives  ", "rows "+rowsText(p))
 	last := func(what, text string) { d.text(fmt.Sprintf("    %-8s ", what), text) }
+	drawComputed(p, q, last)
 	last("order", orderText(p))
 	last("streams", fmt.Sprintf("%s of %s in all", plan.Counted(of, "stream"), plan.Counted(len(p.Lanes), "lane")))
 	last("splits", fmt.Sprintf("%s, dealt to the lanes in %s", plan.Counted(len(p.Splits), "split"), plan.Counted(ranges(p), "range")))

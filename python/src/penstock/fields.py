@@ -14,11 +14,12 @@ Cursor = dict[str, Any]
 
 Column = TypedDict(
     "Column",
-    {"column": Required[str], "name": str, "first": int, "last": int, "as": str},
+    {"column": Required[str], "name": str, "first": int, "last": int, "as": str, "expr": str},
     total=False,
 )
 """A column with changes: `name` renames it, `first` or `last` keeps that many elements of its lists, and
-`as` casts it. `"as": "category"` makes texts arrive as codes of a dictionary that each batch has of its own values."""
+`as` casts it. `"as": "category"` makes texts arrive as codes of a dictionary that each batch has of its own values.
+`expr` computes a column from other columns of the dataset; `column` is then its name."""
 
 
 class Dense(TypedDict, total=False):
