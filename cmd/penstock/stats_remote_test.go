@@ -158,18 +158,48 @@ rules:
 	require.Nil(t, part.Entries[0].Keys)
 	require.Nil(t, without.Entries[0].Keys)
 	require.Less(t, len(without.Entries[0].Columns), len(whole.Entries[0].Columns))
+	require.Zero(t, call("joined", "joined", "--against", "joined").code)
 	require.Contains(t, call("reader", "joined").stderr, `"joined"`)
 	require.Contains(t, call("reader", "history", "--against", "joined").stderr, `"joined"`)
 
-	events := map[audit.Event]int{}
+	events, compared := map[audit.Event]int{}, 0
 	for _, line := range server.lines(t) {
 		events[line.Event]++
+		if line.Event == audit.Stats && len(line.Tables) == 4 {
+			require.Equal(t, line.Tables[:2], line.Tables[2:], "the tables of both datasets")
+			require.Equal(t, []string{"features.secret", "features.history"}, []string{line.Tables[0].Table, line.Tables[1].Table})
+			compared++
+		}
 		if line.Event == audit.Stats && line.End == "ok" && line.Dataset == "" {
 			require.Equal(t, "features.history", line.Tables[0].Table)
 			require.Contains(t, []int64{2, 4}, line.Rows, "of main, or of candidate")
 		}
 	}
 	require.Equal(t, 1, events[audit.Keep])
+	require.Equal(t, 1, compared)
 	require.Positive(t, events[audit.Stats])
 	require.Positive(t, events[audit.Refusal])
+}
+
+// Calls of a server keep the statistics of files together, and get the same result.
+//
+// spec: stats-12
+func TestStatsOfServersShareKeptStatistics(t *testing.T) {
+	l, folder := stagedHistory(t)
+	text, err := os.ReadFile(l.config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(l.config, append(text, "server: {cache_dir: "+filepath.Join(t.TempDir(), "cached")+"}\n"...), 0o600))
+	server := start(t, "--config", l.config, "--memory", "256MiB")
+	want := run(t, "stats", "features.history", "--json", "--uri", server.uri())
+	require.Zero(t, want.code, want.stderr)
+	require.NoError(t, os.Rename(filepath.Join(folder, "data"), filepath.Join(folder, "away")))
+	const calls = 8
+	results := make(chan ran, calls)
+	for range calls {
+		go func() { results <- run(t, "stats", "features.history", "--json", "--uri", server.uri()) }()
+	}
+	for range calls {
+		require.Equal(t, want, <-results, "no call needs the data files")
+	}
+	require.Contains(t, run(t, "cache", "ls", "--json", "--uri", server.uri()).stdout, `"statistics": {`)
 }

@@ -40,6 +40,8 @@ type Request struct {
 	Rights, BaseRights policy.Rights
 	// Read is called from time to time with the number of rows read so far and the number of all rows to read.
 	Read func(read, all int64)
+	// Pinned is that of entries.Request.
+	Pinned func(table string, snapshot int64)
 }
 
 // Options configure a Service.
@@ -215,14 +217,17 @@ func (s *Service) dataset(c *call.Call, asked decode.StatsCommand) subject {
 	}
 	return subject{permit, func(ctx context.Context, request Request) (described, error) {
 		c.Note.Stats()
+		var tables []audit.TableSnapshot
+		request.Pinned = func(table string, snapshot int64) {
+			tables = append(tables, audit.TableSnapshot{Table: table, Snapshot: snapshot})
+		}
 		r, err := s.options.Describer.DescribeDataset(ctx, request)
 		if err != nil {
 			return described{}, err
 		}
-		out := described{result: r, write: func(w io.Writer) error { return htmlpage.WriteDataset(w, r) }, rows: r.Rows, columns: len(r.Columns)}
-		out.tables = []audit.TableSnapshot{{Table: r.Training, Snapshot: r.Snapshot}}
+		out := described{result: r, tables: tables, write: func(w io.Writer) error { return htmlpage.WriteDataset(w, r) }, rows: r.Rows, columns: len(r.Columns)}
 		for _, e := range r.Entries {
-			out.tables, out.columns = append(out.tables, audit.TableSnapshot{Table: e.Table, Snapshot: e.Snapshot}), out.columns+len(e.Columns)
+			out.columns += len(e.Columns)
 		}
 		return out, nil
 	}}

@@ -81,7 +81,7 @@ func (d Describer) IsDataset(name string) bool {
 func (d Describer) DescribeDataset(ctx context.Context, r describe.Request) (*entries.Result, error) {
 	o := entries.Options{Loader: d.engine.Loader, Budget: d.engine.Budget}
 	request := entries.Request{
-		Dataset: r.Of, Columns: r.Columns, MaxColumns: d.maxColumns, Rights: r.Rights, BaseRights: r.BaseRights, Label: r.Label, Exact: r.Exact, NoValues: r.NoValues, Progress: r.Read,
+		Dataset: r.Of, Columns: r.Columns, MaxColumns: d.maxColumns, Rights: r.Rights, BaseRights: r.BaseRights, Label: r.Label, Exact: r.Exact, NoValues: r.NoValues, Progress: r.Read, Pinned: r.Pinned,
 	}
 	if r.Against == "" {
 		return entries.Describe(ctx, o, request)

@@ -52,6 +52,9 @@ type Request struct {
 	Exact, NoValues bool
 	// Progress is called from time to time with the number of rows read so far and the number of all rows to read; it may be nil.
 	Progress func(read, all int64)
+	// Pinned is called with each table and snapshot that is described or compared with, before it is read; it may be nil. Snapshot 0 stands
+	// for no snapshot.
+	Pinned func(table string, snapshot int64)
 }
 
 // Result describes a dataset, as JSON.

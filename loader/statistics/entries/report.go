@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/stats"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/stream"
@@ -68,9 +67,7 @@ func (d *describing) report(of stream.Report) {
 	out := &d.result
 	training := d.planned.Relation.Training
 	out.Version, out.Dataset, out.Training, out.Rows, out.Names = 1, d.dataset.Name, training.Name, d.read, stats.Quantiles
-	if training.Pin.Snapshot != dataset.NoSnapshot {
-		out.Snapshot = training.Pin.Snapshot
-	}
+	out.Snapshot = snapshotOf(training.Pin)
 	out.Sample = statistics.Sample{
 		Rows: d.whole.Sampled, Rate: d.sampling().Rate(), QuantileError: stats.QuantileError(d.whole.Sampled, d.read), DistinctError: stats.DistinctError,
 	}
@@ -81,10 +78,7 @@ func (d *describing) report(of stream.Report) {
 		}
 	}
 	for i, s := range d.planned.Relation.Staging {
-		e := Entry{Name: s.Name, Table: s.Table, Promoted: s.Promoted != nil, Columns: d.summaries(i)}
-		if s.Pinned.Pin.Snapshot != dataset.NoSnapshot {
-			e.Snapshot = s.Pinned.Pin.Snapshot
-		}
+		e := Entry{Name: s.Name, Table: s.Table, Snapshot: snapshotOf(s.Pinned.Pin), Promoted: s.Promoted != nil, Columns: d.summaries(i)}
 		if !e.Promoted {
 			d.matches(&e, i, of.Staging[s.Name])
 		}

@@ -53,7 +53,30 @@ func (d *describing) plan(ctx context.Context) error {
 		d.marks = append(d.marks, d.markedOutputs(i, s))
 	}
 	d.own = names[:len(own.Outputs)]
+	d.notePins()
 	return nil
+}
+
+// notePins calls Request.Pinned with each table.
+func (d *describing) notePins() {
+	if d.request.Pinned == nil {
+		return
+	}
+	of := d.planned.Relation
+	d.request.Pinned(of.Training.Name, snapshotOf(of.Training.Pin))
+	for _, s := range of.Staging {
+		if s.Promoted == nil {
+			d.request.Pinned(s.Table, snapshotOf(s.Pinned.Pin))
+		}
+	}
+}
+
+// snapshotOf returns the snapshot of a pin; 0 if the table has none.
+func snapshotOf(p dataset.TablePin) int64 {
+	if p.Snapshot == dataset.NoSnapshot {
+		return 0
+	}
+	return p.Snapshot
 }
 
 // planRequest returns the request for a plan with the rights of the client.
