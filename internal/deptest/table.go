@@ -67,6 +67,7 @@ func Graph() []Row {
 		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
 		{Folder: "internal/theta", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/stats", Imports: "batch theta fault", Outside: libXXH3},
+		{Folder: "internal/fitted", Imports: "budget fault"},
 		{Folder: "internal/puffin", Imports: "fault"},
 		{Folder: "internal/svg"},
 		{Folder: "internal/drift", Imports: "stats"},
