@@ -51,9 +51,10 @@ func bindCoalesce(args []Argument) (Bound, error) {
 		return Bound{}, errTypes{}
 	}
 	return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
+		absent := allNullsOf(args, rows)
 		return func(row int) int {
-			for i, a := range args {
-				if !nullAt(a, rows, row) {
+			for i, a := range absent {
+				if !a.at(row) {
 					return i
 				}
 			}
@@ -80,10 +81,11 @@ func bindNullIf(args []Argument) (Bound, error) {
 		converted := as.run(of, mem)
 		defer releaseAll(converted)
 		compare := comparison(converted[0], converted[1], rows)
+		first, other := nullsOf(converted[0], rows), nullsOf(converted[1], rows)
 		one := c
 		one.choose = func([]arrow.Array, int) func(int) int {
 			return func(row int) int {
-				if nullAt(converted[0], rows, row) || !nullAt(converted[1], rows, row) && compare(row) == 0 {
+				if first.at(row) || !other.at(row) && compare(row) == 0 {
 					return 1
 				}
 				return 0
@@ -133,10 +135,10 @@ func nullIfNumbers(args []Argument, as conversion) Bound {
 // clearEqual clears the bits of rows in which two arguments are equal.
 func clearEqual[T int32 | int64 | float32 | float64](v validity, args []arrow.Array, rows int) {
 	a, b, valid := vectorOf[T](args[0], rows), vectorOf[T](args[1], rows), v.buffer.Bytes()
-	nullable := args[1].NullN() > 0
+	absent := nullsOf(args[1], rows)
 	for i := range rows {
 		x, y := a.at(i), b.at(i)
-		if (x == y || x != x && y != y) && (!nullable || !nullAt(args[1], rows, i)) {
+		if (x == y || x != x && y != y) && !absent.at(i) {
 			bitutil.ClearBit(valid, i)
 		}
 	}
@@ -160,11 +162,11 @@ func bindExtreme(sign int) func([]Argument) (Bound, error) {
 			return Bound{}, errTypes{}
 		}
 		return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
-			compare := comparisons(args, rows)
+			compare, absent := comparisons(args, rows), allNullsOf(args, rows)
 			return func(row int) int {
 				best := len(args)
-				for i, a := range args {
-					if !nullAt(a, rows, row) && (best == len(args) || compare(best, i, row)*sign < 0) {
+				for i, a := range absent {
+					if !a.at(row) && (best == len(args) || compare(best, i, row)*sign < 0) {
 						best = i
 					}
 				}

@@ -246,7 +246,7 @@ func hasMoreNulls(in *rows, out arrow.Array) bool {
 	for i := range in.n {
 		null := false
 		for _, a := range in.args {
-			null = null || nullAt(a, in.n, i)
+			null = null || nullsOf(a, in.n).at(i)
 		}
 		if out.IsNull(i) && !null {
 			return true

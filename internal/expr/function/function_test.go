@@ -63,7 +63,7 @@ func TestNullsMakeNulls(t *testing.T) {
 		in, out := in.successful(t, c.bind(t, in))
 		for i := range in.n {
 			for _, a := range in.args {
-				if nullAt(a, in.n, i) && !(c.name == "lookup" && a.Len() == 1) {
+				if nullsOf(a, in.n).at(i) && !(c.name == "lookup" && a.Len() == 1) {
 					require.True(t, out.IsNull(i), c)
 				}
 			}

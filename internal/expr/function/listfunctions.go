@@ -92,9 +92,10 @@ func bindElement(name string, try bool) func([]Argument) (Bound, error) {
 				which := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
 				at := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
 				in, index := listsOf(of[0], rows), wholes(of[1], rows)
+				noList, noIndex := nullsOf(of[0], rows), nullsOf(of[1], rows)
 				for i := range which {
 					which[i], at[i] = 1, 0
-					if nullAt(of[0], rows, i) || nullAt(of[1], rows, i) {
+					if noList.at(i) || noIndex.at(i) {
 						continue
 					}
 					from, to := in.at(i)
@@ -197,10 +198,10 @@ func bindBest(sign int) func([]Argument) (Bound, error) {
 				which := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
 				at := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
 				in := listsOf(of[0], rows)
-				compare := ordering(in.items)
+				compare, absent := ordering(in.items), nullsOf(of[0], rows)
 				for i := range which {
 					which[i], at[i] = 1, 0
-					if nullAt(of[0], rows, i) {
+					if absent.at(i) {
 						continue
 					}
 					from, to := in.at(i)

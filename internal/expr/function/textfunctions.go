@@ -317,10 +317,11 @@ func bindConcat(args []Argument) (Bound, error) {
 				all[i] = textsOf(a, rows)
 				most += all[i].total(rows)
 			}
+			absent := allNullsOf(of[1:], rows)
 			return o.textRows("concat_ws", of, o.common(of[:1]), most, func(out []byte, row int) ([]byte, *refusal) {
 				some := false
-				for i, a := range of[1:] {
-					if nullAt(a, rows, row) {
+				for i, a := range absent {
+					if a.at(row) {
 						continue
 					}
 					if some {

@@ -84,8 +84,30 @@ func (t texts) total(rows int) int {
 	return int(t.offsets[len(t.offsets)-1] - t.offsets[0])
 }
 
-// nullAt reports whether an argument is null in a row.
-func nullAt(a arrow.Array, rows, row int) bool { return a.IsNull(row & maskOf(a, rows)) }
+// nulls tells which rows of an argument are null, without calls of the array.
+type nulls struct {
+	bitmap       []byte // nil: no row is null
+	offset, mask int
+}
+
+func nullsOf(a arrow.Array, rows int) nulls {
+	if a.NullN() == 0 {
+		return nulls{}
+	}
+	return nulls{a.NullBitmapBytes(), a.Data().Offset(), maskOf(a, rows)}
+}
+
+func allNullsOf(args []arrow.Array, rows int) []nulls {
+	out := make([]nulls, len(args))
+	for i, a := range args {
+		out[i] = nullsOf(a, rows)
+	}
+	return out
+}
+
+func (n nulls) at(row int) bool {
+	return n.bitmap != nil && !bitutil.BitIsSet(n.bitmap, n.offset+row&n.mask)
+}
 
 // refusal is the reason why a function has no result for some values, and what to do.
 type refusal struct{ reason, remedy string }
