@@ -70,3 +70,53 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkValues evaluates expressions beside a loop that sums two slices.
+func BenchmarkValues(b *testing.B) {
+	const rows = 1 << 16
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "clicks", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "views", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	}, nil)
+	builder := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer builder.Release()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range rows {
+		for _, field := range builder.Fields() {
+			field.(*array.Int64Builder).AppendValues([]int64{r.Int64N(20)}, []bool{r.IntN(50) > 0})
+		}
+	}
+	batch := builder.NewRecordBatch()
+	defer batch.Release()
+	perRow := func(b *testing.B) {
+		b.Helper()
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows)/float64(b.N), "ns/row")
+	}
+	b.Run("sum of slices", func(b *testing.B) {
+		x, y := batch.Column(0).(*array.Int64).Int64Values(), batch.Column(1).(*array.Int64).Int64Values()
+		for b.Loop() {
+			out := make([]int64, rows)
+			for i := range out {
+				out[i] = x[i] + y[i]
+			}
+		}
+		perRow(b)
+	})
+	for _, text := range []string{
+		"clicks + views", "clicks / nullif(views, 0)", "CASE WHEN views > 0 THEN clicks / views ELSE 0 END", "CASE WHEN views > 10 THEN 'many' WHEN views > 0 THEN 'few' ELSE 'none' END",
+		"CAST(clicks AS double)", "clicks > views AND views > 3",
+	} {
+		v, err := ParseValue(text)
+		require.NoError(b, err)
+		bound, err := v.Bind(schema)
+		require.NoError(b, err)
+		b.Run(text, func(b *testing.B) {
+			for b.Loop() {
+				values, err := bound.Evaluate(batch, memory.DefaultAllocator)
+				require.NoError(b, err)
+				values.Release()
+			}
+			perRow(b)
+		})
+	}
+}

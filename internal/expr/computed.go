@@ -124,6 +124,11 @@ func (c *Computed) Evaluate(batch arrow.RecordBatch, mem memory.Allocator) (arro
 	if err := e.resolve(batch, c.columns); err != nil {
 		return nil, fault.Op(err, "evaluate %s", shorten(c.text))
 	}
+	for name, a := range e.arrays {
+		own := view(a, 0, a.Len())
+		defer own.Release()
+		e.arrays[name] = own
+	}
 	return c.root.evaluate(e, e.all())
 }
 

@@ -182,7 +182,7 @@ func evaluateOne(t *testing.T, text, json string) ([]string, error) {
 	return texts, nil
 }
 
-// spec: expr-4, expr-7, expr-8, expr-11
+// spec: expr-4, expr-7, expr-8, expr-11, expr-16
 func TestEvaluateValues(t *testing.T) {
 	for _, one := range []struct{ text, rows, want string }{
 		{"i + 1", `[{"i":1},{"i":-5},{}]`, "2 -4 null"},
@@ -211,6 +211,8 @@ func TestEvaluateValues(t *testing.T) {
 		{"CAST(NULL AS int) + n", `[{"n":1}]`, "null"},
 		{"n", `[{"n":1},{"n":2}]`, "1 2"},
 		{"i + l", `[]`, ""},
+		{"d + 1", `[{"d":"2020-02-28"},{}]`, "2020-02-29 null"},
+		{"d - i", `[{"d":"1970-01-01","i":1}]`, "1969-12-31"},
 		{"i > 1", `[{"i":1},{"i":2},{}]`, "false true null"},
 		{"i > 1 AND l > 1", `[{"i":1},{"i":2},{"l":1},{"i":2,"l":2},{"l":2}]`, "false null false true null"},
 		{"i > 1 OR l > 1", `[{"i":1},{"i":2},{"l":1},{"i":1,"l":1},{"l":2}]`, "null true null false true"},
@@ -253,6 +255,7 @@ func TestEvaluateFailsForValues(t *testing.T) {
 		{"-l", `[{"l":-9223372036854775808}]`, "not within long"},
 		{"l % -1", `[{"l":-9223372036854775808}]`, "not within long"},
 		{"1 + i / l", `[{"i":1,"l":0}]`, "evaluate i / l: 1 / 0 is a division by zero; make a divisor of 0 null with nullif(divisor, 0)"},
+		{"d + i", `[{"d":"9999-12-31","i":1}]`, "not within the years 1 to 9999"},
 		{"g / 0", `[{"g":1}]`, "division by zero"},
 		{"l % i", `[{"i":0,"l":3}]`, "3 % 0 is a division by zero"},
 		{"CAST(s AS int)", `[{"s":"x"}]`, "'x' cannot be cast from string to int; TRY_CAST makes such values null"},

@@ -130,6 +130,9 @@ func engineCases() []engineCase {
 		types, text, _ := strings.Cut(one, ":")
 		cases = append(cases, engineCase{types: types, text: text})
 	}
+	for _, text := range []string{"a + b", "a - b", "b + a", "a + 1"} {
+		cases = append(cases, engineCase{types: "di", text: text})
+	}
 	for _, types := range []string{"i", "l", "b", "d", "p", "m"} {
 		cases = append(cases, engineCase{types: types, text: "CAST(a AS varchar)", spark: "CAST(a AS string)"})
 	}

@@ -86,7 +86,7 @@ func (e *evaluation) chunk(root rule, begin, end int, dst []int32) []int32 {
 	whole := e.arrays
 	e.arrays = make(map[string]arrow.Array, len(whole))
 	for name, a := range whole {
-		e.arrays[name] = array.NewSlice(a, int64(begin), int64(end))
+		e.arrays[name] = view(a, begin, end)
 	}
 	before := len(dst)
 	dst = e.passing(root, end-begin, dst)
@@ -99,6 +99,16 @@ func (e *evaluation) chunk(root rule, begin, end int, dst []int32) []int32 {
 	e.forget()
 	e.arrays = whole
 	return dst
+}
+
+// view returns the rows from begin to end of an array as an array of its own. Unlike array.NewSlice, it
+// does not read the number of nulls, which other goroutines may be storing, and operators and functions
+// may store that of the view.
+func view(a arrow.Array, begin, end int) arrow.Array {
+	of := a.Data()
+	data := array.NewData(of.DataType(), end-begin, of.Buffers(), of.Children(), array.UnknownNullCount, of.Offset()+begin)
+	defer data.Release()
+	return array.MakeFromData(data)
 }
 
 // end releases and forgets the arrays of a call.

@@ -261,7 +261,10 @@ func sliced[O int32 | int64](offsets []O, bytes []byte) func(int) []byte {
 func pairMatcherOf(o op, s columnType) pairMatcher {
 	switch s.family {
 	case floats:
-		return matchPairs(o, floatAt, compareFloats)
+		if s.bits == 32 {
+			return matchNumbers[float32](o, arrow.FLOAT32, matchPairs(o, floatAt, compareFloats))
+		}
+		return matchNumbers[float64](o, arrow.FLOAT64, matchPairs(o, floatAt, compareFloats))
 	case decimals:
 		return matchPairs(o, func(a arrow.Array) func(int) decimal128.Num {
 			rows := arrow.GetValues[decimal128.Num](a.Data(), 1)
@@ -271,7 +274,70 @@ func pairMatcherOf(o op, s columnType) pairMatcher {
 		return matchPairs(o, bytesAt, bytes.Compare)
 	case opaque, nested, integers, booleans, dates, times, timestamp:
 	}
-	return matchPairs(o, integerAt, cmp.Compare[int64])
+	mixed := matchPairs(o, integerAt, cmp.Compare[int64])
+	if s.family == integers && s.bits == 64 {
+		return matchNumbers[int64](o, arrow.INT64, mixed)
+	}
+	return mixed
+}
+
+// matchNumbers compares arrays of one type. Other arrays, such as a float and a double, are compared by
+// mixed.
+func matchNumbers[T int32 | int64 | float32 | float64](o op, id arrow.Type, mixed pairMatcher) pairMatcher {
+	return func(a, b arrow.Array) wordFunc {
+		if a.DataType().ID() != id || b.DataType().ID() != id {
+			return mixed(a, b)
+		}
+		x, y := arrow.GetValues[T](a.Data(), 1), arrow.GetValues[T](b.Data(), 1)
+		switch o {
+		case eq:
+			return equalPairs(x, y)
+		case ne:
+			return not64(equalPairs(x, y))
+		case lt:
+			return lessPairs(x, y)
+		case ge:
+			return not64(lessPairs(x, y))
+		case gt:
+			return lessPairs(y, x)
+		case le:
+		}
+		return not64(lessPairs(y, x))
+	}
+}
+
+func not64(word wordFunc) wordFunc {
+	return func(begin, end int) uint64 { return ^word(begin, end) }
+}
+
+// equalPairs compares values of which NaN equals itself.
+func equalPairs[T int32 | int64 | float32 | float64](x, y []T) wordFunc {
+	return func(begin, end int) (word uint64) {
+		right := y[begin:end]
+		for i, v := range x[begin:end] {
+			var bit uint64
+			if v == right[i] || v != v && right[i] != right[i] {
+				bit = 1
+			}
+			word |= bit << (uint(i) & 63)
+		}
+		return word
+	}
+}
+
+// lessPairs compares values of which NaN is the greatest.
+func lessPairs[T int32 | int64 | float32 | float64](x, y []T) wordFunc {
+	return func(begin, end int) (word uint64) {
+		right := y[begin:end]
+		for i, v := range x[begin:end] {
+			var bit uint64
+			if v < right[i] || v == v && right[i] != right[i] {
+				bit = 1
+			}
+			word |= bit << (uint(i) & 63)
+		}
+		return word
+	}
 }
 
 func matchPairs[T any](o op, access func(arrow.Array) func(int) T, compare func(x, y T) int) pairMatcher {

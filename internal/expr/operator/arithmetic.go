@@ -32,6 +32,9 @@ func Binary(op Op, left, right arrow.DataType) (Bound, error) {
 	if op == Concatenate {
 		return concatenation(left, right)
 	}
+	if dt := shifted(op, left, right); dt != nil {
+		return dates(op, dt), nil
+	}
 	common := Common(left, right)
 	if common == nil || !isNumber(common) {
 		return Bound{}, fmt.Errorf("%s %s %s is not defined: operands are numbers", Name(left), op, Name(right))
@@ -49,6 +52,27 @@ func Binary(op Op, left, right arrow.DataType) (Bound, error) {
 	default:
 		return floats[float64](op, common), nil
 	}
+}
+
+// search returns the first row of a block, from a row on, that fails, or the number of rows.
+type search[T number] func(left, right []T, from int) int
+
+// searchFor returns the search for operands that fail.
+func searchFor[T number](fails func(x, y T) bool) search[T] {
+	return func(left, right []T, from int) int {
+		for from < len(left) && !fails(left[from], right[from]) {
+			from++
+		}
+		return from
+	}
+}
+
+// searchZero is the search for a divisor of 0, which values under nulls often are.
+func searchZero[T number](_, right []T, from int) int {
+	for from < len(right) && right[from] != 0 {
+		from++
+	}
+	return from
 }
 
 // Common returns the type of results that may be either of two types, or nil if there is none. It
@@ -74,38 +98,66 @@ func isNumber(dt arrow.DataType) bool {
 	return isInteger(dt) || dt.ID() == arrow.FLOAT32 || dt.ID() == arrow.FLOAT64
 }
 
+// shifted returns the type of a date that is moved by days, or nil for other operands.
+func shifted(op Op, left, right arrow.DataType) arrow.DataType {
+	switch {
+	case left.ID() == arrow.DATE32 && right.ID() == arrow.INT32 && (op == Add || op == Subtract):
+		return left
+	case left.ID() == arrow.INT32 && right.ID() == arrow.DATE32 && op == Add:
+		return right
+	default:
+		return nil
+	}
+}
+
+// dates moves dates by days.
+func dates(op Op, dt arrow.DataType) Bound {
+	move := func(x, y int32) int64 { return int64(x) + int64(y) }
+	if op == Subtract {
+		move = func(x, y int32) int64 { return int64(x) - int64(y) }
+	}
+	outside := func(x, y int32) bool { day := move(x, y); return day < minDay || day > maxDay }
+	compute := func(left, right, out []int32) (suspect bool) {
+		for i := range out {
+			out[i] = int32(move(left[i], right[i]))
+			suspect = suspect || outside(left[i], right[i])
+		}
+		return suspect
+	}
+	return pairwise(op, dt, compute, searchFor(outside))
+}
+
 func integers[T int32 | int64](op Op, dt arrow.DataType, multiply loop[T]) Bound {
 	switch op {
 	case Add:
-		return pairwise(op, dt, addIntegers[T], func(x, y T) bool { return (x^(x+y))&(y^(x+y)) < 0 })
+		return pairwise(op, dt, addIntegers[T], searchFor(func(x, y T) bool { return (x^(x+y))&(y^(x+y)) < 0 }))
 	case Subtract:
-		return pairwise(op, dt, subtractIntegers[T], func(x, y T) bool { return (x^y)&(x^(x-y)) < 0 })
+		return pairwise(op, dt, subtractIntegers[T], searchFor(func(x, y T) bool { return (x^y)&(x^(x-y)) < 0 }))
 	case Multiply:
-		return pairwise(op, dt, multiply, func(x, y T) bool { var out [1]T; return multiply([]T{x}, []T{y}, out[:]) })
+		return pairwise(op, dt, multiply, searchFor(func(x, y T) bool { var out [1]T; return multiply([]T{x}, []T{y}, out[:]) }))
 	case Divide, Remainder, Concatenate:
 	}
 	// The quotient of the smallest integer and -1 does not fit, with which DuckDB fails.
-	return pairwise(op, dt, remainderIntegers[T], func(x, y T) bool { return y == 0 || y == -1 && x == -x && x != 0 })
+	return pairwise(op, dt, remainderIntegers[T], searchFor(func(x, y T) bool { return y == 0 || y == -1 && x == -x && x != 0 }))
 }
 
 func floats[T float32 | float64](op Op, dt arrow.DataType) Bound {
-	never := func(T, T) bool { return false }
 	switch op {
 	case Add:
-		return pairwise(op, dt, addFloats[T], never)
+		return pairwise(op, dt, addFloats[T], nil)
 	case Subtract:
-		return pairwise(op, dt, subtractFloats[T], never)
+		return pairwise(op, dt, subtractFloats[T], nil)
 	case Multiply:
-		return pairwise(op, dt, multiplyFloats[T], never)
+		return pairwise(op, dt, multiplyFloats[T], nil)
 	case Divide:
-		return pairwise(op, dt, divideFloats[T], func(_, y T) bool { return y == 0 })
+		return pairwise(op, dt, divideFloats[T], searchZero[T])
 	case Remainder, Concatenate:
 	}
-	return pairwise(op, dt, remainderFloats[T], func(_, y T) bool { return y == 0 })
+	return pairwise(op, dt, remainderFloats[T], searchZero[T])
 }
 
-// pairwise makes an operator of a loop and the exact condition under which a row fails.
-func pairwise[T number](op Op, dt arrow.DataType, compute loop[T], fails func(x, y T) bool) Bound {
+// pairwise makes an operator of a loop and the search for rows that fail.
+func pairwise[T number](op Op, dt arrow.DataType, compute loop[T], find search[T]) Bound {
 	run := func(operands []arrow.Array, rows Rows) (arrow.Array, error) {
 		validity := rows.validity(operands...)
 		values := rows.buffer(rows.Count * dt.(arrow.FixedWidthDataType).Bytes())
@@ -118,10 +170,12 @@ func pairwise[T number](op Op, dt arrow.DataType, compute loop[T], fails func(x,
 			if !compute(x, y, out[from:to]) {
 				continue
 			}
-			if row := rows.first(from, to, validity, func(row int) bool { return fails(x[row-from], y[row-from]) }); row >= 0 {
-				err := arithmeticFailure(op, dt, x[row-from], y[row-from])
-				rows.Make(dt, validity, values).Release()
-				return nil, err
+			for at := find(x, y, 0); at < len(x); at = find(x, y, at+1) {
+				if rows.matters(validity, from+at) {
+					err := arithmeticFailure(op, dt, x[at], y[at])
+					rows.Make(dt, validity, values).Release()
+					return nil, err
+				}
 			}
 		}
 		return rows.Make(dt, validity, values), nil
@@ -133,6 +187,8 @@ func arithmeticFailure[T number](op Op, dt arrow.DataType, x, y T) error {
 	switch {
 	case y == 0 && (op == Divide || op == Remainder):
 		return failure("make a divisor of 0 null with nullif(divisor, 0), which makes the result null, too", "%v %s 0 is a division by zero", x, op)
+	case dt.ID() == arrow.DATE32:
+		return failure("filter such rows out, or choose another value with CASE", "a date of day %v %s %v is not within the years 1 to 9999", x, op, y)
 	case dt.ID() == arrow.INT32:
 		return failure("cast an operand to long, as in CAST(x AS long)", "the result of %v %s %v is not within int", x, op, y)
 	default:
@@ -145,7 +201,7 @@ func arithmeticFailure[T number](op Op, dt arrow.DataType, x, y T) error {
 func readerOf[T number](a arrow.Array, rows Rows, scratch *block[T]) func(from, to int) []T {
 	var convert func(from, to int)
 	switch a.DataType().ID() {
-	case arrow.INT32:
+	case arrow.INT32, arrow.DATE32:
 		convert = converterOf[int32](a, scratch)
 	case arrow.INT64:
 		convert = converterOf[int64](a, scratch)
@@ -272,8 +328,11 @@ func divideFloats[T float32 | float64](left, right, out []T) bool {
 	left, right = left[:len(out)], right[:len(out)]
 	zero := false
 	for i := range out {
-		zero = zero || right[i] == 0
-		out[i] = left[i] / right[i]
+		divisor := right[i]
+		if divisor == 0 {
+			zero = true
+		}
+		out[i] = left[i] / divisor
 	}
 	return zero
 }
@@ -314,7 +373,7 @@ func negation[T number](dt arrow.DataType) Bound {
 		}
 		return suspect
 	}
-	bound := pairwise(Subtract, dt, negate, func(x, _ T) bool { return x == -x && x != 0 })
+	bound := pairwise(Subtract, dt, negate, searchFor(func(x, _ T) bool { return x == -x && x != 0 }))
 	run := bound.Run
 	bound.Run = func(operands []arrow.Array, rows Rows) (arrow.Array, error) {
 		return run([]arrow.Array{operands[0], operands[0]}, rows)

@@ -11,8 +11,10 @@ import (
 const (
 	microsPerDay = 24 * 60 * 60 * 1_000_000
 	// The years 1 to 9999.
-	minMicros = -719162 * microsPerDay
-	maxMicros = 2932897*microsPerDay - 1
+	minDay    = -719162
+	maxDay    = 2932896
+	minMicros = minDay * microsPerDay
+	maxMicros = (maxDay+1)*microsPerDay - 1
 )
 
 // toDate returns the conversion to dates: the day of a timestamp, in UTC.

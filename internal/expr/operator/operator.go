@@ -91,15 +91,9 @@ func (r Rows) Make(dt arrow.DataType, validity *memory.Buffer, buffers ...*memor
 	return array.MakeFromData(data)
 }
 
-// first returns the first active and valid row from begin to end for which fails returns true, or
-// -1.
-func (r Rows) first(begin, end int, validity *memory.Buffer, fails func(row int) bool) int {
-	for row := begin; row < end; row++ {
-		if r.Active[row>>6]>>(uint(row)&63)&1 == 1 && valid(validity, row) && fails(row) {
-			return row
-		}
-	}
-	return -1
+// matters reports whether a row is active and valid.
+func (r Rows) matters(validity *memory.Buffer, row int) bool {
+	return r.Active[row>>6]>>(uint(row)&63)&1 == 1 && valid(validity, row)
 }
 
 func valid(validity *memory.Buffer, row int) bool {
