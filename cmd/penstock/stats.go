@@ -114,7 +114,7 @@ func (p terminal) printStats(asJSON bool, result any, text string, of findings) 
 	if err := p.printResult(asJSON, result, text); err != nil {
 		return err
 	}
-	if len(of.label.Leaks()) > 0 || of.against != nil && len(of.against.Alarms) > 0 {
+	if len(of.label.Alarms()) > 0 || of.against != nil && len(of.against.Alarms) > 0 {
 		return findingsError{}
 	}
 	return nil

@@ -103,15 +103,29 @@ func labelText(l *stats.Label) string {
 	var b strings.Builder
 	what := map[stats.LabelMeasure]string{stats.AUC: "AUC", stats.Correlation: "correlation"}[l.Measure]
 	fmt.Fprintf(&b, "\n%s of columns with the label %s\n", what, l.Column)
-	for _, c := range l.Columns[:min(len(l.Columns), shownRelations)] {
-		note := ""
-		if c.Leak {
-			note = "  beyond " + strconv.FormatFloat(l.Limit, 'g', -1, 64) + ": it probably has the label itself"
+	for i, c := range l.Columns {
+		if i >= shownRelations && !c.Leak && !c.Risen {
+			continue
 		}
-		fmt.Fprintf(&b, "  %s: %.4f in %s%s\n", c.Column, c.Value, fault.Count(c.Rows, "row"), note)
+		fmt.Fprintf(&b, "  %s: %.4f in %s%s\n", c.Column, c.Value, fault.Count(c.Rows, "row"), relationNote(c, l.Limit))
 	}
 	if len(l.Columns) == 0 {
 		b.WriteString("  no column of numbers has enough rows\n")
 	}
 	return b.String()
+}
+
+// relationNote compares how well a column tells a label with the base, and says if this is an alarm.
+func relationNote(c stats.Relation, limit float64) string {
+	note := ""
+	if c.Base != nil {
+		note += fmt.Sprintf(", and was %.4f in the base", *c.Base)
+	}
+	if c.Leak {
+		note += "  beyond " + strconv.FormatFloat(limit, 'g', -1, 64) + ": it probably has the label itself"
+	}
+	if c.Risen {
+		note += fmt.Sprintf("  risen by more than %.2g: it may have values from after the label", c.RiseLimit)
+	}
+	return note
 }

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
+	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/statistics/entries"
 )
 
@@ -25,7 +27,7 @@ func entriesText(r *entries.Result) string {
 		writeSummaries(&b, r.Columns)
 	}
 	for _, e := range r.Entries {
-		writeStagingEntry(&b, e)
+		writeStagingEntry(&b, e, r.Against)
 	}
 	return b.String()
 }
@@ -33,8 +35,34 @@ func entriesText(r *entries.Result) string {
 // shownRates is the number of partitions with the lowest match rates that are shown.
 const shownRates = 3
 
-// writeStagingEntry describes a staging entry.
-func writeStagingEntry(b *strings.Builder, e entries.Entry) {
+// lowRate is how far a match rate is below the median of all partitions if it is shown.
+const lowRate = 0.02
+
+// lowRates returns the match rates that are noticeably below those of most partitions, with those of the base of a comparison, which may be
+// nil; "" if there are none.
+func lowRates(e entries.Entry, of *statistics.Comparison) string {
+	rates := slices.SortedStableFunc(slices.Values(e.Partitions), func(a, b entries.PartitionMatch) int { return cmp.Compare(a.MatchRate, b.MatchRate) })
+	var texts []string
+	for _, p := range rates[:min(len(rates), shownRates)] {
+		if p.MatchRate >= rates[len(rates)/2].MatchRate-lowRate {
+			break
+		}
+		base := ""
+		if of != nil {
+			at := slices.IndexFunc(of.Changes, func(c drift.Change) bool {
+				return c.Measure == drift.MatchRate && c.Column == e.Name && c.Partition == p.Partition
+			})
+			if at >= 0 {
+				base = ", and " + percent(*of.Changes[at].Base) + " in the base"
+			}
+		}
+		texts = append(texts, fmt.Sprintf("%s (%s%s)", p.Partition, percent(p.MatchRate), base))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// writeStagingEntry describes a staging entry of a dataset that is compared with a base, which may be nil.
+func writeStagingEntry(b *strings.Builder, e entries.Entry, of *statistics.Comparison) {
 	fmt.Fprintf(b, "\nentry %s  table %s\n", e.Name, e.Table)
 	if e.Promoted {
 		b.WriteString("  its values are columns of the training table, and it is unknown which rows had a match\n")
@@ -43,22 +71,16 @@ func writeStagingEntry(b *strings.Builder, e entries.Entry) {
 		fmt.Fprintf(b, "  %d of %d training rows match (%s); %d have a null in the key, and %d match several staging rows\n",
 			m.Matched, m.Rows, percent(m.MatchRate), m.NullKeys, m.Duplicates)
 	}
-	lowest := slices.SortedStableFunc(slices.Values(e.Partitions), func(a, b entries.PartitionMatch) int { return cmp.Compare(a.MatchRate, b.MatchRate) })
-	if len(lowest) > 1 {
-		texts := make([]string, 0, shownRates)
-		for _, p := range lowest[:min(len(lowest), shownRates)] {
-			texts = append(texts, fmt.Sprintf("%s (%s)", p.Partition, percent(p.MatchRate)))
-		}
-		fmt.Fprintf(b, "  the lowest match rates: %s\n", strings.Join(texts, ", "))
+	if low := lowRates(e, of); low != "" {
+		fmt.Fprintf(b, "  the lowest match rates: %s\n", low)
 	}
 	if k := e.Keys; k != nil {
 		fmt.Fprintf(b, "  %d staging rows, %d keys: %d keys have several rows, %d match no training row; %d rows have a null in the key or the time\n",
 			k.Rows, k.Keys, k.DuplicateKeys, k.OrphanKeys, k.NullRows)
 	}
 	if e.Age != nil && len(e.Age.Quantiles) > 0 {
-		of := func(v *stats.Value) string { return strings.TrimSpace(cell(v) + " " + e.AgeUnit) }
 		fmt.Fprintf(b, "  staging rows are older than their training rows by %s (median), %s (99 %%), %s at most\n",
-			of(&e.Age.Quantiles[len(stats.Quantiles)/2]), of(&e.Age.Quantiles[len(stats.Quantiles)-1]), of(e.Age.Max)) //nolint:mnd // the median
+			e.AgeText(e.Age.Quantiles[len(stats.Quantiles)/2]), e.AgeText(e.Age.Quantiles[len(stats.Quantiles)-1]), e.AgeText(*e.Age.Max)) //nolint:mnd // the median
 	}
 	if len(e.Columns) > 0 {
 		b.WriteByte('\n')

@@ -13,7 +13,7 @@ type Limits map[string]SeriesLimits
 // SeriesLimits are the limits of one series: of its values, and of their changes since a base.
 type SeriesLimits struct {
 	Bounds  map[Measure]float64 // by one of BoundMeasures
-	Changes map[Measure]float64 // by one of Measures, apart from MatchRate
+	Changes map[Measure]float64 // by one of Measures, apart from MatchRate and Shift
 }
 
 // BoundMeasures returns the measures that may have a bound. All are upper bounds but that of Min.
@@ -56,7 +56,7 @@ func Measurable(p *stats.Profile, m Measure) bool {
 		return p.Scale == stats.Numbers
 	case Top, Index:
 		return p.Scale == stats.Numbers || p.Scale == stats.Categories
-	case MatchRate:
+	case MatchRate, Shift:
 	}
 	return false
 }
@@ -124,7 +124,7 @@ func measured(p *stats.Profile, m Measure) (float64, bool) {
 		return p.Min, p.Values > p.NotFinite
 	case Max:
 		return p.Max, p.Values > p.NotFinite
-	case Unit, Top, Mean, Quantile, Index, MatchRate:
+	case Unit, Top, Mean, Quantile, Index, MatchRate, Shift:
 	}
 	return 0, false
 }

@@ -16,12 +16,13 @@ const (
 	MatchRate Measure = "match_rate" // the share of training rows with a match; the difference
 	Min       Measure = "min"        // the least finite number; only a bound
 	Max       Measure = "max"        // the greatest finite number; only a bound
+	Shift     Measure = "shift"      // how much later the times of the day are, in seconds; it has no values
 )
 
 // Measures returns all measures of changes. If several measures of a column are over their limits, the first of them says most about
 // the cause.
 func Measures() []Measure {
-	return []Measure{MatchRate, Nulls, NotFinite, Unit, Zeros, Top, Mean, Quantile, Index}
+	return []Measure{MatchRate, Shift, Nulls, NotFinite, Unit, Zeros, Top, Mean, Quantile, Index}
 }
 
 // Floors of limits: smaller changes are no alarms, however many rows there are.
@@ -30,6 +31,7 @@ const (
 	quantileFloor = 0.1
 	indexFloor    = 0.1
 	unitFloor     = 1.5
+	shiftFloor    = 1200 // seconds: a little more than the bins of times of the day
 )
 
 // shareFloor returns the floor for a share: half of the share, but at least 0.1 % and at most 5 % of the rows.
@@ -44,11 +46,13 @@ type Change struct {
 	// Partition is the part of the table's rows that was compared; "" stands for all rows.
 	Partition string  `json:"partition,omitempty"`
 	Measure   Measure `json:"measure"`
-	// Of is the frequent value of the measure top, or the quantile of the measure quantile.
+	// Of is the frequent value of the measure top, the quantile of the measure quantile, or OfMatches.
 	Of     string   `json:"of,omitempty"`
 	Base   *float64 `json:"base,omitempty"`
 	Value  *float64 `json:"value,omitempty"`
 	Change float64  `json:"change"`
+	// InSeconds is true if base, value and change of a unit, mean, quantile or shift are seconds: those of ages and times.
+	InSeconds bool `json:"in_seconds,omitempty"`
 	// Limit is positive. Limits of Unit are ratios above 1.
 	Limit float64 `json:"limit"`
 	Alarm bool    `json:"alarm"`

@@ -29,7 +29,9 @@ func Compare(base, of *stats.Profile, t Test) []Change {
 	case stats.Categories:
 		c.top()
 		c.categories()
-	case stats.Times, stats.Unscaled:
+	case stats.Times:
+		c.shift()
+	case stats.Unscaled:
 	}
 	return c.out
 }

@@ -31,11 +31,12 @@ var (
 	long   = arrow.PrimitiveTypes.Int64
 	double = arrow.PrimitiveTypes.Float64
 	text   = arrow.BinaryTypes.String
+	clock  = arrow.FixedWidthTypes.Timestamp_us
 )
 
 // Each measure finds its change, and no other.
 //
-// spec: stats-24, stats-25
+// spec: stats-24, stats-25, stats-30
 func TestMeasures(t *testing.T) {
 	for name, c := range map[string]struct {
 		of       arrow.DataType
@@ -56,6 +57,11 @@ func TestMeasures(t *testing.T) {
 		"empty texts":         {text, `"a","b"`, `"a",""`, "zeros top psi", "zeros or empty texts are 50%"},
 		"a constant":          {double, "2", "3", "top", ""},
 		"booleans":            {arrow.FixedWidthTypes.Boolean, "true,false", "true,true,true,false", "top psi", "the value false is 25%"},
+		"local times as UTC":  {clock, `"2026-10-01T09:10:00Z","2026-10-01T13:40:00Z"`, `"2026-10-01T04:10:00Z","2026-10-01T08:40:00Z"`, "shift", "all times are about 5 h earlier, as if a local time had been written as UTC (limit 20 min)"},
+		"past midnight":       {clock, `"2026-10-01T22:10:00Z","2026-10-01T23:40:00Z"`, `"2026-10-02T03:40:00Z","2026-10-02T05:10:00Z"`, "shift", "all times are about 5.5 h later, as if"},
+		"a later job":         {clock, `"2026-10-01T09:10:00Z"`, `"2026-10-02T09:55:00Z"`, "shift", "all times are about 45 min later (limit 20 min)"},
+		"a few minutes later": {clock, `"2026-10-01T09:10:00Z"`, `"2026-10-02T09:29:00Z"`, "", ""},
+		"other times":         {clock, `"2026-10-01T09:10:00Z","2026-10-01T10:10:00Z"`, `"2026-10-01T09:10:00Z","2026-10-01T20:10:00Z"`, "", ""},
 		"the other sign":      {double, "1,2,3", "-1,-2,-3", "top mean quantile psi", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,5 +127,46 @@ func TestAlarmsOfAllRowsStandForTheirPartitions(t *testing.T) {
 	}{{2, 5, true, 2, 0}, {3, 5, true, 0, 3}, {5, 5, false, 0, 5}} {
 		own, part := settled(c.partitions, c.number, c.alarm)
 		require.Equal(t, []int{c.own, c.part}, []int{own, part}, "%+v", c)
+	}
+}
+
+// spec: stats-32
+func TestDurationsHaveTheUnitThatFits(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "0 s", 12.345: "12.3 s", -119: "-119 s", 120: "2 min", 7199: "120 min", 18840: "5.23 h", -18000: "-5 h", 432000: "5 d"} {
+		require.Equal(t, want, drift.Seconds(seconds))
+	}
+	from, to := 2084., 18840.
+	age := drift.Change{Measure: drift.Unit, Base: &from, Value: &to, Change: to / from, Limit: 1.5, InSeconds: true}
+	require.Equal(t, "the median size is 5.23 h, and was 34.7 min: 9.04 times as large (limit 1.5 times)", age.Text())
+}
+
+// spec: stats-62
+func TestAColumnThatTellsTheLabelMuchBetterIsAnAlarm(t *testing.T) {
+	for _, c := range []struct {
+		base, of float64
+		rarer    int64
+		measure  stats.LabelMeasure
+		risen    bool
+	}{
+		{0.71, 0.95, 3000, stats.AUC, true},
+		{0.71, 0.05, 3000, stats.AUC, true}, // the other direction tells as much
+		{0.71, 0.29, 3000, stats.AUC, false},
+		{0.71, 0.74, 1_000_000, stats.AUC, false}, // below the floor
+		{0.71, 0.77, 1_000_000, stats.AUC, true},
+		{0.71, 0.77, 300, stats.AUC, false}, // chance explains it
+		{0.95, 0.71, 3000, stats.AUC, false},
+		{0.71, 0.95, 3000, stats.Correlation, false},
+	} {
+		label := func(value float64) *stats.Label {
+			return &stats.Label{Measure: c.measure, Columns: []stats.Relation{{Column: "v", Value: value, Rarer: c.rarer}}}
+		}
+		base, of := label(c.base), label(c.of)
+		of.Columns = append(of.Columns, stats.Relation{Column: "new", Value: 0.8, Rarer: c.rarer})
+		drift.Labels(base, of)
+		require.Equal(t, c.risen, len(of.Alarms()) > 0, "%+v: %+v", c, of)
+		require.InDelta(t, c.base, *of.Columns[0].Base, 0)
+		require.Nil(t, of.Columns[1].Base)
+		drift.Labels(nil, of)
+		drift.Labels(base, nil)
 	}
 }

@@ -73,7 +73,7 @@ func (t Test) column(base, of Table, c Column) []Change {
 		withoutTrend(peers)
 	}
 	for _, p := range peers {
-		if base.Partition(p.Partition) == nil {
+		if base.Partition(p.Partition) == nil && p.Measure != Shift { // the times of the day of two days may differ
 			direct = append(direct, p)
 		}
 	}

@@ -26,11 +26,13 @@ func (c Change) Text() string {
 		}
 		return c.shares("the value "+c.Of+" is", "of the values")
 	case Unit:
-		return fmt.Sprintf("the median size is %s, and was %s: %s times as large%s (limit %s times)", number(*c.Value), number(*c.Base), number(c.Change), factorText(c.Change), number(c.Limit))
+		return fmt.Sprintf("the median size is %s, and was %s: %s times as large%s (limit %s times)", c.number(*c.Value), c.number(*c.Base), number(c.Change), factorText(c.Change), number(c.Limit))
 	case Mean:
-		return fmt.Sprintf("the mean, cut at quantiles of the base, is %s, and was %s: a change by %s standard deviations (limit %s)", number(*c.Value), number(*c.Base), signed(c.Change), number(c.Limit))
+		return fmt.Sprintf("the mean, cut at quantiles of the base, is %s, and was %s: a change by %s standard deviations (limit %s)", c.number(*c.Value), c.number(*c.Base), signed(c.Change), number(c.Limit))
 	case Quantile:
-		return fmt.Sprintf("the quantile %s is %s, and was %s: a change by %s of the spread (limit %s)", c.Of, number(*c.Value), number(*c.Base), signed(c.Change), number(c.Limit))
+		return fmt.Sprintf("the quantile %s is %s, and was %s: a change by %s of the spread (limit %s)", c.Of, c.number(*c.Value), c.number(*c.Base), signed(c.Change), number(c.Limit))
+	case Shift:
+		return c.shiftText()
 	case Index:
 		return fmt.Sprintf("the population stability index is %s (limit %s)", number(c.Change), number(c.Limit))
 	case Min, Max: // only bounds
@@ -61,6 +63,14 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func (c Change) shares(what, of string) string {
 	return fmt.Sprintf("%s %s %s, and were %s (limit %s)", what, percent(*c.Value), of, percent(*c.Base), percent(c.Limit))
+}
+
+// number returns a value of the change: a duration, or a number with few digits.
+func (c Change) number(v float64) string {
+	if c.InSeconds {
+		return Seconds(v)
+	}
+	return number(v)
 }
 
 // number returns a number with few digits.

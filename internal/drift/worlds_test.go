@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/internal/stats"
 )
 
-// world draws the values of the columns of a table: floats, except for the columns category, few and list.
+// world draws the values of the columns of a table: floats, except for the columns category, few, list and clock.
 type world struct {
 	columns                    []string
 	shape, share, scale, nulls float64 // of the distributions
@@ -30,7 +30,7 @@ func newWorld(rng *rand.Rand, columns ...string) world {
 }
 
 // The columns of worlds.
-var names = []string{"normal", "lognormal", "pareto", "cauchy", "two", "inflated", "nullable", "few", "category", "list"}
+var names = []string{"normal", "lognormal", "pareto", "cauchy", "two", "inflated", "nullable", "few", "category", "list", "clock"}
 
 // draw returns a number of a column of floats.
 func (w world) draw(column string, rng *rand.Rand) float64 {
@@ -63,6 +63,7 @@ type fault struct {
 	factor   float64 // of values
 	shift    float64 // of values
 	nulls    float64 // probability of another null
+	hours    float64 // added to times
 }
 
 // schemaOf returns the schema of columns.
@@ -77,6 +78,8 @@ func schemaOf(names []string) *arrow.Schema {
 			out[i].Type = arrow.BinaryTypes.String
 		case "list":
 			out[i].Type = arrow.ListOf(arrow.PrimitiveTypes.Float32)
+		case "clock":
+			out[i].Type = arrow.FixedWidthTypes.Timestamp_ms
 		}
 	}
 	return arrow.NewSchema(out, nil)
@@ -98,6 +101,15 @@ func (w world) rows(rows, first int, rng *rand.Rand, bad fault) arrow.RecordBatc
 				f.Append(int64(10 * math.Pow(rng.Float64(), w.shape)))
 			case *array.StringBuilder:
 				f.Append(strconv.Itoa(int(3 * rng.ExpFloat64() * w.shape)))
+			case *array.TimestampBuilder:
+				hour := 24 * rng.Float64()
+				if rng.Float64() > 0.4*w.share { // most of them are near one time of the day
+					hour = 24*w.share + 2*rng.NormFloat64()
+				}
+				if broken {
+					hour += bad.hours
+				}
+				f.Append(arrow.Timestamp(1_790_000_000_000 + int64(3_600_000*hour)))
 			case *array.ListBuilder:
 				f.Append(true)
 				elements, _ := f.ValueBuilder().(*array.Float32Builder)
@@ -193,7 +205,7 @@ func TestEqualDistributionsHaveNoAlarms(t *testing.T) {
 // Of 100 pairs with a fault, at least 99 have a first alarm of the column, the partition and a measure of the fault, and no alarm of
 // another column.
 //
-// spec: stats-28
+// spec: stats-28, stats-31
 func TestFaultsAreFoundAndNamed(t *testing.T) {
 	const rows = 100_000
 	numbers := []string{"normal", "lognormal", "pareto", "inflated", "nullable"}
@@ -220,6 +232,12 @@ func TestFaultsAreFoundAndNamed(t *testing.T) {
 		"a shift by half a standard deviation in one partition": {[]string{"normal", "nullable"}, func(rng *rand.Rand, w world) fault {
 			return oneDay(rng, rows, fault{factor: 1, shift: 0.5 * w.scale})
 		}, drift.Mean},
+		"times in another zone": {[]string{"clock"}, func(rng *rand.Rand, _ world) fault {
+			return fault{to: rows, factor: 1, hours: []float64{-8, -5, -3, -1, 1, 2, 5.5, 9}[rng.IntN(8)]}
+		}, drift.Shift},
+		"times in another zone in one partition": {[]string{"clock"}, func(rng *rand.Rand, _ world) fault {
+			return oneDay(rng, rows, fault{factor: 1, hours: []float64{-8, -5, -4, 5.5, 9}[rng.IntN(5)]})
+		}, drift.Shift},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var missed []string
@@ -233,7 +251,7 @@ func TestFaultsAreFoundAndNamed(t *testing.T) {
 				bad := c.make(rng, w)
 				bad.column = column
 				base, of := w.table(t, rows, rng, fault{}), w.table(t, rows, rng, bad)
-				if seed%2 == 0 {
+				if partition := bad.to-bad.from < rows; seed%2 == 0 && !(partition && bad.hours != 0) {
 					base.Partitions = nil // the base has none of the partitions
 				}
 				partition := ""
@@ -241,7 +259,8 @@ func TestFaultsAreFoundAndNamed(t *testing.T) {
 					partition = day(bad.from * partitions / rows)
 				}
 				all := w.alarms(t, base, of)
-				if !named(all, column, partition, c.measure) {
+				shifted := func(a drift.Change) bool { return a.Measure == drift.Shift && a.Change != 3600*bad.hours }
+				if !named(all, column, partition, c.measure) || slices.ContainsFunc(all, shifted) {
 					missed = append(missed, fmt.Sprintf("seed %d: %+v: %+v", seed, bad, all))
 				}
 			}

@@ -35,6 +35,13 @@ type Relation struct {
 	Value  float64 `json:"value"`
 	Rows   int64   `json:"rows"`
 	Leak   bool    `json:"leak,omitempty"` // whether the value is beyond the limit
+	// Base is the value of a base of a comparison; nil without one. RiseLimit is the limit of the rise of the strength from the base,
+	// and Risen whether the rise is beyond it.
+	Base      *float64 `json:"base,omitempty"`
+	RiseLimit float64  `json:"rise_limit,omitempty"`
+	Risen     bool     `json:"risen,omitempty"`
+	// Rarer is the number of rows of the rarer one of two labels.
+	Rarer int64 `json:"-"`
 }
 
 // Label describes how well columns tell a label, as JSON.
@@ -46,12 +53,12 @@ type Label struct {
 	Columns []Relation `json:"columns"`
 }
 
-// Leaks returns the columns beyond the limit.
-func (l *Label) Leaks() []Relation {
+// Alarms returns the columns that probably have the label, or tell it much better than in the base.
+func (l *Label) Alarms() []Relation {
 	if l == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(l.Columns), func(r Relation) bool { return !r.Leak })
+	return slices.DeleteFunc(slices.Clone(l.Columns), func(r Relation) bool { return !r.Leak && !r.Risen })
 }
 
 // IsLabel reports whether a type has labels: numbers and booleans.
@@ -101,22 +108,22 @@ func (p *Part) Label(label int, fields []arrow.Field) *Label {
 			continue
 		}
 		pairs := p.pairs(i, label)
-		value := math.NaN()
+		value, rarer := math.NaN(), int64(0)
 		if out.Measure == AUC {
-			value = areaUnderCurve(pairs)
+			value, rarer = areaUnderCurve(pairs)
 		} else if len(pairs) >= minLabelRows {
 			value = correlation(pairs)
 		}
 		if !math.IsNaN(value) {
-			out.Columns = append(out.Columns, Relation{Column: f.Name, Value: value, Rows: int64(len(pairs)), Leak: out.strength(value) > LeakLimit})
+			out.Columns = append(out.Columns, Relation{Column: f.Name, Value: value, Rows: int64(len(pairs)), Leak: out.Strength(value) > LeakLimit, Rarer: rarer})
 		}
 	}
-	slices.SortStableFunc(out.Columns, func(a, b Relation) int { return cmp.Compare(out.strength(b.Value), out.strength(a.Value)) })
+	slices.SortStableFunc(out.Columns, func(a, b Relation) int { return cmp.Compare(out.Strength(b.Value), out.Strength(a.Value)) })
 	return out
 }
 
-// strength returns how well a value tells the label, whatever the direction.
-func (l *Label) strength(value float64) float64 {
+// Strength returns how well a value tells the label, whatever the direction.
+func (l *Label) Strength(value float64) float64 {
 	if l.Measure == AUC {
 		return max(value, 1-value)
 	}
@@ -155,9 +162,9 @@ func numberAt(values arrow.Array, i int) float64 {
 	return math.NaN()
 }
 
-// areaUnderCurve returns the probability that a value of label 1 is greater than one of label 0, where equal values count half. It is
-// NaN if one of the labels has too few rows. It sorts the pairs. Source: Mann and Whitney, 1947, with mid-ranks for ties.
-func areaUnderCurve(pairs []pair) float64 {
+// areaUnderCurve returns the probability that a value of label 1 is greater than one of label 0, where equal values count half, and
+// the number of rows of the rarer label. The area is NaN if one of the labels has too few rows. It sorts the pairs. Source: Mann and Whitney, 1947, with mid-ranks for ties.
+func areaUnderCurve(pairs []pair) (area float64, rarer int64) {
 	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.value, b.value) })
 	ranks, ones := 0.0, 0.0
 	for from := 0; from < len(pairs); {
@@ -171,9 +178,9 @@ func areaUnderCurve(pairs []pair) float64 {
 	}
 	zeros := float64(len(pairs)) - ones
 	if min(ones, zeros) < minLabelClass || len(pairs) < minLabelRows {
-		return math.NaN()
+		return math.NaN(), 0
 	}
-	return (ranks - ones*(ones+1)/2) / (ones * zeros) //nolint:mnd // the sum of the lowest ranks
+	return (ranks - ones*(ones+1)/2) / (ones * zeros), int64(min(ones, zeros)) //nolint:mnd // the sum of the lowest ranks
 }
 
 // correlation returns Pearson's correlation of values and labels; NaN if one of them is constant.

@@ -57,11 +57,11 @@ func TestLabels(t *testing.T) {
 			for _, c := range got.Columns {
 				values[c.Column] = c
 			}
-			require.Equal(t, stats.Relation{Column: "copy", Value: values["copy"].Value, Rows: int64(len(pairs)), Leak: true}, values["copy"])
+			require.Equal(t, stats.Relation{Column: "copy", Value: values["copy"].Value, Rows: int64(len(pairs)), Leak: true, Rarer: values["copy"].Rarer}, values["copy"])
 			require.InDelta(t, 1, values["copy"].Value, 1e-9)
 			if below == 2 {
 				require.InDelta(t, 0, values["opposite"].Value, 0)
-				require.Len(t, got.Leaks(), 2)
+				require.Len(t, got.Alarms(), 2)
 			}
 			require.InDelta(t, naive(measure, pairs), values["noise"].Value, 1e-9)
 			require.False(t, values["noise"].Leak)
@@ -69,7 +69,7 @@ func TestLabels(t *testing.T) {
 			require.NotContains(t, values, "few", "12 rows tell nothing")
 		}
 	}
-	require.Empty(t, (*stats.Label)(nil).Leaks())
+	require.Empty(t, (*stats.Label)(nil).Alarms())
 	for name, kind := range map[string]fault.Kind{"text": fault.Invalid, "lable": fault.NotFound} {
 		_, err := stats.FindLabel(name, labelSchema.Fields())
 		require.Equal(t, kind, fault.KindOf(err))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -44,6 +45,7 @@ type Profile struct {
 	floats   []float64
 	texts    []string
 	show     func(Key) Value
+	perDay   int64 // units of a day, if the integers are timestamps; otherwise 0
 }
 
 // Key is a value of a series.
@@ -127,7 +129,28 @@ func (p *Profile) ofIntegers(s *Integers, t arrow.DataType, sample []int64) {
 		p.Scale = Categories
 	default:
 		p.Scale = Times
+		if timestamp, ok := t.(*arrow.TimestampType); ok {
+			p.perDay = int64(24 * time.Hour / timestamp.Unit.Multiplier()) //nolint:mnd // a day
+		}
 	}
+}
+
+// TimesOfDay counts the timestamps of the sample by their time of the day, in UTC, in bins of equal length. The counts of other
+// types, also of dates, are 0.
+func (p *Profile) TimesOfDay(bins int) []float64 {
+	out := make([]float64, bins)
+	if p.perDay == 0 {
+		return out
+	}
+	length := p.perDay / int64(bins)
+	for _, v := range p.integers {
+		of := v % p.perDay
+		if of < 0 {
+			of += p.perDay
+		}
+		out[min(of/length, int64(bins-1))]++
+	}
+	return out
 }
 
 func (p *Profile) ofFloats(s *Floats, sample []float64) {

@@ -119,10 +119,8 @@ func (l Lines) limits() (low, high float64) {
 		low, high = 0, 0
 	}
 	for _, s := range l.Series {
-		for _, v := range s.Values {
-			if finite(v) {
-				low, high = min(low, v), max(high, v)
-			}
+		if from, to, ok := s.limits(); ok {
+			low, high = min(low, from), max(high, to)
 		}
 	}
 	switch {
@@ -134,6 +132,20 @@ func (l Lines) limits() (low, high float64) {
 	return low, high
 }
 
+// limits returns the least and the greatest value; false if there is none.
+func (s Series) limits() (low, high float64, ok bool) {
+	for _, v := range s.Values {
+		switch {
+		case !finite(v):
+		case !ok:
+			low, high, ok = v, v, true
+		default:
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return low, high, ok
+}
+
 // describe says what each line shows.
 func (l Lines) describe(label func(float64) string) string {
 	var b strings.Builder
@@ -141,8 +153,15 @@ func (l Lines) describe(label func(float64) string) string {
 		fmt.Fprintf(&b, "%d places from %s to %s.", n, Printable(l.X[0], maxPlace), Printable(l.X[n-1], maxPlace))
 	}
 	for _, s := range l.Series {
-		low, high := Lines{Series: []Series{s}}.limits()
-		fmt.Fprintf(&b, " %s: from %s to %s", Printable(s.Name, maxName), label(low), label(high))
+		fmt.Fprintf(&b, " %s: ", Printable(s.Name, maxName))
+		switch low, high, ok := s.limits(); {
+		case !ok:
+			b.WriteString("no values")
+		case low == high:
+			b.WriteString("always " + label(low))
+		default:
+			fmt.Fprintf(&b, "from %s to %s", label(low), label(high))
+		}
 		for _, i := range s.Marked {
 			if i >= 0 && i < min(len(s.Values), len(l.X)) {
 				fmt.Fprintf(&b, "; marked at %s: %s", Printable(l.X[i], maxPlace), label(s.Values[i]))

@@ -56,7 +56,7 @@ type Alarm struct {
 // Compare describes a table, and compares it with a base: usually the same table at another snapshot. Errors: those of Describe.
 func (d *Describer) Compare(ctx context.Context, request, against Request) (*Result, error) {
 	against.Columns, against.MaxColumns, against.Rights = request.Columns, request.MaxColumns, request.Rights
-	against.Exact, against.NoValues = request.Exact, request.NoValues
+	against.Label, against.Exact, against.NoValues = request.Label, request.Exact, request.NoValues
 	of, base := d.dividing(request), d.dividing(against)
 	defer of.release()
 	defer base.release()
@@ -98,6 +98,7 @@ func compare(ctx context.Context, base, of *describing) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
+	drift.Labels(base.result.Label, of.result.Label)
 	out.Report(changes, !of.request.NoValues)
 	return out, nil
 }

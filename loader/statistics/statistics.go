@@ -169,7 +169,7 @@ type describing struct {
 	onTable func()
 	// onFiles is called when the files are known, before they are read; it may be nil.
 	onFiles func()
-	// mayLack reports whether the table may lack columns of the request.
+	// mayLack reports whether the table may lack columns of the request and the label.
 	mayLack bool
 }
 
@@ -241,8 +241,11 @@ func (d *describing) choose() error {
 		d.columns = append(d.columns, f)
 	}
 	if d.request.Label != "" {
-		if _, err := stats.FindLabel(d.request.Label, arrowFields(d.columns)); err != nil {
+		switch _, err := stats.FindLabel(d.request.Label, arrowFields(d.columns)); {
+		case err != nil && !d.mayLack:
 			return policy.AsSeen(err)
+		case err != nil:
+			d.request.Label = ""
 		}
 	}
 	names := make([]string, len(visible))

@@ -45,12 +45,12 @@ func TestLimitsOfValues(t *testing.T) {
 	require.Equal(t, d.Staging, q.Inline.Staging)
 }
 
-// Every measure of a comparison may have a limit, apart from the share of matches, and unknown measures are mistakes.
+// Every measure of a comparison may have a limit, apart from the share of matches and shifts of times, and unknown measures are mistakes.
 func TestMeasuresOfLimits(t *testing.T) {
 	t.Parallel()
 	for _, m := range drift.Measures() {
 		_, err := limitsOf(t, "{columns: {c: {change: {"+string(m)+": 1}}}}")
-		require.Equal(t, m == drift.MatchRate, err != nil, "%s: %v", m, err)
+		require.Equal(t, m == drift.MatchRate || m == drift.Shift, err != nil, "%s: %v", m, err)
 	}
 	for _, m := range drift.BoundMeasures() {
 		_, err := limitsOf(t, "{columns: {c: {"+string(m)+": 1}}}")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
@@ -18,12 +20,13 @@ func Compare(ctx context.Context, o Options, request Request, against string) (*
 		return nil, err
 	}
 	defer of.release()
-	request.Dataset, request.Label, request.Rights = against, "", request.BaseRights
+	request.Dataset, request.Rights = against, request.BaseRights
 	base, err := newDescribing(o, request)
 	if err != nil {
 		return nil, err
 	}
 	defer base.release()
+	base.mayLack = true
 	for _, d := range []*describing{of, base} {
 		if err := d.describe(ctx); err != nil {
 			return nil, fault.Op(err, "describe dataset %s", d.dataset.Name)
@@ -57,14 +60,39 @@ func compare(ctx context.Context, base, of *describing) (*statistics.Comparison,
 	out.Dataset, out.Snapshot, out.Rows, out.Sample, out.Partition = base.dataset.Name, base.result.Snapshot, base.result.Rows, base.result.Sample, of.result.Partition
 	out.Columns = base.result.summaries()
 	columns := out.Match(base.fields, of.fields)
+	ofTimes := func(name string) bool { return of.isTime(name) || base.isTime(name) } // of an entry that only one of them has
+	out.Added, out.Removed = slices.DeleteFunc(out.Added, ofTimes), slices.DeleteFunc(out.Removed, ofTimes)
 	changes, err := drift.Tables(baseRows, rows, columns, nil, func(bytes int64) error {
 		return of.held.GrowWait(ctx, bytes+baseRows.Rows.Memory()+rows.Rows.Memory())
 	})
 	if err != nil {
 		return nil, err
 	}
-	out.Report(append(matchRates(&base.result, &of.result), changes...), !of.request.NoValues)
+	drift.Labels(base.result.Label, of.result.Label)
+	out.Report(append(matchRates(&base.result, &of.result), of.ofEntries(changes)...), !of.request.NoValues)
 	return out, nil
+}
+
+// ofEntries completes the changes of series that are no columns: ages have seconds, and times only shifts, since the nulls of both are
+// rows without a match.
+func (d *describing) ofEntries(changes []drift.Change) []drift.Change {
+	ages := map[string]bool{}
+	for at, entry := range d.ages {
+		ages[d.fields[len(d.columns)+at].Name] = d.ageUnit(entry) != ""
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.Measure == drift.Shift && d.isTime(c.Column) {
+			c.Of = drift.OfMatches
+		}
+		c.InSeconds = c.InSeconds || ages[c.Column] && slices.Contains([]drift.Measure{drift.Unit, drift.Mean, drift.Quantile}, c.Measure)
+	}
+	return slices.DeleteFunc(changes, func(c drift.Change) bool { return d.isTime(c.Column) && c.Measure != drift.Shift })
+}
+
+// isTime reports whether a name is that of the times of an entry.
+func (d *describing) isTime(name string) bool {
+	return slices.ContainsFunc(d.fields[len(d.columns)+len(d.ages):], func(f arrow.Field) bool { return f.Name == name })
 }
 
 // matchRates compares the match rates of entries, as a whole and in each partition.

@@ -10,9 +10,11 @@ package entries
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/stats"
 	"github.com/penstock/penstock/loader"
@@ -99,6 +101,15 @@ type Entry struct {
 	AgeUnit string         `json:"age_unit,omitempty"`
 	// Columns are those that the entry adds, in all training rows.
 	Columns []stats.Summary `json:"columns"`
+}
+
+// AgeText returns an age of the entry as text: seconds in the unit that fits.
+func (e *Entry) AgeText(v stats.Value) string {
+	seconds, err := strconv.ParseFloat(v.String(), 64)
+	if e.AgeUnit != "s" || err != nil {
+		return v.Short()
+	}
+	return drift.Seconds(seconds)
 }
 
 // Matches counts the training rows that match a staging entry.

@@ -227,3 +227,55 @@ func TestAgesAreCompared(t *testing.T) {
 	require.Equal(t, age.Histogram.Edges, base.Histogram.Edges)
 	require.Positive(t, base.Histogram.Above)
 }
+
+// An entry whose times are local times has an alarm that says so, its ages have a unit that fits, and a column that tells the label much
+// better than in the base is found. With named columns, only their entries are in the result.
+//
+// spec: stats-31, stats-32, stats-55, stats-62
+func TestShiftedTimesAndBetterColumns(t *testing.T) {
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	const rows = 6000
+	at := func(i int) time.Time {
+		return time.Date(2026, 10, 2+i%6, 8, 0, 0, 0, time.UTC).Add(time.Duration(i*37%14_000) * time.Second)
+	}
+	clicked := func(i int) int { return i / 10 * 7 % 10 / 9 }
+	format := func(at time.Time) string { return at.Format("2006-01-02T15:04:05") }
+	loadertest.Rows("ml.train", "id:long ts:timestamp click:int", "day(ts) bucket(4,id)", rows, func(i int) string {
+		return fmt.Sprint(i, " ", format(at(i)), " ", clicked(i))
+	}).In(t, w)
+	loadertest.Rows("features.other", "id:long o:double", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i%3) }).In(t, w)
+	make := func(name string, hours, told int) dataset.Dataset {
+		loadertest.Rows("features."+name, "id:long ended:timestamp v:double", "bucket(4,id)", rows, func(i int) string {
+			return fmt.Sprint(i, " ", format(at(i).Add(time.Duration(hours)*time.Hour-10*time.Minute)), " ", i%10+told*clicked(i))
+		}).In(t, w)
+		return dataset.Dataset{Name: name, Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{
+			{Table: "features." + name, Name: "f", Columns: []dataset.Column{{Column: "v"}}, PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ended", Tolerance: dataset.Lag{Time: 24 * time.Hour}}},
+			{Table: "features.other"},
+		}}
+	}
+	o := options(w, make("usual", 0, 0), make("shifted", -5, 6))
+	got, err := entries.Compare(t.Context(), o, entries.Request{Dataset: "shifted", Columns: []string{"v"}, Label: "click"}, "usual")
+	require.NoError(t, err)
+	require.Zero(t, o.Budget.InUse())
+	require.Len(t, got.Entries, 1)
+	require.Empty(t, slices.Concat(got.Against.Added, got.Against.Removed))
+	texts := map[string]string{}
+	for _, a := range got.Against.Alarms {
+		require.NotEqual(t, "o", a.Column)
+		if a.Partition == "" {
+			texts[a.Column+" "+string(a.Measure)] = a.Text
+		}
+	}
+	require.Equal(t, "the times of rows that match are about 5 h earlier, as if a local time had been written as UTC; the statistics of the table show the exact shift (limit 20 min); in all 6 partitions", texts["f.time shift"])
+	require.Contains(t, texts["f.age unit"], "the median size is 5.17 h, and was 10 min: 31 times as large")
+	require.Len(t, got.Label.Alarms(), 1)
+	risen := got.Label.Alarms()[0]
+	require.Equal(t, "v true false", fmt.Sprint(risen.Column, " ", risen.Risen, " ", risen.Leak))
+	require.Less(t, *risen.Base+0.2, risen.Value)
+
+	same, err := entries.Compare(t.Context(), o, entries.Request{Dataset: "shifted", Label: "click"}, "shifted")
+	require.NoError(t, err)
+	require.Empty(t, same.Against.Alarms)
+	require.Empty(t, same.Label.Alarms())
+}

@@ -35,6 +35,7 @@ type describing struct {
 	level   int
 	columns []int // the outputs to describe
 	ages    []int // the entries whose ages follow the columns
+	times   []int // the entries whose times follow the ages, for comparisons
 	fields  []arrow.Field
 	by      catalog.PartitionField // of the partitions
 	divider *partition.Divider     // nil: rows are not divided
@@ -44,6 +45,7 @@ type describing struct {
 	days    map[int32]*day
 	read    int64
 	like    []stats.Summary // whose bins the histograms take; it may be nil
+	mayLack bool            // whether the dataset may lack the label
 	result  Result
 }
 
@@ -71,13 +73,17 @@ func (d *describing) describe(ctx context.Context) (err error) {
 		return err
 	}
 	d.choose()
-	if err := policy.AsSeen(statistics.CheckColumns(len(d.fields), d.request.MaxColumns)); err != nil {
+	if err := policy.AsSeen(statistics.CheckColumns(len(d.fields)-len(d.times), d.request.MaxColumns)); err != nil {
 		return err
 	}
 	label := -1
 	if d.request.Label != "" {
-		if label, err = stats.FindLabel(d.request.Label, d.fields); err != nil {
+		label, err = stats.FindLabel(d.request.Label, d.fields)
+		switch {
+		case err != nil && !d.mayLack:
 			return policy.AsSeen(err)
+		case err != nil:
+			label = -1
 		}
 	}
 	if err := d.divide(); err != nil {
@@ -135,11 +141,30 @@ func (d *describing) choose() {
 		}
 	}
 	for i, m := range d.marks {
-		if m.matched >= 0 && m.training >= 0 && m.staging >= 0 {
+		if m.matched >= 0 && m.training >= 0 && m.staging >= 0 && d.asked(i) {
 			d.ages = append(d.ages, i)
-			d.fields = append(d.fields, arrow.Field{Name: d.dataset.Staging[i].Name + ".age", Type: arrow.PrimitiveTypes.Float64, Nullable: true})
+			d.fields = append(d.fields, arrow.Field{Name: d.dataset.Staging[i].Name + ageSuffix, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
 		}
 	}
+	for _, i := range d.ages {
+		if of := d.planned.Outputs[d.marks[i].staging].Type(); of.ID() == arrow.TIMESTAMP {
+			d.times = append(d.times, i)
+			d.fields = append(d.fields, arrow.Field{Name: d.dataset.Staging[i].Name + timeSuffix, Type: of, Nullable: true})
+		}
+	}
+}
+
+// The names of series that are no columns of the dataset follow the name of their entry.
+const (
+	ageSuffix  = ".age"
+	timeSuffix = ".time" // the times of the staging rows that match
+)
+
+// asked reports whether the request is about an entry: it names no columns, or one of the entry.
+func (d *describing) asked(entry int) bool {
+	return len(d.request.Columns) == 0 || slices.ContainsFunc(d.planned.Outputs, func(o Output) bool {
+		return o.Table == entry && slices.Contains(d.request.Columns, o.Name)
+	})
 }
 
 // divide decides by which column rows are divided: that of the partitions by time of the training table, or else the day of the time of
@@ -276,6 +301,9 @@ func (d *describing) described(ctx context.Context, b arrow.RecordBatch) (arrow.
 		ages := d.agesOf(b, d.marks[entry])
 		defer ages.Release()
 		columns = append(columns, ages)
+	}
+	for _, entry := range d.times {
+		columns = append(columns, b.Column(d.marks[entry].staging))
 	}
 	return array.NewRecordBatch(arrow.NewSchema(d.fields, nil), columns, b.NumRows()), nil
 }

@@ -78,6 +78,9 @@ func (d *describing) report(of stream.Report) {
 		}
 	}
 	for i, s := range d.planned.Relation.Staging {
+		if !d.asked(i) {
+			continue
+		}
 		e := Entry{Name: s.Name, Table: s.Table, Snapshot: snapshotOf(s.Pinned.Pin), Promoted: s.Promoted != nil, Columns: d.summaries(i)}
 		if !e.Promoted {
 			d.matches(&e, i, of.Staging[s.Name])
@@ -102,11 +105,17 @@ func (d *describing) matches(e *Entry, entry int, of stream.StagingReport) {
 		}
 	}
 	if at := slices.Index(d.ages, entry); at >= 0 {
-		if d.planned.Relation.Staging[entry].Time.Training.Type.ID() != arrow.INT64 {
-			e.AgeUnit = "s"
-		}
+		e.AgeUnit = d.ageUnit(entry)
 		e.Age = &d.whole.SummarizeLike(len(d.columns)+at, d.fields[len(d.columns)+at].Name, false, d.like)[0]
 	}
+}
+
+// ageUnit returns the unit of the ages of an entry, as in Entry.
+func (d *describing) ageUnit(entry int) string {
+	if d.planned.Relation.Staging[entry].Time.Training.Type.ID() == arrow.INT64 {
+		return ""
+	}
+	return "s"
 }
 
 // summaries returns the summaries of the columns of a table of the dataset.

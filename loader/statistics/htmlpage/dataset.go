@@ -96,13 +96,7 @@ func newEntry(e entries.Entry) entry {
 		out.Rows, out.Keys, out.Repeated, out.Orphans = svg.Count(k.Rows), svg.Count(k.Keys), svg.Count(k.DuplicateKeys), svg.Count(k.OrphanKeys)
 	}
 	if e.Age != nil && len(e.Age.Quantiles) > 0 {
-		age := func(v stats.Value) string {
-			text := svg.Printable(v.Short(), maxCell)
-			if e.AgeUnit != "" {
-				text += " " + svg.Printable(e.AgeUnit, maxCell)
-			}
-			return text
-		}
+		age := func(v stats.Value) string { return svg.Printable(e.AgeText(v), maxCell) }
 		out.MedianAge, out.LateAge = age(e.Age.Quantiles[len(e.Age.Quantiles)/2]), age(e.Age.Quantiles[len(e.Age.Quantiles)-1]) //nolint:mnd // the median
 	}
 	return out

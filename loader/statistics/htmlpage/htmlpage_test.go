@@ -166,7 +166,7 @@ func compared(t *testing.T, rows int, name func(string) string) *statistics.Resu
 // labeled adds a label to a result, with a column that has it.
 func labeled(r *statistics.Result, name func(string) string) *statistics.Result {
 	r.Label = &stats.Label{Column: name("label"), Measure: stats.AUC, Limit: stats.LeakLimit, Columns: []stats.Relation{
-		{Column: name("price"), Value: 0.0012, Rows: 4993, Leak: true}, {Column: name("user_id"), Value: 0.6172, Rows: 5000}, {Column: name("gone"), Value: 0.5, Rows: 51},
+		{Column: name("price"), Value: 0.0012, Rows: 4993, Leak: true}, {Column: name("user_id"), Value: 0.6172, Rows: 5000, Base: new(0.5123), RiseLimit: 0.07, Risen: true}, {Column: name("gone"), Value: 0.5, Rows: 51},
 	}}
 	return r
 }

@@ -11,16 +11,17 @@ import (
 // label shows how well columns tell a label.
 type label struct {
 	Column, Measure, Limit string
-	Leaks                  []relation // the columns that probably have the label
+	Alarms                 []relation // the columns that probably have the label, or tell it much better than in the base
+	Compared               bool       // whether columns have values of a base
 	Columns                []relation // the columns that tell the label best
 	More                   int        // columns that are not shown
 }
 
 // relation shows how well a column tells a label. Its ID is that of the column.
 type relation struct {
-	ID, Name, Value, Rows string
-	Leak                  bool
-	Picture               template.HTML
+	ID, Name, Value, Base, Rows string
+	Leak, Risen                 bool
+	Picture                     template.HTML
 }
 
 const maxRelations = 40
@@ -40,15 +41,18 @@ func newLabel(l *stats.Label, columns []column, summaries []stats.Summary) *labe
 		out.Measure, gauge = "AUC", svg.Gauge{Middle: 1. / 2, To: 1} //nolint:mnd // of a column that has nothing to do with the label
 	}
 	for _, one := range l.Columns {
-		if len(out.Columns) == maxRelations && !one.Leak {
-			break
+		if len(out.Columns) >= maxRelations && !one.Leak && !one.Risen {
+			continue
 		}
-		r := relation{ID: ids[one.Column], Name: svg.Printable(one.Column, maxName), Value: strconv.FormatFloat(one.Value, 'f', 4, 64), Rows: svg.Count(one.Rows), Leak: one.Leak} //nolint:mnd // digits, bits
+		r := relation{ID: ids[one.Column], Name: svg.Printable(one.Column, maxName), Value: strconv.FormatFloat(one.Value, 'f', 4, 64), Rows: svg.Count(one.Rows), Leak: one.Leak, Risen: one.Risen} //nolint:mnd // digits, bits
+		if one.Base != nil {
+			out.Compared, r.Base = true, strconv.FormatFloat(*one.Base, 'f', 4, 64) //nolint:mnd // digits, bits
+		}
 		gauge.Title, gauge.Value, gauge.Beyond = out.Measure+" of "+r.Name+": "+r.Value, one.Value, one.Leak
 		r.Picture = inline(gauge.Draw())
 		out.Columns = append(out.Columns, r)
-		if r.Leak {
-			out.Leaks = append(out.Leaks, r)
+		if r.Leak || r.Risen {
+			out.Alarms = append(out.Alarms, r)
 		}
 	}
 	out.More = len(l.Columns) - len(out.Columns)

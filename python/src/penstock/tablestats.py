@@ -179,8 +179,12 @@ class StatisticsChange:
         change: the change.
         limit: the limit of the change.
         alarm: whether the change is beyond its limit.
-        of: the frequent value of the measure "top", or the quantile of the measure "quantile"; "" otherwise.
+        of: the frequent value of the measure "top", or the quantile of the measure "quantile"; "matches" for a shift of
+            the times of staging rows that match; "" otherwise.
         text: the change as text; "" if it is no alarm.
+        part_of_whole: whether this is an alarm of a partition that the alarm of all rows stands for.
+        in_seconds: whether base, value and change are seconds, where they are values of the column.
+        in_partitions: the partitions that have the same alarm, for an alarm of all rows.
     """
 
     column: str
@@ -193,6 +197,9 @@ class StatisticsChange:
     alarm: bool
     of: str = ""
     text: str = ""
+    part_of_whole: bool = False
+    in_seconds: bool = False
+    in_partitions: tuple[str, ...] = ()
 
     @classmethod
     def decoded(cls, found: Mapping[str, Any]) -> Self:
@@ -204,6 +211,9 @@ class StatisticsChange:
             change=float(found["change"]),
             limit=float(found["limit"]),
             alarm=bool(found["alarm"]),
+            part_of_whole=bool(found.get("part_of_whole", False)),
+            in_seconds=bool(found.get("in_seconds", False)),
+            in_partitions=_texts(found, "in_partitions"),
         )
 
 
@@ -279,12 +289,18 @@ class LabelRelation:
         value: the area under the ROC curve, or the correlation.
         rows: the number of rows of the sample in which both have a value.
         leak: whether the column probably has the label itself.
+        base: the value of the base of a comparison; None without one.
+        rise_limit: the limit of the rise of an area from the base; 0 without one.
+        risen: whether the column tells the label better than in the base by more than the limit.
     """
 
     column: str
     value: float
     rows: int
     leak: bool
+    base: float | None = None
+    rise_limit: float = 0.0
+    risen: bool = False
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -294,6 +310,9 @@ class LabelRelation:
             value=float(found["value"]),
             rows=int(found["rows"]),
             leak=bool(found.get("leak", False)),
+            base=_number(found, "base"),
+            rise_limit=float(found.get("rise_limit", 0)),
+            risen=bool(found.get("risen", False)),
         )
 
 
@@ -407,7 +426,7 @@ class EntryStatistics:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A change beyond its limit, or a column that probably has the label itself.
+    """A change beyond its limit, or a column that tells the label too well.
 
     Attributes:
         column: the column, or the staging entry.
@@ -495,7 +514,7 @@ class Statistics:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The columns that probably have the label, and the changes beyond their limits, those that matter most first."""
+        """The columns that tell the label too well, and the changes beyond their limits, those that matter most first."""
         found = []
         if self.label is not None:
             measure = {"auc": "AUC"}.get(self.label.measure, self.label.measure)
@@ -504,10 +523,15 @@ class Statistics:
                     one.column,
                     "",
                     self.label.measure,
-                    f"its {measure} with {self.label.column} is {one.value:.4f}: it probably has the label itself",
+                    f"its {measure} with {self.label.column} is {one.value:.4f}"
+                    + (
+                        ": it probably has the label itself"
+                        if one.leak
+                        else f", and was {one.base:.4f} in the base"
+                    ),
                 )
                 for one in self.label.columns
-                if one.leak
+                if one.leak or one.risen
             ]
         if self.against is not None:
             found += [Alarm(one.column, one.partition, one.measure, one.text) for one in self.against.alarms]
