@@ -200,6 +200,11 @@ encrypted: build .venv/bench/.stamp ## what TLS costs a stream
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	.venv/bench/bin/python benchmarks/encrypted.py
 
+.PHONY: computed
+computed: build .venv/bench/.stamp ## what ten computed columns cost a stream
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	.venv/bench/bin/python benchmarks/computed.py
+
 .PHONY: guarded
 guarded: build .venv/bench/.stamp .demo/tables/penstock.yaml ## what a token, a policy and an audit log add to a call
 	.venv/bench/bin/python benchmarks/guarded.py
