@@ -206,6 +206,7 @@ func TestVisibleColumnsOfTables(t *testing.T) {
 			}
 		}
 		require.Equal(t, c.want, got, what)
+		require.Equal(t, len(c.want) < len(c.table.Fields), len(hidden) > 0, what)
 	}
 	for what, limits := range map[string]policy.TableLimits{
 		"a filter": {Name: name, Filter: datasettest.Filter("item = 1")}, "a column that no schema has": {Name: name, Withheld: []string{"itme"}},
