@@ -334,6 +334,32 @@ func TestFiltersUseValues(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
+// TestColumnsWithoutValidityBits evaluates a function on a column that has no bitmap of nulls.
+func TestColumnsWithoutValidityBits(t *testing.T) {
+	values := memory.NewBufferBytes(arrow.Int64Traits.CastToBytes([]int64{1, 2, 3}))
+	data := array.NewData(arrow.PrimitiveTypes.Int64, 3, []*memory.Buffer{nil, values}, nil, 0, 0)
+	defer data.Release()
+	column := array.MakeFromData(data)
+	defer column.Release()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	rows := array.NewRecordBatch(schema, []arrow.Array{column}, 3)
+	defer rows.Release()
+	for _, text := range []string{"n", "coalesce(n, 0)", "CASE WHEN n > 0 THEN abs(n) END"} {
+		v, err := ParseValue(text)
+		require.NoError(t, err)
+		bound, err := v.Bind(schema)
+		require.NoError(t, err)
+		got, err := bound.Evaluate(rows, batch.Default())
+		require.NoError(t, err)
+		require.Zero(t, got.NullN(), text)
+		require.Equal(t, int64(3), got.(*array.Int64).Value(2))
+		got.Release()
+	}
+	passing, err := bind(t, "coalesce(n, 0) > 1", schema).Evaluate(rows, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int32{1, 2}, passing)
+}
+
 // spec: expr-13
 func TestOnlyComparisonsOfColumnsPrune(t *testing.T) {
 	ranges := func(column string) (Range, bool) {

@@ -105,8 +105,14 @@ func (e *evaluation) chunk(root rule, begin, end int, dst []int32) []int32 {
 // does not read the number of nulls, which other goroutines may be storing, and operators and functions
 // may store that of the view.
 func view(a arrow.Array, begin, end int) arrow.Array {
-	of := a.Data()
-	data := array.NewData(of.DataType(), end-begin, of.Buffers(), of.Children(), array.UnknownNullCount, of.Offset()+begin)
+	of, nulls := a.Data(), array.UnknownNullCount
+	switch { // arrays without a bitmap cannot count their nulls
+	case of.DataType().ID() == arrow.NULL:
+		nulls = end - begin
+	case len(a.NullBitmapBytes()) == 0:
+		nulls = 0
+	}
+	data := array.NewData(of.DataType(), end-begin, of.Buffers(), of.Children(), nulls, of.Offset()+begin)
 	defer data.Release()
 	return array.MakeFromData(data)
 }
