@@ -36,7 +36,7 @@ func comparisonText(c *statistics.Comparison) string {
 		return b.String()
 	}
 	places, left := 0, 0
-	for alarms := range groups(c.Alarms) {
+	for alarms := range groups(c.Shown()) {
 		if places++; places > shownAlarms {
 			left++
 			continue

@@ -43,6 +43,8 @@ func shareFloor(base float64) float64 {
 // Change is the result of one comparison, as JSON.
 type Change struct {
 	Column string `json:"column"`
+	// Entry is the staging entry of a dataset that has the column; "" for other columns.
+	Entry string `json:"entry,omitempty"`
 	// Partition is the part of the table's rows that was compared; "" stands for all rows.
 	Partition string  `json:"partition,omitempty"`
 	Measure   Measure `json:"measure"`
@@ -60,6 +62,8 @@ type Change struct {
 	PartOfWhole bool `json:"part_of_whole,omitempty"`
 	// Bound reports whether Limit is the bound of the value itself. Then there is no base, and Change is the value.
 	Bound bool `json:"bound,omitempty"`
+	// Cause is MatchRate if the alarm is one of nulls that the change of the entry's match rate explains. Alarms sets it.
+	Cause Measure `json:"cause,omitempty"`
 }
 
 // beyond reports whether the change is over its limit.

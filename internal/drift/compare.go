@@ -37,12 +37,20 @@ func Compare(base, of *stats.Profile, t Test) []Change {
 }
 
 // Matched counts training rows, and those of them that match.
-type Matched struct{ Rows, Matched int64 }
+type Matched struct {
+	Rows, Matched int64
+	Effect        float64 // the design effect of the rows, as in stats.Profile
+}
+
+func (m Matched) portion() portion { return portionOf(m.Matched, m.Rows, 1/max(m.Effect, 1)) }
 
 // Matches compares how many training rows match a staging entry.
 func Matches(entry string, base, of Matched, t Test) []Change {
 	c := comparing{base: &stats.Profile{Name: entry}, Test: t}
-	c.share(MatchRate, "", portionOf(base.Matched, base.Rows, 1), portionOf(of.Matched, of.Rows, 1))
+	c.share(MatchRate, "", base.portion(), of.portion())
+	for i := range c.out {
+		c.out[i].Entry = entry
+	}
 	return c.out
 }
 
@@ -87,15 +95,18 @@ func (c *comparing) share(measure Measure, of string, base, value portion) {
 	}
 	x, y := base.part/base.all, value.part/value.all
 	n, m := base.independent, value.independent
-	limit := c.shareLimit(base.part*n, base.all*n, value.part*m, value.all*m)
-	c.add(Change{Measure: measure, Of: of, Base: &x, Value: &y, Change: y - x, Limit: max(limit, c.floor(measure, shareFloor(x)))})
+	limit, floor := c.shareLimit(base.part*n, base.all*n, value.part*m, value.all*m), shareFloor(x)
+	if measure == MatchRate { // as for the nulls of rows without a match
+		floor = min(floor, shareFloor(1-x))
+	}
+	c.add(Change{Measure: measure, Of: of, Base: &x, Value: &y, Change: y - x, Limit: max(limit, c.floor(measure, floor))})
 }
 
 // count compares the shares of a part of all values.
 func (c *comparing) count(measure Measure, count func(*stats.Profile) (part, all int64)) {
 	x, n := count(c.base)
 	y, m := count(c.of)
-	c.share(measure, "", portionOf(x, n, c.base.Independent), portionOf(y, m, c.of.Independent))
+	c.share(measure, "", portionOf(x, n, c.base.IndependentRows()), portionOf(y, m, c.of.IndependentRows()))
 }
 
 // shares compares the counts of all rows.
@@ -120,14 +131,14 @@ func (c *comparing) top() {
 	}
 	for _, f := range all {
 		if !c.base.IsZero(f.Key) {
-			c.share(Top, f.Value.String(), portionOf(c.base.Count(f.Key), n, c.base.Independent), portionOf(c.of.Count(f.Key), m, c.of.Independent))
+			c.share(Top, f.Value.String(), portionOf(c.base.Count(f.Key), n, c.base.IndependentSample()), portionOf(c.of.Count(f.Key), m, c.of.IndependentSample()))
 		}
 	}
 }
 
 // independent returns the numbers of independent values among n and m values.
 func (c *comparing) independent(n, m int) (float64, float64) {
-	return float64(n) * c.base.Independent, float64(m) * c.of.Independent
+	return float64(n) * c.base.IndependentSample(), float64(m) * c.of.IndependentSample()
 }
 
 // numbers compares the distributions of numbers.
@@ -313,6 +324,6 @@ func (c *comparing) index(base, of []float64) {
 		p, q := (base[i]+emptyBin)/(n+more), (of[i]+emptyBin)/(m+more)
 		index += (q - p) * math.Log(q/p)
 	}
-	limit := c.indexLimit(len(base), n*c.base.Independent, m*c.of.Independent)
+	limit := c.indexLimit(len(base), n*c.base.IndependentSample(), m*c.of.IndependentSample())
 	c.add(Change{Measure: Index, Change: index, Limit: max(limit, c.floor(Index, indexFloor))})
 }

@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/penstock/penstock/internal/stats"
@@ -10,6 +9,7 @@ import (
 // Table has the rows to compare: all rows, and their partitions by time, each row in one of them.
 type Table struct {
 	Rows       *stats.Outline
+	Effects    []float64 // of all rows: see Partition
 	Partitions []Partition
 }
 
@@ -17,21 +17,35 @@ type Table struct {
 type Partition struct {
 	Name string
 	Rows *stats.Outline
+	// Effects has the design effect of each column: see stats.Profile. nil: the rows of all columns are independent.
+	Effects []float64
 }
 
-// Partition returns the rows of a partition; nil if there is none.
-func (t Table) Partition(name string) *stats.Outline {
+// Partition returns a partition; its Rows are nil if there is none.
+func (t Table) Partition(name string) Partition {
 	i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Name == name })
 	if i < 0 {
-		return nil
+		return Partition{}
 	}
-	return t.Partitions[i].Rows
+	return t.Partitions[i]
+}
+
+// profiles returns the profiles of a column, given its index.
+func (p Partition) profiles(column int, name string) []*stats.Profile {
+	out := p.Rows.Profiles(column, name)
+	if p.Effects != nil {
+		for _, one := range out {
+			one.Effect = p.Effects[column]
+		}
+	}
+	return out
 }
 
 // Column is a column that both tables have with the same type, by its index in each of them.
 type Column struct {
 	Name     string
 	Base, Of int
+	Entry    string // as in Change
 }
 
 // Tables compares the columns of a table with those of a base: all rows with all rows, and each partition with the same
@@ -59,25 +73,29 @@ func Tables(base, of Table, columns []Column, limits Limits, reserve func(bytes 
 
 // column compares one column.
 func (t Test) column(base, of Table, c Column) []Change {
-	whole := base.Rows.Profiles(c.Base, c.Name)
-	out := compareAll(whole, of.Rows.Profiles(c.Of, c.Name), "", t)
+	whole := Partition{Rows: base.Rows, Effects: base.Effects}.profiles(c.Base, c.Name)
+	out := compareAll(whole, Partition{Rows: of.Rows, Effects: of.Effects}.profiles(c.Of, c.Name), "", t)
 	var direct, peers []Change
 	for _, p := range of.Partitions {
-		rows := p.Rows.Profiles(c.Of, c.Name)
+		rows := p.profiles(c.Of, c.Name)
 		peers = append(peers, compareAll(whole, rows, p.Name, t)...)
-		if same := base.Partition(p.Name); same != nil {
-			direct = append(direct, compareAll(same.Profiles(c.Base, c.Name), rows, p.Name, t)...)
+		if same := base.Partition(p.Name); same.Rows != nil {
+			direct = append(direct, compareAll(same.profiles(c.Base, c.Name), rows, p.Name, t)...)
 		}
 	}
 	if t.limits == nil {
 		withoutTrend(peers)
 	}
 	for _, p := range peers {
-		if base.Partition(p.Partition) == nil && p.Measure != Shift { // the times of the day of two days may differ
+		if base.Partition(p.Partition).Rows == nil && p.Measure != Shift { // the times of the day of two days may differ
 			direct = append(direct, p)
 		}
 	}
-	return append(out, Settle(out, direct, len(of.Partitions))...)
+	out = append(out, Settle(out, direct, len(of.Partitions))...)
+	for i := range out {
+		out[i].Entry = c.Entry
+	}
+	return out
 }
 
 // compareAll compares the series of a column.
@@ -137,24 +155,19 @@ func (c Change) step() float64 {
 	return c.Size()
 }
 
-// Settle marks the alarms of partitions that all rows stand for: those of a comparison in which all rows have an alarm, if more than
-// half of the partitions have it, too. If a trend hides changes of partitions, all rows also stand for these changes. It returns
-// the changes of partitions.
+// Settle marks the alarms of partitions that all rows stand for: those of a comparison in which all rows have an alarm, if more than half
+// of the partitions differ from the base as all rows do. These have the same alarm, or a change in the same direction of at least half
+// the size. Partitions whose change is more than beyondPeers times that of all rows keep their own alarms. If a trend hides changes of
+// partitions, all rows also stand for these changes. It returns the changes of partitions.
 func Settle(whole, partitions []Change, number int) []Change {
-	alarms := map[comparison]int{}
-	for _, p := range partitions {
-		if p.Alarm {
-			alarms[p.comparison()]++
-		}
-	}
 	for _, w := range whole {
 		if !w.Alarm {
 			continue
 		}
-		most := 2*alarms[w.comparison()] > number
+		most := 2*w.alike(partitions) > number
 		for i := range partitions {
 			p := &partitions[i]
-			if p.comparison() == w.comparison() && p.beyond() && (most || !p.Alarm) {
+			if p.comparison() == w.comparison() && p.beyond() && (!p.Alarm || most && p.step() <= beyondPeers*w.step()) {
 				p.Alarm, p.PartOfWhole = true, true
 			}
 		}
@@ -173,22 +186,20 @@ func Where(changes []Change) func(whole Change) []string {
 	return func(whole Change) []string { return out[whole.comparison()] }
 }
 
-// Alarms returns the changes that are alarms, without those that are part of the whole: those of one column and partition together, in the order of Measures, and the largest
-// first.
-func Alarms(changes []Change) []Change {
-	type place struct{ column, partition string }
-	worst := map[place]float64{}
-	var out []Change
-	for _, c := range changes {
-		if c.Alarm && !c.PartOfWhole {
-			at := place{c.Column, c.Partition}
-			out, worst[at] = append(out, c), max(worst[at], c.Excess())
+// alike returns how many partitions differ from the base as all rows do, whose change is c.
+func (c Change) alike(partitions []Change) (n int) {
+	for _, p := range partitions {
+		if p.comparison() == c.comparison() && p.direction() == c.direction() && (p.Alarm || 2*p.step() >= c.step()) {
+			n++
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Change) int {
-		x, y := place{a.Column, a.Partition}, place{b.Column, b.Partition}
-		return cmp.Or(cmp.Compare(worst[y], worst[x]), cmp.Compare(x.column, y.column), cmp.Compare(x.partition, y.partition),
-			cmp.Compare(slices.Index(Measures(), a.Measure), slices.Index(Measures(), b.Measure)))
-	})
-	return out
+	return n
+}
+
+// direction reports whether the value is larger than that of the base.
+func (c Change) direction() bool {
+	if c.Measure == Unit {
+		return c.Change > 1
+	}
+	return c.Change > 0
 }

@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,8 +14,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/stats"
 )
@@ -168,6 +171,86 @@ func (w world) alarms(t *testing.T, base, of drift.Table) []drift.Change {
 	out, err := drift.Tables(base, of, columns, nil, func(int64) error { return nil })
 	require.NoError(t, err)
 	return drift.Alarms(out)
+}
+
+// clustered returns a table of a world whose rows join the rows of a staging table: in each partition, each of many keys has one staging
+// row, and some keys are much more frequent than others.
+func (w world) clustered(t *testing.T, rows int, rng *rand.Rand, bad fault) drift.Table {
+	t.Helper()
+	const keys, skew = 2000, 0.8
+	weights := make([]float64, keys)
+	total := 0.0
+	for k := range weights {
+		total += math.Pow(float64(k+1), -skew)
+		weights[k] = total
+	}
+	sampling := stats.Sampling{Seed: rng.Uint64(), Level: stats.LevelFor(int64(rows), 1<<16)}
+	fields := schemaOf(w.columns).Fields()
+	whole, all, out := stats.NewPart(fields, sampling), &stats.Clusters{}, drift.Table{}
+	effects := func(c *stats.Clusters) []float64 { return slices.Repeat([]float64{c.Effect()}, len(fields)) }
+	for p := range partitions {
+		at, number, clusters := make([]int32, rows/partitions), make([]int64, rows/partitions), &stats.Clusters{}
+		for i := range at {
+			k, _ := slices.BinarySearch(weights, rng.Float64()*total)
+			at[i], number[i] = int32(k), int64(p*len(at)+i)
+			clusters.Add(xxhash.Sum64(binary.LittleEndian.AppendUint64(nil, uint64(p*keys+k))))
+		}
+		slices.Sort(at)
+		here := bad
+		if from := p * len(at); from < bad.from || from >= bad.to {
+			here = fault{}
+		}
+		here.from, here.to = 0, keys
+		b, err := batch.Filter(w.rows(keys, 0, rng, here), at, memory.DefaultAllocator)
+		require.NoError(t, err)
+		part := stats.NewPart(fields, sampling)
+		_, err = part.Select(b, number)
+		require.NoError(t, err)
+		require.NoError(t, part.Add(b, memory.DefaultAllocator))
+		out.Partitions = append(out.Partitions, drift.Partition{Name: day(p), Rows: part.Outline(), Effects: effects(clusters)})
+		whole.Merge(part)
+		all.Merge(clusters)
+	}
+	out.Rows, out.Effects = whole.Outline(), effects(all)
+	return out
+}
+
+// Of 100 pairs of tables whose rows share the rows of a staging table, at most one has an alarm if the staging rows have equal
+// distributions. If rows counted as independent, most pairs would have alarms. Faults of one day are found.
+//
+// spec: stats-33
+func TestRowsOfTheSameStagingRowAreNotIndependent(t *testing.T) {
+	const rows = 100_000
+	var found, naive, missed []string
+	for seed := range pairs(6) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		w := newWorld(rng, "normal", "lognormal", "nullable", "few", "category", "two")
+		base, of := w.clustered(t, rows, rng, fault{}), w.clustered(t, rows, rng, fault{})
+		if a := w.alarms(t, base, of); len(a) > 0 {
+			found = append(found, fmt.Sprintf("seed %d: %s %s: %s", seed, a[0].Column, a[0].Partition, a[0].Text()))
+		}
+		bad := oneDay(rng, rows, fault{column: []string{"normal", "lognormal"}[seed%2], factor: 1000})
+		measure := drift.Unit
+		if seed%3 == 0 {
+			bad.factor, bad.nulls, measure = 1, 0.6, drift.Nulls
+		}
+		if a := w.alarms(t, base, w.clustered(t, rows, rng, bad)); !named(a, bad.column, day(bad.from*partitions/rows), measure) {
+			missed = append(missed, fmt.Sprintf("seed %d: %+v: %+v", seed, bad, a))
+		}
+		for _, side := range []*drift.Table{&base, &of} {
+			side.Effects = nil
+			for i := range side.Partitions {
+				side.Partitions[i].Effects = nil
+			}
+		}
+		if a := w.alarms(t, base, of); len(a) > 0 {
+			naive = append(naive, a[0].Text())
+		}
+	}
+	t.Logf("%d of %d pairs have alarms, %d if rows counted as independent; %d faults missed", len(found), pairs(6), len(naive), len(missed))
+	require.LessOrEqual(t, len(found), 1, "%v", found)
+	require.Greater(t, len(naive), int(pairs(6)/2))
+	require.LessOrEqual(t, len(missed), int(pairs(6)/100), "%v", missed)
 }
 
 // pairs returns the number of pairs of tables of each kind: 100 with PENSTOCK_LONG, otherwise a share.

@@ -38,6 +38,9 @@ type Profile struct {
 	Min, Max float64
 	// Independent is the share of the values that count as independent of one another: 1, or less for the elements of lists.
 	Independent float64
+	// Effect is the design effect of the rows: the number of rows for each row that counts as independent. It is at least 1; 0 counts
+	// as 1. Clusters estimates it.
+	Effect float64
 	// Sample has the finite numbers of the sample in ascending order; nil for other scales.
 	Sample []float64
 	// The values of the sample in ascending order: one of the three, by their type. They are finite.
@@ -165,6 +168,19 @@ func (p *Profile) ofBytes(s *Bytes, t arrow.DataType, sample []string) {
 	slices.Sort(sample)
 	p.Scale, p.Zeros, p.HasZeros = Categories, s.Empty, true
 	p.texts, p.show = sample, func(k Key) Value { return bytesValue(t, []byte(k.text)) }
+}
+
+// IndependentRows returns the share of all values that count as independent of one another.
+func (p *Profile) IndependentRows() float64 { return p.Independent / max(p.Effect, 1) }
+
+// IndependentSample returns the share of the values of the sample that count as independent of one another. A sample has only some of
+// the rows of each cluster, so that the share is larger than that of all values.
+func (p *Profile) IndependentSample() float64 {
+	sampled := 1.0
+	if p.Values > 0 {
+		sampled = min(1, float64(p.Sampled())/float64(p.Values))
+	}
+	return p.Independent / (1 + (max(p.Effect, 1)-1)*sampled)
 }
 
 // Sampled returns the number of values in the sample, without NaN and infinite numbers.

@@ -108,7 +108,7 @@ func NewComparison(base, of drift.Table) *Comparison {
 	out := &Comparison{Changes: []drift.Change{}, Alarms: []Alarm{}}
 	for _, p := range of.Partitions {
 		rows := PartitionRows{Partition: p.Name, Rows: p.Rows.Rows()}
-		if same := base.Partition(p.Name); same != nil {
+		if same := base.Partition(p.Name).Rows; same != nil {
 			rows.BaseRows = same.Rows()
 		}
 		out.Partitions = append(out.Partitions, rows)

@@ -62,6 +62,11 @@ func compare(ctx context.Context, base, of *describing) (*statistics.Comparison,
 	columns := out.Match(base.fields, of.fields)
 	ofTimes := func(name string) bool { return of.isTime(name) || base.isTime(name) } // of an entry that only one of them has
 	out.Added, out.Removed = slices.DeleteFunc(out.Added, ofTimes), slices.DeleteFunc(out.Removed, ofTimes)
+	for i := range columns {
+		if e := of.entryOf(columns[i].Of); e >= 0 {
+			columns[i].Entry = of.dataset.Staging[e].Name
+		}
+	}
 	changes, err := drift.Tables(baseRows, rows, columns, nil, func(bytes int64) error {
 		return of.held.GrowWait(ctx, bytes+baseRows.Rows.Memory()+rows.Rows.Memory())
 	})
@@ -104,15 +109,15 @@ func matchRates(base, of *Result) (out []drift.Change) {
 			continue
 		}
 		b := base.Entries[at]
-		all := drift.Matched{Rows: b.Matches.Rows, Matched: b.Matches.Matched}
-		whole := drift.Matches(e.Name, all, drift.Matched{Rows: e.Matches.Rows, Matched: e.Matches.Matched}, t)
+		all := b.matched()
+		whole := drift.Matches(e.Name, all, e.matched(), t)
 		var partitions []drift.Change
-		for _, p := range e.Partitions {
+		for i, p := range e.Partitions {
 			from := all
 			if k := slices.IndexFunc(b.Partitions, func(o PartitionMatch) bool { return o.Partition == p.Partition }); k >= 0 {
-				from = drift.Matched{Rows: b.Partitions[k].Rows, Matched: b.Partitions[k].Matched}
+				from = b.matchedIn(k)
 			}
-			for _, c := range drift.Matches(e.Name, from, drift.Matched{Rows: p.Rows, Matched: p.Matched}, t) {
+			for _, c := range drift.Matches(e.Name, from, e.matchedIn(i), t) {
 				c.Partition = p.Partition
 				partitions = append(partitions, c)
 			}
@@ -121,4 +126,14 @@ func matchRates(base, of *Result) (out []drift.Change) {
 		out = append(out, drift.Settle(whole, partitions, len(e.Partitions))...)
 	}
 	return out
+}
+
+func (e *Entry) matched() drift.Matched {
+	return drift.Matched{Rows: e.Matches.Rows, Matched: e.Matches.Matched, Effect: e.effect}
+}
+
+// matchedIn counts the rows of a partition, given its position.
+func (e *Entry) matchedIn(at int) drift.Matched {
+	p := e.Partitions[at]
+	return drift.Matched{Rows: p.Rows, Matched: p.Matched, Effect: e.effects[at]}
 }

@@ -101,6 +101,9 @@ type Entry struct {
 	AgeUnit string         `json:"age_unit,omitempty"`
 	// Columns are those that the entry adds, in all training rows.
 	Columns []stats.Summary `json:"columns"`
+
+	effect  float64   // the design effect of all training rows
+	effects []float64 // and of those of Partitions
 }
 
 // AgeText returns an age of the entry as text: seconds in the unit that fits.

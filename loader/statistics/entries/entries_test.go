@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/stats"
@@ -20,6 +21,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/loadertest"
+	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/statistics/entries"
 )
 
@@ -153,6 +155,55 @@ func TestMatchesAreThoseOfVerifications(t *testing.T) {
 	require.Positive(t, missing)
 }
 
+// The rows that join the same staging row count as one: one of three items lost its values on one day, and no alarm is raised, since
+// the day has only three independent rows. With a staging row for each training row, the same share of nulls is an alarm.
+//
+// spec: stats-58
+func TestRowsOfOneStagingRowAreNotIndependent(t *testing.T) {
+	const rows, days = 12_000, 4
+	for name, c := range map[string]struct {
+		keys   int
+		entry  dataset.Staging
+		alarms bool
+	}{
+		"point in time":      {3, dataset.Staging{PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: dataset.Lag{Time: 24 * time.Hour}}}, false},
+		"the same day":       {3, dataset.Staging{Align: &dataset.Align{Training: "ts", Staging: "ts"}}, false},
+		"one row of a key":   {3, dataset.Staging{}, false},
+		"each its own match": {rows, dataset.Staging{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := scenario.NewWorld()
+			t.Cleanup(w.Release)
+			at := func(day, hour int) string { return fmt.Sprintf("2026-10-%02dT%02d:00:00", 1+day, hour) }
+			loadertest.Rows("ml.train", "key:long ts:timestamp", "day(ts) bucket(4,key)", rows, func(i int) string {
+				return fmt.Sprint(i%c.keys, " ", at(i%days, 12))
+			}).In(t, w)
+			table := func(name string, lost int) dataset.Dataset {
+				staged := c.keys
+				if c.entry.PointInTime != nil || c.entry.Align != nil {
+					staged *= days
+				}
+				loadertest.Rows("features."+name, "key:long ts:timestamp v:double", "day(ts) bucket(4,key)", staged, func(i int) string {
+					key, day := i%c.keys, i/c.keys
+					if key%3 == lost && (staged == c.keys || day == 2) {
+						return fmt.Sprint(key, " ", at(day%days, 6), " -")
+					}
+					return fmt.Sprint(key, " ", at(day%days, 6), " ", key)
+				}).In(t, w)
+				e := c.entry
+				e.Table, e.Name, e.Columns = "features."+name, "f", []dataset.Column{{Column: "v"}}
+				return dataset.Dataset{Name: name, Key: []string{"key"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{e}}
+			}
+			o := options(w, table("usual", -1), table("bad", 1))
+			got, err := entries.Compare(t.Context(), o, entries.Request{Dataset: "bad", Columns: []string{"v"}}, "usual")
+			require.NoError(t, err)
+			require.Zero(t, o.Budget.InUse())
+			require.Equal(t, c.alarms, slices.ContainsFunc(got.Against.Alarms, func(a statistics.Alarm) bool { return a.Measure == drift.Nulls }), "%+v", got.Against.Alarms)
+			require.InDelta(t, 1, got.Entries[0].Matches.MatchRate, 0)
+		})
+	}
+}
+
 // spec: stats-7
 func TestLackOfMemory(t *testing.T) {
 	c := loadertest.World(t)
@@ -194,6 +245,14 @@ func TestDatasetsAreCompared(t *testing.T) {
 	for _, a := range got.Against.Alarms {
 		require.Contains(t, []string{"", "2026-10-03"}, a.Partition)
 		found[fmt.Sprint(a.Column, " ", a.Partition, " ", a.Measure)] = true
+	}
+	first := got.Against.Alarms[0]
+	require.Equal(t, "f f match_rate", fmt.Sprint(first.Entry, " ", first.Column, " ", first.Measure), "the cause is first")
+	for _, a := range got.Against.Shown() {
+		require.NotEqual(t, drift.Nulls, a.Measure, "%+v", a)
+		if a.Measure == drift.MatchRate {
+			require.Contains(t, a.Text, "; also nulls of v, since rows without a match have nulls")
+		}
 	}
 	require.True(t, found["f 2026-10-03 match_rate"], "%v", found)
 	require.True(t, found["v 2026-10-03 nulls"], "%v", found)

@@ -51,9 +51,10 @@ type describing struct {
 
 // day has the rows of a partition.
 type day struct {
-	rows    *stats.Outline
-	counted int64
-	matched []int64 // by entry
+	rows     *stats.Outline
+	counted  int64
+	matched  []int64          // by entry
+	clusters []stats.Clusters // by entry: the training rows that join the same staging row are a cluster
 }
 
 // release releases the rows and their memory.
@@ -257,6 +258,9 @@ func (d *describing) add(ctx context.Context, b arrow.RecordBatch) error {
 			return err
 		}
 		d.days[p].count(b, d.marks, byPartition[p])
+		if err := d.cluster(p, b, byPartition[p]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -319,7 +323,10 @@ func (d *describing) addRows(ctx context.Context, of int32, b arrow.RecordBatch,
 		d.part, d.at = stats.NewPart(d.fields, d.sampling()), of
 	}
 	if d.days[of] == nil {
-		d.days[of] = &day{matched: make([]int64, len(d.marks))}
+		if err := d.held.GrowWait(ctx, int64(len(d.marks))*stats.ClustersBytes); err != nil {
+			return err
+		}
+		d.days[of] = &day{matched: make([]int64, len(d.marks)), clusters: make([]stats.Clusters, len(d.marks))}
 	}
 	b.Retain()
 	if int64(len(rows)) < b.NumRows() {
@@ -384,12 +391,12 @@ func (d *describing) flush(ctx context.Context) error {
 
 // table returns the rows to compare. The caller releases the outline of all rows.
 func (d *describing) table() drift.Table {
-	out := drift.Table{Rows: d.whole.Outline()}
+	out := drift.Table{Rows: d.whole.Outline(), Effects: d.effects(d.allClusters())}
 	if d.divider == nil {
 		return out
 	}
 	for _, p := range d.order() {
-		out.Partitions = append(out.Partitions, drift.Partition{Name: d.name(p), Rows: d.days[p].rows})
+		out.Partitions = append(out.Partitions, drift.Partition{Name: d.name(p), Rows: d.days[p].rows, Effects: d.effects(d.days[p].clusters)})
 	}
 	return out
 }

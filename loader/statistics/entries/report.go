@@ -95,13 +95,14 @@ func (d *describing) matches(e *Entry, entry int, of stream.StagingReport) {
 	for _, day := range d.days {
 		m.Matched += day.matched[entry]
 	}
-	m.MatchRate, e.Matches = rate(m.Matched, m.Rows), m
+	m.MatchRate, e.Matches, e.effect = rate(m.Matched, m.Rows), m, d.allClusters()[entry].Effect()
 	if d.divider != nil {
 		for _, p := range d.order() {
 			day := d.days[p]
 			e.Partitions = append(e.Partitions, PartitionMatch{
 				Partition: d.name(p), Rows: day.counted, Matched: day.matched[entry], MatchRate: rate(day.matched[entry], day.counted),
 			})
+			e.effects = append(e.effects, day.clusters[entry].Effect())
 		}
 	}
 	if at := slices.Index(d.ages, entry); at >= 0 {

@@ -17,6 +17,7 @@ type marked struct {
 	matched int // true in rows with a match
 	// The times of the training row and of the staging row, if the entry has point_in_time.
 	training, staging int
+	key               []int // the training columns of the key; nil for promoted entries
 }
 
 // plan plans the dataset as it is, to find promoted entries and to pin the tables, and then with rules that keep all rows.
@@ -129,6 +130,14 @@ func (d *describing) markedOutputs(entry int, own resolve.Staging) marked {
 		case o.Table == resolve.TrainingTable && o.Field.ID == bound.Time.Training.ID:
 			out.training = i
 		}
+	}
+	for _, k := range own.Keys {
+		out.key = append(out.key, slices.IndexFunc(d.planned.Outputs, func(o resolve.Output) bool {
+			return o.Table == resolve.TrainingTable && o.Field.ID == k.Training.ID && len(o.Overlays) == 0
+		}))
+	}
+	if slices.Contains(out.key, -1) {
+		out.key = nil
 	}
 	return out
 }

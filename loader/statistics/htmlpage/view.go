@@ -118,7 +118,7 @@ func newView(s subject) *view {
 		}
 	}
 	if v.Against != nil {
-		v.Against.setAlarms(s.against.Alarms, v.Columns, s.columns)
+		v.Against.setAlarms(s.against.Shown(), v.Columns, s.columns)
 	}
 	v.Label = newLabel(s.label, v.Columns, s.columns)
 	if n := len(v.Remarks) - maxRemarks; n > 0 {
