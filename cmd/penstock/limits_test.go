@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,5 +73,55 @@ func TestVerifyChecksLimits(t *testing.T) {
 		require.Regexp(t, `limits of 1 column, in all rows and by day in 6 partitions, compared with snapshot \d+: \d broken`, got.stdout)
 		got = run(t, append([]string{"verify", "trial", "--json"}, from...)...)
 		require.Contains(t, got.stdout, `"measure": "max"`)
+	}
+}
+
+// publish refuses a branch that breaks a limit, and names column and partition. main stays. With --no-check, it moves main.
+//
+// spec: stats-90, stats-91, stats-94
+func TestPublishChecksLimits(t *testing.T) {
+	for _, price := range []string{"99", "null"} {
+		l := limitedLake(t, price)
+		server := start(t, "--config", l.config)
+		main := loggedBy(t, "--config", l.config).Snapshots[0].Snapshot
+		for _, from := range [][]string{{"--config", l.config}, {"--uri", server.uri()}} {
+			got := run(t, append([]string{"publish", "features.history", "candidate"}, from...)...)
+			require.Equal(t, exitFailure, got.code, got.stdout)
+			require.Contains(t, got.stderr, "branch candidate breaks limits of values: dataset home, entry again, column price, partition 2026-10-06: ")
+			require.Contains(t, got.stderr, "dataset trial, entry again, column price")
+			require.Contains(t, got.stderr, "publish with --no-check")
+			require.Equal(t, main, loggedBy(t, "--config", l.config).Snapshots[0].Snapshot)
+		}
+		got := run(t, "publish", "features.history", "candidate", "--no-check", "--config", l.config)
+		require.Zero(t, got.code, got.stderr)
+		require.NotContains(t, got.stdout, "limits")
+		require.NotEqual(t, main, loggedBy(t, "--config", l.config).Snapshots[0].Snapshot)
+	}
+	l := limitedLake(t, "5.5")
+	got := run(t, "publish", "features.history", "candidate", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `dataset home, entry again: limits of 1 column are kept, in all rows and by day in 6 partitions, compared with snapshot \d+ of main\n`, got.stdout)
+}
+
+// A client that may publish, but not read a dataset or all of its table, is told only that a limit is broken.
+//
+// spec: stats-93
+func TestPublishHidesValuesOfOthers(t *testing.T) {
+	l := limitedLake(t, "99")
+	for name, rule := range map[string]string{
+		"other datasets":   `read: [none], write: ["*"], allow: [publish]`,
+		"withheld columns": `read: ["*"], write: ["*"], allow: [publish], tables: {features.history: {withheld: [price]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tokens := filepath.Join(t.TempDir(), "server.tokens")
+			writer := issued(t, tokens, "writer")
+			server := start(t, "--config", l.config, "--tokens", tokens, "--policy", policyFile(t, "rules:\n- {subjects: [writer], "+rule+"}\n"))
+			got := run(t, "publish", "features.history", "candidate", "--uri", server.uri(), "--token-file", writer)
+			require.Equal(t, exitFailure, got.code, got.stdout)
+			require.Contains(t, got.stderr, "branch candidate breaks limits of values: limits of a dataset of the server")
+			for _, hidden := range []string{"99", "home", "2026-10-06", "price"} {
+				require.NotContains(t, got.stderr, hidden)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -21,7 +22,8 @@ func publishCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "publish TABLE BRANCH", Short: "Move main of a table to the snapshot of a branch",
 		Long: "Move main of a table to the snapshot of a branch, if main has no snapshot that the branch does not\n" +
-			"have. The result has the command that takes the move back. To check the rows before, read the\n" +
+			"have. The result has the command that takes the move back. If the rows of the branch break limits of a dataset\n" +
+			"of the config file that reads the table, main is not moved. To check the rows before, read the\n" +
 			"branch: penstock verify with a dataset whose staging entry has ref: BRANCH.",
 		Example: "  penstock publish features.history candidate --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
@@ -32,15 +34,16 @@ func publishCommand(p process) *cobra.Command {
 		},
 	}
 	from := newChangeFlags(c)
+	noCheck := c.Flags().Bool("no-check", false, "do not check the limits of the datasets that read the table")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			g.step("move")
-			move, err := s.Publish(ctx, args[0], args[1])
+			move, err := s.Publish(ctx, args[0], args[1], *noCheck)
 			if err != nil {
 				return err
 			}
-			return p.printResult(*asJSON, move, publishText(args[0], args[1], move, from.text()))
+			return p.printResult(*asJSON, move, publishText(args[0], args[1], move, from.text())+limitsText(move.Limits))
 		})
 	}
 	return c
@@ -56,6 +59,22 @@ func publishText(table, branch string, move client.Move, source string) string {
 	}
 	return fmt.Sprintf("main of table %s moved from snapshot %d to snapshot %d of branch %s\n", table, move.From, move.To, branch) +
 		undoText(client.Move{Table: table, From: move.From, To: move.To}, source)
+}
+
+// limitsText says which limits of values were checked.
+func limitsText(checked []changes.CheckedLimits) string {
+	var b strings.Builder
+	for _, c := range checked {
+		fmt.Fprintf(&b, "dataset %s, entry %s: limits of %s are kept", c.Dataset, c.Entry, fault.Count(len(c.Columns), "column"))
+		if c.Partitions > 0 {
+			fmt.Fprintf(&b, ", in all rows and by %s in %s", c.Partition, fault.Count(c.Partitions, "partition"))
+		}
+		if c.Base != 0 {
+			fmt.Fprintf(&b, ", compared with snapshot %d of main", c.Base)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // undoText returns a line with the command that undoes a move of a branch. source is the result of

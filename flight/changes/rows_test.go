@@ -113,11 +113,11 @@ func (w *writtenRows) PlanReaders(_ context.Context, table string, client change
 	return out
 }
 
-func (w *writtenRows) Publish(_ context.Context, table, branch string) (commit.Move, error) {
-	if branch == "gone" {
-		return commit.Move{}, fault.New(fault.NotFound, "there is no branch gone")
+func (w *writtenRows) Publish(_ context.Context, p changes.Publication) (commit.Move, []changes.CheckedLimits, error) {
+	if p.Branch == "gone" {
+		return commit.Move{}, nil, fault.New(fault.NotFound, "there is no branch gone")
 	}
-	return commit.Move{Table: table, Ref: commit.Main, From: 1, To: 2}, nil
+	return commit.Move{Table: p.Table, Ref: commit.Main, From: 1, To: 2}, nil, nil
 }
 
 func (w *writtenRows) Undo(_ context.Context, made commit.Move) error {

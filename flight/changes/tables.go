@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/history"
@@ -36,13 +37,28 @@ type TableWriter interface {
 
 // BranchMover moves the branches of tables. It is safe for concurrent use.
 type BranchMover interface {
-	// Publish moves main of a table to the snapshot of a branch, and Undo reverses a move; see
-	// commit.Brancher.
-	Publish(ctx context.Context, table, branch string) (commit.Move, error)
+	// Publish moves main of a table to the snapshot of a branch, after it has checked the limits of the datasets that read the table,
+	// and Undo reverses a move; see commit.Brancher.
+	Publish(ctx context.Context, request Publication) (commit.Move, []CheckedLimits, error)
 	Undo(ctx context.Context, made commit.Move) error
 	// Drop drops a table to undo the changes since it was created, and returns the folder of its
 	// files; see commit.Brancher.
 	Drop(ctx context.Context, request TableDrop) (folder string, err error)
+}
+
+// Publication is a request to publish a branch.
+type Publication struct {
+	Table, Branch string
+	NoCheck       bool // does not check limits
+	// Readers are the datasets that the client may read. Errors and results name no others.
+	Readers []access.DatasetReader
+}
+
+// CheckedLimits are the limits of a dataset's entry that were checked, as JSON.
+type CheckedLimits struct {
+	Dataset string `json:"dataset"`
+	Entry   string `json:"entry"` // "training" for the training table
+	drift.Checked
 }
 
 // TableDrop is a request to drop a table whose main is at a snapshot.
@@ -92,6 +108,8 @@ type published struct {
 	// Undone lists the snapshots that an undo of the last change removed or would remove from the
 	// branch, newest first.
 	Undone []history.Entry `json:"undone,omitempty"`
+	// Limits are those that a publish has checked, of datasets that the client may read.
+	Limits []CheckedLimits `json:"limits,omitempty"`
 	// Readers describes how datasets read the table after undo; nil if they were not checked.
 	Readers []stage.ReaderCheck `json:"readers,omitzero"`
 }
@@ -101,16 +119,23 @@ func (w *Service) publish(ctx context.Context, c *call.Call, body []byte) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if err := w.options.Guard.PermitChange(c, asked.Table, policy.Publish); err != nil {
-		return nil, err
-	}
-	c.Note.Change(audit.Publish, "", asked.Table)
-	move, err := w.options.Tables.Publish(ctx, asked.Table, asked.Branch)
+	out := published{Table: asked.Table, Branch: asked.Branch}
+	made := tableChange{event: audit.Publish, needs: policy.Publish, tables: []string{asked.Table}}
+	err = w.change(ctx, c, made, len(body), func(ctx context.Context) error {
+		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
+		defer entered.Release()
+		request := Publication{Table: asked.Table, Branch: asked.Branch, NoCheck: asked.NoCheck, Readers: w.options.Guard.Readers(c)}
+		move, checked, err := w.options.Tables.Publish(ctx, request)
+		if err == nil {
+			c.Note.Changed(move.To)
+		}
+		out.From, out.To, out.Limits = move.From, move.To, checked
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.Note.Changed(move.To)
-	return jsontext.Of(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
+	return jsontext.Of(out), nil
 }
 
 func (w *Service) undo(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {

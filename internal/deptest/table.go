@@ -207,7 +207,7 @@ func Graph() []Row {
 		{Folder: "flight/progress", Imports: "call datafile jsontext", Outside: libArrowFlight},
 		{Folder: "flight/access", Imports: "call failure ticket stream dataset policy audit fault", Outside: libGRPC},
 		{
-			Folder: "flight/changes", Imports: "access call progress failure limits rowsin dataset decode policy stage maintenance datafile orphans promote history commit budget waits audit jsontext fault",
+			Folder: "flight/changes", Imports: "access call progress failure limits rowsin dataset decode policy stage maintenance datafile orphans promote history commit budget drift waits audit jsontext fault",
 			Outside: libArrowFlight + " " + libGRPC,
 		},
 		{Folder: "flight/describe", Imports: "access call progress failure dataset decode policy statistics entries htmlpage audit budget fault"},
@@ -232,7 +232,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight changes progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

@@ -477,3 +477,35 @@ def test_datasets_of_local_files_are_read_a_little_ahead(tmp_path: Path) -> None
         sent += batch.num_rows
     assert sent == 3 * groups * rows
     assert most < groups * table.nbytes
+
+
+def test_a_branch_that_breaks_limits_is_not_published(house: House) -> None:
+    """The error has the column and the kind, and main stays.
+
+    spec: stats-90, stats-91
+    """
+    limits = "limits: {columns: {id: {max: 100}, country: {nulls: 0.9}}}"
+    text = house.config.read_text()
+    house.config.write_text(
+        text.replace("{table: features.history}", "{table: features.history, " + limits + "}")
+    )
+    with Server(house.config) as server, penstock.connect(server.address, timeout=60) as client:
+        client.stage(TABLE, table(), key=["id"], buckets=2)
+        rows = table()
+        client.stage(
+            TABLE,
+            rows.set_column(0, "id", pa.array([1000 + i for i in range(len(rows))])),
+            branch="candidate",
+        )
+        before = house.rows()
+        with pytest.raises(penstock.Invalid, match="entry training, column id: the greatest number is 10"):
+            client.publish(TABLE, "candidate")
+        assert house.rows() == before
+        report = client.verify("history")
+        assert report.clean
+        moved = client.publish(TABLE, "candidate", no_check=True)
+        assert moved.snapshot != moved.previous
+        broken = [found.limit for found in client.verify("history").findings if found.kind == "limits"]
+        assert [(one.column, one.measure, one.limit, one.bound) for one in broken if one] == [
+            ("id", "max", 100.0, True)
+        ]

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/stage"
@@ -65,11 +66,17 @@ type Move struct {
 	// of the check; nil if they were not checked.
 	NoCheck bool                `json:"-"`
 	Readers []stage.ReaderCheck `json:"readers,omitzero"`
+	// Limits are the limits of values that a publish has checked.
+	Limits []changes.CheckedLimits `json:"limits,omitempty"`
 }
 
-// Publish moves the branch main of a table to the snapshot of another branch.
-func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, err error) {
-	return out, c.actJSON(ctx, "publish", map[string]string{"table": table, "branch": branch}, &out)
+// Publish moves the branch main of a table to the snapshot of another branch. With noCheck, limits of values are not checked.
+func (c *Client) Publish(ctx context.Context, table, branch string, noCheck bool) (out Move, err error) {
+	body := map[string]any{"table": table, "branch": branch}
+	if noCheck {
+		body["no_check"] = true
+	}
+	return out, c.actJSON(ctx, "publish", body, &out)
 }
 
 // Undo undoes the move made: it moves the branch from snapshot made.To back to snapshot made.From.

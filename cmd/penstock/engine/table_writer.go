@@ -113,12 +113,20 @@ func (e *Engine) CheckReaders(ctx context.Context, request dataset.TableWrite, m
 }
 
 // Publish implements changes.TableWriter.
-func (w TableWriter) Publish(ctx context.Context, table, branch string) (tablecommit.Move, error) {
-	tables, name, err := w.engine.Tables.writes(table)
+func (w TableWriter) Publish(ctx context.Context, p changes.Publication) (move tablecommit.Move, checked []changes.CheckedLimits, err error) {
+	tables, name, err := w.engine.Tables.writes(p.Table)
 	if err != nil {
-		return tablecommit.Move{}, err
+		return move, nil, err
 	}
-	return tables.Publish(ctx, name, branch)
+	check := func(ctx context.Context, move tablecommit.Move) (err error) {
+		checked, err = w.engine.checkPublished(ctx, p, move)
+		return err
+	}
+	if p.NoCheck {
+		check = nil
+	}
+	move, err = tables.PublishChecked(ctx, name, p.Branch, check)
+	return move, checked, err
 }
 
 // Undo implements changes.TableWriter.

@@ -34,15 +34,17 @@ type PublishCommand struct {
 	From, To int64  // for undo: the change's snapshots; From is 0 if there was no snapshot before
 	DryRun   bool   // for undo
 	Drop     bool   // for undo: whether the table may be dropped
-	NoCheck  bool   // for undo: whether the datasets that read the table are not checked
+	NoCheck  bool   // whether the datasets that read the table are not checked: for publish, their limits
 }
 
 // Last reports whether an undo reverts the last change, whatever its snapshots are.
 func (c PublishCommand) Last() bool { return c.To == 0 }
 
-// Publish decodes {"table": …, "branch": …}.
+// Publish decodes {"table": …, "branch": …, "no_check": …}.
 func Publish(text []byte) (PublishCommand, error) {
-	return publication(text, field[PublishCommand]{name: "branch", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }})
+	return publication(text,
+		field[PublishCommand]{name: "branch", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }},
+		field[PublishCommand]{name: "no_check", read: func(d *decoder, at place, out *PublishCommand) { out.NoCheck = d.truth(at) }})
 }
 
 // Undo decodes {"table": …, "branch": …, "from": …, "to": …, "drop": …, "dry_run": …, "no_check": …}. The branch may be left

@@ -131,13 +131,22 @@ class TableCalls:
         given = {name: value for name, value in command.items() if value is not None}
         return stage(self._servers, given, data, progress)
 
-    def publish(self, table: str, branch: str) -> Published:
+    def publish(self, table: str, branch: str, *, no_check: bool = False) -> Published:
         """Moves a table's main to the snapshot of a branch, if the branch contains all snapshots of main.
 
+        Args:
+            table: [catalog.]namespace.table.
+            branch: the branch.
+            no_check: do not check the limits of the datasets that read the table.
+
         Raises:
-            Conflict: main has other snapshots; the error names them.
+            Invalid: the rows of the branch break limits of a dataset; the error names the columns and partitions.
+            Conflict: main has other snapshots, which the error names, or a branch has moved during the check.
         """
-        return self._moved("publish", {"table": table, "branch": branch})
+        body: dict[str, Any] = {"table": table, "branch": branch}
+        if no_check:
+            body["no_check"] = True
+        return self._moved("publish", body)
 
     def tables(self, within: str | None = None) -> tuple[TableDescription, ...]:
         """Lists the tables of the server's catalogs that the client may read. The server reads only metadata.

@@ -1,6 +1,7 @@
 package commits_test
 
 import (
+	"context"
 	"testing"
 
 	icetable "github.com/apache/iceberg-go/table"
@@ -189,4 +190,52 @@ func undoFirst(t *testing.T, c *icebergtest.Changing, version string) {
 	icebergtest.IsKind(t, c.Tables.Undo(t.Context(), made), fault.Conflict, "does not come from snapshot "+icebergtest.Itoa(first.Snapshot))
 	require.NoError(t, c.Tables.Undo(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "main", To: second.Snapshot}))
 	require.Empty(t, c.Files(t, ""))
+}
+
+// Main is moved only as it was checked: not if the check fails, and not if main or the branch moves during the check.
+//
+// spec: stats-92
+func TestOnlyACheckedMoveIsPublished(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) {
+		c.Bucketed(t, "2")
+		base := c.Append(t, "first", "a")
+		stage := func(name string) int64 {
+			made, err := c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "audit", Begin: base.Snapshot, Token: icebergtest.Token(name), Add: []commit.DataFile{c.File(name, 1)}})
+			require.NoError(t, err)
+			return made.Snapshot
+		}
+		first, second := stage("b"), stage("c")
+		move := commit.Move{Table: icebergtest.Events, Ref: "main", From: base.Snapshot, To: second}
+		publish := func(during func() error) error {
+			_, err := c.Tables.PublishChecked(t.Context(), icebergtest.Events, "audit", func(_ context.Context, checked commit.Move) error {
+				move.UUID = checked.UUID
+				require.Equal(t, move, checked)
+				return during()
+			})
+			return err
+		}
+		err := publish(func() error {
+			return fault.New(fault.Invalid, "a limit is broken").In(icebergtest.Events, "").WithRemedy("correct it")
+		})
+		icebergtest.IsKind(t, err, fault.Invalid, "a limit is broken")
+		require.Equal(t, []string{"a"}, c.Files(t, ""))
+		const moved = "main or branch audit of table ml.events has moved while the rows of the branch were checked"
+		err = publish(func() error {
+			return c.Tables.Move(t.Context(), commit.Move{Table: icebergtest.Events, UUID: move.UUID, Ref: "main", From: base.Snapshot, To: first})
+		})
+		icebergtest.IsKind(t, err, fault.Conflict, moved)
+		require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
+		move.From = first
+		last := int64(0)
+		err = publish(func() error { last = stage("d"); return nil })
+		icebergtest.IsKind(t, err, fault.Conflict, moved)
+		require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
+		move.To = last
+		require.NoError(t, publish(func() error { return nil }))
+		require.Equal(t, []string{"a", "b", "c", "d"}, c.Files(t, ""))
+		_, err = c.Tables.PublishChecked(t.Context(), icebergtest.Events, "audit", func(context.Context, commit.Move) error {
+			return fault.New(fault.Internal, "nothing is to be checked")
+		})
+		require.NoError(t, err, "main is there already")
+	})
 }
