@@ -53,7 +53,7 @@ func (c Change) boundText() string {
 		return fmt.Sprintf("the least number is %s (limit %s)", exact(*c.Value), exact(c.Limit))
 	case Max:
 		return fmt.Sprintf("the greatest number is %s (limit %s)", exact(*c.Value), exact(c.Limit))
-	case Unit, Top, Mean, Quantile, Index, MatchRate:
+	case Unit, Top, Mean, Quantile, Index, MatchRate, Shift:
 	}
 	return string(c.Measure)
 }
