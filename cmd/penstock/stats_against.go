@@ -41,17 +41,39 @@ func comparisonText(c *statistics.Comparison) string {
 			left++
 			continue
 		}
-		first := alarms[0]
-		place := first.Column
-		if first.Partition != "" {
-			place += ", " + first.Partition
-		}
-		fmt.Fprintf(&b, "  %s: %s%s\n", place, first.Text, alsoText(alarms))
+		fmt.Fprintf(&b, "  %s: %s%s\n", placeText(alarms[0]), alarms[0].Text, alsoText(alarms))
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "  and %s more, which --json lists\n", fault.Count(left, "column or partition"))
 	}
+	if quiet := quietEntries(c); len(quiet) > 0 {
+		fmt.Fprintf(&b, "staging entries without a change beyond its limit: %s\n", strings.Join(quiet, ", "))
+	}
 	return b.String()
+}
+
+// placeText names the column of an alarm, its staging entry, and its partition.
+func placeText(a statistics.Alarm) string {
+	place := a.Column
+	if a.Entry != "" && a.Column != a.Entry && !strings.HasPrefix(a.Column, a.Entry+".") {
+		place += " (" + a.Entry + ")"
+	}
+	if a.Partition != "" {
+		place += ", " + a.Partition
+	}
+	return place
+}
+
+// quietEntries returns the staging entries that were compared and have no alarm, in the order of the dataset.
+func quietEntries(c *statistics.Comparison) []string {
+	var quiet []string
+	for _, change := range c.Changes {
+		loud := func(a statistics.Alarm) bool { return a.Entry == change.Entry }
+		if change.Entry != "" && !slices.Contains(quiet, change.Entry) && !slices.ContainsFunc(c.Alarms, loud) {
+			quiet = append(quiet, change.Entry)
+		}
+	}
+	return quiet
 }
 
 // baseText names the base of a comparison.

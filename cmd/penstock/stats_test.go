@@ -11,6 +11,9 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/drift"
+	"github.com/penstock/penstock/loader/statistics"
 )
 
 // stats describes a table as text and as JSON, at ids and names of snapshots.
@@ -211,6 +214,27 @@ func TestStatsDescribesADataset(t *testing.T) {
 	for _, want := range []string{"<title>Statistics of home</title>", "Staging entries", "<bdi>history</bdi>", "Compared with dataset home"} {
 		require.Contains(t, string(page), want)
 	}
+}
+
+// Alarms of a dataset name the staging entry of the column, and entries without alarms are listed.
+//
+// spec: stats-59
+func TestAlarmsNameStagingEntries(t *testing.T) {
+	change := func(entry, column, partition string) drift.Change {
+		return drift.Change{Entry: entry, Column: column, Partition: partition, Measure: drift.Nulls}
+	}
+	quiet, loud := change("users", "age", ""), []drift.Change{change("prices", "cents", "2026-11-14"), change("prices", "prices", ""), change("", "position", "")}
+	c := statistics.Comparison{Dataset: "home", Changes: append(loud, quiet)}
+	for _, a := range loud {
+		c.Alarms = append(c.Alarms, statistics.Alarm{Change: a, Text: "changed"})
+	}
+	require.Equal(t, `
+compared with dataset home, 0 rows
+  cents (prices), 2026-11-14: changed
+  prices: changed
+  position: changed
+staging entries without a change beyond its limit: users
+`, comparisonText(&c))
 }
 
 // The statistics of a snapshot are kept with the table, where a search for orphan files finds them in use.
