@@ -107,6 +107,7 @@ datasets:
 	require.IsType(t, "", published["to"])
 	call(config, "diff", "features.history")
 	call(config, "stats", "features.history")
+	call(config, "fit", "features.history", "--vocabulary", "country=2", "--output", filepath.Join(t.TempDir(), "fitted.json"))
 	call(config, "undo", "features.history", "--from", published["from"].(string), "--to", published["to"].(string))
 	call(config, "stage", "features.history", more, "--again")
 	call(config, "compact", "features.history", "--min-files", "2")

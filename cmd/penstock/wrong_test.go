@@ -115,11 +115,11 @@ func wrongQueries() []wrong {
 		{"a time with a zone", "", filter("ts > TIMESTAMP '2026-10-01 00:00:00Z'"), `column "ts" (timestamp[us])`, "", "leave the offset out"},
 		{"a column of a table", "", filter("history.country = 'de'"), "filter: at position 1", "country", "columns have no table's name before them"},
 		{"not a number", "", filter("score = NaN"), "filter: at position 9", "", "there is no literal of it"},
-		{"a date without quotes", "", filter("ts > 2026-10-01"), "filter: at position 10", "", "a date is written DATE '2026-10-01'"},
+		{"a date without quotes", "", filter("ts > 2026-10-01"), "filter: at position 6", "", "write TIMESTAMP '2026-10-01 12:00:00'"},
 		{"quotes of a word processor", "", filter("item = \u2018de\u2019"), "filter: at position 8", "", "straight single quotes"},
 		{"a match by a pattern", "", filter("item ~ 'd.*'"), "filter: at position 6", "", "LIKE"},
 		{"an id in quotes", "", asked(`"snapshots": {"training": {"snapshot": "12"}}`), "ml.impressions", "", "its snapshots are "},
-		{"a function", "", filter("lower(item) = 'a'"), "filter: at position 6", "", "compare the column itself"},
+		{"an unknown function", "", filter("lowr(item) = 'a'"), "filter: at position 1", "lower", ""},
 	}
 }
 
