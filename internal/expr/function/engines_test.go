@@ -317,9 +317,6 @@ const without = "-"
 func compare(t *testing.T, engine, variable string, sql func(trial) string) {
 	t.Helper()
 	t.Parallel()
-	if engine == "spark" && os.Getenv("PENSTOCK_SPARK_TESTS") == "" {
-		t.Skip("Spark takes minutes: make test-spark runs this test")
-	}
 	python := os.Getenv(variable)
 	if python != "" {
 		if _, err := os.Stat(python); err != nil {
