@@ -128,6 +128,7 @@ def check_dataset(client: penstock.Client) -> None:
     assert (origin.age, list(origin.columns)) == (None, ["origin_country"])
     assert found.against is not None
     assert (found.against.dataset, found.against.alarms) == ("history", ())
+    assert {(one.entry, one.cause) for one in found.against.changes} == {("", ""), ("origin", "")}
     with pytest.raises(penstock.NotFound):
         client.stats("histori")
     with pytest.raises(penstock.Invalid, match="refs"):

@@ -185,6 +185,8 @@ class StatisticsChange:
         part_of_whole: whether this is an alarm of a partition that the alarm of all rows stands for.
         in_seconds: whether base, value and change are seconds, where they are values of the column.
         in_partitions: the partitions that have the same alarm, for an alarm of all rows.
+        entry: the staging entry that has the column, of a dataset; "" otherwise.
+        cause: "match_rate" if the match rate of the entry, which is beyond its limit, explains the nulls; "" otherwise.
     """
 
     column: str
@@ -200,12 +202,17 @@ class StatisticsChange:
     part_of_whole: bool = False
     in_seconds: bool = False
     in_partitions: tuple[str, ...] = ()
+    entry: str = ""
+    cause: str = ""
 
     @classmethod
     def decoded(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
         return cls(
-            **{name: str(found.get(name, "")) for name in ("column", "partition", "measure", "of", "text")},
+            **{
+                name: str(found.get(name, ""))
+                for name in ("column", "partition", "measure", "of", "text", "entry", "cause")
+            },
             base=_number(found, "base"),
             value=_number(found, "value"),
             change=float(found["change"]),
