@@ -147,7 +147,7 @@ func relationNote(c stats.Relation, limit float64) string {
 		note += "  beyond " + strconv.FormatFloat(limit, 'g', -1, 64) + ": it probably has the label itself"
 	}
 	if c.Risen {
-		note += fmt.Sprintf("  risen by more than %.2g: it may have values from after the label", c.RiseLimit)
+		note += fmt.Sprintf("  a change by %+.2f (limit %.2g): it may have values from after the label", c.Value-*c.Base, c.RiseLimit)
 	}
 	return note
 }
