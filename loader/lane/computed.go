@@ -126,10 +126,10 @@ func (s *rowSet) input(c Column, field arrow.Field) (arrow.Array, error) {
 		defer g.Release()
 		bytes, err := g.Size(field.Type, segments)
 		if err == nil {
-			s.of.copied += bytes
 			err = s.of.grow(bytes)
 		}
 		if err == nil {
+			s.of.copied += bytes
 			input, err = g.Gather(field.Type, segments)
 		}
 		if err != nil {
