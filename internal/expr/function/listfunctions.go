@@ -72,48 +72,72 @@ func bindEnds(shorten func(arrow.Array, int, memory.Allocator) (arrow.Array, err
 	}
 }
 
+// itemFinder returns the position of the chosen item of a row among the items of all lists; -1 for null.
+type itemFinder func(row int) (int, error)
+
+// bindItem binds a function whose result is an item of the list that is its first argument, or null. find gets the
+// arguments and the lists of a call.
+func bindItem(list Argument, find func(of []arrow.Array, rows int, in lists) itemFinder) Bound {
+	item := itemType(list.Type)
+	return Bound{
+		Type: item, Nullable: true,
+		Size: func(sizes []int64, rows int) int64 {
+			return bytesOf(list, sizes[0], rows) + 2*padded(int64(rows)*int64(arrow.Int32SizeBytes)) + 2*fixedSize(rows+1, widestValue) + contentSlack
+		},
+		Run: func(of []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
+			none := batch.Nulls(item, 1, mem)
+			defer none.Release()
+			o := newOutput(rows, mem)
+			defer o.close()
+			which := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
+			at := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
+			in, absent := listsOf(of[0], rows), nullsOf(of[0], rows)
+			found := find(of, rows, in)
+			for i := range which {
+				which[i], at[i] = 1, 0
+				if absent.at(i) {
+					continue
+				}
+				k, err := found(i)
+				if err != nil {
+					return nil, err
+				}
+				if k >= 0 {
+					which[i], at[i] = 0, int32(k)
+				}
+			}
+			return batch.Choose(item, []arrow.Array{in.items, none}, which, at, mem)
+		},
+	}
+}
+
 // bindElement binds functions that return an item of a list.
 func bindElement(name string, try bool) func([]Argument) (Bound, error) {
 	return func(args []Argument) (Bound, error) {
-		item := itemType(args[0].Type)
-		if item == nil || !isInteger(args[1].Type) {
+		if itemType(args[0].Type) == nil || !isInteger(args[1].Type) {
 			return Bound{}, errTypes{}
 		}
-		return Bound{
-			Type: item, Nullable: true,
-			Size: func(sizes []int64, rows int) int64 {
-				return bytesOf(args[0], sizes[0], rows) + 2*padded(int64(rows)*int64(arrow.Int32SizeBytes)) + 2*fixedSize(rows+1, widestValue) + contentSlack
-			},
-			Run: func(of []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
-				none := batch.Nulls(item, 1, mem)
-				defer none.Release()
-				o := newOutput(rows, mem)
-				defer o.close()
-				which := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
-				at := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
-				in, index := listsOf(of[0], rows), wholes(of[1], rows)
-				noList, noIndex := nullsOf(of[0], rows), nullsOf(of[1], rows)
-				for i := range which {
-					which[i], at[i] = 1, 0
-					if noList.at(i) || noIndex.at(i) {
-						continue
-					}
-					from, to := in.at(i)
-					k := index(i)
-					switch n := int64(to - from); {
-					case k == 0:
-						return nil, failed(name, of, rows, i, &refusal{"is not defined: positions begin at 1", "use 1 for the first item"})
-					case k >= 1 && k <= n:
-						which[i], at[i] = 0, int32(from)+int32(k)-1
-					case k < 0 && k >= -n:
-						which[i], at[i] = 0, int32(to)+int32(k)
-					case !try:
-						return nil, failed(name, of, rows, i, &refusal{"is not defined: the list has no such item", "use try_element_at, which returns null"})
-					}
+		return bindItem(args[0], func(of []arrow.Array, rows int, in lists) itemFinder {
+			index, absent := wholes(of[1], rows), nullsOf(of[1], rows)
+			return func(i int) (int, error) {
+				if absent.at(i) {
+					return -1, nil
 				}
-				return batch.Choose(item, []arrow.Array{in.items, none}, which, at, mem)
-			},
-		}, nil
+				from, to := in.at(i)
+				k := index(i)
+				switch n := int64(to - from); {
+				case k == 0:
+					return -1, failed(name, of, rows, i, &refusal{"is not defined: positions begin at 1", "use 1 for the first item"})
+				case k >= 1 && k <= n:
+					return from + int(k) - 1, nil
+				case k < 0 && k >= -n:
+					return to + int(k), nil
+				case !try:
+					return -1, failed(name, of, rows, i, &refusal{"is not defined: the list has no such item", "use try_element_at, which returns null"})
+				}
+				return -1, nil
+			}
+		}), nil
 	}
 }
 
@@ -181,37 +205,16 @@ func search(items arrow.Array, from, to int, equal func(k int) bool) (found, nul
 // bindBest binds array_max, with the sign 1, and array_min, with the sign -1.
 func bindBest(sign int) func([]Argument) (Bound, error) {
 	return func(args []Argument) (Bound, error) {
-		item := itemType(args[0].Type)
-		if item == nil || !isComparable(item) {
+		if item := itemType(args[0].Type); item == nil || !isComparable(item) {
 			return Bound{}, errTypes{}
 		}
-		return Bound{
-			Type: item, Nullable: true,
-			Size: func(sizes []int64, rows int) int64 {
-				return bytesOf(args[0], sizes[0], rows) + 2*padded(int64(rows)*int64(arrow.Int32SizeBytes)) + 2*fixedSize(rows+1, widestValue) + contentSlack
-			},
-			Run: func(of []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
-				none := batch.Nulls(item, 1, mem)
-				defer none.Release()
-				o := newOutput(rows, mem)
-				defer o.close()
-				which := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
-				at := values[int32](o.buffer(rows * arrow.Int32SizeBytes))
-				in := listsOf(of[0], rows)
-				compare, absent := ordering(in.items), nullsOf(of[0], rows)
-				for i := range which {
-					which[i], at[i] = 1, 0
-					if absent.at(i) {
-						continue
-					}
-					from, to := in.at(i)
-					if best := best(in.items, from, to, func(k, best int) bool { return compare(k, best)*sign > 0 }); best >= 0 {
-						which[i], at[i] = 0, int32(best)
-					}
-				}
-				return batch.Choose(item, []arrow.Array{in.items, none}, which, at, mem)
-			},
-		}, nil
+		return bindItem(args[0], func(_ []arrow.Array, _ int, in lists) itemFinder {
+			compare := ordering(in.items)
+			return func(i int) (int, error) {
+				from, to := in.at(i)
+				return best(in.items, from, to, func(k, best int) bool { return compare(k, best)*sign > 0 }), nil
+			}
+		}), nil
 	}
 }
 
