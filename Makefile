@@ -230,11 +230,11 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 	$(MAKE) -j2 --output-sync=target test-go test-python
 
 # What test leaves out for the sake of its time. CI runs it after test. As in test, Python's
-# longest tests run beside Go's.
+# longest tests run beside Go's: those marked "more" wait for servers most of the time.
 .PHONY: test-more
 test-more: ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
-	$(MAKE) -j2 --output-sync=target test-random test-torch
-	$(MAKE) test-attack test-python-more test-docs test-packages test-fuzz
+	$(MAKE) -j3 --output-sync=target test-random test-torch test-python-more
+	$(MAKE) test-attack test-docs test-packages test-fuzz
 
 .PHONY: check
 check: check-go check-python ## lint alone
