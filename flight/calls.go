@@ -67,6 +67,9 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	}
 	began := s.options.Clock()
 	end := s.watch(stream.Context(), c, of.FullMethod, func() error {
+		if s.isDraining() {
+			return shuttingDown()
+		}
 		if c.Refusal != nil {
 			return c.Refusal
 		}

@@ -55,7 +55,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	}
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
-	sender.slot, sender.session = slot, session
+	sender.slot, sender.session, sender.mayMove = slot, session, mayMove(ctx)
 	return s.guard.Disclosed(ctx, rights, sender.run(ctx, stream, p, failure.EndsByServer(end), leave))
 }
 

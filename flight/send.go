@@ -52,6 +52,8 @@ type streamSender struct {
 	planText    dataset.PlanText                // of the cursors
 	staging     map[string]stream.StagingReport // once the stream has ended
 	access      access.Grant                    // of the client
+	mayMove     bool                            // the client understands the message moved
+	hasMoved    bool                            // the last message was moved
 }
 
 // sized returns the query with the number of rows of its batches, if the number is known.
@@ -117,7 +119,11 @@ func (o *streamSender) run(ctx context.Context, to grpc.ServerStream, p planned,
 			o.session.Announce() // the error
 		}
 		leave()
-		o.ended(ctx, failure.EndingOf(to.Context(), failed).Label, failed) //nolint:contextcheck // that of the call: its client may have cancelled it
+		label := failure.EndingOf(to.Context(), failed).Label //nolint:contextcheck // that of the call: its client may have cancelled it
+		if o.hasMoved && failed == nil {
+			label = endMoved
+		}
+		o.ended(ctx, label, failed)
 	}()
 	source, err := o.openAt(ctx, o.slot, p)
 	if err == nil {
@@ -135,7 +141,7 @@ func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 	defer o.parking.remove(o.stream)
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
-	if err == nil {
+	if err == nil && !o.hasMoved {
 		o.runs.add(o.tablesID, o.staging)
 	}
 	return err
@@ -164,7 +170,7 @@ func (o *streamSender) ended(ctx context.Context, label string, err error) {
 	o.options.Observer.StreamEnded(end)
 }
 
-// all sends a stream: its schema, its batches and its report. The schema is sent first, and
+// all sends a stream: its schema, its batches and its report, or the message moved. The schema is sent first, and
 // before any row is read unless it depends on the rows. Batches are not prefetched here:
 // gRPC writes a message after SendMsg has returned, so the next batch is assembled
 // meanwhile. A goroutine in between was not faster.
@@ -187,6 +193,9 @@ func (o *streamSender) all(ctx context.Context) error {
 		return err
 	}
 	for {
+		if o.moves() {
+			return o.move()
+		}
 		more := false
 		err := o.slot.Within(ctx, func() error {
 			more = source.Next()

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ from penstock.version import __version__
 TRAILER = "penstock-error-bin"
 VERSION_HEADER = "penstock-version"
 MIX_HEADER = "penstock-mix"
+# With a stream: this package understands the message "moved", in this form.
+_MOVES = ("penstock-moves", "1")
 # For a receiver: the server that redeems the ticket.
 _SERVER_HEADER = "penstock-server"
 # Of a receiver: why it does not pass on the stream, although the server may send it.
@@ -96,6 +98,11 @@ class Settings:
             return self
         return replace(self, headers=(*self.headers, (MIX_HEADER, f"{mix} {streams}")))
 
+    @property
+    def moves(self) -> bool:
+        """Whether streams continue on another server if theirs is told to stop, instead of ending with an error."""
+        return self.reconnect > 0 and self.private is None
+
     def connect(self, location: str, calls: Calls) -> flight.FlightClient:
         """Creates a client for one of the servers. The client connects at its first call."""
         generic = [
@@ -123,15 +130,17 @@ class Settings:
                 remedy="write the server's address as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
             ) from e
 
-    def options(self, *, unlimited: bool, session: str | None = None) -> flight.FlightCallOptions:
+    def options(
+        self, *, unlimited: bool, headers: Iterable[tuple[str, str]] = ()
+    ) -> flight.FlightCallOptions:
         """Returns the options of a call. Streams have no timeout, because it would limit the whole stream.
 
-        `session` identifies the session for batches in mapped memory.
+        `headers` are sent with this call alone.
 
         Raises:
             Unavailable: the token file cannot be read now.
         """
-        headers = self.headers if session is None else (*self.headers, (local.HEADER, session))
+        headers = (*self.headers, *headers)
         if self.token_file is not None:
             headers = (*headers, ("authorization", f"Bearer {security.token_of(self.token_file)}"))
         return flight.FlightCallOptions(
@@ -382,7 +391,10 @@ class Channel:
 
         `session` identifies the session for batches in mapped memory, if there is one.
         """
-        options = self.settings.options(unlimited=True, session=session)
+        headers = [] if session is None else [(local.HEADER, session)]
+        if self.settings.moves:
+            headers.append(_MOVES)
+        options = self.settings.options(unlimited=True, headers=headers)
         lease = self.lease()
         try:
             with self._calls.watched() as call:

@@ -61,6 +61,7 @@ class MemberReader:
         self._stream: Stream | None = None
         self._ready: pa.RecordBatch | None = None  # read ahead of `take`
         self._resumed = 0
+        self._moved = 0
         self._closed = threading.Event()
 
     @property
@@ -79,6 +80,11 @@ class MemberReader:
     def resumed(self) -> int:
         """The number of times its streams were resumed after a failure."""
         return self._resumed + (0 if self._stream is None else self._stream.stats.resumed)
+
+    @property
+    def moved(self) -> int:
+        """The number of times its streams moved because their server was told to stop."""
+        return self._moved + (0 if self._stream is None else self._stream.stats.moved)
 
     def open(self, share: Share, ahead: int) -> bool:
         """Plans the stream from the current position, and reports whether it did.
@@ -186,7 +192,8 @@ class MemberReader:
                 fields["snapshots"] = self.pin
             stream = self._read({**fields, "every": (ahead, self._turns)})
         if self._stream is not None:
-            self._resumed += self._stream.stats.resumed
+            stats = self._stream.stats
+            self._resumed, self._moved = self._resumed + stats.resumed, self._moved + stats.moved
             self._stream.close()
         self._stream, self._ready = stream, None
         if self._closed.is_set():  # closed by another thread

@@ -1,8 +1,9 @@
-"""The messages of one ticket: batches with a cursor after each, and a report at the end."""
+"""The messages of one ticket: batches with a cursor after each, and a report at the end, or that the stream moves."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -23,8 +24,8 @@ Way = Literal["ring", "receiver", "mapped", "network"]
 class Messages:
     """Reads the messages of one ticket, and checks them against the wire protocol.
 
-    The schema comes first, then batches with one cursor each, then one message with the report, then the end. Anything
-    else raises `Corrupt`.
+    The schema comes first, then batches with one cursor each, then one message with the report, then the end. Instead of
+    the report, a server that was told to stop says that the stream moves. Anything else raises `Corrupt`.
 
     Attributes:
         channel: the connection to the server that accepts the ticket.
@@ -37,6 +38,7 @@ class Messages:
         rows: rows returned so far.
         batches: batches returned so far.
         report: the server's report; None until received.
+        moved: whether the stream has ended because its server was told to stop. The rest is read from another one.
     """
 
     # These are class attributes because __del__ also runs if __init__ was interrupted.
@@ -85,9 +87,10 @@ class Messages:
         self.rows = 0
         self.batches = 0
         self.report: dict[str, Any] | None = None
+        self.moved = False
 
     def next(self) -> pa.RecordBatch | Block | None:
-        """Returns the next batch; None after the report and the end of the stream.
+        """Returns the next batch; None after the report and the end of the stream, or if it has moved.
 
         With a tensor plan, it may be a block.
         """
@@ -212,9 +215,14 @@ class Messages:
     def _next_block(self) -> Block | None:
         """Returns the next block; None if the next message comes over the network."""
         session = self._session
-        if session is None or not session.takes_blocks or self.report is not None:
+        if session is None or not session.takes_blocks or self._has_last:
             return None
         return session.block()
+
+    @property
+    def _has_last(self) -> bool:
+        """Whether the last message has come."""
+        return self.report is not None or self.moved
 
     def _note(self, way: Way) -> None:
         """Notes how a batch came that is not a block."""
@@ -229,8 +237,8 @@ class Messages:
             self.why = made + full
 
     def _received(self, batch: Received, cursor: bytes) -> Received:
-        if self.report is not None:
-            raise errors.Corrupt("a batch came after the stream's report")
+        if self._has_last:
+            raise errors.Corrupt("a batch came after the stream's last message")
         self.cursor = cursor
         self.rows += batch.num_rows
         self.batches += 1
@@ -249,16 +257,31 @@ class Messages:
         return self._planned(self._received(batch, json.dumps(message["cursor"]).encode()))
 
     def _last(self, message: dict[str, Any]) -> None:
+        moved = message.get("moved")
+        if isinstance(moved, dict) and not self._has_last:
+            self._check_moved(moved)
+            self.moved = True
+            return
         report = message.get("report")
-        if (
-            self.report is not None
-            or not isinstance(report, dict)
-            or not isinstance(report.get("cursor"), dict)
-        ):
+        if self._has_last or not isinstance(report, dict) or not isinstance(report.get("cursor"), dict):
             raise errors.Corrupt("the stream contains a message that is neither a batch nor its report")
         self.report = report
 
+    def _check_moved(self, moved: Mapping[str, Any]) -> None:
+        """Checks that the stream moves at the position of this reader."""
+        at = None if self.cursor is None else json.loads(self.cursor)
+        if moved.get("batches") != self.batches or moved.get("cursor") != at:
+            raise errors.Corrupt(
+                f"the stream moved after {moved.get('batches')} batches, {self.batches} of which arrived",
+                remedy="read again from the cursor of the last batch",
+            )
+
     def _ended(self) -> None:
+        if self.moved:
+            assert self._lease is not None
+            self._lease.broken = True  # further calls need a new connection
+            self.close()
+            return
         if self.report is None:
             raise errors.Corrupt(
                 f"the stream ended after {self.rows} rows without its report; rows are missing",

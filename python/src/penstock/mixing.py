@@ -191,8 +191,14 @@ class Mix(BatchIterator):
     @property
     def stats(self) -> Stats:
         """Statistics so far."""
-        resumed = sum(reader.resumed for reader in self._readers)
-        return Stats(self._returned_rows, self._returned_batches, self._seconds, self._waited, resumed)
+        return Stats(
+            self._returned_rows,
+            self._returned_batches,
+            self._seconds,
+            self._waited,
+            resumed=sum(reader.resumed for reader in self._readers),
+            moved=sum(reader.moved for reader in self._readers),
+        )
 
     @property
     def plan(self) -> None:

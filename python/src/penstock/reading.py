@@ -30,10 +30,14 @@ class Reading:
     several. The new stream must continue the old one, with the same plan and schema, the very next step, and finally
     the planned number of rows. Otherwise, an error such as `Corrupt` is raised.
 
+    If a server is told to stop, it ends its streams between two batches. The rest is then requested in the same way, but
+    at once: first from the next address, then from all others.
+
     Attributes:
         rows: rows returned so far.
         batches: batches returned so far.
-        resumed: the number of times the stream was resumed.
+        resumed: the number of times the stream was resumed after a failure.
+        moved: the number of times the stream moved because its server was told to stop.
         way: how the last batch came; None before the first one.
         why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
     """
@@ -59,6 +63,7 @@ class Reading:
         self._replanned = False
         self._messages: Messages | None = None
         self._backoff = Backoff(bound.servers.settings.reconnect)
+        self._immediate = 0  # how many more failures are followed by another try at once
         self._closed = threading.Event()
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
@@ -72,6 +77,7 @@ class Reading:
         self.rows = 0
         self.batches = 0
         self.resumed = 0
+        self.moved = 0
 
     @classmethod
     def all_of(cls, bound: BoundQuery, found: PlannedQuery) -> list[Self]:
@@ -172,6 +178,9 @@ class Reading:
         messages = self._messages
         assert messages is not None
         batch = messages.next()
+        if messages.moved:
+            self._move(messages)
+            return self._next()
         if self._backoff.tries:
             self.resumed += 1
             _log.warning(
@@ -191,10 +200,14 @@ class Reading:
         self.rows += batch.num_rows
         self.batches += 1
         self._replanned = False
+        self._immediate = 0
         return batch
 
     def _open(self) -> bool:
         """Opens a stream for the remaining rows. Returns False if nothing remains, not even the report."""
+        if not self.batches:
+            # Other streams may have left the server of the plan. If the server in use refuses the ticket, the rest is planned.
+            self._channel = self._bound.servers.current
         channel, ticket, plan = self._channel, self._ticket, self._plan
         if ticket is None:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
@@ -267,16 +280,44 @@ class Reading:
             raise errors.Internal("the server's splits after the cursor differ from those of the plan")
         return None
 
+    def _move(self, messages: Messages) -> None:
+        """Prepares to read the rest from another server.
+
+        Raises:
+            Unavailable: all servers move the stream before its next batch. A retry waits.
+        """
+        if messages.batches:
+            self._immediate = len(self._bound.servers)
+        elif not self._immediate:
+            raise errors.Unavailable(f"{messages.channel.location} is shutting down")
+        self._immediate -= 1
+        self._messages, self._ticket = None, None
+        self._keep_part(messages, "the server was told to stop")
+        self.moved += 1
+        self._leave(messages.channel)
+        _log.debug(
+            "the stream of %s moves to %s, at row %d", self._bound.name, self._channel.location, self.rows
+        )
+
+    def _keep_part(self, messages: Messages, why: str) -> None:
+        """Keeps the counts of a connection that has ended before the stream."""
+        if messages.batches:
+            cursor = json.loads(messages.cursor or b"{}")
+            part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": cursor}
+            self._parts.append({**part, "ended": why})
+            self._ticket = None
+
+    def _leave(self, channel: Channel) -> None:
+        """Switches from a server to the next one."""
+        self._bound.servers.leave(channel)
+        self._channel = self._bound.servers.current
+
     def _prepare_retry(self, failure: errors.Error) -> bool:
         """Prepares a retry if it may help: waits, and switches to the next address. Reports whether to retry."""
         messages, self._messages = self._messages, None
         channel = self._channel if messages is None else messages.channel
         if messages is not None:
-            if messages.batches:
-                cursor = json.loads(messages.cursor or b"{}")
-                part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": cursor}
-                self._parts.append({**part, "ended": str(failure)})
-                self._ticket = None
+            self._keep_part(messages, str(failure))
             messages.close()
         if isinstance(failure, errors.Unavailable) and not failure.remedy:
             failure.remedy = f"check that `penstock serve` listens at {channel.location}, and resume with the stream's cursor"
@@ -296,14 +337,21 @@ class Reading:
             return True
         if not is_retryable(failure):
             return False
+        if self._immediate and messages is not None:  # without messages, no address has answered
+            self._immediate -= 1
+            self._leave(channel)
+            _log.debug(
+                "the stream of %s moves on to %s: %s", self._bound.name, self._channel.location, failure
+            )
+            return True
+        self._immediate = 0
         wait = self._backoff.next(failure.retry_after)
         if wait is None:
             failure.add_note(
                 f"Retried {self._backoff.tries} times in {self._bound.servers.settings.reconnect:g} seconds."
             )
             return False
-        self._bound.servers.leave(channel)
-        self._channel = self._bound.servers.current
+        self._leave(channel)
         _log.warning(
             "the stream of %s broke after %d rows; retry %d in %.1f s, giving up in %.0f s: %s",
             self._bound.name,

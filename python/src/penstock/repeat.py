@@ -92,6 +92,7 @@ class RepeatedStream(Stream):
             rows=now.rows + before.rows,
             batches=now.batches + before.batches,
             resumed=now.resumed + before.resumed,
+            moved=now.moved + before.moved,
         )
 
     @property

@@ -35,6 +35,7 @@ class Stats:
         seconds: from the request for the first batch to the arrival of the last one.
         waited: the part of `seconds` that the reader waited for a batch.
         resumed: the number of times the stream was resumed after a failure.
+        moved: the number of times the stream moved to another server because its own was told to stop.
         way: how the last batch came: as tensors in the "ring" of a server on this host, as tensors of the "receiver" of
             this host, in "mapped" memory, or over the "network"; "" before the first batch.
         why: why tensors that were requested did not come from a ring or a receiver; "" if they did.
@@ -47,6 +48,7 @@ class Stats:
     resumed: int
     way: Literal["", "ring", "receiver", "mapped", "network"] = ""
     why: str = ""
+    moved: int = 0
 
     @property
     def stall(self) -> float:
@@ -179,6 +181,7 @@ class Stream(BatchIterator):
             resumed=sum(r.resumed for r in self._readings),
             way=latest.way or "",
             why=latest.why,
+            moved=sum(r.moved for r in self._readings),
         )
 
     def __len__(self) -> int:

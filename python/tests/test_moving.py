@@ -1,0 +1,138 @@
+"""Streams of the real server that is told to stop: they continue on another server, without an error or a warning."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.flight as flight
+import pytest
+from server import Server
+from test_restarts import QUERIES, World, connect, make, read, rest_of
+
+import penstock
+
+# What make test reads; make test-more reads the others.
+FEW = ("lanes", "splits", "grouped", "limit")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make(tmp_path_factory.mktemp("moving"))
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("keys") / "tickets.keys"
+    path.write_text("k1 " + "A" * 43 + "=\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(world: World, keys: Path) -> Iterator[Server]:
+    with Server(world.config, "--ticket-keys", str(keys)) as server:
+        yield server
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the package has logged, except for debugging."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "penstock" and record.levelno > logging.DEBUG
+    ]
+
+
+# spec: wire-58
+@pytest.mark.parametrize(
+    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.more) for name in QUERIES]
+)
+def test_a_stopped_server_is_not_noticed(
+    world: World, server: Server, keys: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = QUERIES[name]
+    with connect(server.address) as client:
+        whole = rest_of(read(client, **query))
+    with (
+        Server(world.config, "--ticket-keys", str(keys)) as first,
+        connect(first.address, server.address) as client,
+    ):
+        stream = read(client, **query)
+        got = [(next(stream), stream.cursor) for _ in range(3)]
+        first.terminate()
+        got += rest_of(stream)
+        assert first.wait() == 0
+    assert got == whole
+    assert stream.stats.moved >= 1
+    assert stream.stats.resumed == 0
+    assert not said(caplog)
+    assert stream.report["batches"] == len(whole)
+    for part in stream.report.get("parts", [])[:-1]:
+        assert part["ended"] == "the server was told to stop"
+
+
+# spec: wire-58
+def test_one_server_that_restarts(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """With one address, the package tries again until a server listens there, as after a failure."""
+    with Server(world.config) as first, connect(first.address) as client:
+        whole = rest_of(read(client))
+        stream = read(client)
+        got = [(next(stream), stream.cursor) for _ in range(3)]
+        first.terminate()
+        rest: list[Any] = []
+        reader = threading.Thread(target=lambda: rest.extend(rest_of(stream)))
+        reader.start()
+        assert first.wait() == 0
+        while not any("retry 1 " in text for text in said(caplog)):
+            threading.Event().wait(0.01)
+        with Server(world.config, listen=first.address):
+            reader.join(60)
+            assert got + rest == whole
+    assert (stream.stats.moved, stream.stats.resumed) == (1, 1)
+
+
+# spec: wire-55
+def test_clients_that_do_not_move(world: World, server: Server) -> None:
+    """Neither a client that never retries nor a plain Flight client gets the message: both read to the report or an error."""
+    for limit, kind in (("60s", None), ("1ms", penstock.Unavailable)):
+        with Server(world.config, "--drain", limit) as first:
+            with connect(first.address, server.address, reconnect=0) as client:
+                stream = read(client)
+                rows = next(stream).num_rows
+                plain = flight.FlightClient(f"grpc://{first.address}")
+                info = plain.get_flight_info(
+                    flight.FlightDescriptor.for_command(b'{"dataset": "wide", "batch_rows": 64}')
+                )
+                reader = plain.do_get(info.endpoints[0].ticket)
+                first.terminate()
+                if kind is None:
+                    assert rows + stream.read_all().num_rows == len(world.rows)
+                    assert reader.read_all().num_rows == len(world.rows)
+                else:
+                    with pytest.raises(kind, match="shutting down"):
+                        stream.read_all()
+                    with pytest.raises(flight.FlightUnavailableError, match="shutting down"):
+                        reader.read_all()
+                del reader
+                plain.close()
+            first.wait()
+
+
+def test_servers_that_all_stop(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """A stream that no server continues waits, and fails when its time is over."""
+    with (
+        Server(world.config) as first,
+        Server(world.config) as second,
+        connect(first.address, second.address, reconnect=2) as client,
+    ):
+        stream = read(client)
+        next(stream)
+        for one in (first, second):
+            one.terminate()
+        with pytest.raises(penstock.Unavailable, match="Retried"):
+            stream.read_all()
+    assert 1 <= len([text for text in said(caplog) if "retry" in text]) < 20
